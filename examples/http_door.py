@@ -56,7 +56,7 @@ class Door(BaseHTTPRequestHandler):
             case ["GET", "runs", run_id, "events", after]:
                 self.runtime.look(run_id)
                 # A browser that lost the connection says by itself which event it had last.
-                known = int(self.headers.get("Last-Event-ID", after))
+                known = max(0, int(self.headers.get("Last-Event-ID", after)))
                 events = self.runtime.events(run_id, after=known)
                 return (f"id: {each.seq}\ndata: {each.model_dump_json()}\n\n" for each in events)
             case _:

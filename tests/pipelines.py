@@ -96,9 +96,10 @@ class Killed(BaseException):
 class KillingThreads:
     """A repository after whose n-th write the process ends."""
 
-    def __init__(self, inner: Any, writes: int) -> None:
+    def __init__(self, inner: Any, writes: int, error: BaseException | None = None) -> None:
         self._inner = inner
         self._left = writes
+        self._error = error or Killed()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -108,7 +109,7 @@ class KillingThreads:
         await getattr(self._inner, name)(*args)
         self._left -= args[0].revision != before
         if self._left < 0:
-            raise Killed
+            raise self._error
 
     async def save_thread(self, thread: Thread) -> None:
         await self._counted("save_thread", thread)

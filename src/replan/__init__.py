@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         JobSpecError,
         LimitReachedError,
         ModelCallError,
+        PhaseError,
         PlanChangeError,
         PlanDocumentError,
         PlanError,
@@ -31,10 +32,13 @@ if TYPE_CHECKING:
         RetrievalError,
         SessionBusyError,
         SessionConflictError,
+        StaleThreadError,
         StorageError,
+        SubThreadPathError,
         TeamError,
         TeamFileError,
         ThreadBusyError,
+        ThreadError,
         ThreadLostError,
         ToolCallLostError,
         ToolServerError,
@@ -51,6 +55,7 @@ if TYPE_CHECKING:
     from replan.jobs.processor import JobProcessor, ProcessResult
     from replan.jobs.slot import Slot
     from replan.jobs.spec import Command, JobSpec
+    from replan.pipelines import pipeline_agent, run_pipeline
     from replan.plan.markdown.document import PlanDocument
     from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
     from replan.ports.agent import Agent
@@ -58,6 +63,7 @@ if TYPE_CHECKING:
     from replan.ports.retriever import Retriever, SearchRequest, SearchResponse
     from replan.ports.session_store import HistoryPage, SessionRecord, SessionStore
     from replan.ports.storage import Storage
+    from replan.ports.thread_repository import ThreadRepository
     from replan.ports.tool_provider import ToolDefinition, ToolProvider
     from replan.runs.asks import Ask
     from replan.runs.event_log import RunEvent
@@ -90,6 +96,8 @@ if TYPE_CHECKING:
         TaskComplexity,
         ThinkingResult,
     )
+    from replan.state.thread_paths import get_sub_thread_by_path, require_sub_thread
+    from replan.state.threads import Thread, ThreadMessage
     from replan.state.usage import Usage
     from replan.state.waiting import waiting_for
     from replan.team.fallback import Fallback
@@ -97,6 +105,18 @@ if TYPE_CHECKING:
     from replan.team.specialist import Specialist
     from replan.team.team import Team
     from replan.team.tool_server import ToolServer
+    from replan.threads.ai_adapter import AIAdapter
+    from replan.threads.base_agent import BaseAgent, Operation
+    from replan.threads.interaction_unit import InteractionUnit
+    from replan.threads.response import MessageUpdate, Response, SubThreadRequest
+    from replan.threads.state_handler import StateHandler
+    from replan.threads.sub_thread_agent import SubThreadAgent
+    from replan.threads.sub_thread_handlers import (
+        NestedSubThreadHandler,
+        SubThreadExecutionHandler,
+        SubThreadPreparationHandler,
+    )
+    from replan.threads.task import Task
     from replan.traces.option import Traces
     from replan.traces.otlp import open_traces
 
@@ -106,6 +126,10 @@ _PLACES = {
     "replan.adapters.storage.opening": ("open_storage",),
     "replan.assembly": ("build_agent", "build_graph"),
     "replan.errors": (
+        "PhaseError",
+        "StaleThreadError",
+        "SubThreadPathError",
+        "ThreadError",
         "ConfigurationError",
         "ContextError",
         "InputError",
@@ -142,6 +166,38 @@ _PLACES = {
     "replan.jobs.processor": ("JobProcessor", "ProcessResult"),
     "replan.jobs.slot": ("Slot",),
     "replan.jobs.spec": ("Command", "JobSpec"),
+    "replan.pipelines": (
+        "pipeline_agent",
+        "run_pipeline",
+    ),
+    "replan.ports.thread_repository": ("ThreadRepository",),
+    "replan.state.threads": (
+        "Thread",
+        "ThreadMessage",
+    ),
+    "replan.state.thread_paths": (
+        "get_sub_thread_by_path",
+        "require_sub_thread",
+    ),
+    "replan.threads.ai_adapter": ("AIAdapter",),
+    "replan.threads.base_agent": (
+        "BaseAgent",
+        "Operation",
+    ),
+    "replan.threads.interaction_unit": ("InteractionUnit",),
+    "replan.threads.response": (
+        "MessageUpdate",
+        "Response",
+        "SubThreadRequest",
+    ),
+    "replan.threads.state_handler": ("StateHandler",),
+    "replan.threads.sub_thread_agent": ("SubThreadAgent",),
+    "replan.threads.sub_thread_handlers": (
+        "NestedSubThreadHandler",
+        "SubThreadExecutionHandler",
+        "SubThreadPreparationHandler",
+    ),
+    "replan.threads.task": ("Task",),
     "replan.plan.markdown.document": ("PlanDocument",),
     "replan.plan.model": ("PlanStep", "PlanUpdate", "PlanUpdateType", "StepStatus", "TaskPlan"),
     "replan.ports.session_store": ("HistoryPage", "SessionRecord", "SessionStore"),
@@ -197,6 +253,7 @@ _PLACES = {
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = [
+    "AIAdapter",
     "ActionSpec",
     "ActionType",
     "Agent",
@@ -205,6 +262,7 @@ __all__ = [
     "Approval",
     "Artifact",
     "Ask",
+    "BaseAgent",
     "Budget",
     "Chunk",
     "ClientAgentAdapter",
@@ -224,6 +282,7 @@ __all__ = [
     "HistoryPage",
     "Host",
     "InputError",
+    "InteractionUnit",
     "Job",
     "JobError",
     "JobFileError",
@@ -236,9 +295,13 @@ __all__ = [
     "Limits",
     "MemoryOptions",
     "Message",
+    "MessageUpdate",
     "ModelCallError",
     "MultiAgentCallback",
+    "NestedSubThreadHandler",
+    "Operation",
     "ParameterSpec",
+    "PhaseError",
     "PlanChangeError",
     "PlanDocument",
     "PlanDocumentError",
@@ -254,6 +317,7 @@ __all__ = [
     "QuestionError",
     "RAGOptions",
     "ReplanError",
+    "Response",
     "RetrievalError",
     "Retriever",
     "Run",
@@ -272,20 +336,32 @@ __all__ = [
     "Source",
     "Specialist",
     "SpecialistResult",
+    "StaleThreadError",
+    "StateHandler",
     "StepStatus",
     "Storage",
     "StorageError",
+    "SubThreadAgent",
+    "SubThreadExecutionHandler",
+    "SubThreadPathError",
+    "SubThreadPreparationHandler",
+    "SubThreadRequest",
     "Summary",
     "SyncRuntime",
     "TakenBack",
+    "Task",
     "TaskComplexity",
     "TaskPlan",
     "Team",
     "TeamError",
     "TeamFileError",
     "ThinkingResult",
+    "Thread",
     "ThreadBusyError",
+    "ThreadError",
     "ThreadLostError",
+    "ThreadMessage",
+    "ThreadRepository",
     "ToolCallLostError",
     "ToolDefinition",
     "ToolExecution",
@@ -301,6 +377,7 @@ __all__ = [
     "ask_user",
     "build_agent",
     "build_graph",
+    "get_sub_thread_by_path",
     "job_agent",
     "job_processor",
     "open_runtime",
@@ -308,11 +385,14 @@ __all__ = [
     "open_storage",
     "open_tools",
     "open_traces",
+    "pipeline_agent",
     "raise_limits",
     "read_job_file",
     "read_summary",
+    "require_sub_thread",
     "reset_summary",
     "run",
+    "run_pipeline",
     "run_sync",
     "stream",
     "summarise",

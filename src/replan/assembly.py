@@ -16,7 +16,7 @@ from langgraph.constants import START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 
-from replan.adapters.call_journal import CallAccounts, CallJournal, own_journal
+from replan.adapters.call_journal import CallAccounts, CallJournal, CallThreads, own_journal
 from replan.adapters.chat_models import LangChainModels
 from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.storage.checkpoints.savers import MemorySaver
@@ -26,6 +26,7 @@ from replan.adapters.storage.stored_values.serializer import (
     saver_for,
     strict_serializer,
 )
+from replan.adapters.threads.memory import MOST_CLOSED, MemoryThreads
 from replan.calling import TeamGraph
 from replan.errors import ConfigurationError
 from replan.events.callbacks import Hook
@@ -41,6 +42,7 @@ from replan.ports.model_provider import ModelProvider
 from replan.ports.retriever import Retriever
 from replan.ports.specialist_port import SpecialistPort
 from replan.ports.storage import Storage
+from replan.ports.thread_repository import ThreadRepository
 from replan.prompts.host import HostPrompts
 from replan.secrets.sources import learn_environment, learn_values
 from replan.services import HOST, HostModels, Services
@@ -102,6 +104,8 @@ def build_graph(  # noqa: PLR0913 - what a team leaves open
     learn_environment(os.environ)
     provider = models or models_from_environment(base_url)
     services = services_of(team, provider, storage and storage.journal, tenant, clock)
+    threads = services.threads if storage is None else storage.threads
+    services = replace(services, threads=threads)
     if checkpointer is None and storage is not None:
         checkpointer = storage.checkpointer
     store = storage.store if store is None and storage is not None else store
@@ -151,6 +155,7 @@ def build_agent(  # noqa: PLR0913 - what a team leaves open
     services = replace(
         bound,
         accounts=CallAccounts(),
+        threads=cast("ThreadRepository", CallThreads()),
         new_id=new_id or bound.new_id,
     )
     saver = MemorySaver(strict_serializer(), MemoryHolds())
@@ -169,7 +174,7 @@ def build_agent(  # noqa: PLR0913 - what a team leaves open
 
 def _kept_in(team: Team, services: Services, store: BaseStore | None, storage: Storage) -> Graph:
     """The graph of an agent's team in a storage."""
-    kept = replace(services, journal=storage.journal)
+    kept = replace(services, journal=storage.journal, threads=storage.threads)
     graph = _compiled(team, kept, storage.checkpointer, store or storage.store)
     # Its client keeps the answer first.
     graph.interrupt_before_nodes = ["summarise"]
@@ -333,6 +338,7 @@ def services_of(
             if price_of(one.names, team.prices) is None
         }
         | _unpriced_embeddings(knowledge, team.prices),
+        threads=MemoryThreads(most_closed=MOST_CLOSED),
         budgets={specialist.name: specialist.limits for specialist in team.specialists},
     )
 

@@ -9,6 +9,7 @@ from replan.errors import (
     InDoubtError,
     LimitReachedError,
     ModelCallError,
+    PhaseError,
     ReplyTooLongError,
     StorageError,
     UsageError,
@@ -59,7 +60,7 @@ def can_pass(error: BaseException) -> bool:
         return False
     if isinstance(error, ExceptionGroup):
         return all(can_pass(part) for part in cast("ExceptionGroup[Exception]", error).exceptions)
-    if isinstance(error, ModelCallError) and error.__cause__ is not None:
+    if isinstance(error, ModelCallError | PhaseError) and error.__cause__ is not None:
         return can_pass(error.__cause__)
     status = status_of(error)
     if status is not None and 300 <= status < 500:  # noqa: PLR2004 - redirects, client errors

@@ -1,4 +1,4 @@
-"""Running a pipeline by itself: a message in, its response out."""
+"""Pipelines by themselves: a message in, its response out; or as the agent of a session."""
 
 from datetime import UTC, datetime
 from functools import partial
@@ -10,8 +10,10 @@ from langchain_core.runnables import RunnableConfig
 from replan.adapters.threads.memory import MemoryThreads
 from replan.models.chat import Chat
 from replan.ports.thread_repository import ThreadRepository
+from replan.sessions.pipeline_agent import PipelineAgent
 from replan.threads.ai_adapter import AIAdapter
 from replan.threads.base_agent import BaseAgent
+from replan.threads.building import built_pipeline
 from replan.threads.host_utils import HostUtils
 from replan.threads.pipeline import alone, turn_on
 from replan.threads.response import Response
@@ -56,3 +58,25 @@ async def run_pipeline(  # noqa: PLR0913 - what a pipeline alone needs
         turn = await turn_on(agent, thread_id, utils)
         await turn.begin(said, retry=retry)
         return await turn.rest()
+
+
+def pipeline_agent(agent: type[BaseAgent], *, model: BaseChatModel | None = None) -> PipelineAgent:
+    """Make an agent of a pipeline: each turn of a session is a message to the pipeline.
+
+    The context carries the pipeline's threads under `threads` in `project_state`. A question of the
+    pipeline is the response of a turn, and the next turn answers it.
+
+    Args:
+        agent: The class of the pipeline's main agent.
+        model: What `agent.ai_adapter` asks.
+
+    Raises:
+        ConfigurationError: The phases of the pipeline cannot be walked.
+    """
+    built_pipeline(agent)
+    return PipelineAgent(
+        agent=agent,
+        chat=None if model is None else Chat(model),
+        clock=partial(datetime.now, UTC),
+        new_id=partial(token_hex, 8),
+    )

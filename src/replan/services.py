@@ -17,6 +17,7 @@ from replan.ports.folders import HERE, Folders
 from replan.ports.journal import Journal
 from replan.ports.retriever import Retriever
 from replan.ports.specialist_port import SpecialistPort
+from replan.ports.thread_repository import ThreadRepository
 from replan.ports.tool_provider import ToolProvider
 from replan.prompts.host import HostPrompts
 from replan.replies.shape import Shape
@@ -84,6 +85,7 @@ class Services:
     budgets: Mapping[str, Budget] = field(default_factory=dict[str, Budget])
     # What the runs of this process may still spend.
     accounts: Accounts = field(default_factory=Accounts)
+    threads: ThreadRepository  # where the threads of pipelines are kept
 
     def facts(
         self, settings: RunSettings, of_graph: BaseStore | None, run_id: str, **place: Any

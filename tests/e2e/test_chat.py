@@ -8,8 +8,10 @@ import threading
 
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
+from typer.testing import CliRunner
 
 import warm
+from replan.cli.main import app
 from replan.testing import Hang
 from terminals import REPLAN, Terminal
 
@@ -135,6 +137,7 @@ def leave_open_and_approve(shown, paid):
     shown.wait_for("(1 open) > ")
     shown.type("yes, do it\r")
     shown.wait_for("Something waits for your word first.")
+    shown.wait_for("(1 open) > ", times=2)
     assert not paid.exists()
     shown.type("\r")
     shown.wait_for("[a]pprove", times=2)
@@ -186,26 +189,33 @@ def test_programs_read_and_write_lines(place, monkeypatch):
     assert (folder / "paid").read_text() == "5\n"
 
 
+def called(environment, *words, lines=()):
+    """Do what `piped` does, in this process."""
+    given = "".join(f"{line}\n" for line in lines)
+    ended = CliRunner().invoke(app, words, input=given, env=environment)
+    return ended.exit_code, ended.stdout, ended.stderr
+
+
 def test_sessions_are_listed_shown_moved_and_removed(place, monkeypatch):
     folder, environment, *_ = place
     monkeypatch.chdir(folder)
     chat = ("chat", "--team", "team.yaml", "-q")
-    assert piped(environment, *chat, lines=["Hello", "Hello again"])[0] == 0
-    (told,) = piped(environment, "sessions", "list", "--json")[1].splitlines()
+    assert called(environment, *chat, lines=["Hello", "Hello again"])[0] == 0
+    (told,) = called(environment, "sessions", "list", "--json")[1].splitlines()
     session = json.loads(told)
     assert (session["title"], session["stage"], session["version"]) == ("Hello", "done", 2)
-    assert "Hello" in piped(environment, "sessions", "list")[1].splitlines()[1]
-    told = piped(environment, "sessions", "show", "last", "-n", "2")[1]
+    assert "Hello" in called(environment, "sessions", "list")[1].splitlines()[1]
+    told = called(environment, "sessions", "show", "last", "-n", "2")[1]
     assert told.startswith("(2 messages before these; --max shows more)\n\n**you:**\nHello again")
     assert told.endswith(f"session {session['session_id']}: done\n")
-    assert piped(environment, "sessions", "export", "last", "-o", "a")[0] == 0
-    assert "is here already" in piped(environment, "sessions", "import", "a")[2]
-    assert "--yes" in piped(environment, "sessions", "rm", "last")[2]
-    assert piped(environment, "sessions", "rm", session["session_id"][:4], "--yes")[0] == 0
-    assert "No session is kept here" in piped(environment, "sessions", "list")[1]
-    assert piped(environment, "sessions", "import", "a", "--user", "tom")[0] == 0
-    assert "No session is kept here" in piped(environment, "sessions", "list")[1]
-    assert "Hello again" in piped(environment, "sessions", "show", "last", "--user", "tom")[1]
+    assert called(environment, "sessions", "export", "last", "-o", "a")[0] == 0
+    assert "is here already" in called(environment, "sessions", "import", "a")[2]
+    assert "--yes" in called(environment, "sessions", "rm", "last")[2]
+    assert called(environment, "sessions", "rm", session["session_id"][:4], "--yes")[0] == 0
+    assert "No session is kept here" in called(environment, "sessions", "list")[1]
+    assert called(environment, "sessions", "import", "a", "--user", "tom")[0] == 0
+    assert "No session is kept here" in called(environment, "sessions", "list")[1]
+    assert "Hello again" in called(environment, "sessions", "show", "last", "--user", "tom")[1]
 
 
 def test_waiting_work_of_others_is_taken_over_only_on_request(place, monkeypatch):

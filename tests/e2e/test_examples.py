@@ -173,7 +173,15 @@ def test_a_program_prints_what_it_is_there_to_show(
     assert list(tmp_path.iterdir()) == [], "it leaves nothing behind"
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_pipeline_of_the_article_finds_the_wrong_figure(capsys: pytest.CaptureFixture[str]):
+    run_program("article")
+    printed = capsys.readouterr().out
+    assert "draft_writing: Customers may return anything within 40 days of delivery." in printed
+    assert "  figure_check: wrong: 40 is 30\n" in printed
+    assert "---\nCustomers may return anything within 30 days of delivery." in printed
+
+
+@pytest.mark.parametrize("name", [*PROGRAMS, "article"])
 def test_a_program_asks_the_model_that_is_named(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

@@ -156,6 +156,9 @@ def test_a_killed_run_goes_on_and_does_nothing_twice(workshop):
     gate.unlink()
     (listed,) = workshop.listed()
     assert (listed["outcome"], listed["steps_done"], listed["steps"]) == ("interrupted", 2, 4)
+    killed = workshop.do("show", listed["run_id"]).stdout
+    assert "why: its process ended without a word, at " in killed
+    assert ", took at least " in killed
     resumed = workshop.do("resume", listed["run_id"][:8])
     assert resumed.exit_code == 0, resumed.stderr
     assert "-> step 1" not in resumed.stdout
@@ -167,6 +170,16 @@ def test_a_killed_run_goes_on_and_does_nothing_twice(workshop):
     tries = [(each["step_id"], each["outcome"]) for each in shown["ledger"]]
     assert sorted(tries) == [(1, "done"), (2, "done"), (2, "in doubt"), (3, "done"), (4, "done")]
     assert [each["number"] for each in shown["ledger"] if each["step_id"] == 2] == [1, 2]
+    # Nobody knows when it was killed: the time until it went on is told as unknown.
+    assert 0 < shown["unknown_seconds"] < shown["seconds"]
+    assert shown["waited_seconds"] == shown["idle_seconds"] == 0
+    times = [each["at"] for each in shown["events"]]
+    assert times == sorted(times)
+    seen = workshop.do("show", listed["run_id"])
+    assert "after its process had ended without a word, some time between " in seen.stdout
+    last = json.loads(workshop.do("show", listed["run_id"], "--step", "4", "--json").stdout)
+    (waited,) = [each for each in last["waits"] if each["what"] == "for step 2"]
+    assert waited["seconds"] > shown["unknown_seconds"]
 
 
 def test_runs_are_kept_where_the_shell_says(workshop, postgres_database):

@@ -1,6 +1,7 @@
 """Runs over HTTP: a real client at a real server on loopback."""
 
 import asyncio
+import base64
 import json
 
 from replan import Host, Specialist, Team, ask_user
@@ -102,6 +103,22 @@ async def test_a_run_is_answered_once_and_ends():
         assert over.status_code == 204
         again = await client.post(f"/runs/{run}/answers", json=given)
         assert (again.status_code, again.json()["code"]) == (409, "nothing_asked")
+
+
+async def test_files_go_with_a_task_and_what_a_model_was_told_is_read_by_its_reference():
+    model = ScriptedModel({"think": "---\ncomplexity: simple\n---\nA list of colours."})
+    member = Specialist(name="a", intended_use="Works.", run=lambda _: "done")
+    async with served(Team(host=Host(model=model), specialists=[member])) as client:
+        held = base64.b64encode(b"blue, grey " * 200).decode()
+        body = {"task": "What is this?", "files": [{"name": "colours.txt", "content": held}]}
+        run = (await client.post("/runs", json=body)).json()["run_id"]
+        assert (await rested(client, run))["answer"] == "A list of colours."
+        assert "blue, grey" in str(model.calls[0].messages)
+        events = (await client.get(f"/runs/{run}/events")).json()["events"]
+        (called,) = [each for each in events if each["type"] == "model_called"]
+        refs = [each["ref"] for each in called["details"]["prompt"]]
+        texts = [(await client.get(f"/runs/{run}/texts/{ref}")).json()["text"] for ref in refs]
+        assert "blue, grey" in texts[-1]
 
 
 async def test_a_start_that_comes_again_is_the_same_run_and_another_one_is_refused(tmp_path):

@@ -139,6 +139,34 @@ async def test_a_token_starts_no_more_runs_at_once_than_it_may():
         assert began[0].status_code == 201
 
 
+async def test_an_answer_that_cannot_be_used_frees_nothing_of_a_run_at_work():
+    leave = asyncio.Event()
+
+    async def work(_):
+        await leave.wait()
+        return "dug"
+
+    tokens = tokens_of(anna={"limits": {"runs_at_once": 1, "tokens_a_day": 100_000}})
+    async with served(house(work), tokens=tokens) as client:
+        client.headers.update(as_("anna"))
+        body = {"plan": "- [ ] 1. Dig @worker\n- [ ] 2. Paint @painter\n"}
+        run = (await client.post("/runs", json=body)).json()["run_id"]
+        async with client.stream(
+            "GET", f"/runs/{run}/events", headers={"Accept": "text/event-stream"}
+        ) as stream:
+            async for line in stream.aiter_lines():
+                if "input_requested" in line:
+                    break
+        stale = {"answers": {"2": {"answer": "blue", "fingerprint": "another"}}}
+        refused = await client.post(f"/runs/{run}/answers", json=stale)
+        assert (refused.status_code, refused.json()["code"]) == (422, "bad_input")
+        assert (await client.post("/runs", json={"plan": DIG})).status_code == 429
+        leave.set()
+        await rested(client, run)
+        again = await client.post(f"/runs/{run}/answers", json={"answers": {"2": "blue"}})
+        assert again.status_code == 202
+
+
 async def test_what_a_token_may_take_a_day_bounds_its_runs_and_outlives_the_server(tmp_path):
     most, where = 12_000, tmp_path / "runs.db"
     tokens = tokens_of(anna={"limits": {"runs_at_once": 2, "tokens_a_day": most}})

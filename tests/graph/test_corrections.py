@@ -15,6 +15,7 @@ from replan import (
     ask_user,
     open_runtime,
 )
+from replan.nodes.final_answer import generate_final_answer
 from replan.testing import ScriptedModel, always
 
 END = "---\nverdict: complete\n---\nThe end."
@@ -242,6 +243,17 @@ async def test_a_run_that_is_over_stays_and_a_new_one_keeps_what_does_not_follow
             "origin": first.run_id,
         }
         assert (await runtime.look(first.run_id)).outcome == "partial"
+
+
+async def test_the_answer_without_a_model_has_what_an_earlier_run_did(office):
+    office.fails = {2}
+    async with open_runtime(office.team(), storage=":memory:") as runtime:
+        first = await runtime.run({"plan": PLAN})
+        again = await (await runtime.retry(first.run_id, 2, by="anna"))
+    assert again.outcome == "partial"
+    text = generate_final_answer(again.state)
+    assert "## 1. Address\n\n1.1 of nothing" in text
+    assert "## 4. Aside\n\n4.1 of nothing" in text
 
 
 async def test_a_failed_step_of_a_run_that_is_over_is_skipped_in_a_new_one(office, where):

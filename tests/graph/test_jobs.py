@@ -1,10 +1,12 @@
 """A job as a specialist of a plan: its questions wait like any, and nothing is done twice."""
 
+import asyncio
+
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command as Resume
 
-from replan import Host, Specialist, Team, build_graph, run, waiting_for
+from replan import Host, Specialist, Team, build_graph, open_storage, run, stream, waiting_for
 from replan.cli.preview import team_of
 from replan.errors import TeamError
 from replan.jobs.action_spec import ActionSpec
@@ -92,6 +94,20 @@ async def test_a_job_asks_what_it_needs_and_acts_once():
     assert results["1/booker"].retry_count == 0
 
 
+async def test_an_action_is_told_without_secrets():
+    plan = PLAN.partition("- [ ] 2")[0] + "\n  ```yaml\n  origin: Rome\n  target: Oslo\n  "
+    plan += 'pin: "4711"\n  ```\n'
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        graph = graph_of(spec_of([], effects="keyed"), model)
+        given = {"messages": [("user", "Go.")], "plan": plan}
+        told = [event async for event in stream(graph, given, config=CONFIG)]
+    [called] = [each for each in told if each.type == "tool_invoked"]
+    assert (called.tool, called.effects) == ("book_it", "keyed")
+    assert called.arguments == {"origin": "Rome", "target": "Oslo", "pin": "***"}
+    [ended] = [each for each in told if each.type == "tool_completed"]
+    assert (ended.status, ended.result) == ("success", '"booked Rome to Oslo"')
+
+
 async def test_parameters_fill_slots_and_a_cancelled_job_is_a_failed_step():
     done = []
     plan = PLAN.partition("- [ ] 2")[0] + '\n  ```yaml\n  origin: Rome\n  pin: "1"\n  ```\n'
@@ -134,3 +150,48 @@ def test_the_calls_of_a_job_are_bounded_before_a_run():
         ],
     )
     assert team_of(team).per_try == {"rules": 0, "model": 2 * spec.max_turns}
+
+
+@pytest.mark.parametrize("effects", ["unsafe", "keyed"])
+async def test_an_action_that_was_cut_off_is_asked_about_or_done_with_its_key(tmp_path, effects):
+    begun, done = asyncio.Event(), []
+
+    async def book(origin, idempotency_key):
+        done.append(idempotency_key)
+        begun.set()
+        if len(done) == 1:
+            await asyncio.Event().wait()
+        return "booked"
+
+    spec = JobSpec(
+        "travel",
+        slots=[Slot("origin", question="Where from?")],
+        commands=[Command("book", needs=["origin"], action="book_it")],
+        actions=[ActionSpec("book_it", run=book, effects=effects)],
+        confirm=False,
+    )
+    team = Team("offline", [Specialist("booker", "Books.", job=spec)])
+    plan = "- [ ] 1. Book it @booker\n\n  ```yaml\n  origin: Rome\n  ```\n"
+    where = str(tmp_path / "runs.db")
+    async with open_storage(where) as storage:
+        graph = build_graph(team, storage=storage)
+        given = {"messages": [("user", "Go.")], "plan": plan}
+        task = asyncio.create_task(run(graph, given, config=CONFIG))
+        await begun.wait()
+        task.cancel()
+        await asyncio.wait({task})
+    async with open_storage(where) as storage:
+        graph = build_graph(team, storage=storage)
+        state = (await run(graph, None, config=CONFIG)).state
+        if effects == "unsafe":
+            [question] = waiting_for(state)
+            assert (question.kind, len(done)) == ("in doubt", 1)
+            given = {question.key: question_answer(question)}
+            state = (await run(graph, Resume(resume=given), config=CONFIG)).state
+    assert state["outcome"] == "completed"
+    assert len(set(done)) == 1
+    assert len(done) == (1 if effects == "unsafe" else 2)
+
+
+def question_answer(question):
+    return {"action": "done", "text": "It was booked.", "fingerprint": question.fingerprint}

@@ -101,6 +101,8 @@ async def test_events_are_numbered_timed_and_replayed_from_any_number(bench, whe
         assert events[-1].type == "task_completed"
         again = await listed(runtime.events(run.run_id, after=5))
         assert again == events[5:]
+        with pytest.raises(InputError, match="after=-1 is no number of an event"):
+            await listed(runtime.events(run.run_id, after=-1))
         told = await with_tokens
         assert [event for event in told if event.seq is not None] == events[3:]
         pieces = [event for event in told if event.seq is None]

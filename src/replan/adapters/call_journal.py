@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from replan.adapters.memory_journal import MemoryJournal
+from replan.adapters.threads.memory import MemoryThreads
 from replan.ports.journal import Journal
 from replan.spending.account import Account, Accounts
 
@@ -21,6 +22,7 @@ class _Kept:
 
     journal: MemoryJournal = field(default_factory=MemoryJournal)
     accounts: Accounts = field(default_factory=Accounts)
+    threads: MemoryThreads = field(default_factory=MemoryThreads)
 
 
 _kept: ContextVar[_Kept] = ContextVar("replan_call")
@@ -31,6 +33,18 @@ class CallJournal:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(_kept.get().journal, name)
+
+
+class CallThreads:
+    """The threads of the call that is under way."""
+
+    @property
+    def own(self) -> MemoryThreads:
+        """Those of this call: two calls with the same run never meet."""
+        return _kept.get().threads
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_kept.get().threads, name)
 
 
 class CallAccounts(Accounts):

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from replan.cli.process import GOOD, WRONG_USE
 from replan.cli.views.cells import harmless
@@ -137,6 +137,16 @@ def _calls_of_reply(model: Any, retries: Mapping[str, int]) -> int:
     )
 
 
+def _calls_of_pipeline(specialist: "Specialist", retries: Mapping[str, int]) -> int:
+    """Model calls of one attempt: those of its units, as often as there may be rounds."""
+    if specialist.unit_model is None:
+        return 0
+    from replan.threads.building import built_pipeline  # noqa: PLC0415 - few teams have some
+
+    per_call = _calls_of_reply(specialist.unit_model, retries)
+    return per_call * built_pipeline(cast("Any", specialist.pipeline)).most_calls
+
+
 def _calls_of_try(specialist: "Specialist", retries: Mapping[str, int]) -> int | None:
     """Model calls of one attempt; None if unknown: for tools, graphs and functions."""
     if specialist.chat_model is not None and not specialist.tools:
@@ -144,6 +154,8 @@ def _calls_of_try(specialist: "Specialist", retries: Mapping[str, int]) -> int |
     if specialist.job is not None:
         model = specialist.extraction_model
         return 0 if model is None else specialist.most_turns * _calls_of_reply(model, retries)
+    if isinstance(specialist.pipeline, type):
+        return _calls_of_pipeline(specialist, retries)
     # A ready one, or a function, or the object that it belongs to, may say how many it makes.
     does = specialist.use or getattr(specialist.run, "__self__", specialist.run)
     return getattr(does, "model_calls", None)

@@ -255,7 +255,7 @@ def _lines(run: WholeRun, view: View, width: int) -> list[str]:
     if view.prompts:
         return prompts_lines(run, _events_of(run, view))
     if not view.is_whole:
-        head = [] if view.step is None else step_lines(story_of(run), view.step)
+        head: list[str] = [] if view.step is None else step_lines(story_of(run), view.step)
         return [*head, *attempts_lines(run, *_attempts(run, view))] or ["Nobody tried a step yet."]
     return (timeline if view.timeline else overview)(story_of(run), width)
 
@@ -269,6 +269,6 @@ def _record(run: WholeRun, view: View) -> dict[str, Any]:
     if view.prompts:
         return prompts_record(run, _events_of(run, view))
     if not view.is_whole:
-        head = {} if view.step is None else step_record(story_of(run), view.step)
+        head: dict[str, Any] = {} if view.step is None else step_record(story_of(run), view.step)
         return head | attempts_record(run, *_attempts(run, view))
     return run_record(run)

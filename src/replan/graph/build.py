@@ -22,7 +22,9 @@ result_collector -> feedback -> [reflection_branch] -> plan_update -> [approval_
 from functools import partial
 from typing import Any, cast
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
 
 from replan.graph.branches import (
     approval_branch,
@@ -47,11 +49,12 @@ from replan.nodes.specialist import specialist
 from replan.nodes.summarise import summarise
 from replan.nodes.think import think
 from replan.nodes.user_input import user_input
+from replan.ports.specialist_port import SpecialistPort
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, GraphInput
 from replan.state.limits import RunSettings
 from replan.state.plan_edits import EditablePlan
-from replan.steps.board import Boards
+from replan.steps.board import Boards, Sent
 from replan.values import texts_of
 
 HostGraph = StateGraph[EnhancedState, RunSettings, GraphInput, EnhancedState]
@@ -77,7 +80,7 @@ def host_graph(services: Services) -> HostGraph:
     for card in services.team:
         graph.add_node(
             specialists[card.name],
-            bound(specialist, boards=boards),
+            _at_work(bound(specialist, boards=boards), services.specialists[card.name]),
             metadata={"specialist": card.name, "intended_use": card.intended_use},
         )
     graph.add_node("result_collector", bound(result_collector))
@@ -95,6 +98,20 @@ def host_graph(services: Services) -> HostGraph:
     for key, text in texts_of(EnhancedState).items():
         cast("Any", graph.channels[key]).text = text
     return graph
+
+
+def _at_work(node: Node, specialist: SpecialistPort) -> Node:
+    """Give the node of a specialist; one that is a graph is drawn, since it is found inside."""
+    graph = getattr(specialist, "graph", None)
+    if graph is None:
+        return node
+
+    async def work(
+        sent: Sent, runtime: Runtime[RunSettings], config: RunnableConfig
+    ) -> EnhancedState:
+        return await node(sent, runtime, config) if graph else {}
+
+    return work
 
 
 def _add_edges(graph: HostGraph, specialists: list[str]) -> None:

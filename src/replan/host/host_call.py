@@ -165,6 +165,7 @@ class HostCall:
     async def let_go(self) -> None:
         """Let go of what only a run that goes on needs."""
         await self.services.journal.closed(self.run_id)
+        await self.services.threads.closed(self.run_id)
         self.services.accounts.close(self.run_id)
 
     async def usage(self, state: EnhancedState) -> Usage:

@@ -12,7 +12,7 @@ from replan.jobs.corrector import PhaseCorrector
 from replan.jobs.entrance import read_job
 from replan.jobs.extraction.port import Extractor
 from replan.jobs.handlers import PhaseHandler, handlers_of
-from replan.jobs.job import Asked, Job, JobExecutionContext, JobPhase
+from replan.jobs.job import CONFIRMATION, Asked, Job, JobExecutionContext, JobPhase
 from replan.jobs.messages import Said, messages_of
 from replan.jobs.outputs import Engine, ProcessInput, ProcessOutput, fail
 from replan.jobs.planning import ItemPlanner, Planner
@@ -186,7 +186,9 @@ class JobProcessor:
             job = self.new_job(language=language, context=job.context)
         elif job.is_over:
             phase = JobPhase.INFORMATION_COLLECTION if job.command else JobPhase.INTENT_RECOGNITION
-            asked = Asked(names=job.asked.names)
+            # What an API refused may be given anew; what it was asked for last is over.
+            failed = (CONFIRMATION, *job.collected_info) if job.error_code == "action" else ()
+            asked = Asked(names=failed or job.asked.names)
             job = job.replace(
                 phase=phase, error="", error_code="", asked=asked, turns=0, corrections=0
             ).noted("started", "taken up again")

@@ -1,11 +1,14 @@
 """Actions on record: each is noted before it begins and after it ends, and none is done twice."""
 
+import json
 from collections.abc import Mapping
 from typing import cast
 
+from langchain_core.messages import ToolCall
 from pydantic import JsonValue
 
 from replan.errors import InDoubtError
+from replan.events.calls import telling_of
 from replan.failures import describe
 from replan.jobs.actions import ActionCall, Executor, Outcome
 from replan.jobs.extraction.port import Extracted, Extractor, Wanted
@@ -53,7 +56,13 @@ class RecordedExecutor:
             attempt=self._record.attempt,
         )
         await self._record.begin(place, run)
-        return await self._executor.execute(call)
+        name, approval = call.action.type, "approved" if call.job.confirmed else None
+        called = ToolCall(name=name, args=dict(run.arguments), id=call.key)
+        with telling_of(place, called, call.effects, approval) as told:
+            outcome = await self._executor.execute(call)
+            said = outcome.error or json.dumps(outcome.result, ensure_ascii=False)
+            told.ends("success" if outcome.success else "failed", said)
+        return outcome
 
     async def _settled(self, call: ActionCall, place: str) -> Outcome | None:
         """Say what became of an action that was cut off; None if it can be done."""

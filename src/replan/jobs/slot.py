@@ -71,12 +71,13 @@ def _choices(given: object) -> object:
     if isinstance(given, Sequence) and not isinstance(given, str):
         given = dict.fromkeys(cast("Sequence[Any]", given), ())
     if not isinstance(given, Mapping) or not all(
-        isinstance(word, str) for word in cast("Mapping[Any, Any]", given)
+        isinstance(word, str) and isinstance(also, list | tuple | None)
+        for word, also in cast("Mapping[Any, Any]", given).items()
     ):
         fix = "Write a list of texts, or a mapping of each to other words for it."
         raise refused("wrong_type", "These are no choices.", fix)
     found = cast("Mapping[str, Any]", given)
-    return {word: tuple(also or ()) for word, also in found.items()}
+    return {word: tuple(map(str, also or ())) for word, also in found.items()}
 
 
 def _pattern(given: str) -> str:

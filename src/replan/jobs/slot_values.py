@@ -19,6 +19,8 @@ _WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?\d{1,15}(?:\.\d{1,15})?", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _BETWEEN = re.compile(r"\s*[,，、;；\n]\s*")
+_BETWEEN_FIELDS = re.compile(r"\s*(?:[;；\n]|[,，](?=\s*[A-Za-z_]\w*\s*[:：=]))\s*")
+_PAIR = re.compile(r"([A-Za-z_]\w{0,60})\s*[:：=]\s*(.+)", re.DOTALL)
 _MOST = 100_000
 
 
@@ -70,6 +72,8 @@ def texts(value: object) -> JsonValue:
 
 
 def fields(value: object) -> JsonValue:
+    if isinstance(value, str):
+        value = _fields_in(value)
     if not isinstance(value, Mapping):
         return None
     try:
@@ -78,6 +82,18 @@ def fields(value: object) -> JsonValue:
         return None
     is_kept = len(written) <= _MOST and "\\u0000" not in written and "\\ud" not in written
     return cast("JsonValue", json.loads(written)) if is_kept else None
+
+
+def _fields_in(said: str) -> object:
+    """The fields in a text: JSON, or `name: value` one after the other."""
+    try:
+        return json.loads(said)
+    except (ValueError, RecursionError):
+        pairs = [_PAIR.fullmatch(part) for part in _BETWEEN_FIELDS.split(said) if part.strip()]
+    if not pairs or None in pairs:
+        return None
+    found = [(each[1].strip(), each[2].strip()) for each in pairs if each is not None]
+    return {name: each if (n := number(each)) is None else n for name, each in found}
 
 
 OF_TYPE: dict[SlotType, Callable[[object], JsonValue]] = {

@@ -72,15 +72,15 @@ def _unknown_slots(
 
 
 def _cycles(slots: Sequence[Mapping[str, Any]]) -> Found:
-    needs = {each.get("name"): [*_listed(each.get("depends_on"))] for each in slots}
+    needs = {_text(each, "name"): [*_listed(each.get("depends_on"))] for each in slots}
 
-    def path_back(start: object) -> list[object]:
-        waiting: list[list[object]] = [[start]]
-        seen: set[object] = set()
+    def path_back(start: str) -> list[str]:
+        waiting: list[list[str]] = [[start]]
+        seen: set[str] = set()
         while waiting:
             path = waiting.pop()
             for each in needs.get(path[-1], ()):
-                if each == start:
+                if each == start and start:
                     return [*path, start]
                 if isinstance(each, str) and each not in seen:
                     seen.add(each)
@@ -88,8 +88,8 @@ def _cycles(slots: Sequence[Mapping[str, Any]]) -> Found:
         return []
 
     for index, slot in enumerate(slots):
-        if path := path_back(slot.get("name")):
-            reason = f"It depends on itself: {' -> '.join(map(str, path))}."
+        if path := path_back(_text(slot, "name")):
+            reason = f"It depends on itself: {' -> '.join(path)}."
             where = ("slots", index, "depends_on")
             yield broken(where, None, "cycle", reason, "Take one of these out.")
 
@@ -124,8 +124,8 @@ def _command_rules(
         reason = f"There is no action '{wanted}'."
         yield broken((*where, "action"), wanted, "unknown_action", reason, fix)
     each, needs = command.get("each"), [*_listed(command.get("needs"))]
-    if each is not None:
-        of_type = {_fields(slot).get("name"): _fields(slot) for slot in _listed(given.get("slots"))}
+    if isinstance(each, str):
+        of_type = {_text(each, "name"): each for each in map(_fields, _listed(given.get("slots")))}
         if each not in needs or of_type.get(each, {}).get("type") != "list":
             reason = "This is no needed slot of type list."
             fix = "Name one of needs whose type is list."
@@ -172,7 +172,7 @@ def _placeholders(value: Any, where: Where) -> Iterator[tuple[Where, str]]:
 
 
 def _action_rules(action: Mapping[str, Any], where: Where) -> Found:
-    kind = action.get("type")
+    kind = _text(action, "type")
     if kind in {each.type for each in BUILT_IN}:
         reason = "This is the name of a built-in action."
         yield broken((*where, "type"), kind, "duplicate_name", reason, "Give it another name.")
@@ -183,6 +183,12 @@ def _action_rules(action: Mapping[str, Any], where: Where) -> Found:
 
 def _listed(parts: object) -> Sequence[Any]:
     return cast("Sequence[Any]", parts if isinstance(parts, list | tuple) else ())
+
+
+def _text(part: Mapping[str, Any], field: str) -> str:
+    """A field that is text; empty if it is none, which its own check tells."""
+    value = part.get(field)
+    return value if isinstance(value, str) else ""
 
 
 def _fields(part: object) -> Mapping[str, Any]:

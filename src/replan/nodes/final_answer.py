@@ -14,7 +14,7 @@ from replan.host.new_settings import with_new_settings
 from replan.host.shaped_answer import Answer, shaped, told_as_last
 from replan.langgraph_inside.callbacks import has_listener
 from replan.plan.markdown.seal import sealed
-from replan.plan.model import TaskPlan
+from replan.plan.model import StepStatus, TaskPlan
 from replan.prompts.host import build_final_answer_prompt
 from replan.replies.readings import read_answer
 from replan.services import Services
@@ -88,13 +88,13 @@ def origin(state: EnhancedState) -> str:
 def generate_final_answer(state: EnhancedState) -> str:
     """The answer without a model: the results, in the order of the plan, under their steps."""
     plan = state.get("current_plan") or TaskPlan()
-    results = state.get("current_specialist_results", {})
-    parts = [
-        f"## {step.id}. {step.description}\n\n{result.marked_text}"
-        for step in plan.steps
-        for result in results.values()
-        if result.step_id == step.id and result.text
-    ]
+    results = state.get("current_specialist_results", {}).values()
+    parts = list[str]()
+    for step in plan.steps:
+        own = [each.marked_text for each in results if each.step_id == step.id and each.text]
+        # What an earlier run did stands in the plan alone.
+        kept = [step.result] if step.status is StepStatus.COMPLETED and step.result else []
+        parts += [f"## {step.id}. {step.description}\n\n{text}" for text in own or kept]
     return "\n\n".join(parts) or "No step brought a result."
 
 

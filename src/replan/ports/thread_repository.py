@@ -62,6 +62,10 @@ class ThreadRepository(Protocol):
         """Take threads of a run from elsewhere; a thread that is here stays."""
         ...
 
+    async def closed(self, run_id: str) -> None:
+        """Take note that a run is over; what keeps nothing may forget its threads some time."""
+        ...
+
     async def forget(self, run_id: str) -> None:
         """Remove all threads of a run."""
         ...

@@ -28,8 +28,9 @@ async def export_of(run_id: str, bench: Bench) -> PortableRun:
     record = await kept_record_of(run_id, bench)
     if await is_worked_on(run_id, bench):
         raise ThreadBusyError(record.thread_id)
-    journal = cast("Storage", bench.storage).journal
-    return await exported(await snapshot_of(bench.graph, record), journal)
+    storage = cast("Storage", bench.storage)
+    snapshot = await snapshot_of(bench.graph, record)
+    return await exported(snapshot, storage.journal, storage.threads)
 
 
 async def adopt_into(

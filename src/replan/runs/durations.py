@@ -29,8 +29,10 @@ class Durations:
         match event:
             case SpecialistInvoked():
                 self._began.setdefault(_step(event), now)
-            case SpecialistCompleted() if _step(event) in self._began:
-                return event.replace(step_seconds=_rounded(now - self._began.pop(_step(event))))
+            case SpecialistCompleted(result=result) if _step(event) in self._began:
+                # Events may come in a bunch: no step takes less than its newest attempt.
+                passed = max(now - self._began.pop(_step(event)), result.duration)
+                return event.replace(step_seconds=_rounded(passed))
             case FeedbackGenerated():
                 return event.replace(round_seconds=_rounded(now - since_round))
             case TaskCompleted():

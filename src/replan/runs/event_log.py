@@ -53,7 +53,9 @@ class EventLog:
         self._heard = heard
         self._durations = Durations()
         self._left: list[tuple[Event, JsonValue]] = []
-        self._news, self._ending = asyncio.Event(), asyncio.Event()
+        self._news = asyncio.Event()
+        # Set by what is not gathered: a piece of text, which somebody sees, and the end.
+        self._hurry = asyncio.Event()
         self._is_over = self._is_told = False
         self._followers: list[asyncio.Queue[RunEvent | None]] = []
 
@@ -68,11 +70,13 @@ class EventLog:
             entry = recorded(event, at, self._texts)
         self._left.append((event, entry))
         self._news.set()
+        if entry is None:
+            self._hurry.set()
 
     def end(self) -> None:
         """Nothing more comes: `write` ends once all is written and told."""
         self._is_over = True
-        self._ending.set()
+        self._hurry.set()
         self._news.set()
 
     async def write(self) -> None:
@@ -90,11 +94,13 @@ class EventLog:
         """Wait for what comes with the event that is there: each batch is a transaction."""
         with suppress(TimeoutError):
             if any(entry is not None for _, entry in self._left):
-                await asyncio.wait_for(self._ending.wait(), GATHERED)
+                await asyncio.wait_for(self._hurry.wait(), GATHERED)
 
     async def flush(self) -> None:
         """Write what is left, and tell it; what cannot be written stays to be written."""
         self._news.clear()
+        if not self._is_over:
+            self._hurry.clear()
         batch, self._left = self._left, []
         kept = [entry for _, entry in batch if entry is not None]
         texts = self._texts.take() if self._texts else []

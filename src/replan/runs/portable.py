@@ -10,10 +10,11 @@ from typing import Any, Literal, Self, cast
 from langgraph.types import Overwrite, StateSnapshot
 from pydantic import Field, JsonValue
 
-from replan.calling import Graph
+from replan.calling import Graph, services_in
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
 from replan.ports.journal import Journal, RunRows
+from replan.ports.thread_repository import ThreadRepository
 from replan.runs.looking import config_of
 from replan.runs.portable_json import HISTORIES, plain_keys, state_as_json, state_in
 from replan.state.context_fields import Path, Reading
@@ -66,12 +67,14 @@ class PortableRun(Value):
         next: The node that it goes on with.
         state: Its state, by the keys of `EnhancedState`.
         rows: Its rows of the journal.
+        threads: The rows of its pipelines' threads, by thread.
     """
 
     run_id: str
     next: Node
     state: dict[str, Any]
     rows: RunRows
+    threads: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
 
     @property
     def waits(self) -> bool:
@@ -87,6 +90,7 @@ class PortableRun(Value):
             "next": self.next,
             "state": cast("JsonValue", state_as_json(self.state, rows.get("results", {}))),
             "rows": rows,
+            **({"threads": cast("JsonValue", self.threads)} if self.threads else {}),
         }
 
     @classmethod
@@ -103,10 +107,13 @@ class PortableRun(Value):
         reading = Reading()
         written = reading.value(_Written, data, path)
         reading.end()
-        rows: RunRows | None = reading.value(RunRows, written.rows, (*path, "rows"), restored)
+        rows: RunRows | None = reading.value(
+            RunRows, written.rows, (*path, "rows"), restored, is_copied=True
+        )
         for place, (key, note) in enumerate(() if rows is None else rows.notes):
             if key.startswith(QUESTIONS):
-                reading.value(Question, note, (*path, "rows", "notes", place, 1), restored)
+                where = (*path, "rows", "notes", place, 1)
+                reading.value(Question, note, where, restored, is_copied=True)
         results = written.rows.get("results")
         recorded = cast("dict[str, JsonValue]", results) if isinstance(results, dict) else {}
         state = state_in(written.state, recorded, (*path, "state"), reading)
@@ -114,7 +121,13 @@ class PortableRun(Value):
             problem, fix = "it is not the run's own", "Send the run as it was."
             reading.refuse((*path, "state", "run_id"), state.get("run_id"), problem, fix)
         reading.end()
-        return cls(run_id=written.run_id, next=written.next, state=state, rows=rows or RunRows())
+        return cls(
+            run_id=written.run_id,
+            next=written.next,
+            state=state,
+            rows=rows or RunRows(),
+            threads=written.threads,
+        )
 
 
 class _Written(Value):
@@ -125,9 +138,12 @@ class _Written(Value):
     next: Node
     state: dict[str, JsonValue]
     rows: dict[str, JsonValue]
+    threads: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
 
 
-async def exported(snapshot: StateSnapshot, journal: Journal) -> PortableRun:
+async def exported(
+    snapshot: StateSnapshot, journal: Journal, threads: ThreadRepository
+) -> PortableRun:
     """Take a run with all that it takes to go on with it.
 
     Raises:
@@ -147,14 +163,20 @@ async def exported(snapshot: StateSnapshot, journal: Journal) -> PortableRun:
     run_id: str = snapshot.values["run_id"]
     left_out = HISTORIES | (_OF_A_ROUND if node in _RESTING else set[str]())
     state = {key: value for key, value in snapshot.values.items() if key not in left_out}
+    rows = await threads.rows(run_id)
     return PortableRun(
-        run_id=run_id, next=cast("Node", node), state=state, rows=await journal.rows(run_id)
+        run_id=run_id,
+        next=cast("Node", node),
+        state=state,
+        rows=await journal.rows(run_id),
+        threads={thread_id: dict(each) for thread_id, each in rows.items()},
     )
 
 
 async def adopted(run: PortableRun, graph: Graph, journal: Journal, thread_id: str) -> None:
     """Put a run on a new thread, and its rows into the journal: it goes on without an input."""
     await journal.adopt(run.run_id, run.rows)
+    await services_in(graph).threads.adopt(run.run_id, run.threads)
     plain = plain_keys()
     update = {key: each if key in plain else Overwrite(each) for key, each in run.state.items()}
     any_specialist = next(name for name in graph.nodes if name.startswith(_SPECIALIST))

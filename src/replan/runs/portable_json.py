@@ -8,6 +8,7 @@ from typing import Any, cast, get_type_hints
 from langchain_core.messages import AnyMessage
 from pydantic import JsonValue
 
+from replan.runs.portable_plan import ON_RECORD, lengthened, shortened
 from replan.state.channels import Checked
 from replan.state.context_fields import Path, Reading
 from replan.state.enhanced import EnhancedState
@@ -19,8 +20,8 @@ HISTORIES = frozenset({"thinking_history", "execution_history", "unreadable_repl
 """Keys of the state that outlive a run, and that no later node of it reads."""
 
 _RESULTS = frozenset({"current_specialist_results", "kept_results"})
-_LONG = frozenset({"current_plan", "plan_history"})
-_ON_RECORD = "on_record"
+_PLAN = "current_plan"
+_LONG = frozenset({_PLAN, "plan_history"})
 
 
 def state_as_json(
@@ -33,21 +34,26 @@ def state_as_json(
         recorded: The results on record, as JSON; the state has their keys in their places.
     """
     keys = {_text(result): key for key, result in recorded.items()}
-    return {name: _written(name, value, keys) for name, value in state.items()}
+    written = {name: _written(name, value, keys) for name, value in state.items()}
+    if isinstance(plan := written.get(_PLAN), dict):
+        written[_PLAN] = shortened(plan, recorded)
+    return written
 
 
 def state_in(
     written: Mapping[str, Any], recorded: Mapping[str, JsonValue], path: Path, reading: Reading
 ) -> dict[str, Any]:
-    """Read a state; what is wrong with it is kept by the reading."""
+    """Read a state that the reading has copied; what is wrong with it is kept there."""
     kinds, state = _kinds(), dict[str, Any]()
     for name, value in written.items():
         where = (*path, name)
         if name in _RESULTS and isinstance(value, dict):
             found = _found(cast("dict[str, Any]", value), recorded, where, reading)
-            state[name] = reading.value(kinds[name], found, where, restored)
+            state[name] = reading.value(kinds[name], found, where, restored, is_copied=True)
         elif name in kinds:
-            state[name] = reading.value(kinds[name], value, where, restored)
+            if name == _PLAN and isinstance(value, dict):
+                value = lengthened(cast("dict[str, Any]", value), recorded, where, reading)  # noqa: PLW2901
+            state[name] = reading.value(kinds[name], value, where, restored, is_copied=True)
     return state
 
 
@@ -63,7 +69,7 @@ def _written(name: str, value: Any, keys: Mapping[str, str]) -> JsonValue:
 
 def _once(result: dict[str, JsonValue], keys: Mapping[str, str]) -> JsonValue:
     key = keys.get(_text(result))
-    return result if key is None else {_ON_RECORD: key}
+    return result if key is None else {ON_RECORD: key}
 
 
 def _found(
@@ -72,9 +78,9 @@ def _found(
     """Put the results on record where the state has their keys."""
     found = dict(results)
     for name, each in results.items():
-        if not isinstance(each, dict) or [*cast("dict[str, Any]", each)] != [_ON_RECORD]:
+        if not isinstance(each, dict) or [*cast("dict[str, Any]", each)] != [ON_RECORD]:
             continue
-        key = cast("dict[str, Any]", each)[_ON_RECORD]
+        key = cast("dict[str, Any]", each)[ON_RECORD]
         if isinstance(key, str) and key in recorded:
             found[name] = recorded[key]
         else:

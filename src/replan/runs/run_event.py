@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from pydantic import Field, JsonValue
@@ -31,6 +32,11 @@ class RunEvent(Value):
     type: str
     round: int = 0
     details: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @cached_property
+    def written(self) -> str:
+        """The event as JSON; written once, however many follow the run."""
+        return self.model_dump_json()
 
 
 def event_in(run_id: str, seq: int, kept: Mapping[str, Any]) -> RunEvent:

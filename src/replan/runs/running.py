@@ -4,7 +4,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Sequence
 from contextlib import aclosing, contextmanager, nullcontext, suppress
 from typing import Any, cast
 
@@ -70,15 +70,12 @@ async def stream_graph(
 
             given = parts(RunControl()) if stop is None else _until_stopped(parts, stop, grace)
             with _logged(asked):
-                async with aclosing(as_owner(owner, given)) as owned:
-                    async for part in owned:
-                        if isinstance(part, BaseEvent):
-                            try:
-                                yield cast(Event, part)
-                            except GeneratorExit:
-                                if isinstance(part, TaskCompleted):
-                                    await _kept_at_least(owned, *controls)
-                                raise
+                async with (
+                    aclosing(as_owner(owner, given)) as owned,
+                    aclosing(_events_in(owned, controls)) as events,
+                ):
+                    async for event in events:
+                        yield event
 
 
 async def followed(
@@ -120,13 +117,23 @@ async def followed(
     return cast("EnhancedState", state)
 
 
-async def _kept_at_least(parts: AsyncGenerator[Any], *controls: RunControl) -> None:
-    """Keep the answer of a run whose reader leaves with it; nothing begins any more."""
-    for control in controls:
-        control.request_drain("its reader left")
-    with suppress(GraphDrained, RunStopped):
-        async for _ in parts:
-            pass
+async def _events_in(
+    parts: AsyncGenerator[Any], controls: Sequence[RunControl]
+) -> AsyncGenerator[Event]:
+    """Give the events of a run; an answer is kept whose reader leaves, and nothing begins then."""
+    async for part in parts:
+        if not isinstance(part, BaseEvent):
+            continue
+        try:
+            yield cast(Event, part)
+        except GeneratorExit:
+            if isinstance(part, TaskCompleted):
+                for control in controls:
+                    control.request_drain("its reader left")
+                with suppress(GraphDrained, RunStopped):
+                    async for _ in parts:
+                        pass
+            raise
 
 
 async def _until_stopped(

@@ -15,6 +15,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
 from replan.calling import Input, alone, check_input
+from replan.errors import InputError
 from replan.facts.kept import Fact, facts_of
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
@@ -343,8 +344,10 @@ class Runtime:
                 `tokens`.
 
         Raises:
-            InputError: There is no such run.
+            InputError: There is no such run, or no such number can be.
         """
+        if after < 0:
+            raise InputError(f"after={after} is no number of an event. The first is 1; write 0.")
         await record_of(run_id, self._bench)
         work = self._works.begun(run_id)
         kept = events_of(run_id, after, self._bench)

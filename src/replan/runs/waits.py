@@ -30,10 +30,12 @@ def waits_of(step: StepStory, story: Story) -> list[Wait]:
     ready, waits = planned, list[Wait]()
     needed = {each.step.id: each for each in story.steps if each.step.id in step.step.awaits}
     missing = [number for number, each in needed.items() if each.status in _OPEN]
+    failed = [number for number, each in needed.items() if each.status is StepStatus.FAILED]
     ends = {number: ended for number, each in needed.items() if (ended := _end(each)) is not None}
-    if missing and not step.attempts:
+    if (missing or failed) and not step.attempts:
         ready = begun
-        waits.append(Wait(what=_steps(missing), seconds=_since(planned, begun), since=planned))
+        what = _steps(missing) if missing else f"{_steps(failed)} (failed)"
+        waits.append(Wait(what=what, seconds=_since(planned, begun), since=planned))
     elif ends:
         last = max(ends, key=lambda number: ends[number])
         ready = min(max(planned, ends[last]), begun)

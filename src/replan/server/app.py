@@ -219,9 +219,21 @@ async def _mcp(house: House) -> AsyncGenerator[list[Route]]:
             raise
         yield []
         return
-    manager = manager_of(house)
-    async with manager.run():
+    manager, ready, ended = manager_of(house), asyncio.Event(), asyncio.Event()
+
+    async def served() -> None:
+        # In a task of its own: its group of tasks would wrap what is raised in the block.
+        async with manager.run():
+            ready.set()
+            await ended.wait()
+
+    serving = asyncio.ensure_future(served())
+    await ready.wait()
+    try:
         yield [Route("/mcp", _Timely(manager.asgi_app, house.body_seconds))]
+    finally:
+        ended.set()
+        await serving
 
 
 class _Timely:

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -26,6 +27,9 @@ from replan.services import Services
 from replan.spending.scopes import check_prices
 from replan.state.limits import Limits
 
+MOST_STREAMS = 1_000
+"""Streams of one token that may be open at once."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -42,6 +46,10 @@ class House:
     body_seconds: float  # seconds in which the body of a request has to arrive
     # What settles the account of a run when it rests.
     settling: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+    # The streams that are open, by the names of their tokens.
+    streams: Counter[str] = field(default_factory=Counter[str])
+    # What waits for runs to rest; one for each, however many follow it.
+    resting: dict[str, asyncio.Task[str]] = field(default_factory=dict[str, asyncio.Task[str]])
 
     def team_named(self, name: str) -> tuple[str, Runtime]:
         """A team by its name; the only one, if none is named."""
@@ -82,6 +90,41 @@ class House:
         """A new id of a run."""
         return uuid4().hex
 
+    def seat_of(self, who: Identity) -> AbstractContextManager[None]:
+        """A place for one more stream of a token.
+
+        Raises:
+            RefusedError: It has as many as it may.
+        """
+        if self.streams[who.name] >= MOST_STREAMS:
+            told = (
+                f"The token '{who.name}' has {MOST_STREAMS:,} streams open, the most there may be."
+            )
+            raise RefusedError(429, "too_many_streams", f"{told} Close some.", retry_after=2)
+
+        @contextmanager
+        def held() -> Generator[None]:
+            self.streams[who.name] += 1
+            try:
+                yield
+            finally:
+                self.streams[who.name] -= 1
+
+        return held()
+
+    async def rest_of(self, record: RunRecord) -> str:
+        """Wait until no process works on a run, and give its outcome."""
+        run_id, runtime = record.run_id, self.runtime_of(record)
+
+        async def rested() -> str:
+            return (await runtime.rested(run_id)).outcome
+
+        if run_id not in self.resting:
+            task = self.resting[run_id] = asyncio.ensure_future(rested())
+            task.add_done_callback(lambda _: self.resting.pop(run_id))
+        # Who leaves does not take it from the others.
+        return await asyncio.shield(self.resting[run_id])
+
     def payer_of(self, record: RunRecord, who: Identity) -> Identity:
         """Whose allowance a run counts against: that of who began it."""
         return self.tokens.named(record.labels.get(TOKEN, "")) or who
@@ -102,6 +145,12 @@ class House:
         task = asyncio.ensure_future(settled())
         self.settling.add(task)
         task.add_done_callback(self.settling.discard)
+
+    async def settle_at_rest(self, lease: Lease) -> None:
+        """Give back what is left of a lease once its run rests, whoever began it."""
+        record = await self.storage.runs.get(lease.run_id)
+        if record is not None:
+            self.settle(Run(self.runtime_of(record), lease.run_id), lease)
 
     async def close(self) -> None:
         """Stop what is at work, so that it can be resumed."""

@@ -3,17 +3,13 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
-from typing import TypeVar
+from contextlib import AbstractContextManager, aclosing
 
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from replan.runs.looking import RunView
 from replan.runs.run_event import RunEvent
 from replan.runs.stopping import put_an_end_to
-
-T = TypeVar("T")
 
 STUCK = 60.0
 """Seconds for which a reader may take nothing of a stream before it is ended."""
@@ -24,68 +20,101 @@ _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 class Stream(StreamingResponse):
     """Texts as they come, until nothing more comes, or the reader is gone or stuck."""
 
-    def __init__(self, told: AsyncGenerator[str]) -> None:
+    def __init__(
+        self, told: AsyncGenerator[str], beat: float, seat: AbstractContextManager[None]
+    ) -> None:
+        """Prepare.
+
+        Args:
+            told: The texts; it is closed at the end, whatever ends it.
+            beat: Seconds of silence after which a comment shows that the stream lives.
+            seat: Is held for as long as the stream lasts.
+        """
         super().__init__(told, headers=_HEADERS, media_type="text/event-stream")
+        self._told = told
+        self._seat = seat
+        self._beat = beat
+        self._sent_at = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the stream."""
-        await super().__call__(scope, receive, _patient(send))
+        with self._seat:
+            await self._streamed(receive, send)
+
+    async def _streamed(self, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        works = [self._telling(send), self._beating(send), _gone(receive)]
+        tasks = [asyncio.ensure_future(each) for each in works]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            # Who leaves takes nothing from the run.
+            for task in tasks:
+                await put_an_end_to(task)
+        for task in done:
+            task.result()
+
+    async def _telling(self, send: Send) -> None:
+        async with aclosing(self._told):
+            async for text in self._told:
+                if not await self._sent(send, text):
+                    return
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _beating(self, send: Send) -> None:
+        loop = asyncio.get_running_loop()
+        self._sent_at = loop.time()
+        while True:
+            silent = loop.time() - self._sent_at
+            if silent >= self._beat and not await self._sent(send, ": still there\n\n"):
+                return
+            await asyncio.sleep(max(0.0, self._beat - (loop.time() - self._sent_at)))
+
+    async def _sent(self, send: Send, text: str) -> bool:
+        """Send a text; whether the reader took it in time."""
+        self._sent_at = asyncio.get_running_loop().time()
+        try:
+            async with asyncio.timeout(STUCK):
+                await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+        except TimeoutError:
+            return False
+        return True
 
 
 def event_stream(
-    events: AsyncGenerator[RunEvent], look: Callable[[], Awaitable[RunView]], beat: float
+    events: AsyncGenerator[RunEvent],
+    run_id: str,
+    rest: Callable[[], Awaitable[str]],
+    beat: float,
+    seat: AbstractContextManager[None],
 ) -> Stream:
     """Give the events of a run as they come, and at the end how it stands.
 
     Each event has its number as its `id`; a piece of text has none. The run appends its events to
     the storage and to a queue of this stream, so a slow reader keeps nothing but the stream.
+
+    Args:
+        events: The events.
+        run_id: The run.
+        rest: Waits until no process works on the run, and gives its outcome.
+        beat: Seconds of silence after which a comment shows that the stream lives.
+        seat: Is held for as long as the stream lasts.
     """
-    return Stream(_told(events, look, beat))
-
-
-def _patient(send: Send) -> Send:
-    """Send, and break off where a reader takes nothing for long; he can come back."""
-
-    async def sent(message: object) -> None:
-        try:
-            async with asyncio.timeout(STUCK):
-                await send(message)  # pyright: ignore[reportArgumentType]
-        except TimeoutError:
-            raise OSError("the reader takes nothing") from None
-
-    return sent
+    return Stream(_told(events, run_id, rest), beat, seat)
 
 
 async def _told(
-    events: AsyncGenerator[RunEvent], look: Callable[[], Awaitable[RunView]], beat: float
+    events: AsyncGenerator[RunEvent], run_id: str, rest: Callable[[], Awaitable[str]]
 ) -> AsyncGenerator[str]:
-    async with aclosing(with_beats(events, beat)) as coming:
-        async for event in coming:
-            yield ": still there\n\n" if event is None else _written(event)
-    view = await look()
-    outcome = json.dumps({"run_id": view.run_id, "outcome": view.outcome})
+    async with aclosing(events):
+        async for event in events:
+            number = "" if event.seq is None else f"id: {event.seq}\n"
+            yield f"{number}data: {event.written}\n\n"
+    outcome = json.dumps({"run_id": run_id, "outcome": await rest()})
     yield f"event: rest\ndata: {outcome}\n\n"
 
 
-def _written(event: RunEvent) -> str:
-    number = "" if event.seq is None else f"id: {event.seq}\n"
-    return f"{number}data: {event.model_dump_json()}\n\n"
-
-
-async def with_beats(coming: AsyncGenerator[T], beat: float) -> AsyncGenerator[T | None]:
-    """Give what comes, and None whenever nothing came for a while."""
-    async with aclosing(coming):
-        while True:
-            following = asyncio.ensure_future(anext(coming))
-            try:
-                while not (await asyncio.wait({following}, timeout=beat))[0]:
-                    yield None
-            finally:
-                # Who leaves takes nothing from the run.
-                if not following.done():
-                    await put_an_end_to(following)
-            try:
-                event = following.result()
-            except StopAsyncIteration:
-                return
-            yield event
+async def _gone(receive: Receive) -> None:
+    """Wait until the reader is gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

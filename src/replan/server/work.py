@@ -108,7 +108,9 @@ async def leased(house: House, lease: Lease, begin: Callable[[], Coroutine[Any, 
     try:
         run = await begin()
     except BaseException:
-        house.allowances.drop(lease)
+        if old := house.allowances.drop(lease):
+            # The run may have come to rest meanwhile.
+            await house.settle_at_rest(old)
         raise
     house.settle(run, lease)
     return run

@@ -166,7 +166,8 @@ class Turn:
         kept: dict[str, JsonValue] = dict(before.project_state)
         kept.pop(RUN, None)
         if result.outcome in ("waiting", "interrupted"):
-            run = await exported(await self._place.snapshot(), self._place.journal)
+            place, threads = self._place, services_in(self._place.graph).threads
+            run = await exported(await place.snapshot(), place.journal, threads)
             kept[RUN] = cast("JsonValue", written_run(run, before.session_id, self.key))
         elif result.document:
             kept[PLAN] = result.document

@@ -43,6 +43,7 @@ class PromptedSpecialist:
     # Whether a second answer does nothing that the first one did already.
     can_answer_again: bool = False
     shape: Shape | None = None  # the type that its results are of, or none
+    graph: Any = None  # the graph that answers, which is drawn, or none
     _prompt: StepPrompt = field(init=False)
 
     def __post_init__(self) -> None:

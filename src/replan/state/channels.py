@@ -59,8 +59,9 @@ class Checked(LastValue[Any]):
 
     def update(self, values: Sequence[Any]) -> bool:
         """Take the one value of a super-step; LangGraph tells also of one without writes."""
-        taken = [checked(self.key, self.typ, value) for value in values]
-        return bool(taken) and super().update(taken)
+        if not values:
+            return False
+        return super().update([checked(self.key, self.typ, value) for value in values])
 
     def from_checkpoint(self, checkpoint: Any) -> Self:
         """Restore, turning plain dicts into values again."""

@@ -61,6 +61,8 @@ class Reading:
         read: Callable[[Any, Any], Any] = lambda kind, data: adapter(kind).validate_python(
             data, extra="ignore"
         ),
+        *,
+        is_copied: bool = False,
     ) -> Any:
         """Read a value; None where that is not possible, with the mistakes kept.
 
@@ -70,9 +72,10 @@ class Reading:
             path: Where it stands.
             read: Makes the value of a copy, or raises pydantic's error; by default, fields that the
                 kind does not have are left out.
+            is_copied: Whether this reading has copied it before, as a part of something else.
         """
         before = set(self.mistakes)
-        copy = self.plain(data, path)
+        copy: Any = data if is_copied else self.plain(data, path)
         broken = self.mistakes.keys() - before
         try:
             value = read(kind, copy)
@@ -97,7 +100,7 @@ class Reading:
     def plain(self, data: Any, path: Path = (), above: tuple[int, ...] = ()) -> Any:
         """Copy JSON; what is none, is too deep or too much is kept as a mistake."""
         size = len(data.encode("utf-8", "replace")) if isinstance(data, str) else _NODE
-        if not self._has_room(size):
+        if not self.has_room(size):
             return None
         if problem := _problem(data, above):
             self.refuse(path, data, problem)
@@ -117,11 +120,12 @@ class Reading:
         for key, each in data.items():
             if not isinstance(key, str) or first_unwritable(key) >= 0:
                 self.refuse((*path, repr(key)), key, "it is no name that JSON keeps")
-            elif self._has_room(len(key)):
+            elif self.has_room(len(key)):
                 copy[key] = self.plain(each, (*path, key), above)
         return copy
 
-    def _has_room(self, size: int) -> bool:
+    def has_room(self, size: int) -> bool:
+        """Whether so many bytes more may be read; it is a mistake if not."""
         self._left -= size
         if self._left < 0:
             self.refuse((), "", f"it is larger than {self._most:,} bytes", "Keep less in it.")

@@ -45,7 +45,7 @@ def option_mistakes(document: PlanDocument, before: TaskPlan | None = None) -> l
     fresh = [
         step
         for step in document.plan.steps
-        if step.id not in old or step.parameters != old[step.id].parameters
+        if step.parameters and (step.id not in old or step.parameters != old[step.id].parameters)
     ]
     return [
         mistake

@@ -24,6 +24,9 @@ INITIAL = "initial_phase"
 SUB_THREAD = "_thread"
 """Where a message's meta holds its sub-thread, if nothing else is said."""
 
+HISTORY = "_thread_history"
+"""Where a message's meta keeps the sub-threads that a retry put others in the place of."""
+
 
 def _frozen(value: Any, place: str = "meta") -> Any:
     """Make what a message holds unchangeable: JSON, and threads."""
@@ -188,7 +191,7 @@ class Thread:
         if place is None:
             raise self._error(f"it has no message '{message_id}'", "Use the id of one of its own.")
         for path, sub_thread in self.sub_threads():
-            if sub_thread.phase != COMPLETED:
+            if sub_thread.phase != COMPLETED and HISTORY not in path.split("."):
                 raise self._error(
                     f"the message '{message_id}' cannot be removed while the sub-thread {path} "
                     f"runs: it is in the phase '{sub_thread.phase}'",

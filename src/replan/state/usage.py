@@ -94,6 +94,8 @@ class Usage(TokenCount):
 
 def sum_counts(counts: Iterable[TokenCount]) -> TokenCount:
     parts = list(counts)
+    if len(parts) == 1 and type(parts[0]) is TokenCount:
+        return parts[0]
     return TokenCount(
         calls=sum(each.calls for each in parts),
         input_tokens=sum(each.input_tokens for each in parts),

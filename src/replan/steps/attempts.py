@@ -32,6 +32,7 @@ from replan.ports.ask_user import Waiting
 from replan.ports.folders import folders_at_work
 from replan.ports.journal import AttemptOutcome, LedgerEntry
 from replan.ports.specialist_port import SpecialistPort
+from replan.ports.thread_of_step import thread_of_step
 from replan.prompts.sections import within_budget
 from replan.secrets.masking import with_masked_traceback, without_secrets
 from replan.spending.account import Account
@@ -262,6 +263,7 @@ class Attempts:
         # What runs without being handed the configuration finds it here.
         inherited_config.set(config)
         folders_at_work.set(self._services.folders)
+        thread_of_step.set(self.record.thread())
         transcript_at_work.set(self.record.transcript)
         calls_at_work.set(meter.calls)
         emitter_at_work.set((self._emitter, self.config))

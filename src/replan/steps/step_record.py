@@ -15,7 +15,9 @@ from replan.failures import describe
 from replan.models.transcript import Transcript
 from replan.ports.ask_user import Asks, Waiting, asker_at_work
 from replan.ports.journal import ACTED, Attempt, AttemptOutcome, Journal, LedgerEntry
+from replan.ports.thread_of_step import ThreadOfStep
 from replan.services import Services
+from replan.state.generations import FIRST
 from replan.state.knowledge import Knowledge
 from replan.state.limits import OnDoubt
 from replan.state.questions import (
@@ -154,6 +156,18 @@ class StepRecord:
             self._transcript = Transcript(self.services.journal, run_id, key, self.on_doubt)
         self._transcript.attempt = self.number
         return self._transcript
+
+    def thread(self) -> ThreadOfStep:
+        """Where a pipeline keeps what it does for the step, in its generation."""
+        run_id, step_id = self.context.run_id, self.context.plan_step.id
+        generation = self.board.state.get("generations", {}).get(step_id, FIRST)
+        return ThreadOfStep(
+            repository=self.services.threads,
+            thread_id=f"{run_id}/{step_id}.{generation.settled}/{self.specialist}",
+            run_id=run_id,
+            clock=self.services.clock,
+            new_id=self.services.new_id,
+        )
 
     async def known_knowledge(self) -> Knowledge | None:
         """What an earlier attempt was given; None if nothing is on record."""

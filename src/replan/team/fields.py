@@ -169,6 +169,19 @@ def output_type(given: object, info: ValidationInfo) -> object:
     return found
 
 
+def pipeline(given: object, info: ValidationInfo) -> object:
+    """Take the class of an agent of a main thread, or in a file its name."""
+    from replan.threads.base_agent import BaseAgent  # noqa: PLC0415 - few teams have some
+
+    found, around = _named(given, info), _around(info)
+    if around is not None and not around.imports and not comes_with_replan(str(given)):
+        return found
+    if not (isinstance(found, type) and issubclass(found, BaseAgent)):
+        fix = "Give a subclass of BaseAgent: the class, not an instance."
+        raise refused("no_pipeline", "This is not the class of a pipeline's main agent.", fix)
+    return found
+
+
 def callback(given: object, info: ValidationInfo) -> object:
     from replan.events import callbacks  # noqa: PLC0415 - few teams have some
 
@@ -367,6 +380,7 @@ if TYPE_CHECKING:
     Tool = BaseTool | Callable[..., Any] | dict[str, Any] | str
     Callback = object
     OutputType = Any
+    PipelineAgent = Any
     ReadySpecialist = SpecialistPort
     Knowledge = Retriever | Path | str
     Workspace = Out = Path | str | None
@@ -379,6 +393,7 @@ else:
     Work = Annotated[Any, PlainValidator(work), WithJsonSchema(_REFERENCE)]
     Tool = Annotated[Any, PlainValidator(tool), WithJsonSchema(_TOOL)]
     OutputType = Annotated[Any, PlainValidator(output_type), WithJsonSchema(_REFERENCE)]
+    PipelineAgent = Annotated[Any, PlainValidator(pipeline), WithJsonSchema(_REFERENCE)]
     Callback = Annotated[Any, PlainValidator(callback), WithJsonSchema(_REFERENCE)]
     Knowledge = Annotated[Any, PlainValidator(knowledge), WithJsonSchema(_KNOWLEDGE)]
     ReadySpecialist = Annotated[Any, PlainValidator(ready), WithJsonSchema(_REFERENCE)]

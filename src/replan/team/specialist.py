@@ -12,6 +12,7 @@ from replan.team.kinds.chat import Chat
 from replan.team.kinds.function import Function
 from replan.team.kinds.job import JobMember
 from replan.team.kinds.member import Member
+from replan.team.kinds.pipeline import Pipeline
 from replan.team.kinds.ready import Ready
 from replan.team.kinds.runnable import Runnable
 from replan.values import described
@@ -29,11 +30,11 @@ def _one_kind(schema: dict[str, Any], kind: type[BaseModel]) -> None:
     ]
 
 
-class Specialist(Chat, Runnable, Function, JobMember, Ready):
-    """A member of the team: a chat model, a runnable, a function, a job, or a ready one.
+class Specialist(Chat, Runnable, Function, JobMember, Pipeline, Ready):
+    """A member: a chat model, a runnable, a function, a job, a pipeline, or a ready one.
 
     It has the fields of every member and the fields of its kind. The kind is decided by
-    `chat_model`, `invokable` (or `streamable`), `run`, `job` or `use`.
+    `chat_model`, `invokable` (or `streamable`), `run`, `job`, `pipeline` or `use`.
     """
 
     model_config = ConfigDict(json_schema_extra=_one_kind)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         ScriptedHttpError,
         Truncated,
     )
+    from replan.testing.pipelines import check_pipeline
     from replan.testing.replies import Reply, always
     from replan.testing.script import Script, UnconsumedReplies, UnexpectedModelCall
     from replan.testing.scripted import ModelCall, ScriptedModel
@@ -41,10 +42,11 @@ __all__ = [
     "UnconsumedReplies",
     "UnexpectedModelCall",
     "always",
+    "check_pipeline",
 ]
 
 # Each needs those before it, so that a name loads no more than its own.
-_HOMES = ("faults", "replies", "script", "scripted", "wire", "server")
+_HOMES = ("pipelines", "faults", "replies", "script", "scripted", "wire", "server")
 
 
 def __getattr__(name: str) -> Any:

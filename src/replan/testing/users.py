@@ -16,6 +16,8 @@ from replan.jobs.processor import JobProcessor, ProcessResult
 from replan.jobs.sayings import Language, say
 from replan.jobs.slot import Slot
 from replan.jobs.spec import JobSpec
+from replan.ports.agent import Agent
+from replan.state.context import AgentContext
 
 Kind = Literal[
     "terse",
@@ -228,3 +230,23 @@ async def converse(
         results.append(result)
         assert len(results) <= user.spec.max_turns, "more turns than the spec says"
     return Conversation(results=tuple(results), said=tuple(said))
+
+
+async def converse_with_agent(agent: Agent, user: SimulatedUser) -> AgentContext:
+    """Let a user talk with an agent that is a job until the job is over; give the session.
+
+    Raises:
+        AssertionError: It takes more turns than its spec says.
+    """
+    context = AgentContext(session_id=f"{user.kind}-{user.seed}")
+    result = await agent.process(None, context)
+    for _ in range(user.spec.max_turns):
+        context = AgentContext.from_dict(context.apply(result.context_updates).to_dict())
+        job = Job.model_validate(context.project_state["job"])
+        if job.is_over:
+            return context
+        # Who says nothing, or what no agent takes, is asked again.
+        result = await agent.process(user.says(job).strip() or None, context)
+        if not result.context_updates:
+            result = await agent.process(None, context)
+    raise AssertionError("more turns than the spec says")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from replan.errors import ThreadError
 from replan.events.types import BaseEvent
 from replan.ports.thread_repository import ThreadRepository
+from replan.state.results import ExecutionContext
 from replan.state.thread_paths import SubThreadPath
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class HostUtils:
         new_id: Returns a new unique id.
         phase: The phase that is at work.
         path: The path of the sub-thread that is at work; empty in the main thread.
+        context: What the step of a plan was given; None outside of a plan.
     """
 
     thread_repository: ThreadRepository
@@ -46,6 +48,7 @@ class HostUtils:
     new_id: Callable[[], str]
     phase: str = ""
     path: str = ""
+    context: ExecutionContext | None = None
 
 
 _at_work: ContextVar[HostUtils | None] = ContextVar("replan_host_utils", default=None)

@@ -98,7 +98,10 @@ class InteractionUnit:
         if following != COMPLETED and _stored(own, "user") is None:
             await self._add_user_message(bot, task, thread, agent)
         if suggested(own) is None:
+            # This stores the user's message, too, in one write.
             await self._suggest_phase_update(task, thread)
+        else:
+            await task.host_utils.thread_repository.save_thread(thread)
         return bot
 
     async def generate_user_message(
@@ -193,7 +196,6 @@ class InteractionUnit:
                 meta={"phase": self.phase, ROUND: round_of(own)},
             )
         )
-        await utils.thread_repository.save_thread(thread)
 
     async def _suggest_phase_update(self, task: Task, thread: Thread) -> None:
         """Suggest the next phase."""

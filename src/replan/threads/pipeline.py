@@ -30,7 +30,9 @@ def alone(repository: ThreadRepository, thread_id: str) -> Generator[None]:
     Raises:
         StaleThreadError: Somebody works on it.
     """
-    taken = _at_work.setdefault(repository, set())
+    # One that serves many calls at once has another one for each.
+    own: ThreadRepository = getattr(repository, "own", repository)
+    taken = _at_work.setdefault(own, set())
     if thread_id in taken:
         raise StaleThreadError(thread_id)
     taken.add(thread_id)

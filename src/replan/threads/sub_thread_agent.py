@@ -11,7 +11,7 @@ from replan.threads.failures_passed import PASSED
 from replan.threads.host_utils import in_phase
 from replan.threads.interaction_unit import InteractionUnit
 from replan.threads.response import Response
-from replan.threads.suggestions import ROUND, round_of, thread_of, told_phase
+from replan.threads.suggestions import ROUND, round_of, suggested, thread_of, told_phase
 from replan.threads.task import Task
 
 
@@ -80,6 +80,10 @@ class SubThreadAgent(BaseAgent):
             told_phase(thread, task)
             with in_phase(own.phase, task.sub_thread_path):
                 await unit.execute(going_on, thread, self)
+            if suggested(own) is None:
+                problem = f"{type(unit).__name__} has suggested no phase"
+                fix = "Let its _suggest_phase_update do what that of InteractionUnit does."
+                raise PhaseError(own.id, own.phase, problem, fix)
             await self._apply_phase_update_suggestion(going_on, thread)
         return [message for message in own.messages if message.sender == "bot"]
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from replan.errors import ConfigurationError, PhaseError
 from replan.events.types import PlaceholderShown
 from replan.state.thread_paths import chained
-from replan.state.threads import COMPLETED, INITIAL, SUB_THREAD, Thread, ThreadMessage
+from replan.state.threads import COMPLETED, HISTORY, INITIAL, SUB_THREAD, Thread, ThreadMessage
 from replan.threads.base_agent import BaseAgent
 from replan.threads.messages import message_in, newest_bot_message
 from replan.threads.response import SKIP, UPDATE, MessageUpdate, Response
@@ -13,9 +13,6 @@ from replan.threads.state_handler import StateHandler
 from replan.threads.sub_thread_agent import SubThreadAgent
 from replan.threads.suggestions import round_of, thread_of
 from replan.threads.task import UI_ACTION, Task
-
-HISTORY = "_thread_history"
-"""Where a message keeps the sub-threads that a retry put others in the place of."""
 
 PLACEHOLDER = "placeholder"
 """What a message's meta says until its text is replaced: the round that it was made in."""

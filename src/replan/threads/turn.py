@@ -6,7 +6,7 @@ from typing import Any, cast
 from replan.errors import PhaseError, ThreadError
 from replan.events.types import PlaceholderShown
 from replan.failures import describe
-from replan.state.threads import COMPLETED, INITIAL, Thread, ThreadMessage
+from replan.state.threads import COMPLETED, HISTORY, INITIAL, Thread, ThreadMessage
 from replan.threads.base_agent import BaseAgent
 from replan.threads.failures_passed import PASSED
 from replan.threads.host_utils import HostUtils, at_work
@@ -112,6 +112,43 @@ class Turn:
         while self.phase is not None:
             await self.step()
         return self.answer
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings of the thread."""
+        return self._thread.settings
+
+    async def keep(self, **settings: Any) -> None:
+        """Store entries of the thread's settings."""
+        changed = {**self._thread.settings, **settings}
+        await self._utils.thread_repository.update_thread_settings(self._thread, changed)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was said on the thread yet."""
+        return not self._thread.messages
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether the last work on the thread failed."""
+        return bool(self._thread.error)
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Where work stands: the deepest thread that is not completed, its phase, its last text."""
+        thread, phase, said = self._thread, next_phase(self._thread), ""
+        while True:
+            done = [each for each in thread.messages if each.meta.get(PLACEHOLDER, False) is False]
+            said = next((each.text for each in reversed(done) if each.sender == "bot"), said)
+            open_ones = [
+                sub
+                for path, sub in thread.sub_threads()
+                if sub.phase != COMPLETED and HISTORY not in path.split(".")
+            ]
+            if not open_ones:
+                return thread.id, phase, said
+            thread = open_ones[-1]
+            phase = thread.phase
 
     @property
     def answer(self) -> Response:

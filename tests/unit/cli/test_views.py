@@ -443,8 +443,9 @@ def test_what_a_person_was_shown_and_changed_is_told_where_the_plan_is_another_o
     assert 'step 2 worker asked (2/worker/1): May it? send(to="ann")' in lines
     assert 'step 2 worker asked (2/worker/2): Old one? send(to="ann")' in lines
     assert 'anna changed 2/worker/2: {"to": "bob"}' in lines
-    assert [line for line in lines if "4d97934b" in line and "answered" in line] == [
-        "anna answered 4d97934b: red"
+    assert [line for line in lines if "4d97934b" in line] == [
+        "step 2 worker asked (4d97934b): Which?",
+        "anna answered 4d97934b: red",
     ]
     of_step = [line.split(" ", 1)[1] for line in moments(story, 2)]
     assert of_step == [line for line in lines if "2/worker" in line or "4d97934b" in line]
@@ -460,6 +461,8 @@ def test_a_step_says_for_whom_and_how_long_it_waited():
         PlanStep(id=4, description="Tell", assigned_to="worker", dependencies=(1, 3)),
         PlanStep(id=5, description="Kept", result="It is kept.", **done),
         PlanStep(id=6, description="Left", status=StepStatus.SKIPPED, feedback="Skipped by eva."),
+        PlanStep(id=7, description="Break", assigned_to="worker", status=StepStatus.FAILED),
+        PlanStep(id=8, description="Mend", assigned_to="worker", dependencies=(7,)),
     )
     ledger = (
         attempt(1, 1, 0, 10),
@@ -467,9 +470,10 @@ def test_a_step_says_for_whom_and_how_long_it_waited():
         attempt(2, 2, 46, 47, "failed", "reset"),
         attempt(2, 3, 49, 50),
         attempt(3, 1, 10, 11, "waiting"),
+        attempt(7, 1, 0, 1, "failed", "no"),
     )
     events = (
-        event(1, 0, "plan_created", version=1, steps=6),
+        event(1, 0, "plan_created", version=1, steps=8),
         event(2, 20, "run_stopped", why="waiting"),
         event(3, 46, "run_resumed", by="eva"),
         event(4, 50, "run_stopped", why="waiting"),
@@ -484,7 +488,7 @@ def test_a_step_says_for_whom_and_how_long_it_waited():
         origin="0123456789",
     )
     story = story_of(run)
-    told = {number: "\n".join(step_lines(story, number)) for number in range(1, 7)}
+    told = {number: "\n".join(step_lines(story, number)) for number in range(1, 9)}
     assert "waited" not in told[1]
     wait = (
         "waited 10 s for step 1, 5.0 s for its turn, 30 s for a person, 2.0 s between its attempts"
@@ -496,8 +500,9 @@ def test_a_step_says_for_whom_and_how_long_it_waited():
     assert re.search(r"\nwaits for step 3 since .*\nNobody tried it yet\.", told[4])
     assert "in run 01234567: replan show 01234567 --step 5\n  It is kept." in told[5]
     assert told[6].splitlines()[1:3] == ["skipped", "Skipped by eva."]
+    assert re.search(r"\nwaits for step 7 \(failed\) since .*\nNobody tried", told[8])
     head = overview(story, 100)
-    assert head[1] == "waiting: 3 of 6 steps done, 1 waiting, 1 pending, 1 skipped"
+    assert head[1] == "waiting: 3 of 8 steps done, 1 waiting, 2 pending, 1 failed, 1 skipped"
     assert any(line.startswith("  [?] 3.") for line in head)
     record = step_record(story, 3)
     assert record["status"] == "waiting"
@@ -623,7 +628,9 @@ def hostile_run():
 def test_hostile_text_in_every_field_steers_no_terminal_in_any_view(width):
     run = hostile_run()
     story, plan = story_of(run), run.plan
+    kept = story_of(run.replace(ledger=(), origin=HOSTILE))
     views = {
+        "steps": [line for of in (story, kept) for n in (1, 2, 3) for line in step_lines(of, n)],
         "overview": overview(story, width),
         "timeline": timeline(story, width),
         "attempts": attempts_lines(run, attempts_of(run), run.results),

@@ -12,7 +12,13 @@ from replan.jobs.slot import Slot
 from replan.jobs.spec import Command, JobSpec
 from replan.state.context import AgentContext, AgentResult
 from replan.testing import ScriptedModel
-from replan.testing.users import SimulatedUser, converse
+from replan.testing.users import (
+    COOPERATIVE,
+    KINDS,
+    SimulatedUser,
+    converse,
+    converse_with_agent,
+)
 
 pytestmark = pytest.mark.anyio
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -100,3 +106,17 @@ async def test_users_talk_with_what_is_built_from_a_spec():
     talk = await converse(job_processor(spec, clock=lambda: NOW), user)
     assert talk.job.status == "completed"
     assert done == [("2026-05-01", "12")]
+
+
+async def test_each_kind_of_user_talks_with_the_agent_until_the_job_is_over():
+    ends = {}
+    for seed, kind in enumerate((*KINDS, *["hostile"] * 10)):
+        done = []
+        spec = spec_of(done)
+        user = SimulatedUser(kind, spec, "visit", {"day": "2026-05-01", "pin": "12"}, "en", seed)
+        context = await converse_with_agent(job_agent(spec, clock=lambda: NOW), user)
+        job = context.project_state["job"]
+        ends[kind] = job.get("error_code", "done")
+        assert len(done) == (ends[kind] == "done")
+    assert all(ends[kind] == "done" for kind in COOPERATIVE)
+    assert ends["silent"] == ends["looping"] == "no_progress"

@@ -21,12 +21,12 @@ slots:
     question: Where from?
     depends_on: [destination]
   - name: destination
-    question: {en: Where to?, zh: 去哪里}
+    question: {en: "Where to?", zh: "去哪里"}
     depends_on: [origin]
     check: no_such_module:fits
     colour: red
   - name: cabin
-    question: {en: Which?, zh: 哪个}
+    question: {en: "Which?", zh: "哪个"}
     type: integer
     choices: [a]
     pattern: "["

@@ -172,7 +172,7 @@ def test_a_prompt_is_kept_by_its_messages_each_once():
 
 
 def test_steps_rounds_and_runs_are_timed_from_their_beginning():
-    times = iter([0, 1, 2, 4, 8, 16, 32])
+    times = iter([0, 1, 2, 4, 8, 16, 32, 33, 33])
     durations = Durations(lambda: next(times))
     step = {"step_id": 1, "specialist": "w", "round": 1}
     result, feedback = SpecialistResult(), FeedbackResult(should_continue=False)
@@ -187,8 +187,14 @@ def test_steps_rounds_and_runs_are_timed_from_their_beginning():
             SpecialistCompleted(**NAMES, **{**step, "step_id": 2}, result=result),
             FeedbackGenerated(**NAMES, round=1, feedback=feedback),
             over,
+            SpecialistInvoked(**NAMES, **{**step, "step_id": 3}, task="t"),
+            # Both came in a bunch.
+            SpecialistCompleted(
+                **NAMES, **{**step, "step_id": 3}, result=SpecialistResult(duration=0.5)
+            ),
         )
     ]
+    assert told[8].step_seconds == 0.5
     assert [told[3].step_seconds, told[4].step_seconds] == [3, None]
     assert (told[5].round_seconds, told[6].run_seconds) == (15, 32)
 

@@ -399,7 +399,12 @@ async def test_the_newest_runs_come_first(storage):
     for number in range(5):
         at = NOON + timedelta(microseconds=number)
         await storage.runs.begin(record(str(number), at=at))
-    assert [each.run_id for each in await storage.runs.recent(3)] == ["4", "3", "2"]
+    await storage.runs.begin(record("30", at=NOON + timedelta(microseconds=3)))
+    newest = await storage.runs.recent(3)
+    assert [each.run_id for each in newest] == ["4", "3", "30"]
+    for last, left in zip(newest, ("3 30 2 1 0", "30 2 1 0", "2 1 0"), strict=True):
+        found = await storage.runs.recent(9, behind=last)
+        assert [each.run_id for each in found] == left.split()
 
 
 async def test_events_are_numbered_where_they_are_appended(storage):

@@ -7,7 +7,7 @@ import pytest
 from langgraph.store.base import PutOp
 
 from replan import open_storage
-from replan.adapters.storage.store import full_text, sql_store
+from replan.adapters.storage.store import full_text, sql_store, words_in_memory
 
 FACTS = {
     "hike": "Ana likes hiking in the mountains of Norway.",
@@ -182,6 +182,30 @@ async def test_an_index_that_another_python_left_behind_is_made_anew(
     assert set(await look(where, "zebra")) == expected
     without_full_text.undo()
     assert set(await look(where, "zebra")) == expected
+
+
+@pytest.mark.parametrize("key", [None, "a key"])
+async def test_what_another_process_changes_is_found_at_once(tmp_path, key, monkeypatch):
+    # So few that looking for the facts of one forgets the words of the other.
+    monkeypatch.setattr(words_in_memory, "_MOST", 3)
+    where = tmp_path / "facts.db"
+    async with open_storage(where, key=key) as one, open_storage(where, key=key) as other:
+        for who in ("eva", "bob"):
+            for name in ("tea", "dog", "car"):
+                await one.store.aput((who,), name, {"text": FACTS[name]})
+        assert await found(other.store, "tea", "eva") == ["tea"]
+        assert set(await found(other.store, "car dog", "bob")) == {"car", "dog"}
+        await one.store.aput(("eva",), "tea", {"text": "Ana drinks water."})
+        await one.store.adelete(("eva",), "car")
+        await one.store.aput(("eva",), "new", {"text": "A red bicycle."})
+        assert await found(other.store, "tea car", "eva") == []
+        whole = await found(other.store, "water bicycle dog", "eva")
+        assert set(whole) == {"new", "tea", "dog"}
+        part = await found(other.store, "water bicycle dog", "eva", limit=1, offset=1)
+        assert part == whole[1:2]
+        await one.store.adelete(("eva",), "new")
+        assert await found(other.store, "bicycle", "eva") == []
+        assert await found(other.store, "dog", "bob") == ["dog"]
 
 
 async def test_a_file_without_a_key_is_asked_in_one_ranked_query(tmp_path):

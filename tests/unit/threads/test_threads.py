@@ -173,3 +173,13 @@ async def test_a_thread_that_somebody_else_stored_is_refused_and_stays() -> None
         await repository.save_thread(Thread("main", [message("other")]))
     assert await repository.get_thread_settings("main") == {"by": "second"}
     assert await repository.get_thread_settings("nobody") == {}
+
+
+async def test_of_runs_that_are_over_only_the_newest_keep_their_threads_in_memory() -> None:
+    repository = MemoryThreads(most_closed=2)
+    for number in range(4):
+        await repository.save_thread(Thread(f"t{number}", [message("a")], run_id=f"r{number}"))
+    for number in (0, 1, 0, 2):
+        await repository.closed(f"r{number}")
+    kept = [number for number in range(4) if await repository.get_thread(f"t{number}")]
+    assert kept == [0, 2, 3]

@@ -10,6 +10,9 @@ from replan.adapters.threads.repository import RowRepository
 from replan.state.thread_rows import Changes, Rows, is_below
 from replan.state.threads import Thread
 
+MOST_CLOSED = 100
+"""Runs that are over whose threads stay, where no storage keeps any."""
+
 
 @dataclass
 class _Kept:
@@ -19,11 +22,26 @@ class _Kept:
 
 
 class MemoryThreads(RowRepository):
-    """Keeps threads as long as the process; those of a run, as long as the run."""
+    """Keeps threads as long as the process; those of a run until it is removed.
 
-    def __init__(self) -> None:
+    Where nobody removes runs, `most_closed` runs that are over keep their threads, the newest ones:
+    a run that ended at a limit may go on when that is raised.
+    """
+
+    def __init__(self, *, most_closed: int | None = None) -> None:
         super().__init__()
         self._kept: dict[str, _Kept] = {}
+        self._most_closed = most_closed
+        self._closed: dict[str, None] = {}
+
+    async def closed(self, run_id: str) -> None:
+        """Forget the threads of the run that was over first, if there are too many."""
+        if self._most_closed is None:
+            return
+        self._closed.pop(run_id, None)
+        self._closed[run_id] = None
+        if len(self._closed) > self._most_closed:
+            await self.forget(next(iter(self._closed)))
 
     async def _read(self, thread_id: str) -> tuple[Rows, int, str] | None:
         kept = self._kept.get(thread_id)
@@ -56,5 +74,6 @@ class MemoryThreads(RowRepository):
 
     async def forget(self, run_id: str) -> None:
         """Remove all threads of a run."""
+        self._closed.pop(run_id, None)
         for thread_id in [name for name, kept in self._kept.items() if kept.run_id == run_id]:
             del self._kept[thread_id]

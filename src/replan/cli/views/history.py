@@ -244,11 +244,11 @@ _LINES: dict[str, Callable[[Mapping[str, Any]], str]] = {
         f"{_behind(said.get('problem'))}"
     ),
     "input_requested": lambda said: (
-        f"{_who(said)} asked ({said.get('key')}){_behind(said.get('question'))}"
+        f"{_who(said)} asked ({short_key(str(said.get('key')))}){_behind(said.get('question'))}"
         f"{f' {called(said)}' if 'tool' in said else ''}"
     ),
     "answer_given": lambda said: answer_told(
-        said["key"], said["action"], said.get("by", ""), said.get("text", "")
+        short_key(said["key"]), said["action"], said.get("by", ""), said.get("text", "")
     ),
     "feedback_generated": lambda said: f"judged{_behind(said.get('feedback'))}",
     "limit_reached": lambda said: (

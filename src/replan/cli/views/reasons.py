@@ -24,9 +24,11 @@ def ended_why(story: Story) -> str:
 
 def _rejected_why(story: Story) -> str:
     """Who rejected the plan, and why."""
-    said = [e.details for e in story.run.events if e.type == "answer_given"]
-    last = next((each for each in reversed(said) if each.get("key") == "plan"), {})
-    by, why = (one_line(str(last.get(name) or "")) for name in ("by", "text"))
+    said = (e.details for e in story.run.events if e.type == "answer_given")
+    decided = [each for each in said if each.get("key") == "plan"]
+    by, why = (
+        one_line(str(decided[-1].get(name) or "")) if decided else "" for name in ("by", "text")
+    )
     return f"{by or 'a person'} rejected the plan{f': {why}' if why else ''}"
 
 

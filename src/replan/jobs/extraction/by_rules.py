@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from pydantic import JsonValue
@@ -11,10 +11,11 @@ from pydantic import JsonValue
 from replan.jobs.extraction.dates import dates_in
 from replan.jobs.extraction.numbers import numbers_in
 from replan.jobs.extraction.port import Extracted, Wanted
-from replan.jobs.job import CONFIRMATION
+from replan.jobs.job import CONFIRMATION, Asked
 from replan.jobs.sayings import bare, is_question, means
 from replan.jobs.slot import Slot
-from replan.jobs.slot_values import text as as_text
+from replan.jobs.slot_values import fields as as_fields, text as as_text
+from replan.jobs.spec import Command
 
 _IS = r"\s*(?:[:：=]|(?:is|are|should be|shall be)\b|改成|改为|换成|应该是|是|为)\s*"
 _CHANGE = r"(?:change|set|make|switch|correct)\s+(?:the\s+|my\s+)?"
@@ -54,11 +55,8 @@ def read_by_rules(wanted: Wanted) -> Reading:
     """Look through the new messages of the user: yes and no, names, then what is asked for."""
     said = wanted.said[:_LONGEST_SAID]
     asked = wanted.spec.slot(wanted.asked) if wanted.spec.knows(wanted.asked) else None
-    if asked is None or _loose(asked, said, wanted) is None:
-        if means(said, "cancel") or means(said, "nothing"):
-            return Reading(Extracted(cancelled=means(said, "cancel")), is_sure=True)
-        if wanted.asked == CONFIRMATION and (means(said, "yes") or means(said, "no")):
-            return Reading(Extracted(confirmed=means(said, "yes")), is_sure=True)
+    if (whole := _whole(said, wanted, asked) or _opening(said, wanted)) is not None:
+        return Reading(whole, is_sure=True)
     values, rest = _named(said, wanted)
     is_sure = bool(values) and not _WORD.search(rest)
     command = _command(rest, wanted)
@@ -79,12 +77,22 @@ def read_by_rules(wanted: Wanted) -> Reading:
     return Reading(found, is_sure, frozenset(guessed))
 
 
+def _whole(said: str, wanted: Wanted, asked: Slot | None) -> Extracted | None:
+    """What a message means that says one thing only: the end, a yes or a no, or nothing."""
+    if asked is not None and _loose(asked, said, wanted) is not None:
+        return None
+    if means(said, "cancel") or means(said, "nothing"):
+        return Extracted(cancelled=means(said, "cancel"))
+    if wanted.asked == CONFIRMATION and (means(said, "yes") or means(said, "no")):
+        return Extracted(confirmed=means(said, "yes"))
+    return None
+
+
 def _command(said: str, wanted: Wanted) -> str:
     """The one command that a message names; a known one is left only by a message of its own."""
     found: list[tuple[int, int, str]] = []
     for each in wanted.spec.commands:
-        labels = [*cast("dict[str, str]", each.label).values()]
-        for word in (each.name, each.name.replace("_", " "), *labels, *each.words):
+        for word in _words_of(each):
             if bare(word) == bare(said):
                 return "" if each.name == wanted.job.command else each.name
             spans = _places(word, said) if not wanted.job.command else ()
@@ -96,6 +104,34 @@ def _command(said: str, wanted: Wanted) -> str:
         if not any(a <= start and end <= b and b - a > end - start for a, b, _ in found)
     }
     return names.pop() if len(names) == 1 else ""
+
+
+def _opening(said: str, wanted: Wanted) -> Extracted | None:
+    """What a message gives that begins with a command, and has little but its values behind it."""
+    job = wanted.job
+    for each in wanted.spec.commands if job.command else ():
+        is_same = each.name == job.command
+        after = job if is_same else job.replace(command=each.name, asked=Asked())
+        inner = replace(wanted, job=after)
+        for word in _words_of(each):
+            start, end = next(_places(word, said), (0, 0))
+            # Without blanks, the name of a slot may begin like the word.
+            if not end or said[:start].strip() or _is_named_at(start, said, wanted):
+                continue
+            values, left = _named(said[end:], inner)
+            values = _unnamed(left, inner, values, has_command=True) | values
+            if values and len(left.split()) < _FEW:
+                return Extracted(command="" if is_same else each.name, values=values)
+    return None
+
+
+def _is_named_at(place: int, said: str, wanted: Wanted) -> bool:
+    return any(start == place for _, start, _ in _marks(said, wanted))
+
+
+def _words_of(command: Command) -> tuple[str, ...]:
+    labels = [*cast("dict[str, str]", command.label).values()]
+    return (command.name, command.name.replace("_", " "), *labels, *command.words)
 
 
 def _places(word: str, said: str) -> Iterator[tuple[int, int]]:
@@ -130,7 +166,7 @@ def _named(said: str, wanted: Wanted) -> tuple[dict[str, JsonValue], str]:
 def _piece(slot: Slot, piece: str, wanted: Wanted, *, is_line: bool) -> tuple[JsonValue, int]:
     """The value at the beginning of a text, and how much of the text it is."""
     # A line that begins with the name is all value; in a sentence, the value ends with it.
-    end = (_LINE_END if is_line or slot.type == "list" else _SENTENCE_END).search(piece)
+    end = (_LINE_END if is_line or slot.type in ("list", "object") else _SENTENCE_END).search(piece)
     length = end.start() if end else len(piece)
     text = _AND.sub("", piece[:length].strip(_AROUND))
     found = _loose(slot, piece[:length], wanted) if slot.type in _FINDERS else None
@@ -168,7 +204,8 @@ def _unnamed(
 ) -> dict[str, JsonValue]:
     """What is asked for, and what only one open slot can take."""
     job, spec = wanted.job, wanted.spec
-    open_ = [spec.slot(n) for n in wanted.names if n not in job.collected_info and n not in named]
+    held = {name for name in job.collected_info if name not in job.asked.names}
+    open_ = [spec.slot(name) for name in wanted.names if name not in held and name not in named]
     values: dict[str, JsonValue] = {}
     asked = next((each for each in open_ if each.name == wanted.asked), None)
     if asked is not None and (value := _loose(asked, said, wanted)) is not None:
@@ -252,7 +289,8 @@ def _answer(said: str, slot: Slot) -> JsonValue:
     if not text or is_question(text) or as_text(text) is None:
         return None
     if slot.type == "object":
-        return _object(text)
+        # A form of fields is all of the message.
+        return text if as_fields(text) is not None else None
     if slot.type == "text" and not slot.choices and not slot.pattern:
         if means(text, "yes") or means(text, "no"):
             return None

@@ -35,6 +35,7 @@ class Lease:
         before: What the run had spent before.
         tokens: Tokens that it may take; None: as many as its limits allow.
         money: Money that it may take; None: as much as its limits allow.
+        renews: The lease of the same run, which is at work, that this one takes the place of.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Lease:
     before: Spending
     tokens: int | None
     money: float | None
+    renews: "Lease | None" = None
 
     def capped(self, limits: Limits) -> Limits | None:
         """The limits that hold for the run; None if they are no tighter than these."""
@@ -86,34 +88,41 @@ class Allowances:
             ledger = await self._ledger(who)
             others = [each for each in ledger.leases.values() if each.run_id != run_id]
             _check_number(who, len(others))
-            if old := ledger.leases.get(run_id):
-                await self.settle(old)
+            old = ledger.leases.get(run_id)
             shares = max(1, (who.limits.runs_at_once or 1) - len(others))
             lease = Lease(
                 name=who.name,
                 run_id=run_id,
-                before=await self._spent(run_id),
+                # What it took since its first lease is not counted yet.
+                before=old.before if old else await self._spent(run_id),
                 tokens=_tokens(who.limits, ledger, others, shares, limits.max_tokens),
                 money=_money(who.limits, ledger, others, shares, limits.max_cost),
+                renews=old,
             )
             _check_left(who, lease, limits.max_tokens, self._clock())
             ledger.leases[run_id] = lease
             return lease
 
     async def settle(self, lease: Lease) -> None:
-        """Count what a run took, and give the rest back."""
-        ledger = self._ledgers.get(lease.name)
-        if ledger is None or ledger.leases.get(lease.run_id) is not lease:
-            return
-        now = await self._spent(lease.run_id)
-        ledger.leases.pop(lease.run_id, None)
-        ledger.tokens += max(0, now.tokens - lease.before.tokens)
-        ledger.money += max(0.0, now.cost - lease.before.cost)
+        """Count what a run took that rests, and give the rest back."""
+        async with self._locks[lease.name]:
+            ledger = self._ledgers[lease.name]
+            if ledger.leases.get(lease.run_id) is lease:
+                now = await self._spent(lease.run_id)
+                del ledger.leases[lease.run_id]
+                ledger.tokens += max(0, now.tokens - lease.before.tokens)
+                ledger.money += max(0.0, now.cost - lease.before.cost)
 
-    def drop(self, lease: Lease) -> None:
-        """Give back what a run reserved that did not begin."""
-        if ledger := self._ledgers.get(lease.name):
-            ledger.leases.pop(lease.run_id, None)
+    def drop(self, lease: Lease) -> Lease | None:
+        """Give back what was reserved for work that did not begin; the lease that holds again."""
+        leases = self._ledgers[lease.name].leases
+        if leases.get(lease.run_id) is not lease:
+            return None
+        if lease.renews is None:
+            del leases[lease.run_id]
+        else:
+            leases[lease.run_id] = lease.renews
+        return lease.renews
 
     async def _spent(self, run_id: str) -> Spending:
         return (await self._storage.journal.spent(run_id)).get("run", Spending())

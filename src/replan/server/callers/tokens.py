@@ -10,11 +10,11 @@ from typing import Any, Self, cast
 
 from pydantic import Field, SecretStr, ValidationError, model_validator
 
+from replan.declared.yaml_source import read_yaml
 from replan.errors import ConfigurationError, InputError
 from replan.secrets.sources import learn_values
 from replan.server.callers.identity import Allowance, Identity, PlainName, Role
 from replan.server.callers.jwt_tokens import JwtEntry, Provider
-from replan.team.yaml_source import read_yaml
 from replan.values import Value
 
 TOKEN = "REPLAN_TOKEN"  # noqa: S105 - the name of a variable

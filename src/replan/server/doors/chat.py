@@ -33,7 +33,7 @@ from replan.server.doors.conversations import Conversations, answers_in, course_
 from replan.server.endpoints import Call
 from replan.server.house import House
 from replan.server.problems import RefusedError, refusal_of
-from replan.server.stream import Stream, with_beats
+from replan.server.stream import Stream
 from replan.server.work import answered, begun
 from replan.state.usage import Usage
 
@@ -54,10 +54,11 @@ async def complete(call: Call) -> ChatCompletion | Response:
     body.check()
     team = _team(call.house, body.model)
     turn = Turn(call.house, call.who, body, team, Conversations(call.house, call.who, team))
+    seat = call.house.seat_of(call.who) if body.stream else None
     begun = await turn.begun()
-    if not body.stream:
+    if seat is None:
         return await turn.completion(begun)
-    return Stream(turn.pieces(begun))
+    return Stream(turn.pieces(begun), call.house.beat, seat)
 
 
 def _team(house: House, name: str) -> str:
@@ -143,13 +144,11 @@ class Turn:
         told = ""
         try:
             events = begun.run.events(after=begun.after, tokens=True)
-            async with aclosing(with_beats(events, self.house.beat)) as coming:
-                async for event in coming:
+            async with aclosing(events):
+                async for event in events:
                     told += _text_in(event)
                     if delta := self._delta(event):
                         yield _piece(head, delta)
-                    elif event is None:
-                        yield ": still there\n\n"
             await begun.run
             view = await begun.run.look()
             whole = await self.chats.told(self.body, view, begun.problem)
@@ -167,18 +166,17 @@ class Turn:
             yield f"data: {json.dumps({**head, 'choices': [], 'usage': usage})}\n\n"
         yield "data: [DONE]\n\n"
 
-    def _delta(self, event: RunEvent | None) -> dict[str, str]:
+    def _delta(self, event: RunEvent) -> dict[str, str]:
         """What a piece has of an event; nothing of most."""
         if text := _text_in(event):
             return {"content": text}
-        course = course_of(event) if event is not None and self.body.tells_course else ""
+        course = course_of(event) if self.body.tells_course else ""
         return {"reasoning_content": course} if course else {}
 
 
-def _text_in(event: RunEvent | None) -> str:
+def _text_in(event: RunEvent) -> str:
     """The piece of the answer that an event is; empty for any other."""
-    is_piece = event is not None and event.type == "answer_token"
-    return str(event.details.get("text", "")) if event is not None and is_piece else ""
+    return str(event.details.get("text", "")) if event.type == "answer_token" else ""
 
 
 def _piece(head: Mapping[str, Any], delta: Mapping[str, str], finish: str | None = None) -> str:

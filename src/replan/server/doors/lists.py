@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC
+from functools import partial
 from typing import cast, get_args
 
 from starlette.responses import Response
@@ -64,7 +65,9 @@ async def events(call: Call) -> EventPage | Response:
         # A browser that is told so does not come back.
         return Response(status_code=204)
     following = runtime.events(record.run_id, after=after, tokens=call.query.tokens)
-    return event_stream(following, lambda: runtime.look(record.run_id), call.house.beat)
+    rest = partial(call.house.rest_of, record)
+    seat = call.house.seat_of(call.who)
+    return event_stream(following, record.run_id, rest, call.house.beat, seat)
 
 
 def _after(call: Call) -> int:

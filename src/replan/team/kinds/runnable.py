@@ -26,6 +26,7 @@ class Runnable(Answering):
 
     def built(self, place: str, chats: Chats) -> "SpecialistPort":
         """Build what hands the messages on."""
+        from replan.langgraph_inside.graphs import is_graph
         from replan.secrets.sources import learn_model
         from replan.specialists.effects import effects_of_work
         from replan.specialists.prompted import PromptedSpecialist
@@ -37,6 +38,7 @@ class Runnable(Answering):
         return PromptedSpecialist(
             card=card,
             answer=RunnableAnswer(self.invokable, self.streamable),
+            graph=work if is_graph(work) else None,
             can_answer_again=card.effects == "pure",
             **self.answering,
         )

@@ -23,14 +23,24 @@ from langgraph.store.base import (
     SearchOp,
 )
 from pydantic import JsonValue
-from sqlalchemy import Select, bindparam, column, delete, func, select, table
+from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from replan.adapters.storage.database import Database
 from replan.adapters.storage.faults import UnreadableRecordError, fault_of, storage_error
 from replan.adapters.storage.store.full_text import WordIndex, asked, has_full_text, score
 from replan.adapters.storage.store.kept import Kept
-from replan.adapters.storage.store.operations import Namespace, checked, has, listed
+from replan.adapters.storage.store.operations import checked, has, listed
+from replan.adapters.storage.store.rows import (
+    DELETED,
+    SAME,
+    STATE,
+    below,
+    items,
+    place_of,
+    read_namespace,
+    written,
+)
 from replan.adapters.storage.store.words_in_memory import Prefixes, State
 from replan.adapters.storage.stored_values.places import of_item
 from replan.adapters.storage.stored_values.sealing import Seal
@@ -51,13 +61,7 @@ _MOST_NAMED = 500
 _FEW = 50
 """Rows up to which the event loop closes or opens them itself; more would hold it up."""
 
-# Times are read where they are shown: thousands of rows may be ranked for a few.
-_COLUMNS = ("id", "namespace", "key", "value", "created_at", "updated_at")
 _log = logging.getLogger(__name__)
-_items = table("replan_items", *map(column, _COLUMNS))
-_STATE = (func.count(), func.max(_items.c.id))
-_SAME = (_items.c.namespace == bindparam("of"), _items.c.key == bindparam("named"))
-_DELETED = delete(_items).where(*_SAME)
 
 
 class _Rated(NamedTuple):
@@ -121,7 +125,7 @@ class SqlStore(BaseStore):
         rows = await _aside(len(kept), lambda: [self._row(op) for op in kept])
         # Written in one order by all, so that two batches do not wait for each other.
         rows.sort(key=lambda each: (each[0]["namespace"], each[0]["key"]))
-        gone = [_place_of(puts[place]) for place in sorted(puts) if puts[place].value is None]
+        gone = [place_of(puts[place]) for place in sorted(puts) if puts[place].value is None]
 
         async def work(connection: AsyncConnection) -> list[Rows]:
             found = [await self._read(connection, op) for op in ops]
@@ -132,7 +136,7 @@ class SqlStore(BaseStore):
         if puts or ranked:
             await self._get_ready()
         if self._index is None:
-            for prefix in {_written(op.namespace_prefix) for op in ranked}:
+            for prefix in {written(op.namespace_prefix) for op in ranked}:
                 await self._catch_up(prefix)
         found = await (self._database.write if puts else self._database.read)(work)
         return await _aside(sum(map(len, found)), lambda: self._results(ops, found))
@@ -153,15 +157,16 @@ class SqlStore(BaseStore):
         words = self._in_memory.of(prefix)
 
         async def work(connection: AsyncConnection) -> tuple[State, set[int], Rows] | None:
-            count, newest = (await connection.execute(_below(prefix, *_STATE))).one()
-            if (count, newest or 0) == words.state:
+            counted = (await connection.execute(below(prefix, *STATE))).one()
+            state = cast("State", tuple(counted))
+            if state == words.state:
                 return None
-            numbers = set((await connection.scalars(_below(prefix, _items.c.id))).all())
+            numbers = set((await connection.scalars(below(prefix, items.c.id))).all())
             new = numbers - words.numbers
-            query = _below(prefix)
-            query = query.where(_items.c.id.in_(new)) if len(new) <= _FEW else query
+            query = below(prefix)
+            query = query.where(items.c.id.in_(new)) if len(new) <= _FEW else query
             rows = (await connection.execute(query)).all()
-            return (count, newest or 0), numbers, [row for row in rows if row.id in new]
+            return state, numbers, [row for row in rows if row.id in new]
 
         def update(state: State, numbers: set[int], rows: Rows) -> None:
             words.update(state, numbers, {row.id: self._open_row(row).words for row in rows})
@@ -175,20 +180,20 @@ class SqlStore(BaseStore):
     async def _read(self, connection: AsyncConnection, op: Op) -> Rows:
         """The rows that an operation may need."""
         if isinstance(op, GetOp):
-            query = select(_items).where(*_SAME)
-            given = {"of": _written(op.namespace), "named": str(op.key)}
+            query = select(items).where(*SAME)
+            given = {"of": written(op.namespace), "named": str(op.key)}
             return (await connection.execute(query, given)).all()
         if isinstance(op, SearchOp):
             return await self._candidates(connection, op)
         if isinstance(op, ListNamespacesOp):
-            return (await connection.scalars(select(_items.c.namespace).distinct())).all()
+            return (await connection.scalars(select(items.c.namespace).distinct())).all()
         return ()
 
     async def _candidates(self, connection: AsyncConnection, op: SearchOp) -> Rows:
         """The rows that a search may find; all that it finds, if nothing is left to be judged."""
         bounds = (LARGEST, 0) if op.filter else (op.limit, op.offset)
         limit, offset = (min(each, LARGEST) for each in bounds)
-        prefix = _written(op.namespace_prefix)
+        prefix = written(op.namespace_prefix)
         if op.query and not asked(op.query):
             return ()
         if op.query and self._index is not None:
@@ -197,13 +202,13 @@ class SqlStore(BaseStore):
             return [_Rated(row, score(row.far)) for row in rows]
         if op.query:
             found = self._in_memory.of(prefix).ranked(op.query, limit, offset)
-            query = _below(prefix)
+            query = below(prefix)
             if len(found) <= _MOST_NAMED:
-                query = query.where(_items.c.id.in_([number for number, _ in found]))
+                query = query.where(items.c.id.in_([number for number, _ in found]))
             rows = {row.id: row for row in (await connection.execute(query)).all()}
             return [_Rated(rows[number], rate) for number, rate in found if number in rows]
-        newest_first = (_items.c.updated_at.desc(), _items.c.id.desc())
-        query = _below(prefix).order_by(*newest_first).limit(limit).offset(offset)
+        newest_first = (items.c.updated_at.desc(), items.c.id.desc())
+        query = below(prefix).order_by(*newest_first).limit(limit).offset(offset)
         return [_Rated(row, None) for row in (await connection.execute(query)).all()]
 
     async def _write(
@@ -212,23 +217,23 @@ class SqlStore(BaseStore):
         gone: Sequence[dict[str, Any]],
         rows: Sequence[tuple[dict[str, Any], str]],
     ) -> None:
-        written = [row for row, _ in rows]
+        new_rows = [row for row, _ in rows]
         if self._index is not None and (gone or rows):
-            await self._index.forget(connection, [*gone, *written])
+            await self._index.forget(connection, [*gone, *new_rows])
         if gone:
             places = [{"of": each["namespace"], "named": each["key"]} for each in gone]
-            await connection.execute(_DELETED, places)
-        if written:
+            await connection.execute(DELETED, places)
+        if new_rows:
             insert = self._database.insert(schema.items)
             new = {name: insert.excluded[name] for name in ("id", "value", "updated_at")}
             change = insert.on_conflict_do_update(index_elements=["namespace", "key"], set_=new)
-            await connection.execute(change, written)
+            await connection.execute(change, new_rows)
         if self._index is not None and rows:
             await self._index.note(connection, rows)
 
     def _row(self, op: PutOp) -> tuple[dict[str, Any], str]:
         """The row of an item, and its words if they are to be indexed."""
-        place, now = _place_of(op), datetime.fromtimestamp(time.time(), UTC)
+        place, now = place_of(op), datetime.fromtimestamp(time.time(), UTC)
         kept = Kept(dict(op.value or {}), op.index)
         value = cast("JsonValue", {"value": kept.value, "index": kept.index})
         sealed = self._seal.close(value, *of_item(**place))
@@ -254,7 +259,7 @@ class SqlStore(BaseStore):
         if isinstance(op, SearchOp):
             return self._found(op, rows)
         if isinstance(op, ListNamespacesOp):
-            return listed(op, map(_read_namespace, rows))
+            return listed(op, map(read_namespace, rows))
         return None
 
     def _found(self, op: SearchOp, found: Sequence[_Rated]) -> list[SearchItem]:
@@ -274,7 +279,7 @@ class SqlStore(BaseStore):
         return Item(
             value=deepcopy(self._opened(row).value),
             key=row.key,
-            namespace=_read_namespace(row.namespace),
+            namespace=read_namespace(row.namespace),
             created_at=datetime.fromisoformat(row.created_at),
             updated_at=datetime.fromisoformat(row.updated_at),
         )
@@ -307,26 +312,6 @@ class SqlStore(BaseStore):
 async def _aside(count: int, work: Callable[[], T]) -> T:
     """Do work on so many rows; in a thread, if it would hold up the event loop."""
     return await asyncio.to_thread(work) if count > _FEW else work()
-
-
-def _below(prefix: str, *columns: Any) -> Select[Any]:
-    query = select(*(columns or (_items,))).select_from(_items)
-    if not prefix:
-        return query
-    # The sign behind the point.
-    return query.where(_items.c.namespace >= prefix, _items.c.namespace < f"{prefix[:-1]}/")
-
-
-def _place_of(op: PutOp) -> dict[str, str]:
-    return {"namespace": _written(op.namespace), "key": op.key}
-
-
-def _written(namespace: Namespace) -> str:
-    return "".join(f"{label}." for label in namespace)
-
-
-def _read_namespace(written: str) -> Namespace:
-    return tuple(written.split(".")[:-1])
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

@@ -55,8 +55,8 @@ class SqlThreads(RowRepository):
                 await connection.execute(delete(_table).where(is_ours, gone))
             if new:
                 inserted = self._database.insert(_table)
-                key = {"index_elements": ["thread_id", "path"]}
-                put = inserted.on_conflict_do_update(**key, set_={"value": inserted.excluded.value})
+                value, key = {"value": inserted.excluded.value}, ["thread_id", "path"]
+                put = inserted.on_conflict_do_update(index_elements=key, set_=value)
                 await connection.execute(put, new)
             return True
 
@@ -109,6 +109,9 @@ class SqlThreads(RowRepository):
                 await connection.execute(put, new)
 
         await self._database.write(work)
+
+    async def closed(self, run_id: str) -> None:
+        """Keep everything: the threads of a run stay until it is removed."""
 
     async def forget(self, run_id: str) -> None:
         """Remove all threads of a run."""

@@ -1,0 +1,200 @@
+"""An agent that is a pipeline: a turn of a session is a turn of the pipeline's main thread."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Unpack, cast
+
+from pydantic import JsonValue
+
+from replan.adapters.threads.memory import MemoryThreads
+from replan.errors import InputError
+from replan.events.types import BaseEvent, Event
+from replan.failures import describe
+from replan.models.chat import Chat
+from replan.ports.agent import TurnOptions, UserInput
+from replan.ports.ask_user import Waiting
+from replan.runs.stopping import put_an_end_to
+from replan.sessions.request import Said, read_input
+from replan.state.context import AgentContext, AgentResult, Message
+from replan.state.questions import Question
+from replan.steps.step_record import Asker
+from replan.threads.ai_adapter import AIAdapter
+from replan.threads.base_agent import BaseAgent
+from replan.threads.host_utils import HostUtils
+from replan.threads.pipeline import turn_on
+from replan.threads.turn import Turn
+from replan.values import restored
+
+THREADS = "threads"
+"""The key of `project_state` that has the rows of the threads of pipelines."""
+
+_QUESTIONS = "_questions"
+_Hear = Callable[[Event], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipelineAgent:
+    """An agent that keeps nothing between two calls; `pipeline_agent` makes it.
+
+    Attributes:
+        agent: The class of the pipeline's main agent.
+        chat: What its handlers ask; None if they ask no model.
+        clock: Returns the time, with a time zone.
+        new_id: Returns a new unique id.
+    """
+
+    agent: type[BaseAgent]
+    chat: Chat | None
+    clock: Callable[[], datetime]
+    new_id: Callable[[], str]
+
+    async def process(
+        self,
+        user_input: UserInput,
+        context: AgentContext | Mapping[str, Any],
+        **options: Unpack[TurnOptions],
+    ) -> AgentResult:
+        """Take one turn of a session, whose context carries the pipeline's threads.
+
+        Args:
+            user_input: A text, which answers what is asked. None goes on with what was stopped or
+                has failed.
+            context: The session, or a dictionary that `AgentContext.from_dict` reads.
+            options: `new_request=True` gives up what waits. `stop` is an `asyncio.Event` that
+                stops the work after the phase.
+
+        Returns:
+            The result. Errors are results without success; only a cancellation passes through.
+        """
+        return await self._turn(user_input, context, options, lambda _: None)
+
+    async def stream(
+        self,
+        user_input: UserInput,
+        context: AgentContext | Mapping[str, Any],
+        **options: Unpack[TurnOptions],
+    ) -> AsyncGenerator[Event | AgentResult]:
+        """Take one turn as `process` does; yields its events as they happen, the result last."""
+        heard: asyncio.Queue[Event | AgentResult | None] = asyncio.Queue()
+
+        async def taken() -> None:
+            heard.put_nowait(await self._turn(user_input, context, options, heard.put_nowait))
+
+        task = asyncio.ensure_future(taken())
+        task.add_done_callback(lambda _: heard.put_nowait(None))
+        try:
+            while (each := await heard.get()) is not None:
+                yield each
+            await task
+        finally:
+            await put_an_end_to(task)
+
+    async def _turn(
+        self,
+        user_input: UserInput,
+        context: AgentContext | Mapping[str, Any],
+        options: TurnOptions,
+        hear: _Hear,
+    ) -> AgentResult:
+        try:
+            is_read = isinstance(context, AgentContext)
+            session = context if is_read else AgentContext.from_dict(context)
+            return await self._taken(read_input(user_input), session, options, hear)
+        except Exception as error:  # noqa: BLE001 - whatever happens is the result's to say
+            return AgentResult(success=False, response="", error=describe(error))
+
+    async def _taken(
+        self, said: Said, session: AgentContext, options: TurnOptions, hear: _Hear
+    ) -> AgentResult:
+        repository = MemoryThreads()
+        await repository.adopt("", cast("Any", session.project_state.get(THREADS, {})))
+        run_id = options.get("run_id") or self.new_id()
+
+        def tell(kind: type[BaseEvent], /, **fields: Any) -> None:
+            hear(cast("Event", kind(run_id=run_id, **fields)))
+
+        utils = HostUtils(
+            thread_repository=repository,
+            ai_adapter=AIAdapter(self.chat),
+            tell=tell,
+            clock=self.clock,
+            new_id=self.new_id,
+        )
+        turn = await turn_on(self.agent, session.session_id, utils)
+        text = _text_of(said)
+        questions = [restored(Question, each) for each in turn.settings.get(_QUESTIONS, ())]
+        open_ones = [each for each in questions if each.is_open]
+        if open_ones and text is not None and not options.get("new_request"):
+            answered = open_ones[0].replace(answer=text)
+            questions = [answered if each is open_ones[0] else each for each in questions]
+            await turn.begin()
+        else:
+            await turn.begin(text)
+            questions = questions if text is None else []
+        asked = await self._worked(turn, questions, options.get("stop"))
+        rows = await repository.rows("")
+        return self._result(session, said, turn, asked, cast("JsonValue", dict(rows)))
+
+    async def _worked(
+        self, turn: Turn, questions: list[Question], stop: asyncio.Event | None
+    ) -> Question | None:
+        """Work until nothing is left to do, or a question is open; give the question."""
+        asker = Asker(0, self.agent.__name__, known=questions, new=self._dated)
+        try:
+            with asker:
+                while turn.phase is not None and not (stop and stop.is_set()):
+                    await turn.step()
+        except Waiting as waiting:
+            known = {each.key: each for each in (*questions, waiting.question)}
+            written = [each.model_dump(mode="json") for each in known.values()]
+            await turn.keep(**{_QUESTIONS: written})
+            return waiting.question
+        if turn.phase is None:
+            await turn.keep(**{_QUESTIONS: []})
+        return None
+
+    def _dated(self, question: Question) -> Question:
+        return question.replace(asked_at=self.clock())
+
+    def _result(
+        self,
+        session: AgentContext,
+        said: Said,
+        turn: Turn,
+        asked: Question | None,
+        rows: JsonValue,
+    ) -> AgentResult:
+        at, failure = self.clock().isoformat(), turn.answer.failure
+        stopped = asked is None and turn.phase is not None
+        response = asked.text if asked else "" if stopped or failure else turn.answer.text
+        told = [Message(role="assistant", content=response, timestamp=at)] if response else []
+        stage = "question" if asked else "stopped" if stopped or failure else "done"
+        after = session.replace(
+            dialogue_history=(*session.dialogue_history, *said.messages(at), *told),
+            current_stage=stage,
+            project_state={**session.project_state, THREADS: rows},
+            session_metadata={**session.session_metadata, "last_updated": at},
+        )
+        _, phase, _ = turn.place
+        error = None if failure is None else f"In the phase '{phase}': {describe(failure)}"
+        outcome = {"question": "waiting", "done": "completed"}.get(stage, "interrupted")
+        return AgentResult(
+            success=failure is None,
+            response=response,
+            context_updates=session.updates_to(after),
+            metadata={"outcome": "failed" if failure else outcome, "stage": stage, "phase": phase},
+            error=error,
+        )
+
+
+def _text_of(said: Said) -> str | None:
+    """What a user says as text; None goes on."""
+    if said.is_empty:
+        return None
+    if said.answers is not None:
+        return "\n".join(str(each) for each in said.answers.values())
+    if isinstance(said.content, str):
+        return said.content
+    raise InputError("A pipeline takes text. Give a text, not content blocks.")

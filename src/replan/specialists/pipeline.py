@@ -1,0 +1,122 @@
+"""A specialist that is a pipeline: it goes on where its thread says that it was cut off."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
+
+from replan.errors import LimitReachedError, PhaseError
+from replan.events.calls import calls_at_work, emitter_at_work
+from replan.events.types import BaseEvent
+from replan.failures import describe
+from replan.models.chat import Chat
+from replan.ports.specialist_port import show_text
+from replan.ports.thread_of_step import thread_of_step
+from replan.prompts.knowledge import knowledge_section
+from replan.prompts.sections import section
+from replan.replies.shape import Shape
+from replan.specialists.answers import shaped_result
+from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
+from replan.state.team import SpecialistCard
+from replan.threads.ai_adapter import AIAdapter
+from replan.threads.building import Pipeline
+from replan.threads.host_utils import HostUtils
+from replan.threads.phase_graph import PhaseGraph, turn_at_work
+from replan.threads.pipeline import alone, turn_on
+from replan.threads.response import Response
+from replan.threads.turn import Turn
+
+_AGAIN = "Try the step again."
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipelineSpecialist:
+    """Does a step in the phases of a pipeline, on a thread of the step."""
+
+    card: SpecialistCard
+    pipeline: Pipeline
+    chat: Chat | None = None  # what its units ask
+    shape: Shape | None = None
+
+    @property
+    def graph(self) -> PhaseGraph:
+        """Its phases, to be drawn."""
+        return self.pipeline.graph
+
+    async def run(self, context: ExecutionContext, config: RunnableConfig) -> SpecialistResult:
+        """Begin with the step, or go on with it; an attempt that failed is done again."""
+        place = thread_of_step.get()
+        step, specialist = context.plan_step.id, self.card.name
+        utils = HostUtils(
+            thread_repository=place.repository,
+            ai_adapter=AIAdapter(self.chat, config, step=step, specialist=specialist),
+            tell=partial(_tell, step, specialist),
+            show=partial(show_text, config=config),
+            clock=place.clock,
+            new_id=place.new_id,
+            context=context,
+        )
+        with alone(place.repository, place.thread_id):
+            agent = self.pipeline.agent
+            turn = await turn_on(agent, place.thread_id, utils, run_id=place.run_id)
+            if turn.is_new:
+                await turn.begin(_said(context))
+            else:
+                await turn.begin(retry=turn.is_failed)
+            try:
+                response = await self._walked(turn, config)
+            except LimitReachedError as limit:
+                return _part(turn, limit)
+            return self._result(turn, response)
+
+    async def _walked(self, turn: Turn, config: RunnableConfig) -> Response:
+        before = turn_at_work.set(turn)
+        try:
+            if (phase := turn.phase) is not None:
+                await cast("Any", self.graph).ainvoke({"phase": phase}, config)
+            return await turn.rest()
+        finally:
+            turn_at_work.reset(before)
+
+    def _result(self, turn: Turn, response: Response) -> SpecialistResult:
+        if (failure := response.failure) is not None:
+            if isinstance(failure, PhaseError):
+                raise failure
+            thread_id, phase, _ = turn.place
+            raise PhaseError(thread_id, phase, describe(failure), _AGAIN) from failure
+        if not turn.is_completed:
+            _, phase, _ = turn.place
+            text = f"{response.text}\n\n(The pipeline rests in the phase '{phase}'.)"
+            return SpecialistResult(result=AIMessage(text), status=ExecutionStatus.PARTIAL)
+        if self.shape is not None:
+            return shaped_result(response.text, self.shape)
+        return SpecialistResult(result=AIMessage(response.text))
+
+
+def _said(context: ExecutionContext) -> str:
+    """What the step says to the pipeline: its task, and what it was given."""
+    task = "\n\n".join(part for part in (context.task_description, context.plan_step.brief) if part)
+    known = [knowledge_section(context.knowledge_context)] if context.knowledge_context else []
+    inputs = [section("result", text, step=step) for step, text in context.inputs.items()]
+    return "\n\n".join([task, *known, *inputs])
+
+
+def _part(turn: Turn, limit: LimitReachedError) -> SpecialistResult:
+    """What there is where a limit ended the work, with the phase in which it did."""
+    _, phase, said = turn.place
+    text = f"The work ended in the phase '{phase}': {limit}"
+    whole = f"{said}\n\n({text})" if said else text
+    return SpecialistResult(
+        result=AIMessage(whole), status=ExecutionStatus.PARTIAL, cut=limit.limit, error=text
+    )
+
+
+def _tell(step: int, specialist: str, kind: type[BaseEvent], /, **fields: Any) -> None:
+    """Tell of an event of a phase, where somebody hears it."""
+    emitter, _ = emitter_at_work.get() or (None, None)
+    calls = calls_at_work.get()
+    told = emitter if calls is None else calls.emitter
+    if told is not None:
+        told.stream(kind, step_id=step, specialist=specialist, **fields)

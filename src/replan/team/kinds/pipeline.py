@@ -1,0 +1,47 @@
+"""A specialist that is a pipeline of phases and sub-threads."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from replan.team.chats import Chats
+from replan.team.fields import Model, PipelineAgent
+from replan.team.kinds.member import Giving
+
+if TYPE_CHECKING:
+    from replan.ports.specialist_port import SpecialistPort
+    from replan.threads.base_agent import BaseAgent
+
+
+class Pipeline(Giving):
+    """A specialist that is a pipeline.
+
+    Attributes:
+        pipeline: The class of the pipeline's main agent, a subclass of BaseAgent; in a file as
+            module:Class.
+        unit_model: The chat model that its handlers ask, or its name; none if they ask no model.
+    """
+
+    marks: ClassVar[tuple[str, ...]] = ("pipeline",)
+
+    pipeline: PipelineAgent | None = None
+    unit_model: Model | None = None
+
+    @property
+    def chat_models(self) -> Mapping[str, Any]:
+        """The model of its handlers."""
+        own = {} if self.unit_model is None else {"unit_model": self.unit_model}
+        return {**own, **super().chat_models}
+
+    def built(self, place: str, chats: Chats) -> "SpecialistPort":
+        """Build what walks its phases."""
+        from replan.specialists.pipeline import PipelineSpecialist
+        from replan.threads.building import built_pipeline
+
+        model = self.unit_model
+        return PipelineSpecialist(
+            # Its thread says what was done, so it may always be sent again.
+            card=self.card_with("pure"),
+            pipeline=built_pipeline(cast("type[BaseAgent]", self.pipeline), self.name),
+            chat=None if model is None else chats.of(model, f"{place}.unit_model"),
+            shape=self.shape,
+        )

@@ -1,0 +1,86 @@
+"""A pipeline built once: its phases checked at every level, and put together as a graph."""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from threading import Thread as OsThread
+from typing import Any, TypeVar, cast
+
+from replan.errors import ConfigurationError
+from replan.threads.base_agent import BaseAgent
+from replan.threads.phase_graph import PhaseGraph, phase_graph
+from replan.threads.sub_thread_agent import SubThreadAgent
+
+T = TypeVar("T")
+
+_DEEPEST = 20
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A pipeline that can be walked.
+
+    Attributes:
+        agent: The class of its main agent.
+        graph: Its phases, with those of its sub-threads.
+        most_calls: The most model calls of one request, if each unit makes as many as it says.
+    """
+
+    agent: type[BaseAgent]
+    graph: PhaseGraph
+    most_calls: int
+
+
+def built_pipeline(agent: type[BaseAgent], name: str = "") -> Pipeline:
+    """Build a pipeline, from synchronous code, too.
+
+    Args:
+        agent: The class of its main agent.
+        name: What tells its graph from those of other pipelines; by default the agent's name.
+
+    Raises:
+        ConfigurationError: Phases of a level cannot be walked, or levels have no end.
+    """
+    return _completed(_built(agent, (), name or agent.__name__))
+
+
+async def _built(agent: type[BaseAgent], above: tuple[type[BaseAgent], ...], name: str) -> Pipeline:
+    if agent in above or len(above) >= _DEEPEST:
+        levels = " -> ".join(each.__name__ for each in (*above, agent))
+        problem, fix = "its sub-threads have no end", "Let the deepest level start none."
+        raise ConfigurationError(f"{above[0].__name__}.sub_thread_agent", levels, problem, fix)
+    made = await agent.create()
+    inner: dict[str, Pipeline] = {}
+    for phase, handler in made.state_handlers.items():
+        if (below := handler.sub_thread_agent) is not None:
+            inner[phase] = await _built(below, (*above, agent), f"{name}.{phase}")
+    graphs = {phase: each.graph for phase, each in inner.items()}
+    graph = phase_graph(name, made.state_handlers, graphs)
+    return Pipeline(agent, graph, _most_calls(agent, made.state_handlers, inner))
+
+
+def _most_calls(
+    agent: type[BaseAgent], handlers: "dict[str, Any]", inner: dict[str, Pipeline]
+) -> int:
+    if issubclass(agent, SubThreadAgent):
+        dearest = max([agent.calls_of_unit, *(each.most_calls for each in inner.values())])
+        return agent.max_units * dearest
+    return sum(inner[phase].most_calls if phase in inner else 1 for phase in handlers)
+
+
+def _completed(work: Coroutine[Any, Any, T]) -> T:
+    """Do asynchronous work on a loop of its own, whether or not one runs here."""
+    done: list[T | BaseException] = []
+
+    def do() -> None:
+        try:
+            done.append(asyncio.run(work))
+        except BaseException as error:  # noqa: BLE001 - whoever waits gets it
+            done.append(error)
+
+    thread = OsThread(target=do, name="replan-build")
+    thread.start()
+    thread.join()
+    if isinstance(done[0], BaseException):
+        raise done[0]
+    return cast("T", done[0])

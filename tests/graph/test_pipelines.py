@@ -1,0 +1,311 @@
+"""Pipelines as specialists of a plan: the same messages, whatever happens in the middle."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import pipelines
+from pipelines import Asking, FourDeep, KillingThreads, ModelHandler, texts
+from replan import (
+    AgentContext,
+    ConfigurationError,
+    Host,
+    Limits,
+    Specialist,
+    StorageError,
+    Team,
+    build_agent,
+    build_graph,
+    open_runtime,
+    open_storage,
+)
+from replan.adapters.threads.memory import MemoryThreads
+from replan.cli.preview import team_of
+from replan.pipelines import pipeline_agent, run_pipeline
+from replan.testing import ScriptedModel, always
+from replan.threads.interaction_unit import InteractionUnit
+from replan.threads.sub_thread_agent import SubThreadAgent
+
+PLAN = {"plan": "# Write\n\n- [ ] 1. hello @writer\n"}
+DONE = "---\nverdict: complete\n---\nThe end."
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    pipelines.worked.clear()
+    pipelines.failing.clear()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def where(request: Any, tmp_path: Any) -> Any:
+    return ":memory:" if request.param == "memory" else tmp_path / "runs.db"
+
+
+def team(agent: Any, script: Any = None, *, writer: Any = None, **fields: Any) -> Team:
+    model = ScriptedModel(script or {"feedback": always(DONE)})
+    own = Specialist("writer", "Writes.", pipeline=agent, **(writer or {}))
+    return Team(Host(model=model), [own], **fields)
+
+
+async def alone_texts(agent: Any) -> Any:
+    repository = MemoryThreads()
+    await run_pipeline(agent, "hello", repository=repository)
+    found = await repository.get_thread("main")
+    assert found is not None
+    return texts(found)
+
+
+async def thread_of(storage: Any, run_id: str) -> Any:
+    return await storage.threads.get_thread(f"{run_id}/1.0/writer")
+
+
+async def test_a_pipeline_does_a_step_tells_of_its_phases_and_goes_with_its_run(where: Any) -> None:
+    async with (
+        open_storage(where) as storage,
+        open_runtime(build_graph(team(FourDeep), storage=storage), storage=storage) as runtime,
+    ):
+        run = await runtime.start(PLAN, run_id="r")
+        result = await run
+        assert (result.outcome, result.results[1].text) == ("completed", "one/finish: hello")
+        events = [event async for event in run.events()]
+        phases = [
+            (e.details["phase"], e.details["path"].count("messages"))
+            for e in events
+            if e.type == "phase_entered"
+        ]
+        assert phases == [
+            ("prepare_subthread", 0),
+            ("execute_subthread", 0),
+            ("initial_phase", 1),
+            ("deepen", 1),
+            ("initial_phase", 2),
+            ("deepen", 2),
+            ("initial_phase", 3),
+            ("finish", 3),
+            ("finish", 2),
+            ("finish", 1),
+        ]
+        shown = [e.details["text"] for e in events if e.type == "placeholder_shown"]
+        assert shown == ["Your request is being processed…"] + ["Running deep analysis…"] * 2
+        assert texts(await thread_of(storage, "r")) == await alone_texts(FourDeep)
+        await storage.runs.remove("r")
+        assert await thread_of(storage, "r") is None
+
+
+async def test_studio_s_drawing_shows_the_phases_of_every_level() -> None:
+    drawing = build_graph(team(FourDeep)).get_graph(xray=True).draw_mermaid()
+    for node in ("prepare_subthread", "execute_subthread", "deepen", "finish"):
+        assert node in drawing
+    assert drawing.count("initial_phase") >= 3
+
+
+async def test_a_failed_attempt_is_done_again_in_its_phase_on_the_same_thread(where: Any) -> None:
+    failing = iter([RuntimeError("no figures")])
+    count = 0
+
+    class Once(dict[str, Any]):
+        def __contains__(self, name: object) -> bool:
+            nonlocal count
+            count += name == "three/finish"
+            return name == "three/finish" and count == 1
+
+        def __getitem__(self, name: str) -> Any:
+            return next(failing)
+
+    pipelines.failing, before = Once(), pipelines.failing
+    try:
+        async with (
+            open_storage(where) as storage,
+            open_runtime(build_graph(team(FourDeep), storage=storage), storage=storage) as runtime,
+        ):
+            run = await runtime.start(PLAN, run_id="r")
+            result = await run
+            thread = await thread_of(storage, "r")
+            (retried,) = [e.details async for e in run.events() if e.type == "specialist_retried"]
+    finally:
+        pipelines.failing = before
+    assert "in the phase 'finish', RuntimeError: no figures" in retried["error"]
+    assert (result.outcome, texts(thread)[:3]) == ("completed", await alone_texts(FourDeep))
+    # The source's retry: another sub-thread, and the earlier one is kept.
+    assert len(thread.messages[1].meta["_thread_history"]) == 1
+
+
+async def test_a_question_in_the_third_level_is_answered_in_another_process(tmp_path: Any) -> None:
+    where = tmp_path / "runs.db"
+    async with open_runtime(team(Asking), storage=where) as runtime:
+        waits = await runtime.run(PLAN, run_id="r")
+        assert waits.outcome == "waiting"
+        assert pipelines.worked == {
+            "one/initial_phase": 1,
+            "two/initial_phase": 1,
+            "three/initial_phase": 1,
+        }
+    async with (
+        open_storage(where) as storage,
+        open_runtime(build_graph(team(Asking), storage=storage), storage=storage) as runtime,
+    ):
+        view = await runtime.look("r")
+        (ask,) = view.waiting
+        result = await (await runtime.answer("r", {ask.key: "blue"}))
+        assert result.outcome == "completed"
+        thread = await thread_of(storage, "r")
+    assert "'three/initial_phase: blue'" in repr(texts(thread))
+    assert pipelines.worked["one/initial_phase"] == pipelines.worked["two/initial_phase"] == 1
+    assert pipelines.worked["three/initial_phase"] == 2
+
+
+async def test_a_question_travels_with_the_context_of_a_stateless_agent() -> None:
+    model = ScriptedModel(
+        {"think": "---\ncomplexity: complex\n---\n" + PLAN["plan"], "feedback": DONE}
+    )
+    writer = Specialist("writer", "Writes.", pipeline=Asking)
+    first, second = (
+        build_agent(Team(Host(model=model), [writer]), context_key="k" * 16) for _ in "12"
+    )
+    context = AgentContext(session_id="s")
+    asked = await first.process("hello", context)
+    assert asked.metadata["outcome"] == "waiting", asked
+    context = AgentContext.from_dict(context.apply(asked.context_updates).to_dict())
+    answered = await second.process("blue", context)
+    assert (answered.success, answered.response) == (True, "The end.")
+    assert pipelines.worked["one/initial_phase"] == pipelines.worked["two/initial_phase"] == 1
+    model.assert_finished()
+
+
+class Drafting(SubThreadAgent):
+    async def _initialize_interaction_units(self) -> None:
+        handlers = [
+            ModelHandler(phase="draft", next_phase="critique"),
+            ModelHandler(phase="critique", next_phase="revision"),
+            ModelHandler(phase="revision"),
+        ]
+        self.interaction_units = {
+            each.phase: await InteractionUnit.create(state_handler=each) for each in handlers
+        }
+
+
+ASKED = pipelines.pipeline(Drafting)
+
+
+async def test_a_limit_in_the_middle_gives_a_part_that_names_the_phase() -> None:
+    script = {"unit draft": "A draft.", "unit critique": "Too long.", "feedback": DONE}
+    model = ScriptedModel(script)
+    limits = Limits(max_model_calls=3)
+    async with open_runtime(
+        team(ASKED, writer={"unit_model": model}, limits=limits), storage=":memory:"
+    ) as runtime:
+        result = await runtime.run(PLAN)
+    text = result.results[1].text
+    assert (result.outcome, result.limit_reached) == ("partial", "max_model_calls")
+    assert "Too long." in text or "A draft." in text
+    assert "The work ended in the phase" in text
+
+
+async def test_no_unit_is_asked_again_whose_message_is_stored(tmp_path: Any) -> None:
+    where, stop = tmp_path / "runs.db", {}
+
+    async def critique(messages: Any) -> str:
+        await stop["run"].stop()
+        return "Too long."
+
+    script = {
+        "unit draft": "A draft.",
+        "unit critique": [critique, "Too long."],
+        "unit revision": "Shorter.",
+    }
+    with ScriptedModel(script) as model:
+        writer = {"unit_model": model}
+        async with open_runtime(team(ASKED, writer=writer), storage=where, grace=0) as runtime:
+            stop["run"] = await runtime.start(PLAN, run_id="r")
+            stopped = await stop["run"]
+        assert stopped.outcome == "interrupted"
+        # The unit that was cut off is asked again, the one before it is not.
+        async with open_runtime(team(ASKED, writer=writer), storage=where) as runtime:
+            result = await runtime.resume("r")
+        assert result.results[1].text == "Shorter."
+        assert result.usage.calls > 0
+
+
+async def test_a_team_with_a_pipeline_that_cannot_be_walked_is_refused() -> None:
+    with pytest.raises(
+        ConfigurationError, match="this is not the class of a pipeline's main agent"
+    ):
+        team("no class")
+    broken = type("Broken", (FourDeep,), {"_initialize_state_handlers": _nothing})
+    with pytest.raises(
+        ConfigurationError, match=r"Broken\.state_handlers: the agent has no phases"
+    ):
+        build_graph(team(broken))
+    endless = pipelines.level("a", pipelines.level("b"))
+    loop = type(
+        "Loop", (pipelines.WritingHandler,), {"sub_thread_agent": endless, "phase": "deepen"}
+    )
+    assert loop.sub_thread_agent is endless
+
+
+async def _nothing(self: Any) -> None:
+    pass
+
+
+async def test_a_pipeline_is_an_agent_whose_questions_travel_with_the_context() -> None:
+    context = AgentContext(session_id="s")
+    asked = await pipeline_agent(Asking).process("hello", context)
+    assert (asked.success, asked.response, asked.metadata["stage"]) == (
+        True,
+        "Which colour?",
+        "question",
+    )
+    context = AgentContext.from_dict(context.apply(asked.context_updates).to_dict())
+    heard = [each async for each in pipeline_agent(Asking).stream("blue", context)]
+    result: Any = heard[-1]
+    assert (result.success, result.response) == (True, "one/finish: hello")
+    assert [each.phase for each in heard[:-1] if each.type == "phase_entered"][-3:] == [
+        "finish"
+    ] * 3
+    context = context.apply(result.context_updates)
+    assert [each.content for each in context.dialogue_history] == [
+        "hello",
+        "Which colour?",
+        "blue",
+        "one/finish: hello",
+    ]
+    assert pipelines.worked["two/initial_phase"] == 1
+    # A failure keeps what there is: the session goes on where it failed.
+    pipelines.failing["one/finish"] = RuntimeError("no figures")
+    failed = await pipeline_agent(FourDeep).process("more", context)
+    assert (failed.success, failed.error) == (
+        False,
+        "In the phase 'finish': RuntimeError: no figures",
+    )
+    context = context.apply(failed.context_updates)
+    pipelines.failing.clear()
+    again = await pipeline_agent(FourDeep).process(None, context)
+    assert (again.response, again.metadata["outcome"]) == ("one/finish: more", "completed")
+
+
+async def test_the_outlook_counts_the_rounds_that_there_may_be() -> None:
+    asks = team_of(team(ASKED, writer={"unit_model": "offline"}))
+    rules = team_of(team(FourDeep))
+    # The preparation, and 20 rounds of the sub-thread; two calls for each reply.
+    assert (asks.per_try, rules.per_try) == ({"writer": 42}, {"writer": 0})
+
+
+async def test_a_run_whose_storage_fails_after_any_write_goes_on_from_there(tmp_path: Any) -> None:
+    whole = await alone_texts(FourDeep)
+    gone = StorageError("the storage", "It is gone.", "Bring it back.")
+    async with open_storage(tmp_path / "runs.db") as storage:
+        for writes in range(1, 30, 6):
+            pipelines.worked.clear()
+            killing: Any = KillingThreads(storage.threads, writes, gone)
+            failing = replace(storage, threads=killing)
+            config: Any = {"configurable": {"thread_id": f"t{writes}"}}
+            graph: Any = build_graph(team(FourDeep), storage=failing)
+            with pytest.raises(StorageError, match="It is gone"):
+                await graph.ainvoke(PLAN, config)
+            graph = build_graph(team(FourDeep), storage=storage)
+            state = await graph.ainvoke(None, config)
+            assert state["outcome"] == "completed", writes
+            thread = await thread_of(storage, state["run_id"])
+            assert texts(thread) == whole, writes
+            assert set(pipelines.worked.values()) == {1}, writes

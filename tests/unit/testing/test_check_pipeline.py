@@ -1,0 +1,75 @@
+"""The checker of a pipeline's package sees each way in which one can break the rules."""
+
+import pytest
+
+from replan.testing import check_pipeline
+
+PACKAGE = {
+    "tea_agent.py": "from replan import BaseAgent\nclass TeaAgent(BaseAgent):\n    pass\n",
+    "tea_state_handlers.py": (
+        "import replan\n"
+        "class TeaPreparationHandler(replan.SubThreadPreparationHandler):\n    pass\n"
+        "class TeaExecutionHandler(replan.SubThreadExecutionHandler):\n    pass\n"
+    ),
+    "tea_writing/tea_writing_agent.py": (
+        "from replan import SubThreadAgent\nclass TeaWritingAgent(SubThreadAgent):\n    pass\n"
+    ),
+    "tea_writing/tea_writing_state_handlers.py": (
+        "from replan import StateHandler\n"
+        "class DraftWritingHandler(StateHandler):\n"
+        "    phase = 'draft_writing'\n    next_phase = 'draft_critique'\n"
+        "class DraftCritiqueHandler(StateHandler):\n    phase = 'draft_critique'\n"
+    ),
+    "tea_writing/tea_writing_interaction_units.py": (
+        "from replan import InteractionUnit\nclass DraftWritingUnit(InteractionUnit):\n    pass\n"
+    ),
+    "prompts/draft_writing_system_prompt.md": "Write.\n",
+}
+LEVEL = "tea_writing/tea_writing"
+
+
+def written(folder, changes):
+    for name, text in {**PACKAGE, **changes}.items():
+        path = folder / "tea" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if text is not None:
+            path.write_text(text)
+    return folder / "tea"
+
+
+def test_a_package_that_keeps_the_rules_is_not_run_and_passes(tmp_path):
+    check_pipeline(written(tmp_path, {"__init__.py": "raise SystemExit\n"}))
+    with pytest.raises(FileNotFoundError, match="There is no folder"):
+        check_pipeline(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "told"),
+    [
+        ("tea_agent.py", "TeaAgent", "Tea", "tea_agent.py:2: Tea is a component and does not end"),
+        ("tea_agent.py", "TeaAgent", "ProcessAgent", "does not say what it is about"),
+        ("tea_agent.py", "(BaseAgent)", "", "TeaAgent has none of Replan's base classes"),
+        (f"{LEVEL}_state_handlers.py", "'draft_critique'\nclass", "'gone_away'\nclass",
+         "tea_writing_state_handlers.py:4: no handler has the phase 'gone_away'"),
+        (f"{LEVEL}_state_handlers.py", "draft_critique", "critique", "is no verb and noun"),
+        (f"{LEVEL}_state_handlers.py", "(StateHandler)", "(TeaWriter)", "none of Replan's base"),
+        (f"{LEVEL}_interaction_units.py", "InteractionUnit", "StateHandler", "stands in tea_writ"),
+        ("prompts/draft_writing_system_prompt.md", "", "", ""),
+    ],
+)  # fmt: skip
+def test_each_broken_rule_is_told_with_file_line_and_fix(tmp_path, name, old, new, told):
+    changes = {name: PACKAGE[name].replace(old, new)} if old else {}
+    if not told:
+        changes, told = {"prompts/greeting.md": "Hi."}, "greeting.md:1: it is named after no phase"
+    with pytest.raises(AssertionError) as raised:
+        check_pipeline(written(tmp_path, changes))
+    assert told in str(raised.value)
+
+
+def test_a_level_without_handlers_or_with_two_agents_is_told(tmp_path):
+    package = written(tmp_path, {"Other/second_agent.py": "x = 1\n"})
+    (package / "Other" / "third_agent.py").write_text("x = 1\n")
+    with pytest.raises(AssertionError) as raised:
+        check_pipeline(package)
+    for told in ("not named in snake_case", "agents of two levels", "has no state handlers"):
+        assert told in str(raised.value)
