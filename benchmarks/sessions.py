@@ -2,7 +2,8 @@
 
 A long session: its turns are simple requests, each one call of a model that takes 0.2 s. The turns
 about number 10 are compared with the last ones; those between are written into the store as they
-would be, without their runs. Bytes are all that the process writes (Linux).
+would be, without their runs. Bytes are all that the process
+writes (Linux), or PostgreSQL into its log.
 
 Killed workers: processes take the turns of many sessions from one database, and each is killed
 again and again, at a random moment of a turn. The turn is delivered again, to whoever is free. Each
@@ -26,6 +27,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, cast
 
+import psycopg
 from reporting import Row, options, publish
 
 from replan import (
@@ -94,9 +96,10 @@ async def grown(where: str, key: str | None, turns: int) -> Row:
         for number in (*range(1, early.stop), *late):
             if number == late.start:
                 await filled(storage, early.stop, late.start)
-            began, before = time.perf_counter(), _written()
+            before, began = _written(where), time.perf_counter()
             result = await client.process("long", f"Request {number}: " + "and so on " * 20)
-            seconds[number], written[number] = time.perf_counter() - began, _written() - before
+            seconds[number] = time.perf_counter() - began
+            written[number] = _written(where) - before
             if not result.success:
                 raise RuntimeError(result.error)
     return {
@@ -128,8 +131,12 @@ def _ratio(values: dict[int, Any], early: range, late: range) -> float:
     return float(statistics.median(values[each] for each in late) / before)
 
 
-def _written() -> int:
-    """The bytes that this process has handed to the system for writing."""
+def _written(where: str) -> int:
+    """The bytes that this process has handed to the system, or a PostgreSQL to its log."""
+    if where.startswith("postgresql"):
+        with psycopg.connect(where) as connection:
+            row = connection.execute("SELECT pg_current_wal_insert_lsn() - '0/0'").fetchone()
+        return 0 if row is None else int(row[0])
     fields = Path("/proc/self/io").read_text().split()
     return int(fields[fields.index("wchar:") + 1])
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import count
 from typing import Any, cast
 
-from sqlalchemy import Insert, Table, Update, and_, delete, func, insert, select, update
+from sqlalchemy import Insert, Table, Update, delete, func, insert, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from replan.adapters.storage.database import Database
@@ -221,10 +221,12 @@ class SqlSessions:
         )
         if name is not None:
             newest = newest.where(table.c.name == name)
-        last = newest.group_by(table.c.name).subquery()
-        query = select(table).where(is_of(table, key))
-        same = and_(table.c.name == last.c.name, table.c.turn == last.c.turn)
-        rows = await connection.execute(query.join(last, same))
+        # Two queries: where nothing is known of a table, PostgreSQL joins row by row.
+        last = (await connection.execute(newest.group_by(table.c.name))).all()
+        query = select(table).where(
+            is_of(table, key), tuple_(table.c.name, table.c.turn).in_([tuple(row) for row in last])
+        )
+        rows = await connection.execute(query) if last else ()
         found: dict[Path, Part] = {}
         for row in rows:
             part = self._seal.open(row.value, *of_part(key, row.name, row.turn))
