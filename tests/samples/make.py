@@ -28,6 +28,7 @@ from postgres import fresh_database, running_server, server_programs  # noqa: E4
 from replan import AgentContext, Message, open_storage  # noqa: E402
 from replan.adapters.storage.stored_values.serializer import state_types  # noqa: E402
 from replan.ports.session_store import SessionKey, SessionTurn  # noqa: E402
+from replan.state.threads import Thread, ThreadMessage  # noqa: E402
 
 KEY = "the key of the samples"
 PLANS = {
@@ -64,7 +65,7 @@ def main(number: str, folder: Path) -> None:
 
 
 def run_all(folder: Path, where: str, key: str) -> None:
-    """Leave one run of each kind in a store, and a session."""
+    """Leave one run of each kind in a store, a session and a thread."""
     for name, steps in PLANS.items():
         (folder / f"{name}.md").write_text(
             "\n".join([f"# {name}\n", *(f"- [ ] {step}" for step in steps)]) + "\n"
@@ -84,6 +85,7 @@ def run_all(folder: Path, where: str, key: str) -> None:
         if done.returncode != expected:
             sys.exit(f"the run '{name}' ended with {done.returncode}, not {expected}")
     asyncio.run(leave_a_session(where, key))
+    asyncio.run(leave_a_thread(where, key))
 
 
 async def leave_a_session(where: str, key: str) -> None:
@@ -105,6 +107,18 @@ async def leave_a_session(where: str, key: str) -> None:
                 takes_back=takes_back,
             )
             await storage.sessions.append(own, turn, number)
+
+
+async def leave_a_thread(where: str, key: str) -> None:
+    """Leave a thread of a pipeline in a store, with a sub-thread."""
+    at = datetime(2026, 11, 25, 12, tzinfo=UTC)
+    inner = Thread("sample/inner")
+    inner.add(ThreadMessage(id="2", sender="bot", text="Inside.", timestamp=at))
+    thread = Thread("sample")
+    held = {"_thread": inner}
+    thread.add(ThreadMessage(id="1", sender="user", text="Outside.", timestamp=at, meta=held))
+    async with open_storage(where, key=key or None) as storage:
+        await storage.threads.save_thread(thread)
 
 
 def dump(address: str) -> bytes:

@@ -56,6 +56,17 @@ async def test_a_session_of_an_older_version_is_read(kind, where):
     assert [each.content for each in page.messages] == ["Turn 0", "Turn 2"]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_thread_of_an_older_version_is_read(kind, where):
+    lay_out(9, kind, where)
+    async with open_storage(where, key=KINDS[kind]) as storage:
+        thread = await storage.threads.get_thread("sample")
+    assert thread is not None
+    ((path, inner),) = thread.sub_threads()
+    texts = [each.text for each in (*thread.messages, *inner.messages)]
+    assert (path, texts) == ("messages.0.meta._thread", ["Outside.", "Inside."])
+
+
 @pytest.mark.parametrize("number", OLDER)
 async def test_upgraded_storage_has_the_schema_of_new_storage_and_keeps_it(number, where, fresh):
     lay_out(number, "plain", where)
