@@ -18,8 +18,8 @@ SlotType = Literal["text", "integer", "number", "boolean", "date", "list", "obje
 _WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?\d{1,15}(?:\.\d{1,15})?", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_BETWEEN = re.compile(r"\s*[,，、;；\n]\s*")
-_BETWEEN_FIELDS = re.compile(r"\s*(?:[;；\n]|[,，](?=\s*[A-Za-z_]\w*\s*[:：=]))\s*")
+_BETWEEN = re.compile(r"[,，、;；\n]")
+_BETWEEN_FIELDS = re.compile(r"[;；\n]|[,，](?=\s*[A-Za-z_]\w*\s*[:：=])")
 _PAIR = re.compile(r"([A-Za-z_]\w{0,60})\s*[:：=]\s*(.+)", re.DOTALL)
 _MOST = 100_000
 
@@ -89,7 +89,8 @@ def _fields_in(said: str) -> object:
     try:
         return json.loads(said)
     except (ValueError, RecursionError):
-        pairs = [_PAIR.fullmatch(part) for part in _BETWEEN_FIELDS.split(said) if part.strip()]
+        parts = map(str.strip, _BETWEEN_FIELDS.split(said))
+        pairs = [_PAIR.fullmatch(part) for part in parts if part]
     if not pairs or None in pairs:
         return None
     found = [(each[1].strip(), each[2].strip()) for each in pairs if each is not None]

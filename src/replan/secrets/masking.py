@@ -22,6 +22,8 @@ _NAME = (
 )
 _WEAK = r"(?:sig|signature|appid|app_id|session|sid|code|key|auth|hmac|x-amz-[a-z-]{1,40})"
 _WORD = r"[\w.~+/=*$!@#%^-]{6,2000}"
+# What a shell fills in is the name of a secret, and none itself.
+_VARIABLE = r"\$(?-i:[A-Z_]{1,40}|\{[A-Z_]{1,40}\})(?![^\s,;\"'])"
 
 # A line that goes on in words tells of a password, and does not hold it.
 _PROSE = re.compile(r"[A-Za-z]{1,14}[.,;!?]?\s+[a-z]|(?:required|missing|invalid|empty)\b")
@@ -102,7 +104,7 @@ _FORMS = (
     _Form(
         re.compile(
             r"(?i)(?P<lead>\bauthorization[\"']?\s{0,5}[=:,]\s{0,5}b?[\"']?"
-            r"(?:bearer|basic|token|apikey|digest)\s{1,5})[^\s,;\"']{1,4000}"
+            rf"(?:bearer|basic|token|apikey|digest)\s{{1,5}})(?!{_VARIABLE})[^\s,;\"']{{1,4000}}"
         )
     ),
     _Form(re.compile(r"(?i)(?P<lead>[\"']authorization[\"']\s{0,5}[:,]\s{0,5}b?[\"'])[^\"']+")),

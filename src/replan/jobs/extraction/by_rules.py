@@ -21,7 +21,7 @@ _IS = r"\s*(?:[:：=]|(?:is|are|should be|shall be)\b|改成|改为|换成|应�
 _CHANGE = r"(?:change|set|make|switch|correct)\s+(?:the\s+|my\s+)?"
 _LINE_END = re.compile(r"[\n;；]")
 _SENTENCE_END = re.compile(r"[\n;；。\uff01]|[.!](?=\s|$)")
-_AND = re.compile(r"\s+(?:and|but)$")
+_AND = re.compile(r"(?<!\s)\s+(?:and|but)$")
 _AROUND = " ,，、\t.。!\uff01"
 _WORD = re.compile(r"\w")
 _LONGEST_SAID = 20_000
