@@ -175,7 +175,7 @@ async def test_an_action_that_fails_is_repeated_only_if_it_may_be(spec, talk, ma
     again = await make(spec, failing).process(failed.job, ["go on"])
     assert again.is_completed
     assert len({call.key for call in failing.calls}) == 1
-    unsafe = recorder(gone)
+    unsafe = recorder(gone.replace(in_doubt=True))
     once = await talk(trip(), "a: 1, b: 2, c: 3, d: 4", "yes", executor=unsafe)
     assert (once.job.error_code, len(unsafe.calls)) == ("action", 1)
     doubt = await make(trip(), unsafe).process(once.job, ["go on"])
