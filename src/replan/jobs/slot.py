@@ -233,7 +233,8 @@ class Slot(Part):
         """Say what is wrong with a value."""
         choices = listed(cast("Mapping[str, Any]", self.choices), language)
         message = problem(code, language, choices=choices, **facts)
-        shown = self.shown(value, language) if isinstance(value, dict) else str(value)
+        is_form = isinstance(value, dict)
+        shown = self.shown(cast("JsonValue", value), language) if is_form else str(value)
         kept = "" if self.secret else storable_text(shown)[:60]
         return ValidationIssue(field=self.name, message=message, code=code, value=kept)
 
