@@ -10,6 +10,7 @@ import asyncio
 import json
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,8 @@ async def turn(url: str, metadata: dict[str, Any] | None, said: str) -> tuple[st
 
 def talk(url: str, lines: Any, *, echo: bool) -> None:
     """Talk line by line."""
-    metadata: dict[str, Any] | None = None
+    opening, metadata = asyncio.run(turn(url, None, ""))
+    print(opening)
     for line in lines:
         said = line.strip()
         if echo:
@@ -64,7 +66,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         catalogue = Catalogue(given.dsn or f"sqlite:///{folder}/listings.db")
         try:
-            with served(catalogue, port=0) as url:
+            with served(catalogue, port=0) as url, suppress(KeyboardInterrupt):
                 talk(url, sys.stdin if given.talk else SAID, echo=not given.talk)
         finally:
             catalogue.close()

@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -26,8 +26,10 @@ def served(catalogue: Catalogue, port: int = PORT) -> Iterator[str]:
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            # Who asked may be gone; what was done is kept under its key.
+            with suppress(ConnectionError):
+                self.end_headers()
+                self.wfile.write(content)
 
         do_GET = do_POST = do_PATCH = do_any  # noqa: N815 - the names of the base class
 

@@ -58,7 +58,8 @@ class ApiExecutor:
                 response = await client.send(client.build_request(**request), stream=True)
                 response = await whole(response, LONGEST_ANSWER)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-            return Outcome(success=False, error=describe(error), can_pass=True)
+            text = f"{request['url']} cannot be reached: {describe(error)}"
+            return Outcome(success=False, error=text, can_pass=True)
         except TimeoutError:
             error = f"the API gave no answer within {seconds:g} s"
             return Outcome(success=False, error=error, can_pass=True, in_doubt=call.unsafe)

@@ -1,6 +1,7 @@
 """Execution: the user confirms what must not happen by mistake, then the action is done once."""
 
 import json
+from dataclasses import replace
 
 from replan.jobs.actions import ActionCall, Outcome, UnsafeValueError, parameters_of
 from replan.jobs.job import CONFIRMATION, IntermediateResult, Job, JobPhase, JobPlan
@@ -64,9 +65,9 @@ class ExecutionHandler:
             return ProcessOutput(job=job, next_phase=job.phase)
         if spec.confirm and spec.effects_of(command) == "unsafe" and job.confirmed != plan.id:
             if took.confirmed is not True:
-                return self._confirmation(
-                    job, command, given.turn, is_refused=took.confirmed is False
-                )
+                is_refused = took.confirmed is False
+                asked = self._confirmation(job, command, given.turn, is_refused=is_refused)
+                return asked if is_refused else await self._unclear(asked, job, given.turn)
             job = job.replace(confirmed=plan.id)
         return await self._done(job, command, plan)
 
@@ -76,7 +77,7 @@ class ExecutionHandler:
         """Show all values, and ask whether they are right."""
         language, spec = job.language, self._engine.spec
         if is_refused:
-            text = say("refused", language, name=spec.slot(command.slots[0]).called(language))
+            text = say("refused", language, name=self._first_slot(job))
         else:
             shown = {
                 name: job.collected_info[name]
@@ -90,10 +91,30 @@ class ExecutionHandler:
             called = command.called(language)
             text = say("confirm", language, command=called, values="\n".join(lines))
         failed = [each for each in job.intermediate_results if not each.success]
-        told = [say("doubt", language, problem=each.error_msg) for each in failed[-1:]]
+        told = [
+            say(
+                "doubt" if each.in_doubt else "earlier", language, problem=_sentence(each.error_msg)
+            )
+            for each in failed[-1:]
+        ]
         remarks = self._engine.collector.generate_collection_prompt((), language, job.remarks)
         text = "\n".join(part for part in (remarks, *told, text) if part)
         return ask(self._engine, job.replace(remarks=()), turn, (CONFIRMATION,), text)
+
+    async def _unclear(self, asked: ProcessOutput, job: Job, turn: Turn) -> ProcessOutput:
+        """Say that an answer to the confirmation was not understood, if it was not."""
+        is_answer = job.asked.names == (CONFIRMATION,) and turn.said and not turn.progressed
+        if not is_answer or job.is_over or (await turn.extracted(job)).values:
+            return asked
+        told = say("unclear", job.language, name=self._first_slot(job))
+        return replace(asked, user_prompt=f"{told}\n{asked.user_prompt}")
+
+    def _first_slot(self, job: Job) -> str:
+        """What a slot of the command is called, as an example of what can be changed."""
+        spec = self._engine.spec
+        for name in spec.slots_of(job.command):
+            return spec.slot(name).called(job.language)
+        return say("command", job.language)
 
     async def _done(self, job: Job, command: Command, plan: JobPlan) -> ProcessOutput:
         """Do the action for each item that is not done yet."""
@@ -145,13 +166,14 @@ class ExecutionHandler:
             success=outcome.success,
             error_msg=outcome.error,
             key=key,
+            in_doubt=outcome.in_doubt,
         )
         return self._engine.tracker.record_progress(job, step, result)
 
     def _failed(self, job: Job, why: str) -> ProcessOutput:
         # Whoever takes the job up again confirms it again.
         job = job.replace(confirmed="")
-        return fail(job, "action", say("failed", job.language, problem=why.rstrip(".") + "."))
+        return fail(job, "action", say("failed", job.language, problem=_sentence(why)))
 
     def _completed(self, job: Job, command: Command, plan: JobPlan) -> ProcessOutput:
         language = job.language
@@ -188,3 +210,7 @@ class ExecutionHandler:
         if expected := question.get("expected_format"):
             text = f"{text} ({expected})"
         return ask(self._engine, job, given.turn, (ANSWER,), text)
+
+
+def _sentence(text: str) -> str:
+    return f"{text.rstrip('.')}."

@@ -74,6 +74,7 @@ class IntermediateResult(Value):
         success: Whether it did what it should.
         error_msg: Why it did not.
         key: The idempotency key that it had.
+        in_doubt: Whether it may have taken effect although it failed.
     """
 
     step: str
@@ -82,6 +83,7 @@ class IntermediateResult(Value):
     success: bool
     error_msg: str = ""
     key: str = ""
+    in_doubt: bool = False
 
 
 class JobExecutionContext(Value):

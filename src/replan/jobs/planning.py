@@ -60,6 +60,11 @@ def idempotency_key(job: Job, plan: JobPlan, item: int) -> str:
     return _digest(job.type, job.id, plan.command, plan.id, item)
 
 
+def following_id(job: Job) -> str:
+    """The id of the job that a message begins when a job is over; the same in each process."""
+    return _digest(job.type, job.id, "following")
+
+
 def is_stale(job: Job, plan: JobPlan) -> bool:
     """Whether a plan says something else than what the job has collected."""
     return any(

@@ -15,7 +15,7 @@ from replan.jobs.handlers import PhaseHandler, handlers_of
 from replan.jobs.job import CONFIRMATION, Asked, Job, JobExecutionContext, JobPhase
 from replan.jobs.messages import Said, messages_of
 from replan.jobs.outputs import Engine, ProcessInput, ProcessOutput, fail
-from replan.jobs.planning import ItemPlanner, Planner
+from replan.jobs.planning import ItemPlanner, Planner, following_id
 from replan.jobs.sayings import Language, language_of, say
 from replan.jobs.spec import JobSpec, languages_of
 from replan.jobs.tracker import ProgressTracker
@@ -183,7 +183,8 @@ class JobProcessor:
             language_of(said, languages_of(self.spec), job.language) if said else job.language
         )
         if job.is_over and (job.phase is JobPhase.COMPLETED or job.error_code == "cancelled"):
-            job = self.new_job(language=language, context=job.context)
+            follows = following_id(job)
+            job = self.new_job(job_id=follows, language=language, context=job.context)
         elif job.is_over:
             phase = JobPhase.INFORMATION_COLLECTION if job.command else JobPhase.INTENT_RECOGNITION
             # What an API refused may be given anew; what it was asked for last is over.

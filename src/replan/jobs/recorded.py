@@ -49,11 +49,12 @@ class RecordedExecutor:
         return settled
 
     async def _done(self, call: ActionCall, place: str) -> Outcome:
+        is_told = self._record.on_doubt == "tell"
         run = ToolRun(
             tool=call.action.type,
             arguments=_shown(call),
             effects=call.effects,
-            attempt=self._record.attempt,
+            attempt=1 + _doubts(call) if is_told else self._record.attempt,
         )
         await self._record.begin(place, run)
         name, approval = call.action.type, "approved" if call.job.confirmed else None
@@ -71,7 +72,8 @@ class RecordedExecutor:
             return None
         what = f"The action {begun.tool} of {call.job.command}"
         error = InDoubtError(what, begun.attempt)
-        if self._record.on_doubt == "tell" and _is_told(call):
+        # The user knows of each attempt before, and has confirmed the action since.
+        if self._record.on_doubt == "tell" and _doubts(call) >= begun.attempt:
             return None
         if self._record.on_doubt != "ask":
             return Outcome(success=False, error=describe(error), in_doubt=True)
@@ -124,10 +126,10 @@ class RecordedExtractor:
         return found
 
 
-def _is_told(call: ActionCall) -> bool:
-    """Whether the user knows that the action may have been done, and confirmed it since."""
+def _doubts(call: ActionCall) -> int:
+    """How many attempts there were of which nobody knows whether they took effect."""
     results = call.job.intermediate_results
-    return any(each.key == call.key and not each.success for each in results)
+    return sum(each.key == call.key and each.in_doubt for each in results)
 
 
 def _shown(call: ActionCall) -> dict[str, JsonValue]:

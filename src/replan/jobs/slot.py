@@ -180,6 +180,8 @@ class Slot(Part):
             return say("yes" if value else "no", language)
         if isinstance(value, list):
             return listed(map(str, value), language)
+        if isinstance(value, dict):
+            return listed((f"{name}: {each}" for name, each in value.items()), language)
         return str(value)
 
     def normal(self, value: object) -> JsonValue:
@@ -231,7 +233,9 @@ class Slot(Part):
         """Say what is wrong with a value."""
         choices = listed(cast("Mapping[str, Any]", self.choices), language)
         message = problem(code, language, choices=choices, **facts)
-        kept = "" if self.secret else storable_text(str(value))[:60]
+        is_form = isinstance(value, dict)
+        shown = self.shown(cast("JsonValue", value), language) if is_form else str(value)
+        kept = "" if self.secret else storable_text(shown)[:60]
         return ValidationIssue(field=self.name, message=message, code=code, value=kept)
 
     def _choice(self, said: str) -> str | None:

@@ -84,7 +84,11 @@ class JobAgent:
         if kept is not None and not isinstance(kept, dict):
             raise InputError("project_state['job'] is no job. Leave it out, or give it back as is.")
         begins = kept is None or bool(options.get("new_request"))
-        job = self._processor.new_job() if begins else self._processor.read(cast("Any", kept))
+        if begins:
+            # A turn that was killed and is taken again under its name begins the same job.
+            job = self._processor.new_job(job_id=options.get("run_id"))
+        else:
+            job = self._processor.read(cast("Any", kept))
         text = _text_of(said)
         result = await self._processor.process(job, [text] if text else [])
         beside = await self._beside(text, session, result, options)

@@ -88,7 +88,18 @@ async def test_an_unsafe_action_is_done_again_only_if_the_user_says_so(where):
     assert shop.listed == ["lamp"]
     asked, session = await turn(where, spec, session, "what now?")
     assert "It may have taken effect." in asked.response
+    unclear, session = await turn(where, spec, session, "something else")
+    assert unclear.response.startswith("I did not understand that. Say 'yes', or")
     assert shop.listed == ["lamp"]
+    # The second attempt is cut off, too, and that is another doubt.
+    shop.dies = True
+    with pytest.raises(asyncio.CancelledError):
+        await turn(where, spec, session, "yes")
+    shop.dies = False
+    doubt, session = await turn(where, spec, session, "yes")
+    assert "was cut off in attempt 2" in doubt.error
+    assert shop.listed == ["lamp", "lamp"]
+    _, session = await turn(where, spec, session, "what now?")
     done, _ = await turn(where, spec, session, "yes")
     assert done.metadata["outcome"] == "completed"
-    assert shop.listed == ["lamp", "lamp"]
+    assert shop.listed == ["lamp", "lamp", "lamp"]

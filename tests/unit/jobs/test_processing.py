@@ -175,7 +175,7 @@ async def test_an_action_that_fails_is_repeated_only_if_it_may_be(spec, talk, ma
     again = await make(spec, failing).process(failed.job, ["go on"])
     assert again.is_completed
     assert len({call.key for call in failing.calls}) == 1
-    unsafe = recorder(gone)
+    unsafe = recorder(gone.replace(in_doubt=True))
     once = await talk(trip(), "a: 1, b: 2, c: 3, d: 4", "yes", executor=unsafe)
     assert (once.job.error_code, len(unsafe.calls)) == ("action", 1)
     doubt = await make(trip(), unsafe).process(once.job, ["go on"])
@@ -183,13 +183,19 @@ async def test_an_action_that_fails_is_repeated_only_if_it_may_be(spec, talk, ma
     assert len(unsafe.calls) == 1
 
 
-async def test_the_plan_and_the_key_are_the_same_in_each_process(spec, talk, recorder):
+async def test_the_plan_and_the_key_are_the_same_in_each_process(spec, talk, make, recorder):
     keys = set()
     for _ in range(2):
         executor = recorder()
         result = await talk(spec, "publish PC-1", executor=executor)
         keys.add((executor.calls[0].key, result.job.plan.id))
     assert len(keys) == 1
+    # So is the job that follows one that is completed.
+    again = recorder()
+    for _ in range(2):
+        await make(spec, again).process(result.job, ["publish PC-1"])
+    assert len({call.key for call in again.calls}) == 1
+    assert again.calls[0].key not in next(iter(keys))
 
 
 async def test_each_text_of_a_list_is_done_once(recorder, make):
