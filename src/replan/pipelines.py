@@ -1,5 +1,6 @@
 """Pipelines by themselves: a message in, its response out; or as the agent of a session."""
 
+import os
 from datetime import UTC, datetime
 from functools import partial
 from secrets import token_hex
@@ -7,10 +8,13 @@ from secrets import token_hex
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 
+from replan.adapters.chat_models import LangChainModels
 from replan.adapters.threads.memory import MemoryThreads
 from replan.models.chat import Chat
 from replan.ports.thread_repository import ThreadRepository
+from replan.secrets.sources import learn_environment
 from replan.sessions.pipeline_agent import PipelineAgent
+from replan.team.chats import Chats
 from replan.threads.ai_adapter import AIAdapter
 from replan.threads.base_agent import BaseAgent
 from replan.threads.building import built_pipeline
@@ -60,7 +64,12 @@ async def run_pipeline(  # noqa: PLR0913 - what a pipeline alone needs
         return await turn.rest()
 
 
-def pipeline_agent(agent: type[BaseAgent], *, model: BaseChatModel | None = None) -> PipelineAgent:
+def pipeline_agent(
+    agent: type[BaseAgent],
+    *,
+    model: BaseChatModel | str | None = None,
+    base_url: str | None = None,
+) -> PipelineAgent:
     """Make an agent of a pipeline: each turn of a session is a message to the pipeline.
 
     The context carries the pipeline's threads under `threads` in `project_state`. A question of the
@@ -68,15 +77,19 @@ def pipeline_agent(agent: type[BaseAgent], *, model: BaseChatModel | None = None
 
     Args:
         agent: The class of the pipeline's main agent.
-        model: What `agent.ai_adapter` asks.
+        model: What `agent.ai_adapter` asks: a chat model or its name.
+        base_url: The OpenAI-compatible server of a model that is given by name.
 
     Raises:
-        ConfigurationError: The phases of the pipeline cannot be walked.
+        ConfigurationError: The phases of the pipeline cannot be walked, or the model cannot be
+            used.
     """
+    learn_environment(os.environ)
     built_pipeline(agent)
+    chats = Chats(LangChainModels(base_url=base_url, environment=os.environ))
     return PipelineAgent(
         agent=agent,
-        chat=None if model is None else Chat(model),
+        chat=None if model is None else chats.of(model),
         clock=partial(datetime.now, UTC),
         new_id=partial(token_hex, 8),
     )

@@ -38,4 +38,4 @@ def test_a_job_is_left_and_taken_up_again_at_the_terminal(tmp_path):
     assert "Result: 3 cups of green tea" in again.stdout
     refused = said(tmp_path, [], "--team", str(tmp_path / "tea.yaml"))
     assert refused.returncode == 2
-    assert "a team or a job" in refused.stderr
+    assert "a team or a job or a pipeline" in refused.stderr

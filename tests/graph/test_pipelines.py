@@ -155,6 +155,26 @@ async def test_a_question_in_the_third_level_is_answered_in_another_process(tmp_
     assert pipelines.worked["three/initial_phase"] == 2
 
 
+async def test_the_same_words_in_another_round_are_another_question(tmp_path: Any) -> None:
+    class Painting(SubThreadAgent):
+        async def _initialize_interaction_units(self) -> None:
+            kind = type("Painter", (pipelines.WritingHandler,), {"asks": True})
+            walls, doors = kind(phase="walls", next_phase="doors"), kind(phase="doors")
+            self.interaction_units = {
+                each.phase: await InteractionUnit.create(state_handler=each)
+                for each in (walls, doors)
+            }
+
+    async with open_runtime(
+        team(pipelines.pipeline(Painting)), storage=tmp_path / "runs.db"
+    ) as runtime:
+        result = await runtime.run(PLAN, run_id="r")
+        for colour in ("red", "blue"):
+            (ask,) = (await runtime.look("r")).waiting
+            result = await (await runtime.answer("r", {ask.key: colour}))
+    assert (result.outcome, result.results[1].text) == ("completed", "/doors: blue")
+
+
 async def test_a_question_travels_with_the_context_of_a_stateless_agent() -> None:
     model = ScriptedModel(
         {"think": "---\ncomplexity: complex\n---\n" + PLAN["plan"], "feedback": DONE}

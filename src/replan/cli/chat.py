@@ -42,6 +42,14 @@ def chat(
         Path | None,
         typer.Option("--job", metavar="JOB.yaml", help="Talk about a job, in the place of a team."),
     ] = None,
+    pipeline: Annotated[
+        str | None,
+        typer.Option(
+            "--pipeline",
+            metavar="MODULE:CLASS",
+            help="Talk with a pipeline, in the place of a team; its module is in DIR, or here.",
+        ),
+    ] = None,
     model: ModelOption = None,
     base_url: BaseUrlOption = None,
     directory: DirectoryOption = None,
@@ -55,7 +63,7 @@ def chat(
     verbose: VerboseOption = False,
     log_file: LogFileOption = None,
 ) -> None:
-    """Talk with a team or about a job: each line is a message; /help lists what else there is.
+    """Talk with a team, a pipeline, or about a job: each line is a message; /help lists more.
 
     Without a terminal, it reads lines and writes lines. Exit codes: 0 left, 1 the last message got
     no answer (without a terminal), 2 wrong use, 3 something waits for an answer, 130 interrupted.
@@ -64,6 +72,7 @@ def chat(
     said_again = {
         "--team": team,
         "--job": job,
+        "--pipeline": pipeline,
         "--model": chosen,
         "--base-url": base_url,
         "--dir": directory,
@@ -76,11 +85,12 @@ def chat(
         from replan.cli.carry_out import attempted
         from replan.cli.kept.orders import Order, settings_of_run
         from replan.cli.kept.signature import own_name
+        from replan.cli.talk.opening import opening
         from replan.cli.talk.talking import talked
         from replan.errors import InputError
 
-        if job is not None and team is not None:
-            raise InputError("A conversation has a team or a job. Leave one of the two out.")
+        if sum(each is not None for each in (team, job, pipeline)) > 1:
+            raise InputError("A conversation has a team or a job or a pipeline. Name one of them.")
         order = Order(
             task="",
             team=team,
@@ -106,7 +116,8 @@ def chat(
             return f"replan chat --session {session_id}{options}" if outlives else ""
 
         whose = own_name() if user is None else user
-        return attempted(lambda: talked(order, session, whose, told, resume, job), told)
+        opens = opening(order, whose, told, job=job, pipeline=pipeline)
+        return attempted(lambda: talked(opens, order, session, told, resume), told)
 
     end_with(ran)
 

@@ -14,6 +14,7 @@ from replan.cli.export import export
 from replan.cli.graph import graph
 from replan.cli.init import init
 from replan.cli.memory import memory
+from replan.cli.new import new
 from replan.cli.process import leave
 from replan.cli.resume import resume
 from replan.cli.retry import retry
@@ -40,6 +41,7 @@ _runs = (resume, retry, skip, stop, runs, show, export, rm)
 for _command in (*_runs, serve, check, graph, init, schema, completion):
     app.command()(_command)
 app.add_typer(memory, name="memory")
+app.add_typer(new, name="new")
 app.add_typer(sessions, name="sessions")
 
 

@@ -36,6 +36,9 @@ class Asks(Protocol):
 asker_at_work: ContextVar[Asks | None] = ContextVar("replan_asker", default=None)
 """Who asks for the code that runs here; None outside of a step."""
 
+place_at_work: ContextVar[str] = ContextVar("replan_place_of_questions", default="")
+"""The round of a pipeline's thread that asks; empty outside of a pipeline."""
+
 
 def ask_user(text: str) -> JsonValue:
     """Ask a person, from a specialist, from one of its tools, or from a graph that it runs.

@@ -13,7 +13,7 @@ from replan.events.emitter import Emitter
 from replan.events.types import InputRequested, SpecialistInvoked, SpecialistRetried
 from replan.failures import describe
 from replan.models.transcript import Transcript
-from replan.ports.ask_user import Asks, Waiting, asker_at_work
+from replan.ports.ask_user import Asks, Waiting, asker_at_work, place_at_work
 from replan.ports.journal import ACTED, Attempt, AttemptOutcome, Journal, LedgerEntry
 from replan.ports.thread_of_step import ThreadOfStep
 from replan.services import Services
@@ -300,7 +300,8 @@ class Asker:
 
     def _question(self, text: str, kind: QuestionKind, details: JsonValue) -> Question:
         """Find the question among the known ones not yet asked in this attempt, or take it in."""
-        wanted = (kind, text, None if kind == "question" else details)
+        place = place_at_work.get()
+        wanted = (kind, text, None if kind == "question" else details, place)
         for question in self._known:
             if question.key not in self._taken and _identity(question) == wanted:
                 return question
@@ -319,6 +320,7 @@ class Asker:
                 text=text,
                 kind=kind,
                 details=details,
+                place=place,
             )
         )
         self._known.append(question)
@@ -329,6 +331,6 @@ class Asker:
         return next(ordinal for ordinal in count(1) if ordinal not in used)
 
 
-def _identity(question: Question) -> tuple[QuestionKind, str, JsonValue]:
+def _identity(question: Question) -> tuple[QuestionKind, str, JsonValue, str]:
     details = None if question.kind == "question" else question.details
-    return question.kind, question.text, details
+    return question.kind, question.text, details, question.place

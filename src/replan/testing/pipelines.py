@@ -93,7 +93,8 @@ def check_pipeline(package: Path | str) -> None:
 
 
 def _findings(folder: Path) -> Iterator[Finding]:
-    files = [path for path in sorted(folder.rglob("*.py")) if "tests" not in path.parts]
+    places = {path: path.relative_to(folder) for path in sorted(folder.rglob("*.py"))}
+    files = [path for path, place in places.items() if "tests" not in place.parts]
     trees = {path: ast.parse(path.read_text("utf-8"), str(path)) for path in files}
     found = _Package()
     for path, tree in trees.items():

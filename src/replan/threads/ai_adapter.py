@@ -37,6 +37,11 @@ class AIAdapter:
         self._step = step
         self._specialist = specialist
 
+    @property
+    def has_model(self) -> bool:
+        """Whether there is a model to ask."""
+        return self._chat is not None
+
     @overload
     async def chat(
         self,

@@ -11,7 +11,7 @@ from replan.threads.host_utils import host_utils, in_phase
 from replan.threads.phases import check_phases, first_phase
 from replan.threads.response import Response
 from replan.threads.state_handler import StateHandler
-from replan.threads.suggestions import apply, thread_of, told_phase
+from replan.threads.suggestions import apply, round_of, thread_of, told_phase
 from replan.threads.task import Task
 
 
@@ -110,14 +110,15 @@ class BaseAgent:
     async def _handle_message_processing(self, task: Task, thread: Thread) -> Response:
         """Apply the suggested phase, then let the handler of the phase do the task."""
         await self._apply_phase_update_suggestion(task, thread)
-        phase = thread_of(task, thread).phase
+        own = thread_of(task, thread)
+        phase = own.phase
         handler = self.state_handlers.get(phase)
         if handler is None:
             known = ", ".join(self.state_handlers)
             fix = f"Register one in _initialize_state_handlers. There are handlers for: {known}."
             raise PhaseError(thread.id, phase, f"{type(self).__name__} has no handler", fix)
         told_phase(thread, task)
-        with in_phase(phase, task.sub_thread_path):
+        with in_phase(phase, task.sub_thread_path, round_of(own)):
             return checked(await handler.handle(task, thread, self), thread, phase, handler)
 
     async def _apply_phase_update_suggestion(self, task: Task, thread: Thread) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from replan.errors import ThreadError
 from replan.events.types import BaseEvent
+from replan.ports.ask_user import place_at_work
 from replan.ports.thread_repository import ThreadRepository
 from replan.state.results import ExecutionContext
 from replan.state.thread_paths import SubThreadPath
@@ -78,7 +79,11 @@ def at_work(utils: HostUtils) -> Generator[None]:
 
 
 @contextmanager
-def in_phase(phase: str, path: SubThreadPath | None) -> Generator[None]:
-    """Say which phase of which sub-thread is at work inside."""
-    with at_work(replace(host_utils(), phase=phase, path=str(path or ""))):
-        yield
+def in_phase(phase: str, path: SubThreadPath | None, number: int) -> Generator[None]:
+    """Say which phase of which sub-thread is at work inside, and the number of its round."""
+    token = place_at_work.set(f"{path or ''}#{number}")
+    try:
+        with at_work(replace(host_utils(), phase=phase, path=str(path or ""))):
+            yield
+    finally:
+        place_at_work.reset(token)

@@ -78,7 +78,7 @@ class SubThreadAgent(BaseAgent):
                 raise PhaseError(own.id, own.phase, problem, fix)
             unit = self._unit(own)
             told_phase(thread, task)
-            with in_phase(own.phase, task.sub_thread_path):
+            with in_phase(own.phase, task.sub_thread_path, round_of(own)):
                 await unit.execute(going_on, thread, self)
             if suggested(own) is None:
                 problem = f"{type(unit).__name__} has suggested no phase"

@@ -1,12 +1,15 @@
 """`replan init`, `replan schema` and `replan graph`."""
 
+import importlib
 import importlib.util
 import json
+import re
 
 import pytest
 from typer.testing import CliRunner
 
 from replan.cli.main import app
+from replan.team.kinds.pipeline import pipeline_named
 
 
 def replan(*arguments):
@@ -40,6 +43,22 @@ def test_a_folder_that_cannot_be_made_is_wrong_use(tmp_path):
     result = replan("init", tmp_path / "file" / "new")
     assert result.exit_code == 2
     assert "Traceback" not in result.output
+
+
+def test_the_package_of_a_new_pipeline_has_a_test_that_passes(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, options in (("tea_praise", []), ("deep_tea", ["--nested"])):
+        result = replan("new", "pipeline", name, "--dir", tmp_path, *options)
+        assert result.exit_code == 0, result.output
+        tests = importlib.import_module(f"{name}.tests.test_{name}")
+        tests.test_the_pipeline_writes_a_text()
+        tests.test_the_package_keeps_the_rules()
+        assert (tmp_path / name / "writing" / "revision").is_dir() == bool(options)
+        main = re.findall(r"--pipeline (\S+)", result.stdout)[0]
+        assert pipeline_named(main, tmp_path) is getattr(tests, main.partition(":")[2])
+    for wrong, problem in (("deep_tea", "is there already"), ("Tea", "cannot be the name")):
+        refused = replan("new", "pipeline", wrong, "--dir", tmp_path)
+        assert (refused.exit_code, problem in " ".join(refused.stderr.split())) == (2, True)
 
 
 def test_the_schema_is_json():

@@ -1,5 +1,7 @@
 """The checker of a pipeline's package sees each way in which one can break the rules."""
 
+from pathlib import Path
+
 import pytest
 
 from replan.testing import check_pipeline
@@ -35,6 +37,10 @@ def written(folder, changes):
         if text is not None:
             path.write_text(text)
     return folder / "tea"
+
+
+def test_the_article_of_the_examples_keeps_the_rules():
+    check_pipeline(Path(__file__).parents[3] / "examples" / "article")
 
 
 def test_a_package_that_keeps_the_rules_is_not_run_and_passes(tmp_path):

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,12 +19,14 @@ from replan.facts.kept import Facts, facts_of
 from replan.job_assembly import job_agent
 from replan.jobs.job_file import read_job_file
 from replan.jobs.spec import JobSpec
+from replan.pipelines import pipeline_agent
 from replan.ports.built_in import built_in_models
 from replan.ports.run_book import RunRecord
 from replan.ports.session_store import SessionKey
 from replan.ports.storage import Storage
 from replan.sessions.client import ClientAgentAdapter
 from replan.sessions.session_runs import labels_of
+from replan.team.kinds.pipeline import pipeline_named
 
 _ID_BYTES = 4
 _LOOKED_AT = 20
@@ -58,6 +60,17 @@ class Opened:
         return None if is_at_work else newest
 
 
+def opening(
+    order: Order, user: str, site: Site, *, job: Path | None = None, pipeline: str | None = None
+) -> AbstractAsyncContextManager[Opened]:
+    """What opens a conversation with a team, about a job, or with a pipeline."""
+    if job is not None:
+        return opened_job(job, order, user, site)
+    if pipeline is not None:
+        return opened_pipeline(pipeline, order, user, site)
+    return opened_talk(order, user, site)
+
+
 @asynccontextmanager
 async def opened_talk(order: Order, user: str, site: Site) -> AsyncGenerator[Opened]:
     """Open what a conversation needs."""
@@ -85,9 +98,7 @@ async def opened_talk(order: Order, user: str, site: Site) -> AsyncGenerator[Ope
 @asynccontextmanager
 async def opened_job(path: Path, order: Order, user: str, site: Site) -> AsyncGenerator[Opened]:
     """Open what a conversation about a job needs."""
-    spec = read_job_file(path)
-    # What needs no key reads no messages either: the rules do.
-    model = None if order.model in built_in_models() else order.model
+    spec, model = read_job_file(path), _own_model(order)
     offers = ", ".join(each.called("en") for each in spec.commands)
     async with opened(site.place) as storage:
         agent = job_agent(spec, model=model, base_url=order.base_url, journal=storage.journal)
@@ -101,6 +112,31 @@ async def opened_job(path: Path, order: Order, user: str, site: Site) -> AsyncGe
             notices=(f"the job {spec.name}: {offers}; at most {spec.max_turns} turns",),
             job=spec,
         )
+
+
+@asynccontextmanager
+async def opened_pipeline(
+    reference: str, order: Order, user: str, site: Site
+) -> AsyncGenerator[Opened]:
+    """Open what a conversation with a pipeline needs; its module stands in the folder, or here."""
+    folder = order.directory or Path()
+    main = pipeline_named(reference, folder)
+    agent = pipeline_agent(main, model=_own_model(order), base_url=order.base_url)
+    async with opened(site.place) as storage:
+        yield Opened(
+            storage=storage,
+            user=user,
+            client=ClientAgentAdapter(storage, agent, user=user),
+            facts=facts_of(storage.store, user, ""),
+            key=own_key(),
+            workspace=folder,
+            notices=(f"the pipeline {main.__name__}",),
+        )
+
+
+def _own_model(order: Order) -> str | None:
+    """The model of a job or a pipeline; what needs no key reads no messages, so it is none."""
+    return None if order.model in built_in_models() else order.model
 
 
 async def session_of(asked: str | None, opened: Opened) -> str:

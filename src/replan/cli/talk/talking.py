@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 
 from platformdirs import user_data_path
 
@@ -18,7 +18,7 @@ from replan.cli.site import Site
 from replan.cli.talk.commands import LEAVING, command_in, obey
 from replan.cli.talk.conversation import Conversation, Talk
 from replan.cli.talk.lines import Interrupted, Lines, PipedLines, TypedLines
-from replan.cli.talk.opening import Opened, opened_job, opened_talk, session_of
+from replan.cli.talk.opening import Opened, session_of
 from replan.cli.views.cells import counted, harmless
 from replan.cli.views.messages import told_messages
 from replan.cli.views.teller import POOR_TERMINALS, Teller, seconds, teller
@@ -50,17 +50,15 @@ class TalkDesk(Desk):
 
 
 async def talked(
+    opening: AbstractAsyncContextManager[Opened],
     order: Order,
     session: str | None,
-    user: str,
     site: Site,
     resume: Callable[[str], str],
-    job: Path | None = None,
 ) -> int:
     """Have a conversation to its end, and give the exit code."""
     # Of signals between two things that hear them themselves.
     between = Stop(asyncio.Event(), finish=lambda: None)
-    opening = opened_talk(order, user, site) if job is None else opened_job(job, order, user, site)
     async with opening as opened:
         talk = _talk(opened, order, site, resume, between)
         conversation = Conversation(talk, await session_of(session, opened))

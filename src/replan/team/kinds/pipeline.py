@@ -1,8 +1,13 @@
 """A specialist that is a pipeline of phases and sub-threads."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from pydantic import TypeAdapter, ValidationError
+
+from replan.declared.surroundings import Surroundings
+from replan.errors import ConfigurationError
 from replan.team.chats import Chats
 from replan.team.fields import Model, PipelineAgent
 from replan.team.kinds.member import Giving
@@ -45,3 +50,20 @@ class Pipeline(Giving):
             chat=None if model is None else chats.of(model, f"{place}.unit_model"),
             shape=self.shape,
         )
+
+
+def pipeline_named(reference: str, folder: Path) -> "type[BaseAgent]":
+    """Import the class of a pipeline's main agent by `module:Class`, as a file in a folder would.
+
+    Raises:
+        ConfigurationError: It names nothing that can be imported, or something else.
+    """
+    try:
+        read = TypeAdapter[Any](PipelineAgent)
+        found = read.validate_python(reference, context=Surroundings(folder=folder.resolve()))
+    except ValidationError as error:
+        told = error.errors()[0]
+        fix = told.get("ctx", {}).get("fix", "Write module:Class.")
+        problem = told["msg"].rstrip(".")
+        raise ConfigurationError("pipeline", reference, problem, fix) from error
+    return cast("type[BaseAgent]", found)

@@ -1,0 +1,11 @@
+"""The handlers of the main thread."""
+
+from article_writing.article_writing_agent import ArticleWritingAgent
+
+from replan import SubThreadExecutionHandler
+
+
+class ArticleExecutionHandler(SubThreadExecutionHandler):
+    """Lets the article be written in a sub-thread."""
+
+    sub_thread_agent = ArticleWritingAgent

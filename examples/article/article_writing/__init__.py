@@ -1,0 +1,1 @@
+"""The sub-thread in which the article is written."""

@@ -1,0 +1,1 @@
+"""The sub-thread of the revision, in which the figures are checked."""

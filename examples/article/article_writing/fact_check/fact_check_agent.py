@@ -1,0 +1,20 @@
+"""The agent of the fact check."""
+
+from article_writing.fact_check.fact_check_state_handlers import (
+    DraftCorrectionHandler,
+    FigureCheckHandler,
+)
+from replan import InteractionUnit, SubThreadAgent
+
+
+class FactCheckAgent(SubThreadAgent):
+    """Checks the figures of a draft, and corrects them."""
+
+    async def _initialize_interaction_units(self) -> None:
+        handlers = (
+            FigureCheckHandler(phase="figure_check", next_phase="draft_correction"),
+            DraftCorrectionHandler(phase="draft_correction"),
+        )
+        self.interaction_units = {
+            each.phase: await InteractionUnit.create(state_handler=each) for each in handlers
+        }

@@ -1,0 +1,89 @@
+"""`replan new`: packages to start from, such as that of a pipeline."""
+
+import keyword
+import re
+from collections.abc import Mapping
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from string import Template
+from typing import Annotated
+
+import typer
+
+from replan.cli.process import end_with
+from replan.errors import InputError
+
+new = typer.Typer(help="Write a package to start from.", no_args_is_help=True)
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+
+
+@new.callback()
+def _new() -> None:
+    """Write a package to start from."""
+
+
+@new.command("pipeline")
+def pipeline(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, such as tea_praise.")],
+    *,
+    nested: Annotated[
+        bool, typer.Option("--nested", help="With a deeper sub-thread in the second phase.")
+    ] = False,
+    directory: Annotated[
+        Path, typer.Option("--dir", metavar="DIR", file_okay=False, help="Where; else here.")
+    ] = Path(),
+) -> None:
+    """Write the package of a pipeline: agents, handlers, units, prompts, and a test that passes."""
+
+    def written() -> int:
+        package = write_pipeline(name, directory, nested=nested)
+        main = f"{name}.{name}_agent:{_class_name(name)}Agent"
+        where = "" if directory == Path() else f" --dir {directory}"
+        typer.echo(f"wrote {package}\nNow try: python -m pytest {package}")
+        typer.echo(f"and: replan chat --pipeline {main}{where} --model MODEL")
+        return 0
+
+    end_with(written)
+
+
+def write_pipeline(name: str, directory: Path, *, nested: bool) -> Path:
+    """Write the package into a folder of its name; give the folder.
+
+    Raises:
+        InputError: It is no name of a package, or something has this name.
+    """
+    if not _NAME.fullmatch(name) or keyword.iskeyword(name):
+        fix = "Write small letters, digits and underscores, as in tea_praise."
+        raise InputError(f"'{name}' cannot be the name of a package. {fix}")
+    package = directory / name
+    if package.exists():
+        raise InputError(f"'{package}' is there already; nothing was written. Choose another name.")
+    starter = files("replan.cli.starters") / "pipeline"
+    words = {"name": name, "Name": _class_name(name)}
+    parts = [starter / each for each in ("common", "nested" if nested else "plain")]
+    texts = {path: text for part in parts for path, text in _texts(part, words).items()}
+    try:
+        for path, text in texts.items():
+            (package / path).parent.mkdir(parents=True, exist_ok=True)
+            (package / path).write_text(text, "utf-8")
+    except OSError as error:
+        raise InputError(f"The package cannot be written: {error}.") from error
+    return package
+
+
+def _class_name(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+def _texts(folder: Traversable, words: Mapping[str, str], place: Path = Path()) -> dict[Path, str]:
+    """The files of a starter by their paths, with names filled in."""
+    texts: dict[Path, str] = {}
+    for each in folder.iterdir():
+        path = place / each.name.removesuffix(".txt").replace("NAME", words["name"])
+        if each.is_dir():
+            texts |= _texts(each, words, path)
+        else:
+            texts[path] = Template(each.read_text("utf-8")).substitute(words)
+    return texts

@@ -1,0 +1,1 @@
+"""What `replan new` writes: texts with `$names`, filled in and nothing more."""
