@@ -33,6 +33,14 @@ def run_event(run_id: str, logged: LoggedEvent) -> RunEvent:
     return event_in(run_id, logged.seq, cast("Mapping[str, Any]", logged.event))
 
 
+def event_told(event: Event) -> RunEvent:
+    """Give an event that was heard as it is told to whoever follows its run."""
+    if event.seq is None or event.at is None:
+        return _piece(event)
+    entry = recorded(event, event.at)
+    return run_event(event.run_id, LoggedEvent(seq=event.seq, event=entry))
+
+
 class EventLog:
     """Writes events behind the run, in their order; a batch at a time, so that none waits."""
 

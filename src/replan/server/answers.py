@@ -14,7 +14,7 @@ from replan.state.limits import RunSettings
 from replan.state.questions import RESPONSES
 from replan.values import Value
 
-TEAM, TENANT, TOKEN, USER = "team", "tenant", "token", "user"
+TEAM, TENANT, TOKEN, USER, SESSION = "team", "tenant", "token", "user", "session"
 """The labels that the server gives to its runs."""
 
 

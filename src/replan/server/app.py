@@ -22,7 +22,7 @@ from replan.server.bodies import (
     StartBody,
     StopBody,
 )
-from replan.server.doors import chat, lists, runs, teams
+from replan.server.doors import chat, lists, runs, sessions, teams
 from replan.server.doors.chat_wire import (
     ChatBody,
     ChatCompletion,
@@ -30,14 +30,26 @@ from replan.server.doors.chat_wire import (
     ModelTold,
     told_as_openai,
 )
+from replan.server.doors.session_wire import (
+    HistoryQuery,
+    ImportBody,
+    MessagePage,
+    SessionKept,
+    SessionList,
+    SessionsQuery,
+    SessionTold,
+    TakenBackTold,
+    TurnBody,
+)
 from replan.server.endpoints import Endpoint, told
 from replan.server.gate import LOOPBACK, Gate
 from replan.server.house import House
 from replan.server.openapi import document
 from replan.server.problems import RefusedError
 from replan.server.reading import too_slow
+from replan.state.context import AgentResult
 
-_RUN = "/runs/{run_id}"
+_RUN, _SESSION = "/runs/{run_id}", "/sessions/{session_id}"
 ENDPOINTS = (
     Endpoint(
         method="POST",
@@ -117,6 +129,64 @@ ENDPOINTS = (
         role="operate",
         takes=CorrectionBody,
         gives={202: RunTold},
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_SESSION}/turns",
+        does=sessions.turn,
+        says="Take a turn of a session",
+        role="run",
+        takes=TurnBody,
+        gives={200: AgentResult},
+        streams=True,
+    ),
+    Endpoint(
+        method="GET",
+        path="/sessions",
+        does=sessions.sessions,
+        says="List sessions",
+        asks=SessionsQuery,
+        gives={200: SessionList},
+    ),
+    Endpoint(
+        method="POST",
+        path="/sessions",
+        does=sessions.imported,
+        says="Import a session",
+        role="run",
+        takes=ImportBody,
+        gives={201: SessionKept},
+    ),
+    Endpoint(
+        method="GET",
+        path=_SESSION,
+        does=sessions.exported,
+        says="Export a session",
+        gives={200: SessionTold},
+    ),
+    Endpoint(
+        method="DELETE",
+        path=_SESSION,
+        does=sessions.delete,
+        says="Delete a session",
+        role="run",
+        gives={204: None},
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{_SESSION}/history",
+        does=sessions.history,
+        says="Tell what was said in a session",
+        asks=HistoryQuery,
+        gives={200: MessagePage},
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_SESSION}/undo",
+        does=sessions.undo,
+        says="Take back a turn of a session",
+        role="run",
+        gives={200: TakenBackTold},
     ),
     Endpoint(
         method="GET",

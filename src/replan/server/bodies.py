@@ -12,7 +12,8 @@ from replan.runs.attached import LARGEST, block_of
 from replan.state.limits import RunSettings
 from replan.values import Value
 
-_RUN_ID = r"^[A-Za-z0-9][A-Za-z0-9._:~-]{0,99}$"
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._:~-]{0,99}$"
+"""What a client may call its runs, turns and sessions."""
 
 
 def _decodable(text: str) -> str:
@@ -52,8 +53,8 @@ class StartBody(Value):
         run_id: A name of your own for the run: the same request under the same name is the same
             run, however often it is sent.
         title: A title for lists.
-        labels: What the run can be found by; no secrets. `team`, `tenant`, `token` and `user` are
-            the server's.
+        labels: What the run can be found by; no secrets. `team`, `tenant`, `token`, `user` and
+            `session` are the server's.
         settings: What this run is to do otherwise than its team; it can only tighten.
         answers: Answers to questions that may be asked, by key or step.
         tokens: Whether texts are told piece by piece to whoever follows the run.
@@ -63,7 +64,7 @@ class StartBody(Value):
     plan: str | None = None
     files: tuple[FileBody, ...] = Field(default=(), max_length=20)
     team: str = ""
-    run_id: str | None = Field(default=None, pattern=_RUN_ID)
+    run_id: str | None = Field(default=None, pattern=NAME)
     title: str = Field(default="", max_length=200)
     labels: dict[str, str] = Field(default_factory=dict[str, str])
     settings: RunSettings | None = None
@@ -128,7 +129,7 @@ class CorrectionBody(Value):
     """
 
     step: int = Field(ge=1)
-    run_id: str | None = Field(default=None, pattern=_RUN_ID)
+    run_id: str | None = Field(default=None, pattern=NAME)
     settings: RunSettings | None = None
     repeat_effects: bool = False
 

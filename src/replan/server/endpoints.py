@@ -78,7 +78,7 @@ async def answered(endpoint: Endpoint, house: "House", request: Request) -> Resp
     try:
         who: Identity = request.state.who
         if endpoint.role is not None and not who.may(endpoint.role):
-            raise _forbidden(who, endpoint.role)
+            raise forbidden(who, endpoint.role)
         takes_body = endpoint.method != "GET"
         call = Call(
             house=house,
@@ -106,7 +106,8 @@ def told(refusal: RefusedError) -> Response:
     return Response(problem.model_dump_json(), problem.status, headers, media_type=PROBLEM)
 
 
-def _forbidden(who: Identity, role: Role) -> RefusedError:
+def forbidden(who: Identity, role: Role) -> RefusedError:
+    """Say that a token has not the role for this."""
     has = ", ".join(sorted(who.roles))
     return RefusedError(
         403,

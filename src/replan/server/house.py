@@ -17,7 +17,7 @@ from replan.ports.storage import Storage
 from replan.runs.run import Run
 from replan.runs.service import Runtime
 from replan.runtime import AnyTeam, open_runtime
-from replan.server.answers import TEAM, TENANT, TOKEN
+from replan.server.answers import SESSION, TEAM, TENANT, TOKEN, USER
 from replan.server.callers.allowances import Allowances, Lease
 from replan.server.callers.identity import Identity
 from replan.server.callers.tokens import Tokens
@@ -46,6 +46,8 @@ class House:
     body_seconds: float  # seconds in which the body of a request has to arrive
     # What settles the account of a run when it rests.
     settling: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+    # The turns of sessions that are being taken.
+    turns: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
     # The streams that are open, by the names of their tokens.
     streams: Counter[str] = field(default_factory=Counter[str])
     # What waits for runs to rest; one for each, however many follow it.
@@ -76,11 +78,15 @@ class House:
         )
 
     def is_seen(self, record: RunRecord, who: Identity) -> bool:
-        """Whether somebody may see a run: one of his tenant, and of a team that is served."""
+        """Whether somebody may see a run: one of his tenant, and of a team that is served.
+
+        A run of a session is seen by the person whose session it is.
+        """
         labels = record.labels
-        return labels.get(TEAM) in self.runtimes and (
-            not who.tenant or labels.get(TENANT) == who.tenant
-        )
+        if labels.get(TEAM) not in self.runtimes:
+            return False
+        is_own = SESSION not in labels or labels.get(USER) == who.person
+        return not who.tenant or (is_own and labels.get(TENANT) == who.tenant)
 
     def runtime_of(self, record: RunRecord) -> Runtime:
         """What works on a run."""
@@ -149,14 +155,17 @@ class House:
     async def settle_at_rest(self, lease: Lease) -> None:
         """Give back what is left of a lease once its run rests, whoever began it."""
         record = await self.storage.runs.get(lease.run_id)
-        if record is not None:
+        if record is None:
+            await self.allowances.settle(lease)
+        else:
             self.settle(Run(self.runtime_of(record), lease.run_id), lease)
 
     async def close(self) -> None:
         """Stop what is at work, so that it can be resumed."""
         await asyncio.gather(*(runtime.close() for runtime in self.runtimes.values()))
-        if self.settling:
-            await asyncio.wait(self.settling)
+        for tasks in (self.turns, self.settling):
+            if tasks:
+                await asyncio.wait(tasks)
 
 
 def own_id(run_id: str, who: Identity) -> str:

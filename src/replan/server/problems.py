@@ -13,6 +13,8 @@ from replan.errors import (
     Mistake,
     PlanDocumentError,
     ReplanError,
+    SessionBusyError,
+    SessionConflictError,
     StorageError,
     TeamError,
     TeamFileError,
@@ -27,6 +29,8 @@ _LONGEST = 200
 
 _KINDS = (
     (ThreadBusyError, 409, "busy", 1),
+    (SessionBusyError, 409, "busy", 1),
+    (SessionConflictError, 409, "conflict", None),
     (UsageError, 422, "bad_input", None),
     (StorageError, 503, "storage", 5),
 )

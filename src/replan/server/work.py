@@ -38,14 +38,14 @@ async def begun(  # noqa: PLR0913 - what a run can be told
     own = {TEAM: team, TENANT: who.tenant, TOKEN: who.name, USER: who.user}
     limits = team_services(house.runtimes[team]).settings.overridden_by(settings).limits
     lease = await house.allowances.reserve(who, run_id, limits)
-    runtime, within = house.runtimes[team], _within(lease, limits, settings)
+    runtime, bounded = house.runtimes[team], within(lease, limits, settings)
     return await leased(
         house,
         lease,
         lambda: runtime.start(
             {**given},
             run_id=run_id,
-            settings=within,
+            settings=bounded,
             labels={**labels, **{name: each for name, each in own.items() if each}},
             **options,
         ),
@@ -81,10 +81,10 @@ async def gone_on(
         RefusedError: Nothing is left of the allowance of who began it.
         UsageError: Somebody works on it, or a limit that ended it is not raised.
     """
-    lease, within = await lease_of(house, who, record, settings)
+    lease, bounded = await lease_of(house, who, record, settings)
     runtime = house.runtime_of(record)
     return await leased(
-        house, lease, lambda: runtime.go_on(record.run_id, settings=within, by=who.person)
+        house, lease, lambda: runtime.go_on(record.run_id, settings=bounded, by=who.person)
     )
 
 
@@ -100,7 +100,7 @@ async def lease_of(
     limits = settings_of(state).overridden_by(settings).limits
     run_id = new_id if new_id and is_over(state) else record.run_id
     lease = await house.allowances.reserve(house.payer_of(record, who), run_id, limits)
-    return lease, _within(lease, limits, settings)
+    return lease, within(lease, limits, settings)
 
 
 async def leased(house: House, lease: Lease, begin: Callable[[], Coroutine[Any, Any, Run]]) -> Run:
@@ -116,7 +116,7 @@ async def leased(house: House, lease: Lease, begin: Callable[[], Coroutine[Any, 
     return run
 
 
-def _within(lease: Lease, limits: Limits, settings: RunSettings | None) -> RunSettings | None:
+def within(lease: Lease, limits: Limits, settings: RunSettings | None) -> RunSettings | None:
     """Settings with the limits of what is reserved."""
     capped = lease.capped(limits)
     if capped is None:

@@ -405,7 +405,7 @@ class ClientAgentAdapter:
         if settings is not None and (self._tenant or self._user):
             told["settings"] = settings.replace(tenant=self._tenant, user=self._user)
         if self._is_kept:
-            told["labels"] = labels_of(turn.key)
+            told["labels"] = {**options.get("labels", {}), **labels_of(turn.key)}
         return told
 
     async def _forget_run(self, key: SessionKey, context: AgentContext, turn: str = "") -> None:

@@ -214,6 +214,20 @@ class KeptAgent(StatelessAgent):
         return {"project_state": {SUMMARY: {"set": summary.model_dump(mode="json")}}}
 
 
+def agent_on(
+    runtime: Runtime,
+    storage: Storage,
+    clock: Callable[[], datetime],
+    new_id: Callable[[], str],
+) -> StatelessAgent:
+    """Return the agent whose runs a runtime works on, such as that of a server."""
+    graph = runtime.graph
+    places = kept_runs(runtime, storage, clock)
+    return StatelessAgent(
+        Workplace(graph=graph, places=places, clock=clock, new_id=new_id, kept_in=lambda _: graph)
+    )
+
+
 def _check(said: Said, run: PortableRun | None, *, begins_anew: bool) -> None:
     """Refuse an input that has no meaning now."""
     if begins_anew and said.content is None:

@@ -8,7 +8,15 @@ from pydantic import JsonValue
 from replan.errors import ReplanError
 from replan.ports.run_book import RunRecord
 from replan.runs.run_input import asked, kept_input
-from replan.server.answers import TEAM, TENANT, TOKEN, USER, RunTold, TextTold
+from replan.server.answers import (
+    SESSION,
+    TEAM,
+    TENANT,
+    TOKEN,
+    USER,
+    RunTold,
+    TextTold,
+)
 from replan.server.callers.settings import settings_for
 from replan.server.endpoints import Call, Reply
 from replan.server.house import own_id
@@ -16,7 +24,7 @@ from replan.server.problems import FieldProblem, RefusedError, bad_field, bad_re
 from replan.server.work import answered, begun, gone_on, lease_of, leased
 from replan.state.questions import fingerprint_of
 
-_OWN_LABELS = (TEAM, TENANT, TOKEN, USER)
+_OWN_LABELS = (TEAM, TENANT, TOKEN, USER, SESSION)
 _ASKED = "asked"
 """The field of a run's order that tells one request from another."""
 

@@ -1,0 +1,130 @@
+"""What requests about sessions hold, and their answers."""
+
+from typing import Any
+
+from pydantic import Field, JsonValue
+
+from replan.ports.session_store import SessionRecord
+from replan.server.bodies import NAME, FileBody
+from replan.state.context import Message, ToolExecution
+from replan.state.limits import RunSettings
+from replan.values import Value
+
+
+class TurnBody(Value):
+    """One turn of a session.
+
+    Attributes:
+        input: What the user says; or answers by the keys of what is asked; null goes on with work
+            that was stopped.
+        files: Files that go with a text.
+        team: The team that takes the turn; may be left out where there is one.
+        turn_id: A name of your own for the turn: sent again, it is the same turn with the same
+            result.
+        new_request: Whether a new request begins, and what is open is given up.
+        settings: What the run is to do otherwise than its team; it can only tighten.
+    """
+
+    input: str | dict[str, JsonValue] | None = None
+    files: tuple[FileBody, ...] = Field(default=(), max_length=20)
+    team: str = ""
+    turn_id: str | None = Field(default=None, pattern=NAME)
+    new_request: bool = False
+    settings: RunSettings | None = None
+
+    @property
+    def said(self) -> Any:
+        """What the user says, as the agent takes it."""
+        if not self.files:
+            return self.input
+        return [{"type": "text", "text": self.input}, *(each.block for each in self.files)]
+
+
+class ImportBody(Value):
+    """A session that was exported.
+
+    Attributes:
+        context: The session, as an export gave it.
+    """
+
+    context: dict[str, JsonValue]
+
+
+class SessionsQuery(Value):
+    """Which sessions are listed.
+
+    Attributes:
+        most: How many, the one that was used last first.
+    """
+
+    most: int = Field(default=20, ge=1, le=200)
+
+
+class HistoryQuery(Value):
+    """Which messages of a session are told.
+
+    Attributes:
+        before: `before` of the page that was read last; the newest messages without it.
+        most: How many.
+    """
+
+    before: int | None = Field(default=None, ge=0, le=2**53)
+    most: int = Field(default=50, ge=1, le=200)
+
+
+class SessionList(Value):
+    """Sessions of one person.
+
+    Attributes:
+        sessions: The sessions, the one that was used last first.
+    """
+
+    sessions: tuple[SessionRecord, ...]
+
+
+class MessagePage(Value):
+    """A part of what was said in a session.
+
+    Attributes:
+        messages: The messages, the oldest first.
+        before: What `before` is for the messages before these; null on the first page.
+    """
+
+    messages: tuple[Message, ...]
+    before: int | None
+
+
+class SessionTold(Value):
+    """A session as a value.
+
+    Attributes:
+        context: The session, for an import.
+    """
+
+    context: dict[str, JsonValue]
+
+
+class SessionKept(Value):
+    """A session that was imported.
+
+    Attributes:
+        session_id: The session.
+        version: Its version here.
+    """
+
+    session_id: str
+    version: int
+
+
+class TakenBackTold(Value):
+    """A turn that was taken back.
+
+    Attributes:
+        messages: What was said in it.
+        effects: The calls of tools in it; what they did outside stays.
+        note: Both in one sentence.
+    """
+
+    messages: tuple[Message, ...]
+    effects: tuple[ToolExecution, ...]
+    note: str

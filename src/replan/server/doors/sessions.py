@@ -1,0 +1,157 @@
+"""Sessions over HTTP: turns, whole or as they go on, and what is kept of them."""
+
+import re
+from collections.abc import AsyncGenerator, Awaitable
+from contextlib import aclosing
+from typing import TypeVar
+
+from starlette.responses import Response
+
+from replan.errors import InputError, ReplanError
+from replan.ports.session_store import SessionKey
+from replan.runs.event_log import event_told
+from replan.server.bodies import NAME
+from replan.server.doors.session_wire import (
+    MessagePage,
+    SessionKept,
+    SessionList,
+    SessionTold,
+    TakenBackTold,
+    TurnBody,
+)
+from replan.server.endpoints import EVENTS, Call, forbidden
+from replan.server.problems import RefusedError, bad_field, refusal_of
+from replan.server.session_turns import Told, client_of, told_of
+from replan.server.stream import Stream
+from replan.sessions.carried import RUN
+from replan.sessions.client import ClientAgentAdapter
+from replan.state.context import AgentContext, AgentResult
+
+T = TypeVar("T")
+
+
+async def turn(call: Call) -> AgentResult | Response:
+    """Take a turn of a session: its result, or its events with the result at the end."""
+    body: TurnBody = call.body
+    session_id = _checked(call.path["session_id"], "session_id")
+    _check_input(call)
+    team, _ = call.house.team_named(body.team)
+    client = client_of(call.house, call.who, team, body.settings)
+    parts = told_of(
+        call.house,
+        client,
+        session_id,
+        body.said,
+        turn_id=body.turn_id,
+        new_request=body.new_request,
+    )
+    if EVENTS not in call.request.headers.get("accept", ""):
+        async with aclosing(parts):
+            async for part in parts:
+                if isinstance(part, ReplanError):
+                    raise part
+                if isinstance(part, AgentResult):
+                    return part
+        raise ReplanError("The turn ended without a result.")
+    seat = call.house.seat_of(call.who)
+    # What cannot be begun is a problem, and no stream.
+    first = await anext(parts)
+    if isinstance(first, ReplanError):
+        raise first
+    return Stream(_lines(first, parts), call.house.beat, seat)
+
+
+async def sessions(call: Call) -> SessionList:
+    """List the sessions of who calls."""
+    return SessionList(sessions=tuple(await _client(call).sessions(call.query.most)))
+
+
+async def history(call: Call) -> MessagePage:
+    """Tell what was said in a session, a page at a time."""
+    query = call.query
+    reading = _client(call).history(call.path["session_id"], before=query.before, limit=query.most)
+    page = await _known(call, reading)
+    return MessagePage(messages=page.messages, before=page.before)
+
+
+async def exported(call: Call) -> SessionTold:
+    """Give a session as a value."""
+    context = await _known(call, _client(call).export(call.path["session_id"]))
+    return SessionTold(context=context.to_dict())
+
+
+async def imported(call: Call) -> SessionKept:
+    """Take over a session that was exported; no run comes with it."""
+    context = AgentContext.from_dict(call.body.context)
+    _checked(context.session_id, "context.session_id")
+    if RUN in context.project_state:
+        # It could say that something was approved, or that there are no limits.
+        problem = "a run that is open cannot be taken over from outside"
+        fix = "Let it end before the export, or leave it out."
+        raise bad_field(f"context.project_state.{RUN}", "...", problem, fix)
+    version = await _client(call).adopt(context)
+    return SessionKept(session_id=context.session_id, version=version)
+
+
+async def undo(call: Call) -> TakenBackTold:
+    """Take back the newest turn of a session."""
+    taken = await _known(call, _client(call).undo(call.path["session_id"]))
+    return TakenBackTold(messages=taken.messages, effects=taken.effects, note=taken.note)
+
+
+async def delete(call: Call) -> Response:
+    """Delete a session with all that belongs to it."""
+    await _known(call, _client(call).delete(call.path["session_id"]))
+    return Response(status_code=204)
+
+
+def _client(call: Call) -> ClientAgentAdapter:
+    # What is kept is the same for all teams.
+    return client_of(call.house, call.who, next(iter(call.house.runtimes)))
+
+
+async def _known(call: Call, doing: Awaitable[T]) -> T:
+    """Do something with a session, which has to be there."""
+    try:
+        return await doing
+    except InputError:
+        session_id, who = call.path["session_id"], call.who
+        key = SessionKey(who.tenant, who.person, session_id)
+        if await call.house.storage.sessions.load(key) is not None:
+            raise
+        told = f"There is no session '{session_id[:100]}' here. GET /sessions lists yours."
+        raise RefusedError(404, "unknown_session", told) from None
+
+
+def _checked(session_id: str, field: str) -> str:
+    if not re.fullmatch(NAME, session_id):
+        fix = "Begin with a letter or a digit; use letters, digits and . _ : ~ -, 100 at most."
+        raise bad_field(field, session_id, "no session can have this name", fix)
+    return session_id
+
+
+def _check_input(call: Call) -> None:
+    body: TurnBody = call.body
+    given = body.input
+    if isinstance(given, str) and not (given.strip() or body.files):
+        raise bad_field("input", given, "it says nothing", "Give a text, or answers by key.")
+    if body.files and not isinstance(given, str):
+        raise bad_field("files", len(body.files), "files go with a text", "Give input as a text.")
+    if isinstance(given, dict) and not call.who.may("answer"):
+        raise forbidden(call.who, "answer")
+
+
+async def _lines(first: Told, parts: AsyncGenerator[Told]) -> AsyncGenerator[str]:
+    """What a stream tells of a turn."""
+    async with aclosing(parts):
+        yield _line(first)
+        async for part in parts:
+            yield _line(part)
+
+
+def _line(part: Told) -> str:
+    if isinstance(part, AgentResult):
+        return f"event: result\ndata: {part.model_dump_json()}\n\n"
+    if isinstance(part, ReplanError):
+        return f"event: problem\ndata: {refusal_of(part).problem.model_dump_json()}\n\n"
+    return f"data: {event_told(part).written}\n\n"

@@ -1,0 +1,146 @@
+"""Turns of sessions, taken on the account of whoever calls; who leaves does not end one."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+from replan.errors import ReplanError
+from replan.events.types import Event
+from replan.ports.agent import TurnOptions, UserInput
+from replan.ports.storage import Storage
+from replan.server.answers import TEAM, TOKEN
+from replan.server.callers.allowances import Lease
+from replan.server.callers.identity import Identity
+from replan.server.callers.settings import settings_for
+from replan.server.house import House, team_services
+from replan.server.problems import bad_field
+from replan.server.work import lease_of, within
+from replan.sessions.client import ClientAgentAdapter
+from replan.sessions.session_runs import run_in
+from replan.sessions.stateless_agent import StatelessAgent, agent_on
+from replan.state.context import AgentContext, AgentResult
+from replan.state.limits import RunSettings
+
+Told = Event | AgentResult | ReplanError
+"""What a turn tells: its events, and at the end its result, or why there is none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PayingAgent:
+    """The agent of a team, whose turns somebody pays for: it reserves before a run works."""
+
+    house: House
+    who: Identity
+    team: str
+    agent: StatelessAgent
+    settings: RunSettings | None  # what was asked for
+
+    def kept_in(self, _: Storage) -> "PayingAgent":
+        """Its runs are in the storage of the house."""
+        return self
+
+    async def process(
+        self, user_input: UserInput, context: Any, **options: Unpack[TurnOptions]
+    ) -> AgentResult:
+        """Take a turn."""
+        async with self._paid(context, options) as told:
+            return await self.agent.process(user_input, context, **told)
+
+    async def stream(
+        self, user_input: UserInput, context: Any, **options: Unpack[TurnOptions]
+    ) -> AsyncGenerator[Event | AgentResult]:
+        """Take a turn, and tell its events."""
+        async with (
+            self._paid(context, options) as told,
+            aclosing(self.agent.stream(user_input, context, **told)) as parts,
+        ):
+            async for part in parts:
+                yield part
+
+    @asynccontextmanager
+    async def _paid(
+        self, context: AgentContext, options: TurnOptions
+    ) -> AsyncGenerator[TurnOptions]:
+        """Reserve for the run of a turn, and settle when it rests."""
+        carried = "" if options.get("new_request") else run_in(context)
+        settings = settings_for(self.house, self.who, self.team, self.settings)
+        lease, settings = await self._lease(carried or str(options.get("run_id")), settings)
+        told: TurnOptions = {**options, "labels": self._labels(options.get("labels") or {})}
+        # Those of the client have what is of the session; here the token and the team say it.
+        told["settings"] = settings
+        try:
+            yield told
+        finally:
+            await self.house.settle_at_rest(lease)
+
+    async def _lease(
+        self, run_id: str, settings: RunSettings | None
+    ) -> tuple[Lease, RunSettings | None]:
+        record = await self.house.storage.runs.get(run_id)
+        if record is None:
+            services = team_services(self.house.runtimes[self.team])
+            limits = services.settings.overridden_by(settings).limits
+            lease = await self.house.allowances.reserve(self.who, run_id, limits)
+            return lease, within(lease, limits, settings)
+        team = record.labels.get(TEAM, "")
+        if team != self.team:
+            fix = f"Give '{team}', or begin anew with new_request."
+            raise bad_field("team", self.team, "another team works on what is open here", fix)
+        return await lease_of(self.house, self.who, record, settings)
+
+    def _labels(self, labels: Mapping[str, str]) -> dict[str, str]:
+        return {**labels, TEAM: self.team, TOKEN: self.who.name}
+
+
+def client_of(
+    house: House, who: Identity, team: str, settings: RunSettings | None = None
+) -> ClientAgentAdapter:
+    """The client of the sessions of somebody, who lets a team take their turns."""
+    agent = agent_on(house.runtimes[team], house.storage, house.clock, house.new_id)
+    paying = PayingAgent(house=house, who=who, team=team, agent=agent, settings=settings)
+    return ClientAgentAdapter(
+        house.storage,
+        paying,
+        tenant=who.tenant,
+        user=who.person,
+        clock=house.clock,
+        new_id=house.new_id,
+    )
+
+
+async def told_of(
+    house: House, client: ClientAgentAdapter, session_id: str, given: UserInput, **options: Any
+) -> AsyncGenerator[Told]:
+    """Take a turn beside whoever asks for it, and give what it tells, the result last.
+
+    Whoever stops to listen leaves the turn alone: sent again with its `turn_id`, it has its result.
+    """
+    heard: asyncio.Queue[Told | None] = asyncio.Queue()
+    is_heard = True
+
+    async def taken() -> None:
+        try:
+            async with aclosing(client.stream(session_id, given, **options)) as parts:
+                async for part in parts:
+                    if isinstance(part, AgentResult):
+                        # The session is kept here, and nobody has to apply what changed.
+                        heard.put_nowait(part.replace(context_updates={}))
+                    elif is_heard:
+                        heard.put_nowait(part)
+        except ReplanError as error:
+            heard.put_nowait(error)
+        finally:
+            heard.put_nowait(None)
+
+    task = asyncio.ensure_future(taken())
+    house.turns.add(task)
+    task.add_done_callback(house.turns.discard)
+    try:
+        while (each := await heard.get()) is not None:
+            yield each
+        # What is no error of the library is the server's to report.
+        await task
+    finally:
+        is_heard = False
