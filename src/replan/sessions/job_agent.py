@@ -2,19 +2,23 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from datetime import datetime
 from typing import Any, Unpack, cast
 
 from pydantic import JsonValue
 
 from replan.errors import InputError
-from replan.events.types import Event
+from replan.events.calls import Calls, calls_at_work, emitter_at_work
+from replan.events.emitter import Emitter, Hooks
+from replan.events.types import BaseEvent, Event
 from replan.failures import describe
 from replan.jobs.job import Job
 from replan.jobs.processor import JobProcessor, ProcessResult
 from replan.jobs.views import view_of
 from replan.ports.agent import Agent, TurnOptions, UserInput
 from replan.secrets.known import MASK
+from replan.sessions.heard import Hear, heard
 from replan.sessions.request import Said, read_input
 from replan.state.context import AgentContext, AgentResult, Message, Stage
 
@@ -59,13 +63,7 @@ class JobAgent:
         Returns:
             The result. Errors are results without success; only a cancellation passes through.
         """
-        try:
-            is_read = isinstance(context, AgentContext)
-            session = context if is_read else AgentContext.from_dict(context)
-            said = read_input(user_input)
-            return await self._turn(said, session, options)
-        except Exception as error:  # noqa: BLE001 - whatever happens is the result's to say
-            return AgentResult(success=False, response="", error=describe(error))
+        return await self._taken(user_input, context, options, None)
 
     async def stream(
         self,
@@ -73,10 +71,36 @@ class JobAgent:
         context: AgentContext | Mapping[str, Any],
         **options: Unpack[TurnOptions],
     ) -> AsyncGenerator[Event | AgentResult]:
-        """Take one turn as `process` does; yields the result, since a job has no events."""
-        yield await self.process(user_input, context, **options)
+        """Take one turn as `process` does; yields its events as they happen, the result last.
 
-    async def _turn(self, said: Said, session: AgentContext, options: TurnOptions) -> AgentResult:
+        Events tell of actions that are on record, of warnings, and of what `others` do. Whoever
+        closes the iterator before its end cancels the turn.
+        """
+        parts = heard(lambda hear: self._taken(user_input, context, options, hear))
+        async with aclosing(parts) as given:
+            async for each in given:
+                yield each
+
+    async def _taken(
+        self,
+        user_input: UserInput,
+        context: AgentContext | Mapping[str, Any],
+        options: TurnOptions,
+        hear: Hear | None,
+    ) -> AgentResult:
+        try:
+            is_read = isinstance(context, AgentContext)
+            session = context if is_read else AgentContext.from_dict(context)
+            said = read_input(user_input)
+            if hear is not None:
+                _tell(hear, options.get("run_id") or session.session_id)
+            return await self._turn(said, session, options, hear)
+        except Exception as error:  # noqa: BLE001 - whatever happens is the result's to say
+            return AgentResult(success=False, response="", error=describe(error))
+
+    async def _turn(
+        self, said: Said, session: AgentContext, options: TurnOptions, hear: Hear | None
+    ) -> AgentResult:
         stop: asyncio.Event | None = options.get("stop")
         if stop is not None and stop.is_set():
             raise InputError("The turn was stopped before it began.")
@@ -91,7 +115,7 @@ class JobAgent:
             job = self._processor.read(cast("Any", kept))
         text = _text_of(said)
         result = await self._processor.process(job, [text] if text else [])
-        beside = await self._beside(text, session, result, options)
+        beside = await self._beside(text, session, result, options, hear)
         response = result.response_message
         if beside is not None:
             session = session.apply(beside.context_updates)
@@ -100,14 +124,28 @@ class JobAgent:
         return self._result(result, response, session.updates_to(after), beside)
 
     async def _beside(
-        self, text: str, session: AgentContext, result: ProcessResult, options: TurnOptions
+        self,
+        text: str,
+        session: AgentContext,
+        result: ProcessResult,
+        options: TurnOptions,
+        hear: Hear | None,
     ) -> AgentResult | None:
         """Let others answer what was asked beside the job."""
         if self._others is None or not text or result.understood or not result.need_user_input:
             return None
-        stop = options.get("stop")
-        answered = await self._others.process(text, session, new_request=True, stop=stop)
-        return answered if answered.success and answered.response else None
+        asked: TurnOptions = {"new_request": True, "stop": options.get("stop")}
+        if hear is None:
+            answered = await self._others.process(text, session, **asked)
+            return answered if answered.success and answered.response else None
+        answered = None
+        async with aclosing(self._others.stream(text, session, **asked)) as parts:
+            async for each in parts:
+                if isinstance(each, AgentResult):
+                    answered = each
+                else:
+                    hear(each)
+        return answered if answered and answered.success and answered.response else None
 
     def _after(
         self,
@@ -168,6 +206,14 @@ class JobAgent:
             },
             error=job.error if is_broken else None,
         )
+
+
+def _tell(hear: Hear, run_id: str) -> None:
+    """Have those who listen told of what is called from here on in this task."""
+    write = cast("Callable[[BaseEvent], None]", hear)
+    emitter = Emitter(write=write, hooks=Hooks().of(run_id), run_id=run_id, round=0)
+    emitter_at_work.set((emitter, {}))
+    calls_at_work.set(Calls(emitter=emitter, config={}, about={"node": JOB}))
 
 
 def _stage_of(result: ProcessResult) -> Stage:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import TracebackType
@@ -17,10 +18,11 @@ from replan.ports.agent import TurnOptions, UserInput
 from replan.ports.storage import Storage
 from replan.runs.portable import PortableRun
 from replan.runs.service import Runtime
-from replan.runs.stopping import GRACE, put_an_end_to
+from replan.runs.stopping import GRACE
 from replan.runs.work import Bench
 from replan.sessions.beginnings import Beginnings
 from replan.sessions.carried import carried_in
+from replan.sessions.heard import heard
 from replan.sessions.history import whole_summary
 from replan.sessions.kept_runs import kept_runs
 from replan.sessions.request import Said, read_input
@@ -119,20 +121,10 @@ class StatelessAgent:
 
         Whoever closes the iterator before its end cancels the turn.
         """
-        heard: asyncio.Queue[Event | AgentResult | None] = asyncio.Queue()
-
-        async def taken() -> None:
-            result = await self._turn(user_input, context, options, heard.put_nowait, tokens=True)
-            heard.put_nowait(result)
-
-        task = asyncio.ensure_future(taken())
-        task.add_done_callback(lambda _: heard.put_nowait(None))
-        try:
-            while (each := await heard.get()) is not None:
+        parts = heard(lambda hear: self._turn(user_input, context, options, hear, tokens=True))
+        async with aclosing(parts) as given:
+            async for each in given:
                 yield each
-            await task
-        finally:
-            await put_an_end_to(task)
 
     async def _turn(
         self,
