@@ -229,17 +229,22 @@ class Mistake:
 
 
 class PlanDocumentError(UsageError):
-    """A plan document cannot be read. The message lists all its mistakes.
+    """A plan document cannot be read. The message lists its mistakes, the first 20 at most.
 
     Attributes:
         mistakes: Every mistake, in the order of the document.
     """
 
+    most = 20
+
     def __init__(self, mistakes: Sequence[Mistake]) -> None:
         self.mistakes = tuple(mistakes)
         count = len(self.mistakes)
         head = "1 mistake in the plan" if count == 1 else f"{count} mistakes in the plan"
-        super().__init__("\n".join([f"{head}:", *(f"  {mistake}" for mistake in self.mistakes)]))
+        lines = [f"{head}:", *(f"  {mistake}" for mistake in self.mistakes[: self.most])]
+        if count > self.most:
+            lines.append(f"  and {count - self.most} more")
+        super().__init__("\n".join(lines))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -152,6 +152,15 @@ def test_tags_around_a_plan_do_not_hide_it() -> None:
     assert written(text, done) == text.replace("[ ] 2", "[x] 2")
 
 
+def test_the_message_has_the_first_mistakes_of_very_many_and_the_error_has_all() -> None:
+    with pytest.raises(PlanDocumentError) as caught:
+        PlanDocument.parse("- [ ] 1. Sum @a (" + "[1,}" * 300 + ")")
+
+    assert len(caught.value.mistakes) > 100
+    assert str(caught.value).count("\n") == 21
+    assert str(caught.value).endswith(f"  and {len(caught.value.mistakes) - 20} more")
+
+
 def test_all_mistakes_are_told_at_once_with_their_mends() -> None:
     text = "- [ ] 1. a (after 3)\n- [?] 2. b (after 9)\n- [ ] 3. c (after 1; soon)\n- [ ] 3. d\n"
     with pytest.raises(PlanDocumentError) as caught:

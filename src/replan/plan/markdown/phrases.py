@@ -1,7 +1,7 @@
 """Read attributes in the words that people and models use: "depends on steps 1 and 2"."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -52,18 +52,16 @@ class Phrase:
 Reader = Callable[[re.Match[str]], Attributes | None]
 
 
-def read_phrases(text: str) -> list[Phrase]:
+def read_phrases(text: str) -> Iterator[Phrase]:
     """Read the content of a parenthesis from left to right."""
-    found: list[Phrase] = []
     at = 0
     while at < len(text):
         separator = _SEPARATORS.match(text, at)
         at = separator.end() if separator else at
         if at < len(text):
             phrase = _phrase_at(text, at)
-            found.append(phrase)
+            yield phrase
             at += max(1, len(phrase.text))
-    return found
 
 
 def read_key_line(text: str) -> Phrase | None:

@@ -217,7 +217,7 @@ def _read_group(reading: _Reading, rest: str) -> bool:
     if start is None:
         return False
     content = rest[start + 1 : -1]
-    phrases = read_phrases(content)
+    phrases = list(read_phrases(content))
     if rest[start] == "[" and not content.lstrip().startswith("@"):
         return False
     # A parenthesis is part of the description, except behind a specialist's name: there it is

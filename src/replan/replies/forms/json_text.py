@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, cast
 
-from json_repair import repair_json
+from replan.replies.forms.repaired_json import repaired
 
 _STRICT = json.JSONDecoder(strict=False)
 _DEEPEST = 60
@@ -35,7 +35,7 @@ def decode(text: str, start: int) -> Decoded:
     if deepest > _DEEPEST or end - start > _LONGEST:
         return Decoded(None, start)
     try:
-        value = cast("object", repair_json(text[start:end], return_objects=True))
+        value = repaired(text[start:end])
     except (ValueError, RecursionError):
         return Decoded(None, start)
     return Decoded(value, end, is_open)

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from difflib import get_close_matches
+from functools import lru_cache
 
 from replan.plan.markdown import words
 from replan.plan.markdown.lines import without_comments
@@ -14,6 +15,7 @@ _GRAMMAR = (
     *("depends_on", "after", "needs", "optional", "priority", "retries", "timeout", "writes"),
 )
 _WORD = re.compile(r"[^\W\d_]{4,}")
+_NEARLY = 0.75
 
 
 def uncommented(text: str) -> str:
@@ -46,9 +48,22 @@ def pieces(content: str) -> list[str]:
 
 def is_misspelt(text: str) -> bool:
     """Whether a word in it is nearly one of the grammar, as in `(aftr 1)`."""
-    known = [word for name in _GRAMMAR for word in words.listed(name)]
-    written = [found[0].casefold() for found in _WORD.finditer(text)]
-    return any(get_close_matches(word, known, n=1, cutoff=0.75) for word in written)
+    return any(_is_nearly_known(found[0].casefold()) for found in _WORD.finditer(text))
+
+
+# A line is read several times, and a comparison costs more than all else in it.
+@lru_cache(maxsize=4_096)
+def _is_nearly_known(word: str) -> bool:
+    return bool(get_close_matches(word, _near_in_length(len(word)), n=1, cutoff=_NEARLY))
+
+
+@lru_cache(maxsize=64)
+def _near_in_length(length: int) -> tuple[str, ...]:
+    """The words of the grammar that are not too long or too short to be nearly another."""
+    known = {word for name in _GRAMMAR for word in words.listed(name)}
+    return tuple(
+        word for word in known if 2 * min(len(word), length) >= _NEARLY * (len(word) + length)
+    )
 
 
 def trimmed(text: str) -> str:

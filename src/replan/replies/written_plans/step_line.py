@@ -7,6 +7,7 @@ what is in it, wherever it stands; what is neither a name nor an order stays tex
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from replan.plan.markdown import words
 from replan.plan.markdown.attributes import Attributes
@@ -202,7 +203,7 @@ class _Reader:
         return self._without_last_words(text, behind=behind)
 
     def _without_last_words(self, text: str, *, behind: bool) -> str | None:
-        for place in [*keyword_places(text[-_LONGEST_GROUP:])][-6:]:
+        for place in _last_keywords(text[-_LONGEST_GROUP:]):
             start = max(0, len(text) - _LONGEST_GROUP) + place
             phrase = text[start:]
             if (behind or _names_steps(phrase)) and self._order(phrase, is_strong=True):
@@ -266,12 +267,13 @@ class _Reader:
 
     def _strict(self, text: str) -> bool:
         """Read attributes in the grammar of plans, other than names and order."""
-        phrases = read_phrases(text.strip())
-        if not phrases or any(phrase.attributes is None for phrase in phrases):
+        found: Attributes | None = None
+        for phrase in read_phrases(text.strip()):
+            if phrase.attributes is None:
+                return False
+            found = (found or Attributes()) | phrase.attributes
+        if found is None:
             return False
-        found = Attributes()
-        for phrase in phrases:
-            found |= phrase.attributes or Attributes()
         self._line.who += found.specialists or ()
         self._line.waits += map(str, found.dependencies or ())
         self._line.attributes |= Attributes(
@@ -283,6 +285,12 @@ class _Reader:
             writes=found.writes,
         )
         return True
+
+
+# A line is read several times: for its rank, its title, its labels and its titles.
+@lru_cache(maxsize=256)
+def _last_keywords(text: str) -> tuple[int, ...]:
+    return tuple(keyword_places(text))[-6:]
 
 
 def _ends_with_mention(text: str) -> bool:
