@@ -21,8 +21,12 @@ from replan import (
     open_storage,
 )
 from replan.adapters.threads.memory import MemoryThreads
+from replan.assembly import viewer
 from replan.cli.preview import team_of
+from replan.cli.views.attempts import step_lines
 from replan.pipelines import pipeline_agent, run_pipeline
+from replan.runs.story import story_of
+from replan.runs.whole_run import whole_run
 from replan.testing import ScriptedModel, always
 from replan.threads.interaction_unit import InteractionUnit
 from replan.threads.sub_thread_agent import SubThreadAgent
@@ -89,6 +93,16 @@ async def test_a_pipeline_does_a_step_tells_of_its_phases_and_goes_with_its_run(
         shown = [e.details["text"] for e in events if e.type == "placeholder_shown"]
         assert shown == ["Your request is being processed…"] + ["Running deep analysis…"] * 2
         assert texts(await thread_of(storage, "r")) == await alone_texts(FourDeep)
+        record = await storage.runs.get("r")
+        assert record is not None
+        run_kept = await whole_run(viewer(storage), storage, record, record.updated_at)
+        drawn = step_lines(story_of(run_kept), 1)
+        assert [line for line in drawn if "thread" in line] == [
+            "thread of writer: completed, 2 messages (execute_subthread)",
+            "  sub-thread: completed, 5 messages (initial_phase > deepen > finish)",
+            "    sub-thread: completed, 5 messages (initial_phase > deepen > finish)",
+            "      sub-thread: completed, 3 messages (initial_phase > finish)",
+        ]
         await storage.runs.remove("r")
         assert await thread_of(storage, "r") is None
 
