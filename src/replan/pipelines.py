@@ -1,6 +1,7 @@
 """Pipelines by themselves: a message in, its response out; or as the agent of a session."""
 
 import os
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
 from secrets import token_hex
@@ -14,6 +15,7 @@ from replan.models.chat import Chat
 from replan.ports.thread_repository import ThreadRepository
 from replan.secrets.sources import learn_environment
 from replan.sessions.pipeline_agent import PipelineAgent
+from replan.state.limits import Limits, Price, RunSettings
 from replan.team.chats import Chats
 from replan.threads.ai_adapter import AIAdapter
 from replan.threads.base_agent import BaseAgent
@@ -69,6 +71,8 @@ def pipeline_agent(
     *,
     model: BaseChatModel | str | None = None,
     base_url: str | None = None,
+    limits: Limits | None = None,
+    prices: Mapping[str, Price] | None = None,
 ) -> PipelineAgent:
     """Make an agent of a pipeline: each turn of a session is a message to the pipeline.
 
@@ -79,6 +83,8 @@ def pipeline_agent(
         agent: The class of the pipeline's main agent.
         model: What `agent.ai_adapter` asks: a chat model or its name.
         base_url: The OpenAI-compatible server of a model that is given by name.
+        limits: What a turn may spend: calls, tokens, money and seconds; a later turn goes on.
+        prices: What models cost, by their names.
 
     Raises:
         ConfigurationError: The phases of the pipeline cannot be walked, or the model cannot be
@@ -90,6 +96,8 @@ def pipeline_agent(
     return PipelineAgent(
         agent=agent,
         chat=None if model is None else chats.of(model),
+        settings=RunSettings(limits=limits or Limits()),
+        prices=prices or {},
         clock=partial(datetime.now, UTC),
         new_id=partial(token_hex, 8),
     )

@@ -1,5 +1,6 @@
 """Pipelines as specialists of a plan: the same messages, whatever happens in the middle."""
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -12,18 +13,25 @@ from replan import (
     ConfigurationError,
     Host,
     Limits,
+    Response,
     Specialist,
     StorageError,
     Team,
+    ask_user,
     build_agent,
     build_graph,
     open_runtime,
     open_storage,
 )
 from replan.adapters.threads.memory import MemoryThreads
+from replan.assembly import viewer
 from replan.cli.preview import team_of
+from replan.cli.views.attempts import step_lines
 from replan.pipelines import pipeline_agent, run_pipeline
+from replan.runs.story import story_of
+from replan.runs.whole_run import whole_run
 from replan.testing import ScriptedModel, always
+from replan.threads.base_agent import BaseAgent
 from replan.threads.interaction_unit import InteractionUnit
 from replan.threads.sub_thread_agent import SubThreadAgent
 
@@ -89,6 +97,16 @@ async def test_a_pipeline_does_a_step_tells_of_its_phases_and_goes_with_its_run(
         shown = [e.details["text"] for e in events if e.type == "placeholder_shown"]
         assert shown == ["Your request is being processed…"] + ["Running deep analysis…"] * 2
         assert texts(await thread_of(storage, "r")) == await alone_texts(FourDeep)
+        record = await storage.runs.get("r")
+        assert record is not None
+        run_kept = await whole_run(viewer(storage), storage, record, record.updated_at)
+        drawn = step_lines(story_of(run_kept), 1)
+        assert [line for line in drawn if "thread" in line] == [
+            "thread of writer: completed, 2 messages (execute_subthread)",
+            "  sub-thread: completed, 5 messages (initial_phase > deepen > finish)",
+            "    sub-thread: completed, 5 messages (initial_phase > deepen > finish)",
+            "      sub-thread: completed, 3 messages (initial_phase > finish)",
+        ]
         await storage.runs.remove("r")
         assert await thread_of(storage, "r") is None
 
@@ -220,6 +238,57 @@ async def test_a_limit_in_the_middle_gives_a_part_that_names_the_phase() -> None
     assert (result.outcome, result.limit_reached) == ("partial", "max_model_calls")
     assert "Too long." in text or "A draft." in text
     assert "The work ended in the phase" in text
+
+
+async def test_a_limit_of_a_session_s_turn_gives_a_part_and_the_next_turn_goes_on() -> None:
+    script = {"unit draft": "A draft.", "unit critique": "Too long.", "unit revision": "Shorter."}
+    with ScriptedModel(script) as model:
+        agent = pipeline_agent(ASKED, model=model, limits=Limits(max_model_calls=2))
+        context = AgentContext(session_id="s")
+        cut = await agent.process("hello", context)
+        assert (cut.success, cut.metadata["outcome"], cut.metadata["phase"]) == (
+            False,
+            "partial",
+            "revision",
+        )
+        assert "Too long.\n\n(The work ended in the phase 'revision'" in cut.response
+        assert cut.metadata["usage"]["calls"] == 2  # type: ignore[index,call-overload]
+        context = context.apply(cut.context_updates)
+        assert context.current_stage == "stopped"
+        result = await agent.process(None, context)
+        assert (result.success, result.response) == (True, "Shorter.")
+    count = pipelines.worked
+
+    class Painter(pipelines.WritingHandler):
+        async def handle(self, task: Any, thread: Any, agent: Any) -> Any:
+            colour = ask_user("Which colour?")
+            count["painted"] += 1
+            if count["painted"] == 1:
+                raise RuntimeError("no brush")
+            return Response(str(colour))
+
+    painting, context = pipeline_agent(_one_phase(Painter)), AgentContext(session_id="s")
+    for said, response in (("hello", "Which colour?"), ("blue", ""), (None, "blue")):
+        result = await painting.process(said, context)
+        assert result.response == response, said
+        context = context.apply(result.context_updates)
+    slow = type("Slow", (pipelines.WritingHandler,), {"handle": _forever})
+    waits = await pipeline_agent(_one_phase(slow), limits=Limits(max_seconds=0.05)).process(
+        "hello", AgentContext(session_id="s")
+    )
+    assert "phase 'tea_tasting': The limit max_seconds=0.05 is reached" in str(waits.error)
+
+
+async def _forever(*_: Any) -> Any:
+    await asyncio.Event().wait()
+
+
+def _one_phase(kind: Any) -> Any:
+    class Main(BaseAgent):
+        async def _initialize_state_handlers(self) -> None:
+            self.state_handlers = {"tea_tasting": kind(phase="tea_tasting")}
+
+    return Main
 
 
 async def test_no_unit_is_asked_again_whose_message_is_stored(tmp_path: Any) -> None:

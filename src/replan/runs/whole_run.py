@@ -12,6 +12,7 @@ from replan.ports.storage import Storage
 from replan.runs.asks import Ask
 from replan.runs.event_log import RunEvent, run_event
 from replan.runs.looking import seen
+from replan.runs.thread_views import ThreadView, thread_views
 from replan.state.questions import Question
 from replan.state.results import Artifact, SpecialistResult
 from replan.state.usage import Usage
@@ -41,6 +42,7 @@ class WholeRun(Value):
         requests: What was asked of it, by whom: answers, decisions, stops.
         events: What happened, in its order.
         texts: The long texts of events, by reference: those that were read.
+        threads: How the threads of its pipelines stand.
         origin: The run with whose document it began and whose results it kept; else empty.
     """
 
@@ -64,6 +66,7 @@ class WholeRun(Value):
     requests: tuple[Request, ...]
     events: tuple[RunEvent, ...]
     texts: dict[str, str]
+    threads: tuple[ThreadView, ...] = ()
     origin: str = ""
 
     @property
@@ -100,6 +103,7 @@ async def whole_run(graph: Graph, storage: Storage, record: RunRecord, at: datet
         requests=tuple(await storage.runs.requests([run_id], taken=True)),
         events=tuple(run_event(run_id, each) for each in await storage.runs.events(run_id)),
         texts={},
+        threads=await thread_views(storage, run_id),
         origin=view.origin,
     )
 

@@ -1,15 +1,18 @@
 """An agent that is a pipeline: a turn of a session is a turn of the pipeline's main thread."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Unpack, cast
 
+from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
+from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.threads.memory import MemoryThreads
-from replan.errors import InputError
+from replan.errors import InputError, LimitReachedError
 from replan.events.types import BaseEvent, Event
 from replan.failures import describe
 from replan.models.chat import Chat
@@ -17,7 +20,11 @@ from replan.ports.agent import TurnOptions, UserInput
 from replan.ports.ask_user import Waiting
 from replan.runs.stopping import put_an_end_to
 from replan.sessions.request import Said, read_input
+from replan.spending.account import Account
+from replan.spending.meter import Meter
+from replan.spending.scopes import RUN, Scope, with_free_ones
 from replan.state.context import AgentContext, AgentResult, Message
+from replan.state.limits import Limits, Price, RunSettings
 from replan.state.questions import Question
 from replan.steps.step_record import Asker
 from replan.threads.ai_adapter import AIAdapter
@@ -41,12 +48,16 @@ class PipelineAgent:
     Attributes:
         agent: The class of the pipeline's main agent.
         chat: What its handlers ask; None if they ask no model.
+        settings: The limits of a turn.
+        prices: What models cost, by their names.
         clock: Returns the time, with a time zone.
         new_id: Returns a new unique id.
     """
 
     agent: type[BaseAgent]
     chat: Chat | None
+    settings: RunSettings
+    prices: Mapping[str, Price]
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
 
@@ -63,7 +74,8 @@ class PipelineAgent:
                 has failed.
             context: The session, or a dictionary that `AgentContext.from_dict` reads.
             options: `new_request=True` gives up what waits. `stop` is an `asyncio.Event` that
-                stops the work after the phase.
+                stops the work after the phase. `settings` bound the turn by `max_model_calls`,
+                `max_tokens`, `max_cost` and `max_seconds`; a later turn goes on.
 
         Returns:
             The result. Errors are results without success; only a cancellation passes through.
@@ -115,9 +127,16 @@ class PipelineAgent:
         def tell(kind: type[BaseEvent], /, **fields: Any) -> None:
             hear(cast("Event", kind(run_id=run_id, **fields)))
 
+        limits = self.settings.overridden_by(options.get("settings")).limits
+        meter = Meter(
+            Account(MemoryJournal(), run_id),
+            [Scope(RUN, limits.whole)],
+            new_id=self.new_id,
+            prices=with_free_ones(self.prices),
+        )
         utils = HostUtils(
             thread_repository=repository,
-            ai_adapter=AIAdapter(self.chat),
+            ai_adapter=AIAdapter(self.chat, RunnableConfig(callbacks=[*meter.handlers])),
             tell=tell,
             clock=self.clock,
             new_id=self.new_id,
@@ -129,13 +148,21 @@ class PipelineAgent:
         if open_ones and text is not None and not options.get("new_request"):
             answered = open_ones[0].replace(answer=text)
             questions = [answered if each is open_ones[0] else each for each in questions]
+            # Kept at once, so that nobody is asked again after a limit or a failure.
+            await turn.keep(**{_QUESTIONS: _written(questions)})
             await turn.begin()
         else:
             await turn.begin(text)
             questions = questions if text is None else []
-        asked = await self._worked(turn, questions, options.get("stop"))
-        rows = await repository.rows("")
-        return self._result(session, said, turn, asked, cast("JsonValue", dict(rows)))
+        try:
+            async with meter, _in_time(limits):
+                end = await self._worked(turn, questions, options.get("stop"))
+        except LimitReachedError as limit:
+            end = limit
+        rows = cast("JsonValue", dict(await repository.rows("")))
+        result = self._result(session, said, turn, end, rows)
+        used = cast("JsonValue", meter.count.model_dump(mode="json"))
+        return result.replace(metadata={**result.metadata, "usage": used})
 
     async def _worked(
         self, turn: Turn, questions: list[Question], stop: asyncio.Event | None
@@ -148,10 +175,9 @@ class PipelineAgent:
                     await turn.step()
         except Waiting as waiting:
             known = {each.key: each for each in (*questions, waiting.question)}
-            written = [each.model_dump(mode="json") for each in known.values()]
-            await turn.keep(**{_QUESTIONS: written})
+            await turn.keep(**{_QUESTIONS: _written(known.values())})
             return waiting.question
-        if turn.phase is None:
+        if turn.phase is None and not turn.is_failed:
             await turn.keep(**{_QUESTIONS: []})
         return None
 
@@ -163,12 +189,17 @@ class PipelineAgent:
         session: AgentContext,
         said: Said,
         turn: Turn,
-        asked: Question | None,
+        end: Question | LimitReachedError | None,
         rows: JsonValue,
     ) -> AgentResult:
         at, failure = self.clock().isoformat(), turn.answer.failure
-        stopped = asked is None and turn.phase is not None
+        asked = end if isinstance(end, Question) else None
+        limit = end if isinstance(end, LimitReachedError) else None
+        stopped = asked is None and (turn.phase is not None or limit is not None)
         response = asked.text if asked else "" if stopped or failure else turn.answer.text
+        cut = ""
+        if limit is not None:
+            response, cut = turn.cut_by(limit)
         told = [Message(role="assistant", content=response, timestamp=at)] if response else []
         stage = "question" if asked else "stopped" if stopped or failure else "done"
         after = session.replace(
@@ -180,13 +211,32 @@ class PipelineAgent:
         _, phase, _ = turn.place
         error = None if failure is None else f"In the phase '{phase}': {describe(failure)}"
         outcome = {"question": "waiting", "done": "completed"}.get(stage, "interrupted")
+        if cut or failure:
+            outcome = "partial" if cut else "failed"
         return AgentResult(
-            success=failure is None,
+            success=failure is None and not cut,
             response=response,
             context_updates=session.updates_to(after),
-            metadata={"outcome": "failed" if failure else outcome, "stage": stage, "phase": phase},
-            error=error,
+            metadata={"outcome": outcome, "stage": stage, "phase": phase},
+            error=cut or error,
         )
+
+
+@asynccontextmanager
+async def _in_time(limits: Limits) -> AsyncGenerator[None]:
+    """Let no turn take more seconds than it may."""
+    clock = asyncio.timeout(limits.max_seconds)
+    try:
+        async with clock:
+            yield
+    except TimeoutError as error:
+        if not clock.expired() or limits.max_seconds is None:
+            raise
+        raise LimitReachedError("max_seconds", limits.max_seconds) from error
+
+
+def _written(questions: Iterable[Question]) -> list[JsonValue]:
+    return [each.model_dump(mode="json") for each in questions]
 
 
 def _text_of(said: Said) -> str | None:

@@ -105,9 +105,7 @@ def _said(context: ExecutionContext) -> str:
 
 def _part(turn: Turn, limit: LimitReachedError) -> SpecialistResult:
     """What there is where a limit ended the work, with the phase in which it did."""
-    _, phase, said = turn.place
-    text = f"The work ended in the phase '{phase}': {limit}"
-    whole = f"{said}\n\n({text})" if said else text
+    whole, text = turn.cut_by(limit)
     return SpecialistResult(
         result=AIMessage(whole), status=ExecutionStatus.PARTIAL, cut=limit.limit, error=text
     )

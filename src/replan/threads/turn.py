@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from replan.errors import PhaseError, ThreadError
+from replan.errors import LimitReachedError, PhaseError, ThreadError
 from replan.events.types import PlaceholderShown
 from replan.failures import describe
 from replan.state.threads import COMPLETED, HISTORY, INITIAL, Thread, ThreadMessage
@@ -149,6 +149,12 @@ class Turn:
                 return thread.id, phase, said
             thread = open_ones[-1]
             phase = thread.phase
+
+    def cut_by(self, limit: LimitReachedError) -> tuple[str, str]:
+        """Give what there is where a limit ended the work, and why there is no more."""
+        _, phase, said = self.place
+        told = f"The work ended in the phase '{phase}': {limit}"
+        return (f"{said}\n\n({told})" if said else told), told
 
     @property
     def answer(self) -> Response:

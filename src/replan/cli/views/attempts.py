@@ -14,6 +14,7 @@ from replan.runs.attempts import AttemptView, attempts_of
 from replan.runs.calls import calls_of
 from replan.runs.event_log import RunEvent
 from replan.runs.story import StepStory, Story
+from replan.runs.thread_views import ThreadView
 from replan.runs.waits import waits_of
 from replan.runs.whole_run import WholeRun
 from replan.state.results import SpecialistResult
@@ -27,6 +28,11 @@ def step_record(story: Story, number: int) -> dict[str, Any]:
         "description": step.step.description,
         "status": step.standing,
         "waits": [asdict(each) for each in waits_of(step, story)],
+        "threads": [
+            each.model_dump(mode="json", exclude={"step_id"})
+            for each in story.run.threads
+            if each.step_id == number
+        ],
     }
 
 
@@ -49,12 +55,24 @@ def step_lines(story: Story, number: int) -> list[str]:
         *([f"waits {', '.join(waiting)}"] if waiting else ()),
         *moments(story, number),
         *_untried(step, story),
+        *_thread_lines([each for each in story.run.threads if each.step_id == number]),
         "",
     ]
 
 
 def _found(story: Story, number: int) -> StepStory:
     return next(each for each in story.steps if each.step.id == number)
+
+
+def _thread_lines(threads: Iterable[ThreadView]) -> Iterator[str]:
+    """The threads of a pipeline, as a tree: where each stands, and its phases so far."""
+    for each in threads:
+        replaced = ", replaced by a retry" if each.is_replaced else ""
+        error = f", failed: {one_line(each.error)}" if each.error else ""
+        phases = one_line(" > ".join(each.phases))
+        who = f"thread of {one_line(each.specialist)}" if not each.depth else "sub-thread"
+        how = f"{one_line(each.phase)}, {counted(each.messages, 'message')}{replaced}{error}"
+        yield f"{'  ' * each.depth}{who}: {how}{f' ({phases})' if phases else ''}"
 
 
 def _untried(step: StepStory, story: Story) -> Iterator[str]:
