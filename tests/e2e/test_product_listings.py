@@ -14,7 +14,9 @@ from replan.jobs.goals import decompose_goals
 HERE = Path(__file__).parents[2] / "examples/product_listings"
 TOLD = [
     "Which product shall be listed? Its id looks like PC-100.",
+    "I cannot use 'PC-999' for product: the API answered 404",
     "there is no product PC-999",
+    "Which product shall be listed? Its id looks like PC-100.",
     "The product is published.",
     "What shall be changed?",
     "a price is more than 0.",
@@ -45,8 +47,9 @@ def test_the_conversation_of_the_example_is_had(modules, monkeypatch, capsys, ds
     monkeypatch.setattr(sys, "argv", ["product_listings.py", "--dsn", dsn])
     runpy.run_path(str(HERE / "product_listings.py"), run_name="__main__")
     said = capsys.readouterr().out
-    places = [said.index(each) for each in TOLD]
-    assert places == sorted(places)
+    at = 0
+    for each in TOLD:
+        at = said.index(each, at) + 1
 
 
 def test_a_request_with_its_key_is_done_once_however_often_it_comes(modules, dsn):

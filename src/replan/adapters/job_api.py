@@ -125,6 +125,7 @@ def _read(response: httpx2.Response, call: ActionCall) -> Outcome:
         error=f"the API answered {status}: {said}" if said else f"the API answered {status}",
         can_pass=is_server or status in _PASSING,
         in_doubt=is_server and call.unsafe,
+        status=status,
     )
 
 

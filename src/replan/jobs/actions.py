@@ -53,6 +53,7 @@ class Outcome(Value):
         error: Why it did not do it.
         can_pass: Whether another attempt may succeed.
         in_doubt: Whether it may have taken effect all the same.
+        status: The status with which an API refused the call; None if none did.
     """
 
     success: bool
@@ -60,6 +61,7 @@ class Outcome(Value):
     error: str = ""
     can_pass: bool = False
     in_doubt: bool = False
+    status: int | None = None
 
 
 class Executor(Protocol):

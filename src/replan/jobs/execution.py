@@ -15,7 +15,7 @@ from replan.jobs.outputs import (
 )
 from replan.jobs.planning import idempotency_key
 from replan.jobs.sayings import say
-from replan.jobs.slot import said_in
+from replan.jobs.slot import ValidationIssue, said_in
 from replan.jobs.spec import Command
 from replan.jobs.turn import Turn, heard
 from replan.texts.storable import storable_text
@@ -139,7 +139,7 @@ class ExecutionHandler:
             )
             job, outcome = await self._attempted(job, command, call, number)
             if not outcome.success:
-                return self._failed(job, outcome.error)
+                return self._refused(job, command, outcome) or self._failed(job, outcome.error)
         return self._completed(job, command, plan)
 
     async def _attempted(
@@ -169,6 +169,32 @@ class ExecutionHandler:
             in_doubt=outcome.in_doubt,
         )
         return self._engine.tracker.record_progress(job, step, result)
+
+    def _refused(self, job: Job, command: Command, outcome: Outcome) -> ProcessOutput | None:
+        """Take back the value that was refused, with what depends on it, to ask for it again."""
+        engine = self._engine
+        name = command.refusals.get(str(outcome.status), "")
+        if name not in job.collected_info or outcome.in_doubt or outcome.can_pass:
+            return None
+        slot = engine.spec.slot(name)
+        value = job.collected_info[name]
+        shown = "" if slot.secret else storable_text(slot.shown(value, job.language))[:60]
+        text = _sentence(outcome.error)
+        issue = ValidationIssue(field=name, message=text, code="refused", value=shown)
+        gone = {name, *engine.spec.dependents_of(name)}
+        kept = {each: v for each, v in job.collected_info.items() if each not in gone}
+        # A slot that is only taken is needed from here on: its value was meant to be used.
+        required = engine.spec.in_order(tuple(dict.fromkeys((*job.required_info, name))))
+        job = job.replace(
+            collected_info=kept,
+            required_info=required,
+            remarks=(*job.remarks, issue),
+            corrections=job.corrections + 1,
+            plan=None,
+            confirmed="",
+        ).noted("corrected", "refused", slots=(name,))
+        collecting = ProcessOutput(job=job, next_phase=JobPhase.INFORMATION_COLLECTION)
+        return too_many_corrections(engine, job) or collecting
 
     def _failed(self, job: Job, why: str) -> ProcessOutput:
         # Whoever takes the job up again confirms it again.

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, JsonValue, StringConstraints, ValidationError
+from pydantic import BeforeValidator, Field, JsonValue, StringConstraints, ValidationError
 from pydantic_core import InitErrorDetails
 
 from replan.declared.effects import Effects
@@ -21,6 +21,10 @@ Address = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#@]+(?:/[^\
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Z_][A-Z0-9_]*$")]
 
 
+# The keys of a file are texts, whatever they look like.
+Status = Annotated[str, BeforeValidator(str), Field(pattern=r"^4\d\d$")]
+
+
 class Command(Part):
     """Something that a user can have done.
 
@@ -35,6 +39,8 @@ class Command(Part):
         parameters: The parameters of the action. '{slot}' in a text stands for the value of a
             slot. Without them the action is given the values of all its slots by name.
         effects: What a repetition changes outside, if this differs from what the action declares.
+        refusals: Which slot an API refuses by which status, such as {404: product}: its value is
+            taken back, and asked for again.
         done: What the user is told at the end: a text, or one for each language.
     """
 
@@ -47,6 +53,7 @@ class Command(Part):
     each: str | None = None
     parameters: Mapping[str, JsonValue] | None = None
     effects: Effects | None = None
+    refusals: Mapping[Status, str] = Field(default_factory=dict[str, str])
     done: Texts = Field(default_factory=dict[str, str])
 
     @property

@@ -123,6 +123,15 @@ def _command_rules(
         fix = meant(wanted, map(str, types), "Declare it under actions.")
         reason = f"There is no action '{wanted}'."
         yield broken((*where, "action"), wanted, "unknown_action", reason, fix)
+    for status, name in _fields(command.get("refusals")).items():
+        if name not in names:
+            fix = meant(str(name), names, "Declare it under slots.")
+            reason = f"There is no slot '{name}'."
+            yield broken((*where, "refusals", status), name, "unknown_slot", reason, fix)
+    if command.get("refusals") and command.get("each") is not None:
+        # The items before would be done again, under the plan of the new value.
+        reason = "What is done for each text of a list cannot ask for a value again."
+        yield broken((*where, "refusals"), None, "refusals_of_each", reason, "Leave it out.")
     each, needs = command.get("each"), [*_listed(command.get("needs"))]
     if isinstance(each, str):
         of_type = {_text(each, "name"): each for each in map(_fields, _listed(given.get("slots")))}

@@ -10,6 +10,7 @@ import pytest
 
 from replan.adapters.job_api import ApiExecutor
 from replan.adapters.memory_journal import MemoryJournal
+from replan.errors import JobSpecError
 from replan.jobs.acting import ActionExecutor
 from replan.jobs.action_spec import ActionSpec, ParameterSpec
 from replan.jobs.actions import Outcome
@@ -234,3 +235,29 @@ async def test_what_is_on_record_is_not_done_again_and_what_is_in_doubt_is_told(
 
 def test_an_outcome_is_plain_data():
     assert Outcome.model_validate_json(Outcome(success=True).model_dump_json()).success
+
+
+async def test_a_value_that_an_api_refuses_is_asked_for_again(server, make):
+    usual = api_spec(server.url)
+    spec = usual.replace(commands=[usual.commands[0].replace(refusals={404: "id"})])
+    server.asked.clear()
+    gone = (404, {}, b"there is none")
+    server.answers[:] = [gone, (200, {}, b"1")]
+    refused = await rename(make, spec, {"id": "7", "title": "x"})
+    told = "I cannot use '7' for id: the API answered 404: there is none.\nWhich?"
+    assert (refused.response_message, refused.need_user_input) == (told, True)
+    assert refused.job.collected_info == {"title": "x"}
+    done = await make(spec, api()).process(refused.job.to_dict(), ["8"])
+    assert done.is_completed
+    assert [path for _, path, _, _ in server.asked] == ["/v1/listings/7", "/v1/listings/8"]
+    # Whoever gives nothing but wrong values is left in the end.
+    server.answers[:] = [gone] * 10
+    result = await rename(make, spec, {"id": "0", "title": "x"})
+    while not result.job.is_over:
+        result = await make(spec, api()).process(result.job, [f"{result.job.turns}"])
+        assert result.job.turns <= spec.max_turns
+    assert result.job.error_code == "corrections"
+    with pytest.raises(JobSpecError, match="no slot 'ids'"):
+        usual.replace(commands=[usual.commands[0].replace(refusals={404: "ids"})])
+    server.answers[:] = [(422, {}, b"no")]
+    assert (await rename(make, spec, {"id": "9", "title": "x"})).job.error_code == "action"
