@@ -92,4 +92,5 @@ class InformationCollector:
         question = said_in(slot.question, language) or slot.called(language)
         if not slot.choices:
             return question
-        return f"{question} {say('choices', language, choices=listed(slot.choices, language))}"
+        choices = listed((slot.worded(each, language) for each in slot.choices), language)
+        return f"{question} {say('choices', language, choices=choices)}"

@@ -179,10 +179,17 @@ class Slot(Part):
         if isinstance(value, bool):
             return say("yes" if value else "no", language)
         if isinstance(value, list):
-            return listed(map(str, value), language)
+            return listed((self.worded(str(each), language) for each in value), language)
         if isinstance(value, dict):
             return listed((f"{name}: {each}" for name, each in value.items()), language)
-        return str(value)
+        return self.worded(str(value), language)
+
+    def worded(self, value: str, language: Language) -> str:
+        """A choice as its language has it, if one of its other words is of that language."""
+        words = cast("Mapping[str, Sequence[str]]", self.choices).get(value, ())
+        if language == "zh" and value.isascii():
+            return next((word for word in words if not word.isascii()), value)
+        return value
 
     def normal(self, value: object) -> JsonValue:
         """Give a value the one form in which the slot holds it.
@@ -231,7 +238,8 @@ class Slot(Part):
         self, code: str, value: object, language: Language, **facts: object
     ) -> ValidationIssue:
         """Say what is wrong with a value."""
-        choices = listed(cast("Mapping[str, Any]", self.choices), language)
+        known = cast("Mapping[str, Any]", self.choices)
+        choices = listed((self.worded(each, language) for each in known), language)
         message = problem(code, language, choices=choices, **facts)
         is_form = isinstance(value, dict)
         shown = self.shown(cast("JsonValue", value), language) if is_form else str(value)

@@ -289,3 +289,27 @@ async def test_a_job_from_outside_is_refused_with_every_field(spec, make):
             await processor.process({**good, field: value})
     with pytest.raises(JobError, match="id"):
         await processor.process({name: each for name, each in good.items() if name != "id"})
+
+
+async def test_choices_are_told_in_the_language_of_the_user(make):
+    spec = JobSpec(
+        "seat",
+        languages=["en", "zh"],
+        slots=[
+            Slot(
+                "cabin",
+                question={"en": "Which?", "zh": "哪个"},
+                choices={"economy": ["cheap", "经济舱"], "business": ["商务舱"]},
+                secret=True,
+            )
+        ],
+        commands=[Command("take", needs=["cabin"], action="do")],
+        actions=[ActionSpec("do", run=print)],
+    )
+    processor = make(spec)
+    asked = await processor.process(processor.new_job(language="zh"))
+    assert asked.response_message.endswith("经济舱、商务舱。")
+    wrong = await processor.process(asked.job, ["头等舱"])
+    assert "以下之一：经济舱、商务舱。" in wrong.response_message
+    taken = await processor.process(wrong.job, ["商务舱"])
+    assert taken.job.collected_info == {"cabin": "business"}
