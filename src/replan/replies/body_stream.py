@@ -5,13 +5,12 @@ from collections.abc import Callable, Collection
 from replan.replies.forms.front_matter import DELIMITER, MAX_LINES, Header, read_header
 from replan.replies.forms.thoughts import POSSIBLE, Thought, opens_thought
 from replan.replies.forms.wrapping import BLANK, MARKDOWN, opens_fence, plain, skip_blank
-from replan.replies.reply import HOST_KEYS
+from replan.replies.reply import HOST_KEYS, RULES
 
 _FENCES = ("```", "~~~")
 _FENCE_BEGINNINGS = ("", "`", "``", "~", "~~")
 _LONGEST_FENCE = 200
 _LONGEST_MARK = 40
-_RULES = "-*_=.+\u2014\u2013"
 _MARKS = "<[◁"
 
 
@@ -136,6 +135,8 @@ class BodyStream:
         shown = line[skip_blank(line) :].rstrip(BLANK)
         if opens_fence(shown) in MARKDOWN or _is_long_mark(text) or _may_be_more(text):
             self._is_open = False
+        elif text and not text.strip(RULES):
+            self._is_open = False  # rules around nothing are no body
         elif text:
             self._begin()
 
@@ -148,7 +149,7 @@ class BodyStream:
         text = line.strip(BLANK)
         if _is_long_mark(text) or text[0] in _MARKS:
             self._is_open = False
-        elif text.startswith(_FENCES) or text in _FENCE_BEGINNINGS or not text.strip(_RULES):
+        elif text.startswith(_FENCES) or text in _FENCE_BEGINNINGS or not text.strip(RULES):
             return
         else:
             self._begin()
@@ -166,4 +167,4 @@ def _may_be_more(text: str) -> bool:
 
 def _is_long_mark(text: str) -> bool:
     """Whether to wait for the end of this fence or rule would take too long."""
-    return len(text) > _LONGEST_FENCE and (text.startswith(_FENCES) or not text.strip(_RULES))
+    return len(text) > _LONGEST_FENCE and (text.startswith(_FENCES) or not text.strip(RULES))

@@ -32,7 +32,9 @@ HOST_KEYS = THINK_KEYS | FEEDBACK_KEYS
 """The keys of all replies of the host."""
 
 _GLUED = re.compile(r"\A(\s{0,20}(?:```|~~~)\w{0,20})[ \t]+(?=---)")
-_RULES = BLANK + "-*_=.+`~\u2014\u2013"
+RULES = BLANK + "-*_=.+`~\u2014\u2013"
+"""What stands in rules, fences and blanks: a body of nothing else is none."""
+
 _MAX_NESTING = 3
 _MAX_DELIMITERS = 200
 _LONGEST_HEADER = 4_000
@@ -64,7 +66,7 @@ def read_reply(text: str, known: Collection[str]) -> Reply:
     body = trimmed(without_thoughts(trimmed(parts.body)))
     if parts.fields:
         body = without_markdown_fence(body)
-    if not body.strip(_RULES):
+    if not body.strip(RULES):
         body = ""  # rules and fences around nothing
     return Reply(
         fields=parts.fields,

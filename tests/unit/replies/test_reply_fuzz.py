@@ -4,7 +4,7 @@ import time
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 from reply_corpus import load
 
 from replan.replies.body_stream import BodyStream
@@ -114,6 +114,8 @@ def test_fields_and_front_matter_go_together(text: str) -> None:
     st.lists(st.integers(0, 2000), max_size=20),
     st.sampled_from([HOST_KEYS, THINK_KEYS]),
 )
+@example("---\ncomplexity: simple\n\n---\n--- ---", [], HOST_KEYS)
+@example("---\ncomplexity: simple\n---\n===\n~~ ==\n", [], HOST_KEYS)
 def test_what_streams_is_how_the_body_begins_however_it_is_cut(
     text: str, cuts: list[int], known: frozenset[str]
 ) -> None:
