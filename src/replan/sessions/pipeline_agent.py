@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Unpack, cast
@@ -18,7 +18,7 @@ from replan.failures import describe
 from replan.models.chat import Chat
 from replan.ports.agent import TurnOptions, UserInput
 from replan.ports.ask_user import Waiting
-from replan.runs.stopping import put_an_end_to
+from replan.sessions.heard import Hear, heard
 from replan.sessions.request import Said, read_input
 from replan.spending.account import Account
 from replan.spending.meter import Meter
@@ -38,7 +38,6 @@ THREADS = "threads"
 """The key of `project_state` that has the rows of the threads of pipelines."""
 
 _QUESTIONS = "_questions"
-_Hear = Callable[[Event], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,26 +88,17 @@ class PipelineAgent:
         **options: Unpack[TurnOptions],
     ) -> AsyncGenerator[Event | AgentResult]:
         """Take one turn as `process` does; yields its events as they happen, the result last."""
-        heard: asyncio.Queue[Event | AgentResult | None] = asyncio.Queue()
-
-        async def taken() -> None:
-            heard.put_nowait(await self._turn(user_input, context, options, heard.put_nowait))
-
-        task = asyncio.ensure_future(taken())
-        task.add_done_callback(lambda _: heard.put_nowait(None))
-        try:
-            while (each := await heard.get()) is not None:
+        parts = heard(lambda hear: self._turn(user_input, context, options, hear))
+        async with aclosing(parts) as given:
+            async for each in given:
                 yield each
-            await task
-        finally:
-            await put_an_end_to(task)
 
     async def _turn(
         self,
         user_input: UserInput,
         context: AgentContext | Mapping[str, Any],
         options: TurnOptions,
-        hear: _Hear,
+        hear: Hear,
     ) -> AgentResult:
         try:
             is_read = isinstance(context, AgentContext)
@@ -118,7 +108,7 @@ class PipelineAgent:
             return AgentResult(success=False, response="", error=describe(error))
 
     async def _taken(
-        self, said: Said, session: AgentContext, options: TurnOptions, hear: _Hear
+        self, said: Said, session: AgentContext, options: TurnOptions, hear: Hear
     ) -> AgentResult:
         repository = MemoryThreads()
         await repository.adopt("", cast("Any", session.project_state.get(THREADS, {})))
