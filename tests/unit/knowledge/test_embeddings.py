@@ -3,6 +3,7 @@
 import sqlite3
 import sys
 import threading
+from contextlib import closing
 
 import pytest
 from langchain_core.embeddings import Embeddings
@@ -197,7 +198,7 @@ def test_vectors_of_texts_that_are_gone_do_not_pile_up(folder, tmp_path, monkeyp
         (folder / "cars.md").write_text(f"An automobile of the year {number}.\n")
         search(retriever, "motor")
     (index,) = (tmp_path / "cache").glob("*.db")
-    with sqlite3.connect(index) as connection:
+    with closing(sqlite3.connect(index)) as connection:
         assert connection.execute("SELECT count(*) FROM vectors").fetchone()[0] <= 7
 
 

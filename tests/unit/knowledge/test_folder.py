@@ -4,6 +4,7 @@ import os
 import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from threading import Barrier
 
 import pytest
@@ -155,7 +156,7 @@ def test_a_damaged_index_is_made_anew(retriever, tmp_path):
     (index,) = (tmp_path / "cache").glob("*.db")
     index.write_bytes(b"no database at all" * 100)
     assert places(retriever, "honey")
-    with sqlite3.connect(index) as connection:
+    with closing(sqlite3.connect(index)) as connection:
         assert connection.execute("PRAGMA quick_check").fetchone() == ("ok",)
 
 

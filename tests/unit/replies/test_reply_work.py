@@ -46,8 +46,8 @@ def test_broken_json_of_any_pieces_is_given_up_soon(piece: str):
     start = time.process_time()
     decode(text, 0)
 
-    # A fifth of it is usual; a repair that reads the text again and again takes ten seconds.
-    assert time.process_time() - start < 1
+    # A twentieth of it is usual; a repair that reads again and again takes ten seconds.
+    assert time.process_time() - start < 4
 
 
 def test_broken_json_with_an_answer_full_of_quotation_marks_is_repaired():

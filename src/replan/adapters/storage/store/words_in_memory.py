@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Mapping, Set as AbstractSet
 
@@ -29,6 +30,8 @@ class WordsInMemory:
         self._texts: dict[int, str] = {}
         self._guard = threading.Lock()
         self._db = sqlite3.connect(":memory:", check_same_thread=False)
+        # A search may still read what was pushed out: it is closed when nobody has it any more.
+        weakref.finalize(self, self._db.close)
         self._is_indexed = full_text.has_full_text()
         if self._is_indexed:
             self._db.execute(full_text.IN_MEMORY)
@@ -75,7 +78,9 @@ class Prefixes:
 
     def of(self, prefix: str) -> WordsInMemory:
         """Give the words below a prefix, none of them at first."""
-        found = self._known.setdefault(prefix, WordsInMemory())
+        if prefix not in self._known:
+            self._known[prefix] = WordsInMemory()
+        found = self._known[prefix]
         self._known.move_to_end(prefix)
         while (
             len(self._known) > 1 and sum(len(each.numbers) for each in self._known.values()) > _MOST
