@@ -83,6 +83,15 @@ async def test_who_cannot_or_may_not_ask_is_told_what_waits_and_a_refusal_decide
             assert f"/runs/{run}/answers" in result.content[0].text
             seen = await client.get(f"/runs/{run}", headers=as_("anna"))
             assert seen.json()["outcome"] == "waiting"
+        async with client_of(client, "anna-has-this-token") as mcp:
+            asked = (await client.get(f"/runs/{run}", headers=as_("anna"))).json()["waiting"]
+            place = f"{asked[0]['key']} {asked[0]['fingerprint']}".strip()
+            answer = {place: types.ElicitResult(action="accept", content={"answer": "blue"})}
+            given = {"input_responses": answer, "request_state": run}
+            refused = await mcp.call_tool("town", arguments, **given)
+            assert (refused.is_error, "'answer'" in refused.content[0].text) == (True, True)
+        seen = await client.get(f"/runs/{run}", headers=as_("anna"))
+        assert seen.json()["outcome"] == "waiting"
         async with client_of(client, "ben-has-this-token") as mcp:
             result = await mcp.call_tool("town", arguments)
             assert (result.is_error, "role 'run'" in result.content[0].text) == (True, True)

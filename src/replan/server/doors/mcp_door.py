@@ -157,6 +157,7 @@ class _Door:
                 given |= _answer_in(ask, response)
         if not given:
             return Run(runtime, run_id)
+        self._check("answer")
         return await answered(self.house, self.who, record, given)
 
     async def _rested(self, run: Run) -> RunView:
