@@ -210,6 +210,9 @@ async def test_a_session_moves_to_another_storage_with_the_run_that_waits(memory
             for old in (sent, (await client.export("s"))):
                 with pytest.raises(SessionConflictError, match="version 2, and this is from ve"):
                     await there.adopt(old)
+            wrong = {**sent, "session_id": "t", "project_state": {"memory_summary": {"text": 1}}}
+            with pytest.raises(ContextError, match="memory_summary"):
+                await there.adopt(wrong)
             back = await there.export("s")
         assert await client.adopt(back) == 2
     assert await texts_of(client) == ["Paint.", "Which colour?", "Blue.", "Painted."]

@@ -52,7 +52,7 @@ from replan.sessions.kept_turn import (
 )
 from replan.sessions.request import read_input
 from replan.sessions.session_runs import forget_run, labels_of, remove_runs, run_in, thread_of
-from replan.sessions.stateless_agent import KeptAgent
+from replan.sessions.stateless_agent import KeptAgent, summary_in
 from replan.state.context import AgentContext, AgentResult
 from replan.state.limits import RunSettings
 from replan.texts.storable import unstorable
@@ -207,6 +207,7 @@ class ClientAgentAdapter:
             SessionBusyError: Another client takes a turn of the session.
         """
         new = context if isinstance(context, AgentContext) else AgentContext.from_dict(context)
+        summary_in(new)
         key = self._key(new.session_id)
         async with self._held(key) as owner:
             with _at_work(owner):

@@ -150,7 +150,7 @@ class StatelessAgent:
                 context=session,
                 said=said,
                 run=run,
-                summary=_summary_in(session),
+                summary=summary_in(session),
                 begins_anew=begins_anew,
                 run_id=options.get("run_id") or place.new_id(),
                 settings=options.get("settings"),
@@ -235,7 +235,12 @@ def _check(said: Said, run: PortableRun | None, *, begins_anew: bool) -> None:
         )
 
 
-def _summary_in(context: AgentContext) -> Summary | None:
+def summary_in(context: AgentContext) -> Summary | None:
+    """The summary that a context carries.
+
+    Raises:
+        ContextError: It cannot be used.
+    """
     written = context.project_state.get(SUMMARY)
     reading = Reading()
     summary = (
