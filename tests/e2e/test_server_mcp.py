@@ -103,3 +103,23 @@ async def test_who_cannot_or_may_not_ask_is_told_what_waits_and_a_refusal_decide
         async with client_of(client, mode="legacy", elicitation_callback=user) as mcp:
             result = await mcp.call_tool("town", arguments)
         assert (user.asked, result.structured_content["outcome"]) == (["Which colour?"], "waiting")
+
+
+async def test_a_session_of_another_token_is_unknown():
+    tokens = tokens_of(anna={"tenant": "north"}, ben={"tenant": "south"})
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    hello["clientInfo"] = {"name": "a", "version": "1"}
+    kinds = {"Accept": "application/json, text/event-stream"}
+    async with served({"town": team()}, tokens=tokens) as client:
+        begun = await client.post(
+            "/mcp",
+            headers=kinds | as_("anna"),
+            json={"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        )
+        session = kinds | {"Mcp-Session-Id": begun.headers["mcp-session-id"]}
+        asked = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+        found = {
+            name: (await client.post("/mcp", headers=session | as_(name), json=asked)).status_code
+            for name in ("ben", "anna")
+        }
+    assert found == {"ben": 404, "anna": 200}

@@ -283,7 +283,7 @@ async def open_application(
 async def _mcp(house: House) -> AsyncGenerator[list[Route]]:
     """The door of MCP, if its package is installed."""
     try:
-        from replan.server.doors.mcp_door import manager_of  # noqa: PLC0415 - an extra
+        from replan.server.doors.mcp_door import manager_of, owned  # noqa: PLC0415 - an extra
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
             raise
@@ -300,7 +300,7 @@ async def _mcp(house: House) -> AsyncGenerator[list[Route]]:
     serving = asyncio.ensure_future(served())
     await ready.wait()
     try:
-        yield [Route("/mcp", _Timely(manager.asgi_app, house.body_seconds))]
+        yield [Route("/mcp", _Timely(owned(manager.asgi_app), house.body_seconds))]
     finally:
         ended.set()
         await serving

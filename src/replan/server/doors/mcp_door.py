@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types import (
@@ -24,6 +26,7 @@ from mcp_types import (
 )
 from mcp_types.version import is_version_at_least
 from pydantic import JsonValue
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from replan.errors import ReplanError
 from replan.runs.asks import Ask
@@ -82,6 +85,18 @@ def manager_of(house: House) -> StreamableHTTPSessionManager:
 
     server: Server[Any] = Server("replan", on_list_tools=listed, on_call_tool=called)
     return StreamableHTTPSessionManager(app=server, max_request_body_size=_MOST_BYTES)
+
+
+def owned(door: ASGIApp) -> ASGIApp:
+    """Give the door of a manager in which a session is known only to the token that began it."""
+
+    async def owned_door(scope: Scope, receive: Receive, send: Send) -> None:
+        who: Identity = scope["state"]["who"]
+        # MCP's manager compares the client and the subject of what it takes for OAuth's token.
+        token = AccessToken(token="", client_id=who.name, subject=who.tenant, scopes=[])
+        await door({**scope, "user": AuthenticatedUser(token)}, receive, send)
+
+    return owned_door
 
 
 def _tool_name(team: str) -> str:
