@@ -60,6 +60,8 @@ def test_a_passage_of_a_docx_has_its_paragraph_and_its_heading(retriever, folder
         ("a.docx", word_of(ENTITIES), "it declares entities of its own"),
         ("a.pdf", b" " * 50_000_001, "it has more than 50,000,000 bytes"),
     ],
+    # A name made of the content would have the time of a ZIP file in it, or its megabytes.
+    ids=["no PDF", "no ZIP", "no text", "pages", "unpacked", "entities", "bytes"],
 )
 def test_a_document_that_cannot_be_read_is_left_out_and_named(
     retriever, folder, name, content, problem
