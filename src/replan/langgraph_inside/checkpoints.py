@@ -1,12 +1,11 @@
 """What LangGraph's savers and serializers do that their documentation does not say."""
 
 import logging
-from collections.abc import Sequence
 from typing import Any
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP, DeltaChannelHistory, id as ids
 from langgraph.checkpoint.serde import jsonplus
-from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
+from langgraph.checkpoint.serde.types import INTERRUPT, RESUME
 
 __all__ = ["INPUT", "INTERRUPT", "RESUME", "WRITES_IDX_MAP", "DeltaChannelHistory", "ids"]
 
@@ -19,8 +18,6 @@ SERIALIZER_LOG = logging.getLogger(jsonplus.__name__)
 UNREGISTERED = "unregistered type"
 """The words of such a warning; its first argument is the class's module."""
 
-Writes = Sequence[tuple[str, Any]]
-
 _NEWEST = "_last_v6_timestamp"
 
 
@@ -30,16 +27,6 @@ def restores_everything(serializer: object) -> bool:
     return type(serializer) is jsonplus.JsonPlusSerializer and (
         serializer is serializer.with_msgpack_allowlist([("", "")])
     )
-
-
-def of_whole_tasks(writes: Writes) -> Writes:
-    """Leave out what a task wrote before it failed or was cancelled.
-
-    LangGraph hands it to the saver beside the error, and then takes the task for done: a node whose
-    branch was cancelled would be the last one of its run.
-    """
-    is_broken_off = any(channel == ERROR for channel, _ in writes)
-    return [each for each in writes if each[0] in WRITES_IDX_MAP] if is_broken_off else writes
 
 
 def newest_time() -> int:

@@ -49,13 +49,8 @@ from replan.adapters.storage.faults import UnreadableRecordError, readable
 from replan.adapters.storage.holds.thread_holds import Holds
 from replan.adapters.storage.stored_values.sealing import with_allowed
 from replan.errors import StorageError, ThreadLostError
-from replan.langgraph_inside.checkpoints import (
-    DeltaChannelHistory,
-    go_on_after,
-    ids,
-    newest_time,
-    of_whole_tasks,
-)
+from replan.langgraph_inside.checkpoints import DeltaChannelHistory, go_on_after, ids, newest_time
+from replan.langgraph_inside.tasks import of_whole_tasks
 from replan.ports.ownership import Owner
 
 T = TypeVar("T")
