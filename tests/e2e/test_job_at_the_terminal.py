@@ -30,10 +30,11 @@ def test_a_job_is_left_and_taken_up_again_at_the_terminal(tmp_path):
     (tmp_path / "tea.yaml").write_text(JOB)
     (tmp_path / "kettle.py").write_text(KETTLE)
     first = said(tmp_path, ["some tea please", "green", "/job"])
-    assert first.returncode == 0, first.stderr
+    assert first.returncode == 3, first.stderr
     assert "Which tea? Choose one of: green, black." in first.stdout
     assert "- collected: kind = green" in first.stdout
     again = said(tmp_path, ["three", "yes"], "--session", "last")
+    assert again.returncode == 0, again.stderr
     assert "- cups: 3" in again.stdout
     assert "Result: 3 cups of green tea" in again.stdout
     refused = said(tmp_path, [], "--team", str(tmp_path / "tea.yaml"))

@@ -134,7 +134,8 @@ class Conversation:
         resume = self.talk.resume(self.session_id) if self.context.dialogue_history else ""
         if resume and self.talk.site.tells_all:
             self.talk.site.complain(f"go on with: {resume}")
-        if self.asks:
+        # A job or a pipeline asks in words alone.
+        if self.asks or self.context.current_stage == "question":
             return WAITING
         return INCOMPLETE if self._has_failed and not self.is_person else GOOD
 
