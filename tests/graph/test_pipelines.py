@@ -280,7 +280,7 @@ async def test_a_limit_of_a_session_s_turn_gives_a_part_and_the_next_turn_goes_o
     assert "phase 'tea_tasting': The limit max_seconds=0.05 is reached" in str(waits.error)
 
 
-async def test_a_pipeline_that_asks_for_ever_ends_at_its_questions() -> None:
+async def test_a_pipeline_that_asks_forever_ends_at_its_questions() -> None:
     class Curious(pipelines.WritingHandler):
         async def handle(self, task: Any, thread: Any, agent: Any) -> Any:
             for number in itertools.count():
