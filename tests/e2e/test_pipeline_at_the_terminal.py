@@ -52,6 +52,7 @@ def test_a_pipeline_is_left_at_a_question_and_taken_up_again(tmp_path):
     assert (again.returncode, again.stdout) == (0, "the kitchen, door_painting: blue\n")
     for wrong, problem in (
         (["--pipeline", "painting:Nobody"], "has no 'Nobody'"),
+        (["--pipeline", "painting"], "Write module:Class"),
         (["--pipeline", "painting:Response"], "not the class of a pipeline"),
         ([*pipeline, "--job", "tea.yaml"], "a team or a job or a pipeline"),
     ):
