@@ -89,6 +89,7 @@ NAMES = [
     "SessionConflictError",
     "SessionRecord",
     "SessionStore",
+    "SettingsError",
     "Slot",
     "Source",
     "Specialist",

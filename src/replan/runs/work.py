@@ -188,6 +188,8 @@ class Work:
 
     async def _rested(self) -> EnhancedState:
         answered_by.set(self._whose)
+        if self.errand.goes_on:
+            await self.log.recall()
         if self.errand.goes_on and self._bench.storage is not None:
             untold = await untold_answers(
                 self.errand.run_id, self._bench.storage.journal, self._bench.book

@@ -7,11 +7,11 @@ from typing import Literal, TypeVar
 from pydantic import Field
 
 from replan.plan.model import Value
+from replan.state.asked import Asked
 from replan.state.knowledge import RAGOptions
 from replan.state.memory import MemoryOptions
 from replan.state.questions import Approving
 from replan.state.usage import TokenCount
-from replan.values import Asked
 
 V = TypeVar("V", bound=Value)
 
