@@ -259,12 +259,13 @@ async def open_application(
         house: The teams and their runs.
         hosts: The names by which the server may be called.
     """
-    described = document(ENDPOINTS)
+    endpoints = [*ENDPOINTS, *_ag_ui()]
+    described = document(endpoints)
 
     async def openapi(_: Request) -> Response:
         return JSONResponse(described)
 
-    routes = [each.route(house) for each in ENDPOINTS]
+    routes = [each.route(house) for each in endpoints]
     handlers: Any = {HTTPException: _not_found}
     async with _mcp(house) as more:
         yield Gate(
@@ -277,6 +278,17 @@ async def open_application(
             is_open=[each.path for each in ENDPOINTS if each.role is None],
             tell=_told_at,
         )
+
+
+def _ag_ui() -> list[Endpoint]:
+    """The door of AG-UI, if its package is installed."""
+    try:
+        from replan.server.doors.ag_ui_door import ENDPOINT  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "ag_ui":
+            raise
+        return []
+    return [ENDPOINT]
 
 
 @asynccontextmanager

@@ -5,14 +5,14 @@ import json
 from collections.abc import Callable
 from typing import Any, TypeVar, get_origin
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
 from replan.server.problems import FieldProblem, RefusedError, bad_request, shown
 from replan.state.context_fields import Reading, shown_path
-from replan.values import Value, adapter
+from replan.values import adapter
 
-V = TypeVar("V", bound=Value)
+V = TypeVar("V", bound=BaseModel)
 
 MOST_BYTES = 32_000_000
 """The size of a body at most: twenty files are sent with one, and a plan of a thousand steps."""
@@ -140,7 +140,7 @@ def _valid(kind: type[V], read: Callable[[], V]) -> V:
         raise bad_request([_mistake(each, kind) for each in found]) from None
 
 
-def _mistake(found: Any, kind: type[Value]) -> FieldProblem:
+def _mistake(found: Any, kind: type[BaseModel]) -> FieldProblem:
     told = found["msg"].removeprefix("Value error, ")
     problem, fix = _WORDS.get(found["type"], (told, "GET /openapi.json describes this field."))
     path = found["loc"]
