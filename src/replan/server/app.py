@@ -265,7 +265,7 @@ async def open_application(
     async def openapi(_: Request) -> Response:
         return JSONResponse(described)
 
-    routes = [each.route(house) for each in endpoints]
+    routes = [*(each.route(house) for each in endpoints), *_a2a(house)]
     handlers: Any = {HTTPException: _not_found}
     async with _mcp(house) as more:
         yield Gate(
@@ -285,10 +285,25 @@ def _ag_ui() -> list[Endpoint]:
     try:
         from replan.server.doors.ag_ui_door import ENDPOINT  # noqa: PLC0415 - an extra
     except ImportError as error:
-        if (error.name or "").partition(".")[0] != "ag_ui":
-            raise
+        _check_missing(error, "ag_ui")
         return []
     return [ENDPOINT]
+
+
+def _a2a(house: House) -> list[Route]:
+    """The door of A2A, if its packages are installed."""
+    try:
+        from replan.server.doors.a2a_door import routes  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        _check_missing(error, "a2a", "google", "jsonrpc")
+        return []
+    return routes(house)
+
+
+def _check_missing(error: ImportError, *names: str) -> None:
+    """Let an error of an import pass, unless it is about one of these packages."""
+    if (error.name or "").partition(".")[0] not in names:
+        raise error
 
 
 @asynccontextmanager
@@ -297,8 +312,7 @@ async def _mcp(house: House) -> AsyncGenerator[list[Route]]:
     try:
         from replan.server.doors.mcp_door import manager_of, owned  # noqa: PLC0415 - an extra
     except ImportError as error:
-        if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
-            raise
+        _check_missing(error, "mcp", "mcp_types")
         yield []
         return
     manager, ready, ended = manager_of(house), asyncio.Event(), asyncio.Event()

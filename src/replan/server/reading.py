@@ -42,7 +42,7 @@ async def body_of(request: Request, kind: type[V], seconds: float) -> V:
     Raises:
         RefusedError: It is too large, too slow, no JSON, or has wrong fields.
     """
-    held = await _bytes_of(request, seconds)
+    held = await bytes_of(request, seconds)
     if len(held) > _BIG:
         return await asyncio.to_thread(_read, held, kind)
     return _read(held, kind)
@@ -63,7 +63,7 @@ def query_of(request: Request, kind: type[V]) -> V:
     return _valid(kind, lambda: kind.model_validate(given))
 
 
-async def _bytes_of(request: Request, seconds: float) -> bytes:
+async def bytes_of(request: Request, seconds: float) -> bytes:
     """The body of a request, which may say that it is longer than it is."""
     parts, size = list[bytes](), 0
     if _announced(request) > MOST_BYTES:
