@@ -27,6 +27,7 @@ _PROBLEMS = {
     421: "Another host",
     422: "Mistakes, each with its field and fix",
     429: "A limit of the token",
+    500: "The server failed",
     503: "The storage does not answer",
 }
 

@@ -121,12 +121,12 @@ def _read(held: bytes, kind: type[V]) -> V:
         raise bad_request(
             [
                 FieldProblem(
-                    field=each.field.removeprefix("context"),
+                    field=shown_path(path) if path else "",
                     value=shown(each.value),
                     problem=each.problem,
                     fix="Send what JSON can keep.",
                 )
-                for each in reading.mistakes.values()
+                for path, each in reading.mistakes.items()
             ]
         )
     return _valid(kind, lambda: adapter(kind).validate_json(json.dumps(copy)))

@@ -21,7 +21,7 @@ from pydantic import JsonValue
 from replan.errors import ReplanError
 from replan.runs.asks import Ask
 from replan.runs.attached import block_of
-from replan.server.bodies import NAME
+from replan.server.bodies import NAME, checked_file_name
 from replan.server.doors.conversations import answers_in
 from replan.server.problems import refusal_of
 
@@ -104,11 +104,18 @@ def _block(part: Part) -> dict[str, Any]:
         case "data":
             return {"type": "text", "text": json.dumps(MessageToDict(part.data))}
         case "raw":
-            name = part.filename or "file"
+            name = _file_name(part.filename or "file")
             return block_of(name, part.raw, f"The file {name}", "Send less of it.")
         case _:
             told = "message.parts: an address is not fetched. Send the file itself as `raw`."
             raise ContentTypeNotSupportedError(told)
+
+
+def _file_name(name: str) -> str:
+    try:
+        return checked_file_name(name)
+    except ValueError as error:
+        raise InvalidParamsError(f"message.parts: the filename: {error}.") from None
 
 
 def _value(part: Part) -> JsonValue:
