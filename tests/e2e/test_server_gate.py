@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 
 from langchain_openai import ChatOpenAI
 
@@ -227,7 +228,7 @@ async def test_a_door_whose_packages_are_missing_says_which_extra_it_needs(monke
         monkeypatch.delitem(sys.modules, f"replan.server.doors.{door}", raising=False)
         for part in ("ag_ui_events", "a2a_tasks", "a2a_wire"):
             monkeypatch.delitem(sys.modules, f"replan.server.doors.{part}", raising=False)
-    async with served(team()) as client:
+    async with served(house()) as client:
         for path, extra in (("/ag-ui/house", "ag-ui"), ("/a2a/house", "a2a")):
             answer = await client.post(path, json={})
             assert (answer.status_code, f"replan[{extra}]" in answer.json()["detail"]) == (
