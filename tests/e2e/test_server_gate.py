@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 
 from langchain_openai import ChatOpenAI
 
@@ -219,3 +220,19 @@ async def test_half_slow_huge_and_deep_requests_are_refused_and_hold_nothing():
         assert told.status_code == 422
         assert "nested deeper" in told.json()["mistakes"][0]["problem"]
         assert (await client.get("/runs")).json()["runs"] == []
+
+
+async def test_a_door_whose_packages_are_missing_says_which_extra_it_needs(monkeypatch):
+    for package, door in (("ag_ui.core", "ag_ui_door"), ("a2a.types.a2a_pb2", "a2a_door")):
+        monkeypatch.setitem(sys.modules, package, None)
+        monkeypatch.delitem(sys.modules, f"replan.server.doors.{door}", raising=False)
+        for part in ("ag_ui_events", "a2a_tasks", "a2a_wire"):
+            monkeypatch.delitem(sys.modules, f"replan.server.doors.{part}", raising=False)
+    async with served(house()) as client:
+        for path, extra in (("/ag-ui/house", "ag-ui"), ("/a2a/house", "a2a")):
+            answer = await client.post(path, json={})
+            assert (answer.status_code, f"replan[{extra}]" in answer.json()["detail"]) == (
+                404,
+                True,
+            )
+        assert (await client.get("/teams")).status_code == 200

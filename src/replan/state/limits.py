@@ -72,7 +72,7 @@ class Budget(Asked):
     max_model_calls: int | None = Field(default=None, ge=1)
     max_tokens: int | None = Field(default=None, ge=1)
     max_cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    max_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    max_seconds: float | None = Field(default=None, ge=0.001, allow_inf_nan=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Limits(Asked):
     max_model_calls: int = Field(default=200, ge=1)
     max_tokens: int | None = Field(default=None, ge=1)
     max_cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    max_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    max_seconds: float | None = Field(default=None, ge=0.001, allow_inf_nan=False)
     max_parallel_steps: int = Field(default=16, ge=1)
     max_stalls: int = Field(default=2, ge=1)
     max_questions: int = Field(default=100, ge=0)
