@@ -4,7 +4,13 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -26,6 +32,9 @@ from replan.server.reading import BODY_SECONDS
 from replan.services import Services
 from replan.spending.scopes import check_prices
 from replan.state.limits import Limits
+
+Queueing = Callable[[str, AnyTeam, Mapping[str, Any]], AbstractAsyncContextManager[Runtime]]
+"""Opens a runtime whose runs are done by workers."""
 
 MOST_STREAMS = 1_000
 """Streams of one token that may be open at once."""
@@ -188,6 +197,7 @@ async def open_house(  # noqa: PLR0913 - what its server leaves open
     body_seconds: float = BODY_SECONDS,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     grace: float = 10.0,
+    queue: Queueing | None = None,
 ) -> AsyncGenerator[House]:
     """Open the runtimes of teams on a storage.
 
@@ -199,6 +209,8 @@ async def open_house(  # noqa: PLR0913 - what its server leaves open
         body_seconds: Seconds in which the body of a request has to arrive.
         clock: Returns the time, with a time zone.
         grace: Seconds that running steps have to end when a run is stopped.
+        queue: Opens a runtime whose runs are done by workers, for a team by its name; none: runs
+            are done here.
 
     Raises:
         ConfigurationError: Money is bounded that nobody can count.
@@ -207,7 +219,9 @@ async def open_house(  # noqa: PLR0913 - what its server leaves open
         runtimes: dict[str, Runtime] = {}
         for name, team in teams.items():
             options: Any = {"storage": storage, "clock": clock, "new_id": lambda: uuid4().hex}
-            opening = open_runtime(team, grace=grace, **options)
+            opening = (queue and queue(name, team, options)) or open_runtime(
+                team, grace=grace, **options
+            )
             runtimes[name] = await stack.enter_async_context(opening)
         if tokens.bound_money:
             for runtime in runtimes.values():
