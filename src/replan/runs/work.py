@@ -48,6 +48,7 @@ class Bench:
     clock: Callable[[], datetime]  # the time, with a zone
     new_id: Callable[[], str]
     grace: float  # seconds that running steps have to end once a run is to stop
+    heard: Heard | None = None  # hears the events of all runs, once they are on record
 
 
 @dataclass(frozen=True, kw_only=True)
