@@ -62,10 +62,15 @@ class StartOptions(Following, total=False):
 class Runtime:
     """The runs of one team in one storage; `open_runtime` opens it."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Bench, works: Works | None = None) -> None:
         """Prepare; `open_runtime` does it."""
         self._bench = bench
-        self._works = Works(bench)
+        self._works = works or Works(bench)
+
+    @property
+    def bench(self) -> Bench:
+        """What its runs are worked on with; for what is built around a runtime."""
+        return self._bench
 
     @property
     def graph(self) -> Any:
@@ -148,6 +153,10 @@ class Runtime:
         if known is not None:
             errand = replace(errand, record=known, goes_on=True)
         return Run(self, errand.run_id, await self._works.known(errand, is_new=known is None))
+
+    async def carry_out(self, errand: Errand) -> Run:
+        """Work on a run as an errand says; for what is built around a runtime."""
+        return Run(self, errand.run_id, await self._works.known(errand))
 
     async def resume(
         self,

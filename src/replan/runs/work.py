@@ -1,7 +1,7 @@
 """One run while this process works on it: from where it stands to its end, a question or a stop."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -49,6 +49,8 @@ class Bench:
     new_id: Callable[[], str]
     grace: float  # seconds that running steps have to end once a run is to stop
     heard: Heard | None = None  # hears the events of all runs, once they are on record
+    # Whether work on a run waits in a queue, or a worker has it; none: there is no queue.
+    is_queued: Callable[[str], Awaitable[bool]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,7 +54,7 @@ class Works:
             self._reading = asyncio.ensure_future(self._read())
         return task
 
-    async def known(self, errand: Errand, *, is_new: bool = False) -> Doing:
+    async def known(self, errand: Errand, *, is_new: bool = False) -> Doing | None:
         """Work on a run; wait until it has begun, or somebody else turns out to work on it."""
         self.begin(errand, is_new=is_new)
         work, task = self._works[errand.run_id]
