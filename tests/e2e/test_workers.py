@@ -9,8 +9,8 @@ import os
 import signal
 import time
 from collections import Counter
-from contextlib import asynccontextmanager, contextmanager
-from pathlib import Path
+from contextlib import asynccontextmanager
+from itertools import count
 
 import psycopg
 import pytest
@@ -19,11 +19,12 @@ import warm
 from replan import open_storage
 from replan.team.team_file import read_team_file
 from replan.workers.opening import publish
-from replan.workers.queue import NewJob, open_queue, queue_of
+from replan.workers.queue import open_queue
 from replan.workers.queued_runtime import lock_of, open_queued_runtime
 from replan.workers.versions import version_of
+from served import served
 
-CREW = '''\
+CREW = """\
 import os
 from pathlib import Path
 
@@ -44,15 +45,16 @@ def work(context):
 
 def ask(context):
     return f"It is {ask_user('Which colour?')}."
-'''
+"""
 TEAM = """\
 name: crew
 host: {model: offline}
 specialists:
-  - {name: worker, intended_use: Works., run: 'crew:work', effects: pure}
-  - {name: asker, intended_use: Asks., run: 'crew:ask', effects: pure}
+  - {name: worker, intended_use: Works., run: 'CREW:work', effects: pure}
+  - {name: asker, intended_use: Asks., run: 'CREW:ask', effects: pure}
 """
 LEASE = 1.5
+NUMBERS = count()
 PATIENCE = 30.0
 
 
@@ -85,15 +87,19 @@ class House:
 
     async def has_begun(self, name, but=()):
         async def looked():
-            return next((pid for words, pid in self.begun if words == name and pid not in but), None)
+            return next(
+                (pid for words, pid in self.begun if words == name and pid not in but), None
+            )
 
         return await until(looked)
 
 
 @pytest.fixture
 def house(tmp_path, postgres_database, monkeypatch):
-    (tmp_path / "crew.py").write_text(CREW)
-    (tmp_path / "team.yaml").write_text(TEAM)
+    # What one process has imported under a name it does not import again from elsewhere.
+    crew = f"crew_{next(NUMBERS)}"
+    (tmp_path / f"{crew}.py").write_text(CREW)
+    (tmp_path / "team.yaml").write_text(TEAM.replace("CREW", crew))
     monkeypatch.chdir(tmp_path)
     house = House(tmp_path, postgres_database)
     publish(house.team, house.address)
@@ -146,7 +152,7 @@ async def test_a_run_waits_in_the_queue_and_a_waiting_run_holds_nothing(house):
         assert (await runtime.start({"plan": "- [ ] 1. Paint @asker\n"}, run_id="asks")) is not None
         assert (await runtime.rested("asks")).outcome == "completed"
         events = [event.type async for event in runtime.events("asks")]
-        assert Counter(events)["run_started"] == Counter(events)["run_completed"] == 1
+        assert Counter(events)["run_started"] == Counter(events)["task_completed"] == 1
         assert [name for name, _ in house.begun] == ["beside"]
 
 
@@ -180,14 +186,14 @@ async def test_others_take_up_what_a_worker_left_that_was_killed_stopped_or_told
             assert all(step.status.value == "completed" for step in attempts.steps)
             events = [event async for event in runtime.events(name)]
             assert [event.seq for event in events] == [*range(1, len(events) + 1)]
-            assert sum(event.type == "run_completed" for event in events) == 1
+            assert sum(event.type == "task_completed" for event in events) == 1
         assert next(w for w in workers.values() if w.pid == owner["drained"]).wait() == 0
     once = Counter(name for name, _ in house.begun)
     assert [once[f"{name}-before"] for name in runs] == [1, 1, 1]
 
 
 async def test_a_tenant_with_many_runs_keeps_no_other_waiting_and_stops_take_them_back(house):
-    async with queued(house) as (runtime, queue):
+    async with queued(house) as (runtime, _):
         for number in range(30):
             await runtime.start(
                 plan(f"many{number}"), run_id=f"m{number}", labels={"tenant": "many"}
@@ -209,16 +215,14 @@ async def test_a_tenant_with_many_runs_keeps_no_other_waiting_and_stops_take_the
 
 
 async def test_a_worker_with_another_version_does_not_take_up_a_run(house):
-    async with queued(house) as (runtime, queue):
+    async with queued(house) as (runtime, _):
         run = await runtime.start(plan("old"), run_id="old")
         old = house.team.read_text()
         house.team.write_text(f"{old}# changed\n")
-        told = warm.run(
-            "-m", "replan", "worker", "--team", house.team, "--storage", house.address
-        )
+        told = warm.run("-m", "replan", "worker", "--team", house.team, "--storage", house.address)
         assert told.returncode == 2
         assert "was not published" in told.stderr
-        publish(house.team, house.address)
+        await asyncio.to_thread(publish, house.team, house.address)
         house.worker()
         async with queued(house) as (newer, _):
             assert (await newer.run(plan("new"), run_id="new")).outcome == "completed"
@@ -226,6 +230,44 @@ async def test_a_worker_with_another_version_does_not_take_up_a_run(house):
         house.team.write_text(old)
         house.worker()
         assert (await run).outcome == "completed"
+
+
+async def test_a_server_leaves_its_runs_to_workers(house):
+    team = read_team_file(house.team, os.environ).config
+    digest = version_of(house.team).digest
+    async with open_storage(house.address) as storage, open_queue(house.address) as queue:
+
+        def opening(_name, team, options):
+            return open_queued_runtime(team, queue=queue, digest=digest, **options)
+
+        asked = {"plan": "- [ ] 1. Paint @asker\n", "run_id": "r"}
+        async with served(team, storage, queue=opening) as client:
+            begun = await client.post("/runs", json=asked)
+            assert (begun.status_code, begun.json()["outcome"]) == (201, "running")
+            assert (await client.post("/runs", json=asked)).status_code == 200
+            other = await client.post("/runs", json={**asked, "plan": "- [ ] 1. No @asker\n"})
+            assert other.status_code == 409
+            pushing = await client.post("/runs", json={**asked, "labels": {"priority": "5"}})
+            assert pushing.status_code == 400
+            house.worker()
+
+            async def is_waiting():
+                told = (await client.get("/runs/r")).json()
+                return told["waiting"] and told["outcome"] == "waiting"
+
+            await until(is_waiting)
+            answers = {"answers": {"1/asker/1": "blue"}}
+            for status in (202, 409):
+                answered = await client.post("/runs/r/answers", json=answers)
+                if status == answered.status_code == 202:
+                    await until(lambda: is_over(client))
+            assert answered.status_code == 409
+            told = (await client.get("/runs/r")).json()
+            assert (told["outcome"], "It is blue." in told["plan"]) == ("completed", True)
+
+
+async def is_over(client):
+    return (await client.get("/runs/r")).json()["outcome"] == "completed"
 
 
 def connections(house):

@@ -4,7 +4,13 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -29,6 +35,9 @@ from replan.server.reading import BODY_SECONDS
 from replan.services import Services
 from replan.spending.scopes import check_prices
 from replan.state.limits import Limits
+
+Queueing = Callable[[str, AnyTeam, Mapping[str, Any]], AbstractAsyncContextManager[Runtime]]
+"""Opens a runtime whose runs are done by workers."""
 
 MOST_STREAMS = 1_000
 """Streams of one token that may be open at once."""
@@ -196,6 +205,7 @@ async def open_house(  # noqa: PLR0913 - what its server leaves open
     body_seconds: float = BODY_SECONDS,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     grace: float = 10.0,
+    queue: Queueing | None = None,
 ) -> AsyncGenerator[House]:
     """Open the runtimes of teams on a storage.
 
@@ -207,6 +217,8 @@ async def open_house(  # noqa: PLR0913 - what its server leaves open
         body_seconds: Seconds in which the body of a request has to arrive.
         clock: Returns the time, with a time zone.
         grace: Seconds that running steps have to end when a run is stopped.
+        queue: Opens a runtime whose runs are done by workers, for a team by its name; none: runs
+            are done here.
 
     Raises:
         ConfigurationError: Money is bounded that nobody can count.
@@ -215,7 +227,10 @@ async def open_house(  # noqa: PLR0913 - what its server leaves open
         runtimes, watch = dict[str, Runtime](), Watch()
         for name, team in teams.items():
             options: Any = {"storage": storage, "clock": clock, "new_id": lambda: uuid4().hex}
-            opening = open_runtime(team, grace=grace, heard=partial(watch.heard, name), **options)
+            options["heard"] = partial(watch.heard, name)
+            opening = (queue and queue(name, team, options)) or open_runtime(
+                team, grace=grace, **options
+            )
             runtime = runtimes[name] = await stack.enter_async_context(opening)
             watch.counts_works(name, partial(_at_work, runtime))
         if tokens.bound_money:

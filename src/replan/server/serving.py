@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,11 +12,12 @@ from replan.assembly import Graph, build_graph
 from replan.errors import ConfigurationError
 from replan.own_loop import completed
 from replan.ports.storage import Storage
+from replan.runs.service import Runtime
 from replan.runtime import AnyTeam
 from replan.server.app import open_application
 from replan.server.callers.tokens import TOKEN, Tokens, new_token, one_token, read_tokens
 from replan.server.gate import LOOPBACK
-from replan.server.house import open_house
+from replan.server.house import Queueing, open_house
 from replan.server.listening import HEADER_SECONDS, bound, listening, until_signalled
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import TeamFile, read_team_file
@@ -62,7 +63,8 @@ async def open_server(  # noqa: PLR0913 - what a server leaves open
         head_seconds: Seconds in which the head of a connection's first request has to arrive.
         options: `grace` is the seconds that running steps have to end at the end of the block,
             `beat` those between two signs of life of a silent stream, and `body_seconds` those in
-            which the body of a request has to arrive.
+            which the body of a request has to arrive. `queue` opens a runtime whose runs are done
+            by workers.
 
     Raises:
         UsageError: The teams, the tokens, the storage or the address cannot be used.
@@ -95,6 +97,7 @@ class Wanted:
     names: Sequence[str] = ()  # further names by which the server may be called
     tokens: Path | None = None
     grace: float = 10.0
+    queue: bool = False  # whether workers do the runs
 
 
 def serve(wanted: Wanted, say: Callable[[str], None]) -> None:
@@ -113,7 +116,9 @@ async def _served(wanted: Wanted, say: Callable[[str], None]) -> None:
         raise _one_name([_name_of(each) for each in files])
     tokens = wanted.tokens or wanted.environment.get(TOKEN) or None
     kept = open_storage(wanted.storage, key=wanted.key, keep_days=wanted.keep_days)
-    async with kept as storage:
+    async with AsyncExitStack() as stack:
+        queue = await stack.enter_async_context(_queueing(wanted, named)) if wanted.queue else None
+        storage = await stack.enter_async_context(kept)
         teams = {name: _graph_of(each, storage) for name, each in named.items()}
         opened = open_server(
             teams,
@@ -123,10 +128,32 @@ async def _served(wanted: Wanted, say: Callable[[str], None]) -> None:
             port=wanted.port,
             names=wanted.names,
             grace=wanted.grace,
+            queue=queue,
         )
         async with opened as address:
             say(_introduced(wanted, [*teams], address))
             await until_signalled()
+
+
+@asynccontextmanager
+async def _queueing(wanted: Wanted, teams: Mapping[str, TeamFile]) -> AsyncGenerator[Queueing]:
+    """Open the queue of the storage, in which the runs of these versions of the teams wait."""
+    # An extra of its own.
+    from replan.workers.queue import open_queue  # noqa: PLC0415
+    from replan.workers.queued_runtime import open_queued_runtime  # noqa: PLC0415
+    from replan.workers.versions import check_published, version_of  # noqa: PLC0415
+
+    async with open_queue(wanted.storage) as queue:
+        versions = {name: version_of(each.path) for name, each in teams.items()}
+        for each in versions.values():
+            await check_published(queue, each)
+
+        def opening(
+            name: str, team: AnyTeam, options: Mapping[str, Any]
+        ) -> AbstractAsyncContextManager[Runtime]:
+            return open_queued_runtime(team, queue=queue, digest=versions[name].digest, **options)
+
+        yield opening
 
 
 def _one_name(names: Sequence[str]) -> ConfigurationError:
@@ -177,5 +204,6 @@ def _introduced(wanted: Wanted, teams: Sequence[str], address: Address) -> str:
     if address.token:
         told = f"token (made for this start; set {TOKEN} or --tokens to choose)"
         lines.append(f"{told}: {address.token}")
-    lines.append("Ctrl-C stops it; runs at work can be resumed.")
+    told = "workers go on with the runs" if wanted.queue else "runs at work can be resumed"
+    lines.append(f"Ctrl-C stops it; {told}.")
     return "\n".join(lines)

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Collection, Iterable
+from datetime import datetime
 from typing import Any
 
 from procrastinate import exceptions
@@ -75,12 +76,19 @@ class FencedJobs(JobManager):
         """Show that a worker is alive, also where others took it for dead."""
         await self.connector.execute_query_async(_BEAT, worker=worker_id)
 
-    async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:  # noqa: ARG002, FBT001 - its base's signature
+    async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:  # noqa: FBT001 - its base's signature
         """End a job; one that is another worker's by now stays."""
         query = _FINISH if status == Status.SUCCEEDED else _FAIL
         await self.connector.execute_query_async(query, id=job.id, worker=job.worker_id)
 
-    async def retry_job(self, job: Job, retry_at: Any = None, **_: Any) -> None:
+    async def retry_job(
+        self,
+        job: Job,
+        retry_at: datetime | None = None,
+        priority: int | None = None,
+        queue: str | None = None,
+        lock: str | None = None,
+    ) -> None:
         """Give a job back; one that is another worker's by now stays."""
         query = _AGAIN.format(which=_OWN)
         await self.connector.execute_query_one_async(
@@ -89,7 +97,9 @@ class FencedJobs(JobManager):
 
     async def take_back_orphans(self, worker_id: int, at_work: Collection[int]) -> int:
         """Give back the jobs of a worker that it knows nothing of: the answer was lost."""
-        query = _AGAIN.format(which="status = 'doing' AND worker_id = %(worker)s AND id = ANY(%(ids)s)")
+        query = _AGAIN.format(
+            which="status = 'doing' AND worker_id = %(worker)s AND id = ANY(%(ids)s)"
+        )
         found = await self.connector.execute_query_all_async(
             "SELECT id FROM procrastinate_jobs WHERE status = 'doing' AND worker_id = %(worker)s",
             worker=worker_id,
@@ -101,7 +111,9 @@ class FencedJobs(JobManager):
 
     async def stalled(self, lease: float) -> list[dict[str, Any]]:
         """The jobs whose workers show no sign of life."""
-        query = f"SELECT id, lock, task_name, attempts, args FROM procrastinate_jobs WHERE {_STALLED}"
+        query = (
+            f"SELECT id, lock, task_name, attempts, args FROM procrastinate_jobs WHERE {_STALLED}"
+        )
         return await self.connector.execute_query_all_async(query, lease=lease)
 
     async def end_sessions(self, job_id: int, thread_id: str, lease: float) -> int:

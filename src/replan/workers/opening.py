@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from uuid import uuid4
 
@@ -74,7 +75,7 @@ async def open_worker(
     schedules = read_schedules(wanted.schedules) if wanted.schedules else []
     queues = [queue_of(name, version.digest) for name in wanted.queues]
     address = _named(wanted.storage, f"{APPLICATION}{uuid4().hex}")
-    options = {"key": wanted.key, "keep_days": wanted.keep_days, "connections": _OF_STORAGE}
+    options: Any = {"key": wanted.key, "keep_days": wanted.keep_days, "connections": _OF_STORAGE}
     async with (
         open_storage(address, **options) as storage,
         open_queue(address, connections=_OF_QUEUE) as queue,

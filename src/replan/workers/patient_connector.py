@@ -29,7 +29,7 @@ class PatientConnector(PsycopgConnector):
     """
 
     def __init__(self, address: str, patience: float, connections: int) -> None:
-        super().__init__(
+        super().__init__(  # pyright: ignore[reportUnknownMemberType] - of its base
             conninfo=address,
             configure=_to_our_schema,
             min_size=1,

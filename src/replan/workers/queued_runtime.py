@@ -42,7 +42,7 @@ class QueuedWorks(Works):
         self,
         errand: Errand,
         *,
-        is_new: bool = False,  # noqa: ARG002 - its base's signature
+        is_new: bool = False,
     ) -> asyncio.Task[RunResult] | None:
         """Put the work on a run into the queue; where it is over, nothing is left to do."""
         record = errand.record

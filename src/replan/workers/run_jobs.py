@@ -83,10 +83,10 @@ class RunJobs:
             return
         errands = await errands_of(run_id, self.storage.journal)
         outcome = await self._done(record, errands)
-        if outcome == "interrupted" and self.is_draining():
-            if not await self._was_stopped(run_id, since):
-                await self._rests(run_id, "running")
-                raise AgainError(0)
+        is_cut_short = outcome == "interrupted" and self.is_draining()
+        if is_cut_short and not await self._was_stopped(run_id, since):
+            await self._rests(run_id, "running")
+            raise AgainError(0)
         await self._rests(run_id, outcome)
         for key in errands.keys:
             await self.storage.journal.strike(run_id, key)
@@ -106,9 +106,7 @@ class RunJobs:
         snapshot = await snapshot_of(self.runtime.graph, record)
         begins = not snapshot.values and not snapshot.tasks
         if not begins and not errands.told:
-            return await self.runtime.go_on(
-                record.run_id, settings=errands.settings, by=errands.by
-            )
+            return await self.runtime.go_on(record.run_id, settings=errands.settings, by=errands.by)
         given = cast("Any", errands.given) if begins else None
         if begins and given is None:
             return await self.runtime.go_on(record.run_id, settings=errands.settings)

@@ -17,6 +17,7 @@ from replan.workers.queue import Queue
 from replan.workers.queued_runtime import QueuedWorks
 from replan.workers.run_jobs import GivenBack
 
+_FIELDS = 5
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$"
 
 
@@ -38,7 +39,7 @@ class Schedule(Value):
     @field_validator("cron")
     @classmethod
     def _is_cron(cls, given: str) -> str:
-        if len(given.split()) != 5 or not croniter.is_valid(given):
+        if len(given.split()) != _FIELDS or not croniter.is_valid(given):
             raise ValueError("write five fields, such as `0 7 * * 1-5`")
         return given
 
@@ -65,9 +66,7 @@ def read_schedules(path: Path) -> list[Schedule]:
     return found
 
 
-def entered(
-    schedules: Sequence[Schedule], queue: Queue, runtime: Runtime, own: str
-) -> None:
+def entered(schedules: Sequence[Schedule], queue: Queue, runtime: Runtime, own: str) -> None:
     """Have the queue begin a run for each time of each schedule; of all workers, one does it."""
     works = QueuedWorks(runtime.bench, queue, own.rpartition(":")[2])
     queued = Runtime(runtime.bench, works)

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 class Worker:
     """Does the jobs of some queues until it is stopped."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a worker is told
         self,
         queue: Queue,
         runtime: Runtime,
@@ -100,7 +100,7 @@ class Worker:
         await self._runtime.close()
 
     async def _look_after(self) -> None:
-        """Show that it is alive, also while it drains, and see to the jobs of those that are not."""
+        """Show that it is alive, also while it drains, and see to jobs of those that are not."""
         while True:
             await asyncio.sleep(self._lease / 3)
             try:
