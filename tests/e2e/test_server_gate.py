@@ -236,3 +236,38 @@ async def test_a_door_whose_packages_are_missing_says_which_extra_it_needs(monke
                 True,
             )
         assert (await client.get("/teams")).status_code == 200
+
+
+async def test_figures_are_for_who_watches_and_name_no_tenant():
+    names = ("anna", "eye", "reader", "root", "watcher")
+    tokens = tokens_of(
+        anna={"tenant": "north"},
+        eye={"roles": ["watch"]},
+        reader={"roles": ["read"]},
+        root={"roles": ["operate"]},
+        watcher={"tenant": "south", "roles": ["watch"]},
+    )
+    with OpenAIServer(lambda _: "---\ncomplexity: simple\n---\nParis.") as models:
+        model = ChatOpenAI(model="scripted", base_url=models.base_url, api_key="none")
+        async with served(house(model=model), tokens=tokens) as client:
+            begun = await client.post("/runs", json={"task": "Where?"}, headers=as_("anna"))
+            await rested(client, begun.json()["run_id"], headers=as_("anna"))
+            await client.post("/runs", json={"plan": ASK, "run_id": "job"}, headers=as_("anna"))
+            await rested(client, "job", headers=as_("anna"))
+            told = {name: await client.get("/metrics", headers=as_(name)) for name in names}
+            assert [each.status_code for each in told.values()] == [403, 200, 403, 200, 403]
+            seen = await client.get("/runs", headers=as_("eye"))
+            assert (seen.status_code, seen.json()["code"]) == (403, "not_allowed")
+    text = told["eye"].text
+    for line in (
+        'replan_runs_total{outcome="answered",team="house"} 1.0',
+        'replan_runs_total{outcome="waiting",team="house"} 1.0',
+        'replan_runs_standing{outcome="waiting",team="house"} 1.0',
+        'replan_runs_at_work{team="house"} 0.0',
+        'replan_model_call_seconds_count{model="scripted",result="ok",team="house"} 1.0',
+        "replan_open_streams 0.0",
+        "replan_loop_lag_seconds_count",
+    ):
+        assert line in text, text
+    assert "north" not in text
+    assert "anna" not in text

@@ -13,6 +13,10 @@ RunOutcome = Literal["running", "waiting", "interrupted"] | Outcome
 """How a run stands: still going, waiting for a person, stopped in the middle, or how it ended."""
 
 
+NOT_OVER: tuple[RunOutcome, ...] = ("running", "waiting", "interrupted")
+"""The outcomes with which a run can still go on."""
+
+
 class RunRecord(Value):
     """One run.
 
@@ -116,6 +120,10 @@ class RunBook(Protocol):
 
         With `behind`, those that come after this run in that order.
         """
+        ...
+
+    async def standing(self, label: str) -> Mapping[tuple[str, RunOutcome], int]:
+        """How many runs are not over, by their value of a label ("" without it) and outcome."""
         ...
 
     async def remove(self, run_id: str) -> None:

@@ -22,7 +22,7 @@ from replan.server.bodies import (
     StartBody,
     StopBody,
 )
-from replan.server.doors import chat, lists, runs, sessions, teams
+from replan.server.doors import chat, figures, lists, runs, sessions, teams
 from replan.server.doors.chat_wire import (
     ChatBody,
     ChatCompletion,
@@ -247,6 +247,15 @@ ENDPOINTS = (
         says="Whether the storage answers",
         role=None,
         gives={200: Health},
+    ),
+    Endpoint(
+        method="GET",
+        path="/metrics",
+        does=figures.metrics,
+        says="Tell the figures of the process",
+        role="watch",
+        gives={200: None},
+        text="text/plain",
     ),
 )
 """What the server answers."""

@@ -62,6 +62,7 @@ class Endpoint:
     takes: type[BaseModel] = Nothing
     asks: type[Value] = Nothing  # what stands behind the question mark
     gives: Mapping[int, type[Value] | None] = field(default_factory=dict[int, type[Value] | None])
+    text: str = ""  # the media type of what it gives as a text, and not as JSON
     streams: bool = False  # whether it can tell events as they come
     tells: Callable[[RefusedError], Response] | None = None  # how it says why not
 

@@ -66,6 +66,8 @@ def _operation(endpoint: Endpoint, refs: Any, schemas: Any) -> dict[str, Any]:
     if endpoint.streams:
         content = answers["200"].setdefault("content", {})
         content[EVENTS] = {"schema": {"type": "string"}}
+    if endpoint.text:
+        answers["200"]["content"] = {endpoint.text: {"schema": {"type": "string"}}}
     problem = {PROBLEM: {"schema": refs[Problem, "serialization"]}}
     for status, told in _PROBLEMS.items():
         schema = problem if endpoint.tells is None else {JSON: {"schema": _OF_OPENAI}}
