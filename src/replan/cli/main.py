@@ -27,6 +27,7 @@ from replan.cli.sessions import sessions
 from replan.cli.show import show
 from replan.cli.skip import skip
 from replan.cli.stop import stop
+from replan.cli.ui import ui
 
 app = typer.Typer(
     name="replan",
@@ -38,7 +39,7 @@ app = typer.Typer(
 app.command(cls=RunCommand)(run)
 app.command(cls=RunCommand)(chat)
 _runs = (resume, retry, skip, stop, runs, show, export, rm)
-for _command in (*_runs, serve, check, graph, init, schema, completion):
+for _command in (*_runs, serve, ui, check, graph, init, schema, completion):
     app.command()(_command)
 app.add_typer(memory, name="memory")
 app.add_typer(new, name="new")
