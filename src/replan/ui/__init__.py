@@ -1,1 +1,1 @@
-"""A page that shows runs: pages from the server, by plain links and forms."""
+"""The page of `replan ui`: understand a run, and act on it."""
