@@ -1,0 +1,51 @@
+"""Teams whose work can be held up, asks, and pays: for the tests of what people do on pages."""
+
+import asyncio
+
+from langchain_core.tools import tool
+
+from replan import Host, RunSettings, Specialist, Team, ask_user
+from replan.testing import ScriptedModel, always
+
+END = {"feedback": always("---\nverdict: complete\n---\nThe end.")}
+
+
+class Fence:
+    """What was done to a fence."""
+
+    PLAN = "# Fence\n\n- [ ] 1. Measure @worker\n- [ ] 2. Paint @painter (after 1)\n"
+
+    def __init__(self):
+        self.did, self.painted, self.paid = [], [], []
+        self.at_work, self.leave = asyncio.Event(), asyncio.Event()
+        self.leave.set()
+
+    async def work(self, context):
+        self.at_work.set()
+        await self.leave.wait()
+        self.did.append(context.plan_step.description)
+        return "9 m"
+
+    def paint(self, _):
+        hue = ask_user("Hue?")
+        self.painted.append(hue)
+        return f"painted {hue}"
+
+    def team(self, model=None, **settings):
+        return Team(
+            host=Host(model=model or ScriptedModel(END)),
+            specialists=[
+                Specialist(name="worker", intended_use="Works.", run=self.work, effects="pure"),
+                Specialist(name="painter", intended_use="Paints.", run=self.paint),
+            ],
+            **settings,
+        )
+
+    def paying(self):
+        """A team whose tool needs approval."""
+        return Team(host=Host(model=ScriptedModel(END)), specialists=[])
+
+
+def plan_asked(fence):
+    """A team whose plans wait for a word."""
+    return fence.team(settings=RunSettings(approval="plan"))
