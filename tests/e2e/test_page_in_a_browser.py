@@ -5,6 +5,7 @@ import re
 
 from pages import OWNER, browser, screen, shown
 from replan import Host, Specialist, Team, ask_user, open_runtime, open_storage
+from replan.ports.ask_user import ask
 from replan.ports.run_book import KeptText
 from replan.testing import ScriptedModel, always
 
@@ -36,7 +37,7 @@ async def entered(client, chromium, **options):
     await page.goto(f"{client.base_url}enter")
     await page.fill("#token", OWNER)
     await page.keyboard.press("Enter")
-    await page.wait_for_selector("text=Runs")
+    await page.wait_for_selector("h1 >> text=Runs")
     return page
 
 
@@ -108,7 +109,7 @@ async def test_the_keyboard_alone_a_phone_and_no_script_reach_everything(tmp_pat
                 assert await page.evaluate("document.documentElement.scrollWidth") <= 390, view
                 await screen(page, f"phone_{view.rpartition('=')[2] or 'runs'}")
             plain = await entered(client, chromium, java_script_enabled=False)
-            await _pressed(plain, "Repair the fence before winter", "runs/r1")
+            await _pressed(plain, "Fence", "runs/r1")
             await _pressed(plain, "Steps", "tab=steps")
             await plain.goto(f"{client.base_url}runs/r1")
             await _pressed(plain, "1. Measure", "steps/1")
@@ -236,14 +237,16 @@ async def test_harmful_texts_in_forty_places_run_nothing_load_nothing_and_are_se
         f"- [ ] 3. {harm.line('failing step')} @breaker\n"
     )
 
+    asked, told, error = harm("question"), {"a": harm("details")}, harm("step error")
+
     def fail(_):
-        raise RuntimeError(harm("step error"))
+        raise RuntimeError(error)
 
     hostile = Team(
         host=Host(model=ScriptedModel({"feedback": always(end)})),
         specialists=[
             Specialist(name="worker", intended_use="W.", run=lambda _: harm("result"), effects="pure"),
-            Specialist(name="painter", intended_use="P.", run=lambda _: ask_user(harm("question"), details={"a": harm("details")})),
+            Specialist(name="painter", intended_use="P.", run=lambda _: ask(asked, details=told)),
             Specialist(name="breaker", intended_use="B.", run=fail),
         ],
     )  # fmt: skip
