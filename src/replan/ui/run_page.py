@@ -9,6 +9,7 @@ from starlette.responses import PlainTextResponse, Response
 from replan.cli.views.history import moments
 from replan.cli.views.overview import goal_of, took, used
 from replan.cli.views.reasons import ended_why
+from replan.plan.markdown.seal import unsealed
 from replan.plan.model import StepStatus
 from replan.runs.run_event import RunEvent
 from replan.runs.whole_run import with_texts
@@ -39,6 +40,9 @@ _STRUCTURAL = (
 )
 """After these more has changed than some steps."""
 
+_MANY = 100
+"""Rows of a timeline that are drawn anew twice a second."""
+
 _HISTORY = ("model_", "tool_", "specialist_token")
 """What does not stand in the history."""
 
@@ -61,11 +65,10 @@ async def one_run(site: Site, request: Request) -> Response:
 
 async def changes(site: Site, request: Request) -> Response:
     """Give what of a page has changed since the event that it knows."""
-    asked = request.query_params
+    asked, reading = request.query_params, await reading_of(site, request)
     if asked.get("boot") != site.boot:
         # The server was started anew, maybe as another version.
         return Response(headers={"HX-Refresh": "true"})
-    reading = await reading_of(site, request)
     tab, seq = asked.get("tab", "plan"), asked.get("seq", "")
     if tab not in TABS or not (seq.isascii() and seq.isdigit() and len(seq) < len("9" * 12)):
         return Response(headers={"HX-Refresh": "true"})
@@ -124,7 +127,7 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
         "tabs": TABS,
         "seq": reading.seq,
         "mark": mark,
-        "pace": _pace(reading),
+        "pace": _pace(reading, tab),
         "goal": goal_of(story),
         "why": ended_why(story),
         "took": took(story),
@@ -135,11 +138,13 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
     }
 
 
-def _pace(reading: Reading) -> str:
+def _pace(reading: Reading, tab: str) -> str:
     """How often a page asks for changes; empty once the run is over."""
-    if reading.is_at_work:
-        return "500ms"
-    return "" if reading.story.is_over else "2s"
+    if not reading.is_at_work:
+        return "" if reading.story.is_over else "2s"
+    # A timeline is drawn anew as a whole: all its bars move.
+    is_large = tab == "timeline" and len(reading.story.steps) > _MANY
+    return "2s" if is_large else "500ms"
 
 
 def stage_values(reading: Reading, tab: str) -> dict[str, Any]:
@@ -149,6 +154,7 @@ def stage_values(reading: Reading, tab: str) -> dict[str, Any]:
     match tab:
         case "plan":
             values["graph"] = graph_of(story)
+            values["document"] = unsealed(reading.run.plan.content) if reading.run.plan else ""
         case "timeline":
             values["timeline"] = timeline_of(story)
         case "steps":

@@ -23,7 +23,6 @@ from replan.ui.site import Site
 
 OUTCOMES = ("running", "waiting", "interrupted", *get_args(Outcome))
 _PAGE, _WAITING, _SCANNED = 50, 20, 20_000
-_UNSURE = ("running", "waiting", "interrupted")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +136,8 @@ def _has(record: RunRecord, text: str) -> bool:
 
 
 async def _row(house: House, record: RunRecord) -> Row:
-    if record.outcome in _UNSURE:
+    if record.outcome == "running":
+        # A process that was killed could not say how the run stands.
         return await _looked_at(house, record)
     seconds = (record.updated_at - record.started_at).total_seconds()
     return Row(
