@@ -2,9 +2,9 @@
 
 import asyncio
 
-from langchain_core.tools import tool
+from langchain_core.messages import AIMessage
 
-from replan import Host, RunSettings, Specialist, Team, ask_user
+from replan import Host, Specialist, Team, ask_user
 from replan.testing import ScriptedModel, always
 
 END = {"feedback": always("---\nverdict: complete\n---\nThe end.")}
@@ -43,9 +43,22 @@ class Fence:
 
     def paying(self):
         """A team whose tool needs approval."""
-        return Team(host=Host(model=ScriptedModel(END)), specialists=[])
 
+        async def pay(to: str, amount: int) -> str:
+            """Pay."""
+            self.paid.append((to, amount))
+            return f"paid {amount}"
 
-def plan_asked(fence):
-    """A team whose plans wait for a word."""
-    return fence.team(settings=RunSettings(approval="plan"))
+        wanted = {"name": "pay", "args": {"to": "eva", "amount": 9}, "id": "c1"}
+        replies = {
+            "step 1": [*([AIMessage("", tool_calls=[wanted]), "Paid."] * 2), always("Paid.")],
+            **END,
+        }
+        clerk = Specialist(
+            name="payer",
+            intended_use="Pays.",
+            chat_model=ScriptedModel(replies),
+            tools=[pay],
+            approve=["pay"],
+        )
+        return Team(host=Host(model=ScriptedModel(END)), specialists=[clerk])

@@ -62,4 +62,5 @@ def confirm(site: Site, request: Request, **values: Any) -> Response:
             `button` and `back`; others of `confirm.html` are optional.
     """
     known: dict[str, Any] = {"shown": "", "ticks": {}, "limits": None, "lines": (), "problem": ""}
-    return site.page(request, "confirm", **{**known, **values})
+    values = {**known, **values}
+    return site.page(request, "confirm", 422 if values["problem"] else 200, **values)

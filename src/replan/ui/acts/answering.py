@@ -41,7 +41,8 @@ async def answer(site: Site, request: Request) -> Response:
     try:
         value = value_of(ask, fields)
     except InputError as error:
-        values: dict[str, Any] = {"ask": ask, "run": reading.run, "typed": fields}
+        typed = {"text": "", "arguments": "", "action": "", **fields}
+        values: dict[str, Any] = {"ask": ask, "run": reading.run, "typed": typed}
         return site.page(request, "answer", 422, problem=str(error), **values)
     if fields.get("action") in _LETS_HAPPEN and not fields.get("sure"):
         return _asked_again(site, request, ask, fields, value)
