@@ -3,6 +3,7 @@
 import asyncio
 import re
 
+from harmful import Harm, harmful_events
 from pages import OWNER, browser, screen, shown
 from replan import Host, Specialist, Team, ask_user, open_runtime, open_storage
 from replan.ports.ask_user import ask
@@ -81,8 +82,10 @@ async def test_an_open_page_follows_a_run_to_its_end_and_bears_a_new_server(tmp_
                 await tab.close()
             await screen(page, "run_waiting")
         await page.wait_for_selector(".lost", state="visible", timeout=15_000)
+        anew = asyncio.ensure_future(page.wait_for_event("load"))
         async with shown(team(), storage, port=port) as client:
-            await page.wait_for_function("window.same === undefined", timeout=15_000)
+            await anew
+            assert await page.evaluate("window.same") is None
             answered = await runtime.answer("r1", {"3": "blue"}, by="Anna")
             gates[4].set()
             await answered
@@ -120,111 +123,12 @@ async def _pressed(page, text, path):
     """Go by the tab key to a link, and press Enter."""
     for _ in range(40):
         await page.keyboard.press("Tab")
-        handle = page.locator(":focus")
+        handle = page.locator("a:focus")
         if await handle.count() and text in await handle.inner_text():
             await page.keyboard.press("Enter")
             await page.wait_for_url(re.compile(re.escape(path)))
             return
     raise AssertionError(f"no link '{text}' takes the focus")
-
-
-HARM = """\
-<script>window.pwned=1</script><img src=http://evil.example/a.png onerror="window.pwned=1">
-<svg onload="window.pwned=1"></svg><iframe srcdoc="<script>parent.pwned=1</script>"></iframe>
-<style>body{display:none}</style><div hx-post="/enter" hx-trigger="load">x</div>
-<a data-hx-get="/leave" data-hx-trigger="load">y</a><base href="http://evil.example/">
-<meta http-equiv="refresh" content="0;url=http://evil.example/"><form action=http://evil.example>
-</pre></title></textarea>" onmouseover="window.pwned=1" x='{{ 7*7 }}
-[a](javascript:window.pwned=1) ![b](http://evil.example/b.png) <javascript:window.pwned=1>
-[c]: http://evil.example/c "x\u202e"
-"""
-
-
-class Harm:
-    """Harmful texts, each with a mark of its own by which it is found on a page."""
-
-    def __init__(self):
-        self.marks = []
-
-    def __call__(self, place):
-        mark = f"zq{len(self.marks)}q"
-        self.marks.append((mark, place))
-        return f"{mark} {place} {HARM}"
-
-    def line(self, place):
-        return " ".join(self(place).split())
-
-
-def events(harm, at):
-    """Events of all kinds that tell what others wrote."""
-    step = {"step_id": 1, "specialist": "worker", "attempt": 1}
-    call = {**step, "node": harm("node"), "call": harm("call"), "seconds": 0.1}
-    model = {**call, "model": harm("model name")}
-    told = [
-        ("model_called", {**model, "prompt": [{"role": harm("role"), "ref": "p", "length": 9}]}),
-        (
-            "model_answered",
-            {
-                **model,
-                "error": harm("model error"),
-                "input_tokens": 1,
-                "output_tokens": 1,
-                "cost": 0.1,
-                "reply": {"role": "assistant", "ref": "a", "length": 9},
-            },
-        ),
-        (
-            "tool_completed",
-            {
-                **call,
-                "call": "t1",
-                "tool": harm("tool name"),
-                "arguments": {harm("argument name"): harm("argument")},
-                "arguments_ref": harm("arguments ref"),
-                "status": harm("tool status"),
-                "result": harm("tool result"),
-                "approval": harm("tool approval"),
-            },
-        ),
-        (
-            "knowledge_retrieved",
-            {
-                "node": "think",
-                "sources": [{"source": harm("source"), "line": 3, "heading": harm("heading"), "score": 1.0}],
-                "left_out": [harm("left out")],
-                "unused": [harm("unused")],
-                "failed": [harm("failed")],
-            },
-        ),
-        ("knowledge_retrieved", {"node": "think", "error": harm("knowledge error")}),
-        ("memory_applied", {**step, "specialist": harm("memory of"), "shown": 1, "summarised": 0, "left_out": 0, "cut": 0}),
-        ("memory_summary", {"error": harm("summary error"), "covered": 1, "calls": 0}),
-        ("fact_remembered", {**step, "fact_id": harm("fact id"), "text": harm("fact")}),
-        ("fact_forgotten", {**step, "fact_id": harm("forgotten id"), "text": harm("forgotten fact")}),
-        ("phase_entered", {**step, "phase": harm("phase")}),
-        ("feedback_generated", {"feedback": harm("feedback")}),
-        ("limit_reached", {"limit": harm("limit"), "value": 1, "scope": harm("scope")}),
-        ("reply_unreadable", {"node": harm("unreadable node"), "complaint": harm("complaint")}),
-        ("run_corrected", {"action": "retry", "step_id": 1, "by": harm("corrected by"), "origin": harm("origin")}),
-        ("approval_requested", {"reason": harm("approval reason"), "problem": harm("approval problem")}),
-        (
-            "plan_updated",
-            {
-                "version": 2,
-                "by": harm("revised by"),
-                "changes": {
-                    "title": harm("new title"),
-                    "added": [{"step": {"id": 9, "description": harm("new step"), "assigned_to": harm("new one")}}],
-                    "modified": {"1": {"description": harm("new description")}},
-                },
-            },
-        ),
-        (
-            "answer_given",
-            {**step, "key": harm("key"), "kind": "question", "action": "answered", "by": harm("answered by"), "text": harm("answer text")},
-        ),
-    ]  # fmt: skip
-    return [{"type": kind, "at": at.isoformat(), "round": 1, **details} for kind, details in told]
 
 
 async def test_harmful_texts_in_forty_places_run_nothing_load_nothing_and_are_seen(tmp_path):
@@ -245,11 +149,13 @@ async def test_harmful_texts_in_forty_places_run_nothing_load_nothing_and_are_se
     hostile = Team(
         host=Host(model=ScriptedModel({"feedback": always(end)})),
         specialists=[
-            Specialist(name="worker", intended_use="W.", run=lambda _: harm("result"), effects="pure"),
+            Specialist(
+                name="worker", intended_use="W.", run=lambda _: harm("result"), effects="pure"
+            ),
             Specialist(name="painter", intended_use="P.", run=lambda _: ask(asked, details=told)),
             Specialist(name="breaker", intended_use="B.", run=fail),
         ],
-    )  # fmt: skip
+    )
     given = {"messages": [("user", harm("request"))], "plan": plan}
     async with open_storage(":memory:") as storage, browser() as chromium:
         async with open_runtime(hostile, storage=storage) as runtime:
@@ -257,8 +163,11 @@ async def test_harmful_texts_in_forty_places_run_nothing_load_nothing_and_are_se
             run = await runtime.start(given, run_id="r1", title=harm("title"), labels=labels)
             first = await run
             record = await storage.runs.get("r1")
-            texts = [KeptText("p", harm("prompt"), record.started_at), KeptText("a", harm("reply"), record.started_at)]  # fmt: skip
-            await storage.runs.add_events("r1", events(harm, record.started_at), texts)
+            texts = [
+                KeptText("p", harm("prompt"), record.started_at),
+                KeptText("a", harm("reply"), record.started_at),
+            ]
+            await storage.runs.add_events("r1", harmful_events(harm, record.started_at), texts)
             assert first.outcome == "waiting"
             async with shown(hostile, storage) as client:
                 seen = await _harmless(client, chromium)
@@ -308,7 +217,8 @@ async def _events(client):
 
 _ODD = """() => {
   const odd = [...document.querySelectorAll(
-    'iframe, object, embed, base, img, style, script:not([src]), meta[http-equiv], main form:not([action^="/"])')];
+    'iframe, object, embed, base, img, style, script:not([src]), meta[http-equiv],' +
+    'main form:not([action^="/"])')];
   const own = ['hx-get', 'hx-target', 'hx-trigger', 'hx-swap', 'hx-swap-oob'];
   for (const each of document.querySelectorAll('*')) for (const a of each.attributes) {
     if (/^on|^hx-on/.test(a.name) || /^javascript:/i.test(a.value)) odd.push(each);
