@@ -122,7 +122,7 @@ async def followed(page: Page, where: Path, address: str, seconds: float, server
     )
     given = {"messages": [("user", "Go on")], "plan": plan()}
     async with open_storage(where) as storage, open_runtime(team, storage=storage) as runtime:
-        run = await runtime.start(given, run_id=f"live{time.time():.0f}")
+        run = await runtime.start(given, labels={"team": "house"})
         await page.goto(f"{address}runs/{run.run_id}?tab=steps")
         await page.wait_for_selector("#s500")
         lags, sent, began = list[float](), dict[int, float](), time.monotonic()
@@ -131,7 +131,7 @@ async def followed(page: Page, where: Path, address: str, seconds: float, server
         while time.monotonic() - began < seconds:
             step = number % STEPS + 1
             at = datetime.now(UTC).isoformat()  # noqa: TID251 - a benchmark has a clock
-            call = {"step_id": 1, "specialist": "worker", "attempt": 1, "node": "x"}
+            call = {"step_id": step, "specialist": "worker", "attempt": 1, "node": "x"}
             event = {"type": "model_answered", "at": at, "round": 1, "call": f"c{number}", **call}
             event |= {"model": "m", "seconds": 0.1, "input_tokens": 10, "output_tokens": 1}
             await storage.runs.add_events(run.run_id, [event])

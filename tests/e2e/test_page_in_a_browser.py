@@ -18,6 +18,7 @@ PLAN = """# Fence
 - [ ] 3. Choose a colour @painter (after 1)
 - [ ] 4. Paint @worker (after 2, 3)
 """
+VIEWS = ("plan", "timeline", "steps", "history", "given")
 GIVEN = {"messages": [("user", "Repair the fence before winter")], "plan": PLAN}
 
 
@@ -42,7 +43,7 @@ async def entered(client, chromium, **options):
     return page
 
 
-async def test_an_open_page_follows_a_run_to_its_end_and_bears_a_new_server(tmp_path):
+async def test_an_open_page_and_seven_tabs_follow_a_run_to_its_end(tmp_path):
     gates = {step: asyncio.Event() for step in (1, 2, 4)}
 
     async def work(context):
@@ -53,48 +54,57 @@ async def test_an_open_page_follows_a_run_to_its_end_and_bears_a_new_server(tmp_
         browser() as chromium,
         open_storage(tmp_path / "runs.db") as storage,
         open_runtime(team(work), storage=storage) as runtime,
+        shown(team(), storage) as client,
     ):
+        page, faults = await entered(client, chromium), []
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        run = await runtime.start(GIVEN, run_id="r1")
+        await page.goto(f"{client.base_url}runs/r1")
+        await page.wait_for_selector("#n1.s-running")
+        await page.evaluate("window.same = true")
+        await page.focus("#n2")
+        gates[1].set()
+        await page.wait_for_selector("#n2.s-running")
+        tabs = [await _opened(page, client, view) for view in (*VIEWS, "plan", "steps")]
+        await page.click("#n2")
+        await page.wait_for_selector("#detail .stepview >> text=Buy wood")
+        gates[2].set()
+        await run
+        for tab in (page, *tabs):
+            await tab.wait_for_selector("#asks >> text=Hue?")
+        assert "Buy wood" in await page.inner_text("#detail .stepview")
+        await screen(page, "run_waiting")
+        gates[4].set()
+        await (await runtime.answer("r1", {"3": "blue"}, by="Anna"))
+        for tab in (page, *tabs):
+            await tab.wait_for_selector("#asks .answer strong >> text=end")
+            await tab.wait_for_selector("#poll:not([hx-get])", state="attached")
+        assert await page.evaluate("window.same")
+        assert faults == []
+        for tab, view in zip(tabs, VIEWS, strict=False):
+            await screen(tab, f"run_{view}")
+
+
+async def test_an_open_page_says_that_its_server_is_gone_and_goes_on_with_a_new_one():
+    async with browser() as chromium, open_storage(":memory:") as storage:
+        async with open_runtime(team(), storage=storage) as runtime:
+            await (await runtime.start(GIVEN, run_id="r1"))
         async with shown(team(), storage) as client:
-            port = client.base_url.port
-            page = await entered(client, chromium, viewport={"width": 1280, "height": 900})
-            faults = []
-            page.on("pageerror", lambda error: faults.append(str(error)))
-            run = await runtime.start(GIVEN, run_id="r1")
+            port, page = client.base_url.port, await entered(client, chromium)
             await page.goto(f"{client.base_url}runs/r1")
-            await page.wait_for_selector("#n1.s-running")
-            await page.evaluate("window.same = true")
-            await page.focus("#n2")
-            gates[1].set()
-            await page.wait_for_selector("#n1.s-done")
-            await page.wait_for_selector("#n2.s-running")
-            assert await page.evaluate("window.same")
-            tabs = [await page.context.new_page() for _ in range(7)]
-            views = ("timeline", "steps", "history", "given", "plan", "steps", "timeline")
-            for tab, view in zip(tabs, views, strict=True):
-                await tab.goto(f"{client.base_url}runs/r1?tab={view}")
-            await page.click("#n2")
-            await page.wait_for_selector("#detail .stepview >> text=Buy wood")
-            gates[2].set()
-            await run
-            await page.wait_for_selector("#asks >> text=Hue?")
-            for tab in tabs:
-                await tab.wait_for_selector("#asks >> text=Hue?")
-                await tab.close()
-            await screen(page, "run_waiting")
-        await page.wait_for_selector(".lost", state="visible", timeout=15_000)
+        await page.wait_for_selector(".lost", state="visible")
         anew = asyncio.ensure_future(page.wait_for_event("load"))
-        async with shown(team(), storage, port=port) as client:
+        async with shown(team(), storage, port=port):
             await anew
-            assert await page.evaluate("window.same") is None
-            answered = await runtime.answer("r1", {"3": "blue"}, by="Anna")
-            gates[4].set()
-            await answered
-            await page.wait_for_selector("#asks .answer strong >> text=end")
-            await page.wait_for_selector("#poll:not([hx-get])", state="attached")
-            assert faults == []
-            for view in ("plan", "timeline", "steps", "history", "given"):
-                await page.goto(f"{client.base_url}runs/r1?tab={view}")
-                await screen(page, f"run_{view}")
+            await page.wait_for_selector("#asks >> text=Hue?")
+            assert await page.is_hidden(".lost")
+
+
+async def _opened(page, client, view):
+    """One more tab of a browser."""
+    tab = await page.context.new_page()
+    await tab.goto(f"{client.base_url}runs/r1?tab={view}")
+    return tab
 
 
 async def test_the_keyboard_alone_a_phone_and_no_script_reach_everything(tmp_path):
@@ -184,8 +194,7 @@ async def _harmless(client, chromium):
     own = str(client.base_url)
     page.on("request", lambda each: sent.append((each.method, each.url)))
     page.on("dialog", lambda _: sent.append(("dialog", "")))
-    views = ("plan", "timeline", "steps", "history", "given")
-    paths = ["", *(f"runs/r1?tab={each}" for each in views), "runs/r1/steps/1"]
+    paths = ["", *(f"runs/r1?tab={each}" for each in VIEWS), "runs/r1/steps/1"]
     events_kept = [e for e in await _events(client) if e]
     for path in [*paths, *(f"runs/r1/prompts/{seq}" for seq in events_kept)]:
         await page.goto(f"{own}{path}")
@@ -219,7 +228,7 @@ _ODD = """() => {
   const odd = [...document.querySelectorAll(
     'iframe, object, embed, base, img, style, script:not([src]), meta[http-equiv],' +
     'main form:not([action^="/"])')];
-  const own = ['hx-get', 'hx-target', 'hx-trigger', 'hx-swap', 'hx-swap-oob'];
+  const own = ['hx-get', 'hx-target', 'hx-trigger', 'hx-swap', 'hx-swap-oob', 'hx-preserve'];
   for (const each of document.querySelectorAll('*')) for (const a of each.attributes) {
     if (/^on|^hx-on/.test(a.name) || /^javascript:/i.test(a.value)) odd.push(each);
     if (/hx-/.test(a.name) && a.name !== 'data-hx-disable' && !own.includes(a.name)) odd.push(each);
