@@ -3,6 +3,7 @@
 import asyncio
 import re
 
+from harmful import Harm, harmful_events
 from pages import OWNER, browser, screen, shown
 from replan import Host, Specialist, Team, ask_user, open_runtime, open_storage
 from replan.ports.ask_user import ask
@@ -17,6 +18,7 @@ PLAN = """# Fence
 - [ ] 3. Choose a colour @painter (after 1)
 - [ ] 4. Paint @worker (after 2, 3)
 """
+VIEWS = ("plan", "timeline", "steps", "history", "given")
 GIVEN = {"messages": [("user", "Repair the fence before winter")], "plan": PLAN}
 
 
@@ -41,7 +43,7 @@ async def entered(client, chromium, **options):
     return page
 
 
-async def test_an_open_page_follows_a_run_to_its_end_and_bears_a_new_server(tmp_path):
+async def test_an_open_page_and_seven_tabs_follow_a_run_to_its_end(tmp_path):
     gates = {step: asyncio.Event() for step in (1, 2, 4)}
 
     async def work(context):
@@ -52,46 +54,57 @@ async def test_an_open_page_follows_a_run_to_its_end_and_bears_a_new_server(tmp_
         browser() as chromium,
         open_storage(tmp_path / "runs.db") as storage,
         open_runtime(team(work), storage=storage) as runtime,
+        shown(team(), storage) as client,
     ):
+        page, faults = await entered(client, chromium), []
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        run = await runtime.start(GIVEN, run_id="r1")
+        await page.goto(f"{client.base_url}runs/r1")
+        await page.wait_for_selector("#n1.s-running")
+        await page.evaluate("window.same = true")
+        await page.focus("#n2")
+        gates[1].set()
+        await page.wait_for_selector("#n2.s-running")
+        tabs = [await _opened(page, client, view) for view in (*VIEWS, "plan", "steps")]
+        await page.click("#n2")
+        await page.wait_for_selector("#detail .stepview >> text=Buy wood")
+        gates[2].set()
+        await run
+        for tab in (page, *tabs):
+            await tab.wait_for_selector("#asks >> text=Hue?")
+        assert "Buy wood" in await page.inner_text("#detail .stepview")
+        await screen(page, "run_waiting")
+        gates[4].set()
+        await (await runtime.answer("r1", {"3": "blue"}, by="Anna"))
+        for tab in (page, *tabs):
+            await tab.wait_for_selector("#asks .answer strong >> text=end")
+            await tab.wait_for_selector("#poll:not([hx-get])", state="attached")
+        assert await page.evaluate("window.same")
+        assert faults == []
+        for tab, view in zip(tabs, VIEWS, strict=False):
+            await screen(tab, f"run_{view}")
+
+
+async def test_an_open_page_says_that_its_server_is_gone_and_goes_on_with_a_new_one():
+    async with browser() as chromium, open_storage(":memory:") as storage:
+        async with open_runtime(team(), storage=storage) as runtime:
+            await (await runtime.start(GIVEN, run_id="r1"))
         async with shown(team(), storage) as client:
-            port = client.base_url.port
-            page = await entered(client, chromium, viewport={"width": 1280, "height": 900})
-            faults = []
-            page.on("pageerror", lambda error: faults.append(str(error)))
-            run = await runtime.start(GIVEN, run_id="r1")
+            port, page = client.base_url.port, await entered(client, chromium)
             await page.goto(f"{client.base_url}runs/r1")
-            await page.wait_for_selector("#n1.s-running")
-            await page.evaluate("window.same = true")
-            await page.focus("#n2")
-            gates[1].set()
-            await page.wait_for_selector("#n1.s-done")
-            await page.wait_for_selector("#n2.s-running")
-            assert await page.evaluate("window.same")
-            tabs = [await page.context.new_page() for _ in range(7)]
-            views = ("timeline", "steps", "history", "given", "plan", "steps", "timeline")
-            for tab, view in zip(tabs, views, strict=True):
-                await tab.goto(f"{client.base_url}runs/r1?tab={view}")
-            await page.click("#n2")
-            await page.wait_for_selector("#detail .stepview >> text=Buy wood")
-            gates[2].set()
-            await run
+        await page.wait_for_selector(".lost", state="visible")
+        anew = asyncio.ensure_future(page.wait_for_event("load"))
+        async with shown(team(), storage, port=port):
+            await anew
             await page.wait_for_selector("#asks >> text=Hue?")
-            for tab in tabs:
-                await tab.wait_for_selector("#asks >> text=Hue?")
-                await tab.close()
-            await screen(page, "run_waiting")
-        await page.wait_for_selector(".lost", state="visible", timeout=15_000)
-        async with shown(team(), storage, port=port) as client:
-            await page.wait_for_function("window.same === undefined", timeout=15_000)
-            answered = await runtime.answer("r1", {"3": "blue"}, by="Anna")
-            gates[4].set()
-            await answered
-            await page.wait_for_selector("#asks .answer strong >> text=end")
-            await page.wait_for_selector("#poll:not([hx-get])", state="attached")
-            assert faults == []
-            for view in ("plan", "timeline", "steps", "history", "given"):
-                await page.goto(f"{client.base_url}runs/r1?tab={view}")
-                await screen(page, f"run_{view}")
+            assert await page.is_hidden(".lost")
+
+
+async def _opened(page, client, view):
+    """One more tab of a browser."""
+    tab = await page.context.new_page()
+    await tab.goto(f"{client.base_url}runs/r1?tab={view}")
+    return tab
 
 
 async def test_the_keyboard_alone_a_phone_and_no_script_reach_everything(tmp_path):
@@ -120,111 +133,12 @@ async def _pressed(page, text, path):
     """Go by the tab key to a link, and press Enter."""
     for _ in range(40):
         await page.keyboard.press("Tab")
-        handle = page.locator(":focus")
+        handle = page.locator("a:focus")
         if await handle.count() and text in await handle.inner_text():
             await page.keyboard.press("Enter")
             await page.wait_for_url(re.compile(re.escape(path)))
             return
     raise AssertionError(f"no link '{text}' takes the focus")
-
-
-HARM = """\
-<script>window.pwned=1</script><img src=http://evil.example/a.png onerror="window.pwned=1">
-<svg onload="window.pwned=1"></svg><iframe srcdoc="<script>parent.pwned=1</script>"></iframe>
-<style>body{display:none}</style><div hx-post="/enter" hx-trigger="load">x</div>
-<a data-hx-get="/leave" data-hx-trigger="load">y</a><base href="http://evil.example/">
-<meta http-equiv="refresh" content="0;url=http://evil.example/"><form action=http://evil.example>
-</pre></title></textarea>" onmouseover="window.pwned=1" x='{{ 7*7 }}
-[a](javascript:window.pwned=1) ![b](http://evil.example/b.png) <javascript:window.pwned=1>
-[c]: http://evil.example/c "x\u202e"
-"""
-
-
-class Harm:
-    """Harmful texts, each with a mark of its own by which it is found on a page."""
-
-    def __init__(self):
-        self.marks = []
-
-    def __call__(self, place):
-        mark = f"zq{len(self.marks)}q"
-        self.marks.append((mark, place))
-        return f"{mark} {place} {HARM}"
-
-    def line(self, place):
-        return " ".join(self(place).split())
-
-
-def events(harm, at):
-    """Events of all kinds that tell what others wrote."""
-    step = {"step_id": 1, "specialist": "worker", "attempt": 1}
-    call = {**step, "node": harm("node"), "call": harm("call"), "seconds": 0.1}
-    model = {**call, "model": harm("model name")}
-    told = [
-        ("model_called", {**model, "prompt": [{"role": harm("role"), "ref": "p", "length": 9}]}),
-        (
-            "model_answered",
-            {
-                **model,
-                "error": harm("model error"),
-                "input_tokens": 1,
-                "output_tokens": 1,
-                "cost": 0.1,
-                "reply": {"role": "assistant", "ref": "a", "length": 9},
-            },
-        ),
-        (
-            "tool_completed",
-            {
-                **call,
-                "call": "t1",
-                "tool": harm("tool name"),
-                "arguments": {harm("argument name"): harm("argument")},
-                "arguments_ref": harm("arguments ref"),
-                "status": harm("tool status"),
-                "result": harm("tool result"),
-                "approval": harm("tool approval"),
-            },
-        ),
-        (
-            "knowledge_retrieved",
-            {
-                "node": "think",
-                "sources": [{"source": harm("source"), "line": 3, "heading": harm("heading"), "score": 1.0}],
-                "left_out": [harm("left out")],
-                "unused": [harm("unused")],
-                "failed": [harm("failed")],
-            },
-        ),
-        ("knowledge_retrieved", {"node": "think", "error": harm("knowledge error")}),
-        ("memory_applied", {**step, "specialist": harm("memory of"), "shown": 1, "summarised": 0, "left_out": 0, "cut": 0}),
-        ("memory_summary", {"error": harm("summary error"), "covered": 1, "calls": 0}),
-        ("fact_remembered", {**step, "fact_id": harm("fact id"), "text": harm("fact")}),
-        ("fact_forgotten", {**step, "fact_id": harm("forgotten id"), "text": harm("forgotten fact")}),
-        ("phase_entered", {**step, "phase": harm("phase")}),
-        ("feedback_generated", {"feedback": harm("feedback")}),
-        ("limit_reached", {"limit": harm("limit"), "value": 1, "scope": harm("scope")}),
-        ("reply_unreadable", {"node": harm("unreadable node"), "complaint": harm("complaint")}),
-        ("run_corrected", {"action": "retry", "step_id": 1, "by": harm("corrected by"), "origin": harm("origin")}),
-        ("approval_requested", {"reason": harm("approval reason"), "problem": harm("approval problem")}),
-        (
-            "plan_updated",
-            {
-                "version": 2,
-                "by": harm("revised by"),
-                "changes": {
-                    "title": harm("new title"),
-                    "added": [{"step": {"id": 9, "description": harm("new step"), "assigned_to": harm("new one")}}],
-                    "modified": {"1": {"description": harm("new description")}},
-                },
-            },
-        ),
-        (
-            "answer_given",
-            {**step, "key": harm("key"), "kind": "question", "action": "answered", "by": harm("answered by"), "text": harm("answer text")},
-        ),
-    ]  # fmt: skip
-    return [{"type": kind, "at": at.isoformat(), "round": 1, **details} for kind, details in told]
 
 
 async def test_harmful_texts_in_forty_places_run_nothing_load_nothing_and_are_seen(tmp_path):
@@ -245,11 +159,13 @@ async def test_harmful_texts_in_forty_places_run_nothing_load_nothing_and_are_se
     hostile = Team(
         host=Host(model=ScriptedModel({"feedback": always(end)})),
         specialists=[
-            Specialist(name="worker", intended_use="W.", run=lambda _: harm("result"), effects="pure"),
+            Specialist(
+                name="worker", intended_use="W.", run=lambda _: harm("result"), effects="pure"
+            ),
             Specialist(name="painter", intended_use="P.", run=lambda _: ask(asked, details=told)),
             Specialist(name="breaker", intended_use="B.", run=fail),
         ],
-    )  # fmt: skip
+    )
     given = {"messages": [("user", harm("request"))], "plan": plan}
     async with open_storage(":memory:") as storage, browser() as chromium:
         async with open_runtime(hostile, storage=storage) as runtime:
@@ -257,8 +173,11 @@ async def test_harmful_texts_in_forty_places_run_nothing_load_nothing_and_are_se
             run = await runtime.start(given, run_id="r1", title=harm("title"), labels=labels)
             first = await run
             record = await storage.runs.get("r1")
-            texts = [KeptText("p", harm("prompt"), record.started_at), KeptText("a", harm("reply"), record.started_at)]  # fmt: skip
-            await storage.runs.add_events("r1", events(harm, record.started_at), texts)
+            texts = [
+                KeptText("p", harm("prompt"), record.started_at),
+                KeptText("a", harm("reply"), record.started_at),
+            ]
+            await storage.runs.add_events("r1", harmful_events(harm, record.started_at), texts)
             assert first.outcome == "waiting"
             async with shown(hostile, storage) as client:
                 seen = await _harmless(client, chromium)
@@ -275,8 +194,7 @@ async def _harmless(client, chromium):
     own = str(client.base_url)
     page.on("request", lambda each: sent.append((each.method, each.url)))
     page.on("dialog", lambda _: sent.append(("dialog", "")))
-    views = ("plan", "timeline", "steps", "history", "given")
-    paths = ["", *(f"runs/r1?tab={each}" for each in views), "runs/r1/steps/1"]
+    paths = ["", *(f"runs/r1?tab={each}" for each in VIEWS), "runs/r1/steps/1"]
     events_kept = [e for e in await _events(client) if e]
     for path in [*paths, *(f"runs/r1/prompts/{seq}" for seq in events_kept)]:
         await page.goto(f"{own}{path}")
@@ -308,8 +226,9 @@ async def _events(client):
 
 _ODD = """() => {
   const odd = [...document.querySelectorAll(
-    'iframe, object, embed, base, img, style, script:not([src]), meta[http-equiv], main form:not([action^="/"])')];
-  const own = ['hx-get', 'hx-target', 'hx-trigger', 'hx-swap', 'hx-swap-oob'];
+    'iframe, object, embed, base, img, style, script:not([src]), meta[http-equiv],' +
+    'main form:not([action^="/"])')];
+  const own = ['hx-get', 'hx-target', 'hx-trigger', 'hx-swap', 'hx-swap-oob', 'hx-preserve'];
   for (const each of document.querySelectorAll('*')) for (const a of each.attributes) {
     if (/^on|^hx-on/.test(a.name) || /^javascript:/i.test(a.value)) odd.push(each);
     if (/hx-/.test(a.name) && a.name !== 'data-hx-disable' && !own.includes(a.name)) odd.push(each);

@@ -5,12 +5,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from replan.assembly import viewer
+from replan.calling import Graph
 from replan.cli.kept.place import found
 from replan.errors import InputError
 from replan.ports.run_book import RunRecord
 from replan.runs.run_event import RunEvent
 from replan.runs.story import Story, story_of
 from replan.runs.whole_run import WholeRun, whole_run
+from replan.server.answers import TEAM
 from replan.server.callers.identity import Identity
 from replan.server.house import House
 from replan.server.problems import RefusedError
@@ -62,12 +64,18 @@ class Readings:
                 # Only the clock went on.
                 run = reading.run.model_copy(update={"updated_at": now})
                 return Reading(run=run, story=story_of(run))
-        run = await whole_run(viewer(storage), storage, record, now)
+        run = await whole_run(graph_for(self.house, record), storage, record, now)
         reading = Reading(run=run, story=story_of(run))
         self.kept[record.run_id] = mark, reading
         while len(self.kept) > _KEPT:
             self.kept.popitem(last=False)
         return reading
+
+
+def graph_for(house: House, record: RunRecord) -> Graph:
+    """What reads the state of a run: its own graph if its team is served, else one for all."""
+    runtime = house.runtimes.get(record.labels.get(TEAM, ""))
+    return viewer(house.storage) if runtime is None else runtime.graph
 
 
 async def record_of(house: House, name: str, who: Identity) -> RunRecord:

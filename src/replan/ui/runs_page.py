@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from replan.assembly import viewer
 from replan.ports.journal import Spending
 from replan.ports.run_book import RunOutcome, RunRecord
 from replan.runs.asks import Ask
@@ -18,7 +17,7 @@ from replan.server.answers import TENANT
 from replan.server.house import House
 from replan.server.problems import bad_field
 from replan.state.results import Outcome
-from replan.ui.reading import record_of
+from replan.ui.reading import graph_for, record_of
 from replan.ui.site import Site
 
 OUTCOMES = ("running", "waiting", "interrupted", *get_args(Outcome))
@@ -149,7 +148,7 @@ async def _row(house: House, record: RunRecord) -> Row:
 
 
 async def _looked_at(house: House, record: RunRecord) -> Row:
-    view: RunView = await seen(viewer(house.storage), house.storage, record, house.clock())
+    view: RunView = await seen(graph_for(house, record), house.storage, record, house.clock())
     return Row(
         record=record,
         outcome=view.outcome,

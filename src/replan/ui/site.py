@@ -122,16 +122,23 @@ def templates() -> Environment:
         money=money,
         day=day,
         clock=_clock,
+        tick=_tick,
         json=_json,
         text=_text,
         seen=shown_of,
     )
-    made.globals.update(integrity=integrity())
+    known: dict[str, Any] = {"integrity": integrity()}
+    made.globals.update(known)
     return made
 
 
 def _clock(at: datetime | None) -> str:
     return at.astimezone().strftime("%H:%M:%S") if at else ""
+
+
+def _tick(at: float, whole: float) -> str:
+    """A time on the scale of a run."""
+    return f"{at * 1000:.0f} ms" if whole < 1 else seconds(at)
 
 
 def _json(value: object) -> str:

@@ -18,8 +18,8 @@ from replan.ui.acts.shown import shown_of
 from replan.ui.forms import form_of
 from replan.ui.site import Site
 
-GONE = "This is not asked any more, or was answered meanwhile. Nothing was done."
-OTHER = "Something else is asked now than the page showed. Nothing was done."
+GONE = "This is not asked any more, or was answered meanwhile."
+OTHER = "Something else is asked now than the page showed."
 _WORDS = {
     "approve": "Approve",
     "edit": "Approve with these arguments",

@@ -1,8 +1,9 @@
 """A chat over the sessions that the terminal and the server keep, too."""
 
 import asyncio
+import json
 from contextlib import aclosing
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -19,6 +20,7 @@ from replan.server.reading import valid
 from replan.server.session_turns import client_of, told_of
 from replan.sessions.client import ClientAgentAdapter
 from replan.sessions.session_runs import run_in
+from replan.state.context import Message
 from replan.state.questions import fingerprint_of
 from replan.ui.acts.acting import call_of, confirm
 from replan.ui.acts.answering import asked_in, value_of
@@ -63,7 +65,7 @@ async def _page(site: Site, request: Request, problem: str = "", text: str = "")
         "chat",
         422 if problem else 200,
         session_id=session_id,
-        messages=messages,
+        messages=[_in_words(each) for each in messages],
         earlier=earlier,
         asks=asks,
         run_id=run_id,
@@ -73,6 +75,26 @@ async def _page(site: Site, request: Request, problem: str = "", text: str = "")
         text=text,
         turn_id=site.house.new_id(),
         seen=_seen(asks),
+    )
+
+
+def _in_words(message: Message) -> Message:
+    """A message; answers by key, which a session keeps as JSON, as a person would say them."""
+    text = message.content
+    if message.role != "user" or not isinstance(text, str) or not text.startswith("{"):
+        return message
+    try:
+        answers: Any = json.loads(text)
+    except ValueError:
+        return message
+    if not isinstance(answers, dict):
+        return message
+    said = cast("dict[str, Any]", answers)
+    if "action" not in said:
+        return message
+    others = [said.get(name) for name in ("reason", "text", "arguments", "plan")]
+    return message.replace(
+        content=": ".join(str(each) for each in (said["action"], *others) if each)
     )
 
 

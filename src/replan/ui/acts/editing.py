@@ -28,7 +28,7 @@ from replan.ui.forms import form_of
 from replan.ui.reading import Reading
 from replan.ui.site import Site
 
-CHANGED = "The plan is another one by now than the one that you edited. Nothing was done."
+CHANGED = "The plan is another one by now than the one that you edited."
 
 
 async def edit(site: Site, request: Request) -> Response:

@@ -22,7 +22,7 @@ from replan.ui.forms import form_of
 from replan.ui.reading import Reading
 from replan.ui.site import Site
 
-MOVED = "The run stands otherwise than the page showed. Nothing was done."
+MOVED = "The run stands otherwise than the page showed."
 
 
 async def ask_stop(site: Site, request: Request) -> Response:
