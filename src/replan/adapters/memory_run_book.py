@@ -62,11 +62,13 @@ class MemoryRunBook:
         labels: Mapping[str, str] | None = None,
         *,
         behind: RunRecord | None = None,
+        outcomes: Collection[RunOutcome] = (),
     ) -> Sequence[RunRecord]:
         wanted, records = (labels or {}).items(), self._newest_first()
         if behind is not None:
             ids = [each.run_id for each in records]
             records = records[ids.index(behind.run_id) + 1 :] if behind.run_id in ids else []
+        records = [each for each in records if not outcomes or each.outcome in outcomes]
         return [each for each in records if wanted <= each.labels.items()][:limit]
 
     async def standing(self, label: str) -> Mapping[tuple[str, RunOutcome], int]:

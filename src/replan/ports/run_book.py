@@ -115,10 +115,12 @@ class RunBook(Protocol):
         labels: Mapping[str, str] | None = None,
         *,
         behind: RunRecord | None = None,
+        outcomes: Collection[RunOutcome] = (),
     ) -> Sequence[RunRecord]:
         """The runs that began last, the newest first; those that have these labels.
 
-        With `behind`, those that come after this run in that order.
+        With `behind`, those that come after this run in that order. With `outcomes`, those whose
+        records stand so.
         """
         ...
 

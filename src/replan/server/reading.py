@@ -60,7 +60,7 @@ def query_of(request: Request, kind: type[V]) -> V:
         field = kind.model_fields.get(name)
         is_list = field is not None and get_origin(field.annotation) is tuple
         given[name] = values if is_list else values[-1]
-    return _valid(kind, lambda: kind.model_validate(given))
+    return valid(kind, lambda: kind.model_validate(given))
 
 
 async def bytes_of(request: Request, seconds: float) -> bytes:
@@ -129,10 +129,15 @@ def _read(held: bytes, kind: type[V]) -> V:
                 for path, each in reading.mistakes.items()
             ]
         )
-    return _valid(kind, lambda: adapter(kind).validate_json(json.dumps(copy)))
+    return valid(kind, lambda: adapter(kind).validate_json(json.dumps(copy)))
 
 
-def _valid(kind: type[V], read: Callable[[], V]) -> V:
+def valid(kind: type[V], read: Callable[[], V]) -> V:
+    """Read a value; every mistake in it is named.
+
+    Raises:
+        RefusedError: It has wrong fields.
+    """
     try:
         return read()
     except ValidationError as error:

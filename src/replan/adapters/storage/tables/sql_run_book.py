@@ -90,8 +90,11 @@ class SqlRunBook:
         labels: Mapping[str, str] | None = None,
         *,
         behind: RunRecord | None = None,
+        outcomes: Collection[RunOutcome] = (),
     ) -> Sequence[RunRecord]:
         query, table = select(schema.runs), schema.labels
+        if outcomes:
+            query = query.where(schema.runs.c.outcome.in_(outcomes))
         if behind is not None:
             began, own_id = schema.runs.c.started_at, schema.runs.c.run_id
             same = (began == behind.started_at) & (own_id > behind.run_id)
