@@ -42,7 +42,7 @@ async def body_of(request: Request, kind: type[V], seconds: float) -> V:
     Raises:
         RefusedError: It is too large, too slow, no JSON, or has wrong fields.
     """
-    held = await _bytes_of(request, seconds)
+    held = await bytes_of(request, seconds)
     if len(held) > _BIG:
         return await asyncio.to_thread(_read, held, kind)
     return _read(held, kind)
@@ -60,10 +60,10 @@ def query_of(request: Request, kind: type[V]) -> V:
         field = kind.model_fields.get(name)
         is_list = field is not None and get_origin(field.annotation) is tuple
         given[name] = values if is_list else values[-1]
-    return _valid(kind, lambda: kind.model_validate(given))
+    return valid(kind, lambda: kind.model_validate(given))
 
 
-async def _bytes_of(request: Request, seconds: float) -> bytes:
+async def bytes_of(request: Request, seconds: float) -> bytes:
     """The body of a request, which may say that it is longer than it is."""
     parts, size = list[bytes](), 0
     if _announced(request) > MOST_BYTES:
@@ -129,10 +129,15 @@ def _read(held: bytes, kind: type[V]) -> V:
                 for each in reading.mistakes.values()
             ]
         )
-    return _valid(kind, lambda: adapter(kind).validate_json(json.dumps(copy)))
+    return valid(kind, lambda: adapter(kind).validate_json(json.dumps(copy)))
 
 
-def _valid(kind: type[V], read: Callable[[], V]) -> V:
+def valid(kind: type[V], read: Callable[[], V]) -> V:
+    """Read a value; every mistake in it is named.
+
+    Raises:
+        RefusedError: It has wrong fields.
+    """
     try:
         return read()
     except ValidationError as error:

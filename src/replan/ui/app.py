@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from replan.server.gate import LOOPBACK, NOBODY, Gate
 from replan.server.house import House
 from replan.server.problems import RefusedError
+from replan.ui.acts.pages import ACTING
 from replan.ui.door import Door
 from replan.ui.entering import Entrance
 from replan.ui.forms import fields_of
@@ -68,6 +69,7 @@ PAGES = (
     Page(method="GET", path="/leave", does=_leave, role=None),
     Page(method="GET", path="/lib/htmx.js", does=_script, role=None),
     Page(method="GET", path="/lib/page.css", does=_style, role=None),
+    *ACTING,
 )
 """What the pages answer."""
 

@@ -21,7 +21,15 @@ async def form_of(site: Site, request: Request) -> dict[str, str]:
     Raises:
         RefusedError: It is no such form, or too large.
     """
-    fields = await fields_of(site, request)
+    return checked(site, request, await fields_of(site, request))
+
+
+def checked(site: Site, request: Request, fields: dict[str, str]) -> dict[str, str]:
+    """The fields of a form without its token, which must be that of this browser.
+
+    Raises:
+        RefusedError: It is another one, or there is none.
+    """
     expected = form_token(site.entrance.token_in(request.headers))
     if not hmac.compare_digest(
         fields.pop("form", "").encode("utf-8", "replace"), expected.encode()

@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +19,8 @@ from replan.server.callers.identity import Identity, Role
 from replan.server.endpoints import forbidden
 from replan.server.house import House
 from replan.server.problems import RefusedError, refusal_of
+from replan.ui.acts.shown import shown_of
+from replan.ui.acts.talks import Talk
 from replan.ui.entering import Entrance, form_token
 from replan.ui.htmx import integrity
 from replan.ui.markdown import safe
@@ -37,6 +39,7 @@ class Site:
         boot: Names this start of the server; a page of another start loads itself anew.
         templates: The templates.
         readings: The runs that were read last.
+        talks: The turns of chats that are being taken, by whose they are and the session.
     """
 
     house: House
@@ -44,6 +47,9 @@ class Site:
     boot: str
     templates: Environment
     readings: Readings
+    talks: dict[tuple[str, str, str], Talk] = field(
+        default_factory=dict[tuple[str, str, str], Talk]
+    )
 
     @property
     def prefix(self) -> str:
@@ -119,6 +125,7 @@ def templates() -> Environment:
         tick=_tick,
         json=_json,
         text=_text,
+        seen=shown_of,
     )
     known: dict[str, Any] = {"integrity": integrity()}
     made.globals.update(known)

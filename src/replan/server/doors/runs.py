@@ -9,11 +9,8 @@ from replan.errors import ReplanError
 from replan.ports.run_book import RunRecord
 from replan.runs.run_input import asked, kept_input
 from replan.server.answers import (
-    SESSION,
+    OWN_LABELS,
     TEAM,
-    TENANT,
-    TOKEN,
-    USER,
     RunTold,
     TextTold,
 )
@@ -24,7 +21,6 @@ from replan.server.problems import FieldProblem, RefusedError, bad_field, bad_re
 from replan.server.work import answered, begun, gone_on, lease_of, leased
 from replan.state.questions import fingerprint_of
 
-_OWN_LABELS = (TEAM, TENANT, TOKEN, USER, SESSION)
 _ASKED = "asked"
 """The field of a run's order that tells one request from another."""
 
@@ -166,7 +162,7 @@ async def _told(call: Call, run_id: str) -> RunTold:
 
 
 def _check_labels(labels: Mapping[str, str]) -> None:
-    for name in _OWN_LABELS:
+    for name in OWN_LABELS:
         if name in labels:
             fix = "Give the label another name."
             raise bad_field(f"labels.{name}", labels[name], "the server gives this label", fix)

@@ -33,8 +33,8 @@ T = TypeVar("T")
 async def turn(call: Call) -> AgentResult | Response:
     """Take a turn of a session: its result, or its events with the result at the end."""
     body: TurnBody = call.body
-    session_id = _checked(call.path["session_id"], "session_id")
-    _check_input(call)
+    session_id = checked(call.path["session_id"], "session_id")
+    check_input(call)
     team, _ = call.house.team_named(body.team)
     client = client_of(call.house, call.who, team, body.settings)
     parts = told_of(
@@ -83,7 +83,7 @@ async def exported(call: Call) -> SessionTold:
 async def imported(call: Call) -> SessionKept:
     """Take over a session that was exported; no run comes with it."""
     context = AgentContext.from_dict(call.body.context)
-    _checked(context.session_id, "context.session_id")
+    checked(context.session_id, "context.session_id")
     if RUN in context.project_state:
         # It could say that something was approved, or that there are no limits.
         problem = "a run that is open cannot be taken over from outside"
@@ -123,14 +123,24 @@ async def _known(call: Call, doing: Awaitable[T]) -> T:
         raise RefusedError(404, "unknown_session", told) from None
 
 
-def _checked(session_id: str, field: str) -> str:
+def checked(session_id: str, field: str) -> str:
+    """The name of a session.
+
+    Raises:
+        RefusedError: No session can have it.
+    """
     if not re.fullmatch(NAME, session_id):
         fix = "Begin with a letter or a digit; use letters, digits and . _ : ~ -, 100 at most."
         raise bad_field(field, session_id, "no session can have this name", fix)
     return session_id
 
 
-def _check_input(call: Call) -> None:
+def check_input(call: Call) -> None:
+    """Refuse a turn that says nothing, or decides what its caller may not.
+
+    Raises:
+        RefusedError: It does.
+    """
     body: TurnBody = call.body
     given = body.input
     if isinstance(given, str) and not (given.strip() or body.files):
