@@ -44,8 +44,9 @@ from replan.ports.specialist_port import SpecialistPort
 from replan.ports.storage import Storage
 from replan.ports.thread_repository import ThreadRepository
 from replan.prompts.host import HostPrompts
-from replan.secrets.sources import learn_environment, learn_values
+from replan.secrets.sources import learn_environment
 from replan.services import HOST, HostModels, Services
+from replan.sessions.context_key import context_key_of
 from replan.sessions.run_place import call_places
 from replan.sessions.stateless_agent import StatelessAgent, Workplace
 from replan.specialists.function import call
@@ -65,8 +66,6 @@ from replan.traces.option import Traces
 from replan.traces.otlp import not_installed
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
-
-_SHORTEST_KEY = 16
 
 
 def build_graph(  # noqa: PLR0913 - what a team leaves open
@@ -143,7 +142,7 @@ def build_agent(  # noqa: PLR0913 - what a team leaves open
         ConfigurationError: Names the field, the value and the fix of each mistake.
         TeamFileError: The team file has mistakes.
     """
-    key = _key_of(context_key)
+    key = context_key_of(context_key)
     learn_environment(os.environ)
     if not isinstance(team, Team):
         from replan.team.team_file import read_team_file  # noqa: PLC0415 - a team in code has none
@@ -179,17 +178,6 @@ def _kept_in(team: Team, services: Services, store: BaseStore | None, storage: S
     # Its client keeps the answer first.
     graph.interrupt_before_nodes = ["summarise"]
     return graph
-
-
-def _key_of(given: str | bytes | None) -> bytes | None:
-    if given is None:
-        return None
-    key = given.encode() if isinstance(given, str) else given
-    if len(key) < _SHORTEST_KEY:
-        fix = f"Give {_SHORTEST_KEY} bytes or more, for example secrets.token_bytes(32)."
-        raise ConfigurationError("context_key", f"{len(key)} bytes", "this key is short", fix)
-    learn_values([key])
-    return key
 
 
 def _compiled(

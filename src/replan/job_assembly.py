@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from secrets import token_hex
+from secrets import token_bytes, token_hex
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -25,9 +25,13 @@ from replan.ports.agent import Agent
 from replan.ports.journal import Journal
 from replan.ports.model_provider import ModelProvider
 from replan.secrets.sources import learn_environment
+from replan.sessions.context_key import context_key_of
 from replan.sessions.job_agent import JobAgent
+from replan.sessions.sealed_job import job_seal
 from replan.specialists.function import in_thread
 from replan.team.chats import Chats
+
+_OWN_KEY = 32
 
 
 def job_processor(  # noqa: PLR0913 - what a job leaves open
@@ -80,6 +84,7 @@ def job_agent(
     spec: JobSpec | Path | str,
     *,
     others: Agent | None = None,
+    context_key: str | bytes | None = None,
     clock: Callable[[], datetime] | None = None,
     **parts: Any,
 ) -> JobAgent:
@@ -89,12 +94,18 @@ def job_agent(
         spec: The spec, or the path of a job file.
         others: Answers what a user asks beside the job, such as an agent from `build_agent`; then
             the job asks its question again.
+        context_key: Seals the values of secret slots in contexts. At least 16 bytes, the same for
+            all agents that take turns of a session. Without a key, the agent makes one of its own,
+            so that no other agent goes on with a job that has secret slots.
         clock: Returns the time, with a time zone.
         parts: What `job_processor` takes: model, base_url, models, journal, new_id.
 
     Raises:
-        ConfigurationError: The model cannot be used.
+        ConfigurationError: The model or the key cannot be used, or the extra `encryption` is
+            missing, which secret slots need.
         JobFileError: The job file has mistakes.
     """
     now = clock or partial(datetime.now, UTC)
-    return JobAgent(job_processor(spec, clock=now, **parts), now, others)
+    processor = job_processor(spec, clock=now, **parts)
+    key = context_key_of(context_key) or token_bytes(_OWN_KEY)
+    return JobAgent(processor, now, others, job_seal(processor.spec, key))

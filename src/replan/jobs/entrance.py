@@ -11,6 +11,7 @@ from replan.jobs.corrections import merged
 from replan.jobs.job import COMMAND, CONFIRMATION, Job
 from replan.jobs.planning import is_stale, plan_id
 from replan.jobs.spec import JobSpec
+from replan.secrets.known import MASK
 from replan.state.context_fields import Reading
 from replan.values import adapter
 
@@ -95,7 +96,12 @@ def _mistake(field: str, value: object, problem: str, fix: str) -> Configuration
 def _grounded(job: Job, spec: JobSpec) -> Job:
     """Compute anew what follows from the spec and from the values."""
     names = spec.slots_of(job.command)
-    values = {name: each for name, each in job.collected_info.items() if name in names}
+    values = {
+        name: each
+        for name, each in job.collected_info.items()
+        # A view has a mask in the place of a secret value: then the value is missing.
+        if name in names and not (each == MASK and spec.slot(name).secret)
+    }
     command = spec.command(job.command)
     required: tuple[str, ...] = ()
     if command is not None:

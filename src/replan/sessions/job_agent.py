@@ -17,23 +17,25 @@ from replan.jobs.job import Job
 from replan.jobs.processor import JobProcessor, ProcessResult
 from replan.jobs.views import view_of
 from replan.ports.agent import Agent, TurnOptions, UserInput
-from replan.secrets.known import MASK
 from replan.sessions.heard import Hear, heard
 from replan.sessions.request import Said, read_input
+from replan.sessions.sealed_job import JOB, JobSeal
 from replan.state.context import AgentContext, AgentResult, Message, Stage
-
-JOB = "job"
-"""Where a session has its job, in `project_state`; and the key of what it asks."""
 
 
 class JobAgent:
     """Takes the turns of sessions that are each about a job; `job_agent` makes it.
 
-    It keeps nothing between two calls: the job is in `project_state["job"]`, with all its values.
+    It keeps nothing between two calls: the job is in `project_state["job"]`, with all its values;
+    those of secret slots are sealed.
     """
 
     def __init__(
-        self, processor: JobProcessor, clock: Callable[[], datetime], others: Agent | None = None
+        self,
+        processor: JobProcessor,
+        clock: Callable[[], datetime],
+        others: Agent | None,
+        seal: JobSeal,
     ) -> None:
         """Prepare.
 
@@ -41,10 +43,21 @@ class JobAgent:
             processor: Processes the jobs.
             clock: Gives the time of messages, with its zone.
             others: Answers what a user asks beside the job; then the job asks its question again.
+            seal: Writes jobs into contexts.
         """
         self._processor = processor
         self._clock = clock
         self._others = others
+        self._seal = seal
+
+    def view(self, context: AgentContext) -> dict[str, JsonValue] | None:
+        """Where the job of a session stands, without secrets; None if the session has no job.
+
+        Raises:
+            JobError: The job cannot be used.
+        """
+        job = self._job_in(context)
+        return None if job is None else view_of(self._processor.spec, job)
 
     async def process(
         self,
@@ -104,15 +117,10 @@ class JobAgent:
         stop: asyncio.Event | None = options.get("stop")
         if stop is not None and stop.is_set():
             raise InputError("The turn was stopped before it began.")
-        kept = session.project_state.get(JOB)
-        if kept is not None and not isinstance(kept, dict):
-            raise InputError("project_state['job'] is no job. Leave it out, or give it back as is.")
-        begins = kept is None or bool(options.get("new_request"))
-        if begins:
+        job = None if options.get("new_request") else self._job_in(session)
+        if job is None:
             # A turn that was killed and is taken again under its name begins the same job.
             job = self._processor.new_job(job_id=options.get("run_id"))
-        else:
-            job = self._processor.read(cast("Any", kept))
         text = _text_of(said)
         result = await self._processor.process(job, [text] if text else [])
         beside = await self._beside(text, session, result, options, hear)
@@ -122,6 +130,10 @@ class JobAgent:
             response = f"{beside.response}\n\n{response}"
         after = self._after(session, said, result, response, is_beside=beside is not None)
         return self._result(result, response, session.updates_to(after), beside)
+
+    def _job_in(self, session: AgentContext) -> Job | None:
+        written = self._seal.opened(session)
+        return None if written is None else self._processor.read(written)
 
     async def _beside(
         self,
@@ -159,20 +171,25 @@ class JobAgent:
         """The session after the turn; what was said stands in it without secrets."""
         at = self._clock().isoformat()
         asked = said.messages(at) if not is_beside else ()
-        messages = [_masked(each, self._processor, result.job) for each in asked]
+        messages = [self._masked(each, result.job) for each in asked]
         if is_beside:
             response = result.response_message
         if response:
-            messages.append(Message(role="assistant", content=response, timestamp=at))
+            told = self._seal.without_secrets(response, result.job)
+            messages.append(Message(role="assistant", content=told, timestamp=at))
         return session.replace(
             dialogue_history=(*session.dialogue_history, *messages),
             current_stage=_stage_of(result),
-            project_state={
-                **session.project_state,
-                JOB: cast("JsonValue", result.job.to_dict()),
-            },
+            project_state=self._seal.written(result.job, session),
             session_metadata={**session.session_metadata, "last_updated": at},
         )
+
+    def _masked(self, message: Message, job: Job) -> Message:
+        """A message without the values of secret slots."""
+        content = message.content
+        text = content if isinstance(content, str) else _text_of(Said(content=content))
+        shown = self._seal.without_secrets(text, job)
+        return message if shown == text else message.replace(content=shown, metadata={})
 
     def _result(
         self,
@@ -229,20 +246,3 @@ def _text_of(said: Said) -> str:
     if said.content is None or isinstance(said.content, str):
         return said.content or ""
     return "\n".join(str(each.get("text", "")) for each in said.content)
-
-
-def _masked(message: Message, processor: JobProcessor, job: Job) -> Message:
-    """A message without the values of secret slots."""
-    spec, content = processor.spec, message.content
-    secret = [
-        str(value)
-        for name, value in job.collected_info.items()
-        if spec.knows(name) and spec.slot(name).secret and str(value)
-    ]
-    if not secret:
-        return message
-    if not isinstance(content, str):
-        content = _text_of(Said(content=content))
-    for each in secret:
-        content = content.replace(each, MASK)
-    return message.replace(content=content, metadata={})

@@ -17,6 +17,7 @@ from replan.jobs.sayings import Language, say
 from replan.jobs.slot import Slot
 from replan.jobs.spec import JobSpec
 from replan.ports.agent import Agent
+from replan.secrets.known import MASK
 from replan.state.context import AgentContext
 
 Kind = Literal[
@@ -127,7 +128,7 @@ class SimulatedUser:
 
     def _confirmation(self, job: Job) -> str:
         for name, value in self.wants.items():
-            if name in job.collected_info and job.collected_info[name] != value:
+            if job.collected_info.get(name, MASK) not in (value, MASK):
                 return self._named(name, value)
         if self.kind == "changing" and not self._is_settled:
             self._is_settled = True

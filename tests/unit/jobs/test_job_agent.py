@@ -21,6 +21,7 @@ from replan.testing.users import (
 )
 
 pytestmark = pytest.mark.anyio
+KEY = "a key of 32 bytes, kept secretly."
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
@@ -46,9 +47,10 @@ class Guide:
 async def test_each_turn_is_taken_by_another_agent():
     done, session = [], {"session_id": "s"}
     for said in ("hello", "what about the food?", "tomorrow", "4711", "yes"):
-        agent = job_agent(spec_of(done), others=Guide(), clock=lambda: NOW)
+        agent = job_agent(spec_of(done), others=Guide(), context_key=KEY, clock=lambda: NOW)
         result = await agent.process(said, session)
         assert result.success
+        assert "4711" not in json.dumps([result.context_updates, result.metadata])
         context = AgentContext.from_dict(session).apply(result.context_updates)
         session = json.loads(json.dumps(context.to_dict()))
         if said.startswith("what"):
@@ -61,12 +63,64 @@ async def test_each_turn_is_taken_by_another_agent():
     assert done == [("2026-03-03", "4711")]
     assert (result.metadata["outcome"], session["current_stage"]) == ("completed", "done")
     assert session["project_state"]["job"]["status"] == "completed"
-    assert "4711" not in json.dumps(session["dialogue_history"])
     new = await agent.process("again", session)
     assert (
         new.context_updates["project_state"]["job"]["set"]["id"]
         != (session["project_state"]["job"]["id"])
     )
+
+
+async def test_secret_values_are_sealed_for_their_session_and_key_and_nothing_is_lost_in_silence():
+    done = []
+
+    def echo(day, pin):
+        done.append(pin)
+        return f"Seen: {pin}"
+
+    spec = JobSpec(
+        "visit",
+        slots=spec_of([]).slots,
+        commands=[Command("visit", needs=["day", "pin"], action="go")],
+        actions=[ActionSpec("go", run=echo)],
+    )
+
+    def agent(key=KEY):
+        return job_agent(spec, context_key=key, clock=lambda: NOW)
+
+    start = AgentContext(session_id="s")
+    asked = start.apply((await agent().process("tomorrow, pin: 4711", start)).context_updates)
+    written = asked.project_state["job"]
+    assert written["collected_info"] == {"day": "2026-03-03", "pin": "***"}
+    assert "4711" not in json.dumps(asked.to_dict())
+    assert agent().view(asked)["collected"]["pin"] == "***"
+    end = await agent().process("yes", asked)
+    assert end.response.endswith("Seen: 4711")
+    over = asked.apply(end.context_updates)
+    assert "4711" not in json.dumps(over.to_dict())
+
+    def changed(job, **sealed):
+        return asked.replace(project_state={**asked.project_state, "job": job, **sealed})
+
+    others = (
+        (agent("another key of 16 bytes"), asked),
+        (job_agent(spec, clock=lambda: NOW), asked),
+        (agent(), asked.replace(session_id="t")),
+        (agent(), changed({**written, "id": "another"})),
+        (agent(), changed(written, job_secrets="?")),
+    )
+    for other, context in others:
+        refused = await other.process("yes", context)
+        assert not refused.success
+        assert "project_state.job_secrets" in refused.error
+        assert "context_key" in refused.error
+        assert refused.context_updates == {}
+    for pin, told in (("***", "Which PIN?"), ("12", "Seen: 12")):
+        plain = {**written, "collected_info": {"day": "2026-03-03", "pin": pin}}
+        result = await agent().process("yes", asked.replace(project_state={"job": plain}))
+        assert result.response.endswith(told)
+    assert done == ["4711", "12"]
+    with pytest.raises(UsageError, match="short"):
+        agent("short")
 
 
 async def test_answers_by_name_and_what_is_wrong():

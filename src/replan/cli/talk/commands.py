@@ -9,9 +9,6 @@ from typing import cast
 from replan.cli.kept.new_file import write_new
 from replan.cli.talk.conversation import Conversation
 from replan.cli.views.cells import one_line
-from replan.jobs.entrance import read_job
-from replan.jobs.views import view_of
-from replan.sessions.job_agent import JOB
 from replan.sessions.turn import PLAN, SUMMARY
 
 Command = Callable[[Conversation, str], Awaitable[None]]
@@ -60,12 +57,11 @@ async def _plan(conversation: Conversation, _: str) -> None:
 
 
 async def _job(conversation: Conversation, _: str) -> None:
-    kept = conversation.context.project_state.get(JOB)
     job = conversation.talk.opened.job
-    if job is None or not isinstance(kept, dict):
+    view = None if job is None else job.view(conversation.context)
+    if view is None:
         conversation.show("There is no job in this session.")
         return
-    view = view_of(job, read_job(kept, job))
     shown = [f"- {name}: {_said(each)}" for name, each in view.items() if each not in ("", [], {})]
     conversation.show("\n".join(shown))
 

@@ -18,13 +18,13 @@ from replan.cli.views.notices import tracing_notice
 from replan.facts.kept import Facts, facts_of
 from replan.job_assembly import job_agent
 from replan.jobs.job_file import read_job_file
-from replan.jobs.spec import JobSpec
 from replan.pipelines import pipeline_agent
 from replan.ports.built_in import built_in_models
 from replan.ports.run_book import RunRecord
 from replan.ports.session_store import SessionKey
 from replan.ports.storage import Storage
 from replan.sessions.client import ClientAgentAdapter
+from replan.sessions.job_agent import JobAgent
 from replan.sessions.session_runs import labels_of
 from replan.team.kinds.pipeline import pipeline_named
 
@@ -43,7 +43,7 @@ class Opened:
     key: bytes | None  # signs the runs of sessions
     workspace: Path
     notices: tuple[str, ...]  # what is said before the first message
-    job: JobSpec | None = None  # what the conversation is about, in the place of a team
+    job: JobAgent | None = None  # what the conversation is about, in the place of a team
 
     async def killed_turn(self, session_id: str = "") -> RunRecord | None:
         """The run of the newest turn, if the process that took it was killed.
@@ -98,19 +98,21 @@ async def opened_talk(order: Order, user: str, site: Site) -> AsyncGenerator[Ope
 @asynccontextmanager
 async def opened_job(path: Path, order: Order, user: str, site: Site) -> AsyncGenerator[Opened]:
     """Open what a conversation about a job needs."""
-    spec, model = read_job_file(path), _own_model(order)
+    spec, model, key = read_job_file(path), _own_model(order), own_key()
     offers = ", ".join(each.called("en") for each in spec.commands)
     async with opened(site.place) as storage:
-        agent = job_agent(spec, model=model, base_url=order.base_url, journal=storage.journal)
+        agent = job_agent(
+            spec, context_key=key, model=model, base_url=order.base_url, journal=storage.journal
+        )
         yield Opened(
             storage=storage,
             user=user,
             client=ClientAgentAdapter(storage, agent, user=user),
             facts=facts_of(storage.store, user, ""),
-            key=own_key(),
+            key=key,
             workspace=path.parent,
             notices=(f"the job {spec.name}: {offers}; at most {spec.max_turns} turns",),
-            job=spec,
+            job=agent,
         )
 
 

@@ -1,0 +1,125 @@
+"""A job as a context carries it: what could tell the values of secret slots is sealed."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from pydantic import JsonValue
+
+from replan.adapters.storage.faults import UnreadableRecordError
+from replan.adapters.storage.stored_values.sealing import Seal, cipher_of
+from replan.errors import ConfigurationError, InputError, JobError
+from replan.jobs.job import Job
+from replan.jobs.slot import ValidationIssue
+from replan.jobs.spec import JobSpec
+from replan.jobs.views import masked
+from replan.secrets.known import MASK
+from replan.state.context import AgentContext
+
+JOB = "job"
+"""Where a session has its job, in `project_state`; and the key of what it asks."""
+
+SECRETS = "job_secrets"
+"""Where a session has what of its job is sealed."""
+
+_SALT = b"a job in context"
+# A plan's id and an action's key are digests of the values, and a result may repeat one.
+_HIDDEN = ("plan", "confirmed", "intermediate_results")
+
+
+@dataclass(frozen=True)
+class JobSeal:
+    """Writes the jobs of a spec into sessions, and reads them; plain if it has no secret slot."""
+
+    spec: JobSpec
+    seal: Seal | None
+
+    def written(self, job: Job, session: AgentContext) -> dict[str, JsonValue]:
+        """Give the project state of a session with a job in it."""
+        before = {name: each for name, each in session.project_state.items() if name != SECRETS}
+        whole = cast("dict[str, JsonValue]", job.to_dict())
+        if self.seal is None:
+            return {**before, JOB: whole}
+        secret = {
+            name: value for name, value in job.collected_info.items() if self._is_secret(name)
+        }
+        hidden: JsonValue = {"collected_info": secret, **{name: whole[name] for name in _HIDDEN}}
+        closed = self.seal.close(hidden, *_place(whole, session))
+        shown = cast("JsonValue", self._shown(job).to_dict())
+        return {**before, JOB: shown, SECRETS: base64.b64encode(closed).decode()}
+
+    def opened(self, session: AgentContext) -> dict[str, JsonValue] | None:
+        """Give the JSON of the whole job of a session; None if there is none.
+
+        Raises:
+            InputError: What is there is no job.
+            JobError: What is sealed cannot be opened here.
+        """
+        job = session.project_state.get(JOB)
+        if job is None:
+            return None
+        if not isinstance(job, dict):
+            raise InputError("project_state['job'] is no job. Leave it out, or give it back as is.")
+        sealed, known = session.project_state.get(SECRETS), job.get("collected_info", {})
+        if self.seal is None or sealed is None or not isinstance(known, dict):
+            return job
+        try:
+            closed = base64.b64decode(str(sealed), validate=True)
+            hidden = self.seal.open(closed, *_place(job, session))
+        except (binascii.Error, UnreadableRecordError) as error:
+            raise _unopened() from error
+        return {**job, **hidden, "collected_info": {**known, **hidden["collected_info"]}}
+
+    def without_secrets(self, text: str, job: Job) -> str:
+        """A text without the values of secret slots that a job holds."""
+        for name, value in job.collected_info.items():
+            if self._is_secret(name) and str(value):
+                text = text.replace(str(value), MASK)
+        return text
+
+    def _shown(self, job: Job) -> Job:
+        """A job without anything that tells the values of secret slots."""
+        return job.replace(
+            collected_info=masked(self.spec, job.collected_info),
+            plan=None,
+            confirmed="",
+            intermediate_results=(),
+            error=self.without_secrets(job.error, job),
+            asked=job.asked.replace(text=self.without_secrets(job.asked.text, job)),
+            remarks=self._issues(job.remarks, job),
+            validation_errors=self._issues(job.validation_errors, job),
+        )
+
+    def _issues(self, issues: tuple[ValidationIssue, ...], job: Job) -> tuple[ValidationIssue, ...]:
+        return tuple(
+            each.replace(message=self.without_secrets(each.message, job)) for each in issues
+        )
+
+    def _is_secret(self, name: str) -> bool:
+        return self.spec.knows(name) and self.spec.slot(name).secret
+
+
+def _place(job: Mapping[str, JsonValue], session: AgentContext) -> tuple[str, ...]:
+    return (JOB, session.session_id, str(job.get("type")), str(job.get("id")))
+
+
+def job_seal(spec: JobSpec, key: bytes) -> JobSeal:
+    """Make what writes and reads the jobs of a spec.
+
+    Raises:
+        ConfigurationError: The spec has secret slots, and what encrypts is not installed.
+    """
+    has_secrets = any(slot.secret for slot in spec.slots)
+    return JobSeal(spec, Seal(cipher_of(key, _SALT)) if has_secrets else None)
+
+
+def _unopened() -> JobError:
+    # Asking again for what is lost would do again what was done with it.
+    problem = "it was sealed with another key or for another session, or somebody changed it"
+    fix = (
+        "Give all agents of a session the same context_key and the job as it was, or begin anew "
+        "with new_request."
+    )
+    return JobError([ConfigurationError(f"project_state.{SECRETS}", "***", problem, fix)])
