@@ -1,6 +1,7 @@
 """A pipeline at the terminal: left at a question, and taken up again."""
 
 import warm
+from replan.team.file_team import DEFAULT_TEAM
 
 MODULE = """\
 from replan import (
@@ -58,3 +59,31 @@ def test_a_pipeline_is_left_at_a_question_and_taken_up_again(tmp_path):
     ):
         refused = said(tmp_path, [], *wrong)
         assert (refused.returncode, problem in refused.stderr) == (2, True), refused.stderr
+
+
+def test_a_session_goes_on_only_with_what_it_began_with(tmp_path):
+    (tmp_path / "painting.py").write_text(MODULE)
+    (tmp_path / "tea.yaml").write_text(
+        "name: tea\nslots: [{name: kind, question: Which?}]\n"
+        "commands: [{name: make, needs: [kind], action: ask_user,"
+        " parameters: {question: 'Hot?'}}]\n"
+    )
+    own, named = tmp_path / "own.yaml", tmp_path / "named.yaml"
+    own.write_text(DEFAULT_TEAM.read_text())
+    named.write_text(f"name: painters\n{DEFAULT_TEAM.read_text()}")
+    begun = {
+        "the pipeline 'painting:RoomAgent'": ["--pipeline", "painting:RoomAgent"],
+        "the job 'tea'": ["--job", str(tmp_path / "tea.yaml")],
+        "the default team": [],
+        f"the team '{own}'": ["--team", str(own)],
+        "the team 'painters'": ["--team", str(named)],
+    }
+    names = [*begun]
+    for began, now in zip(names, [*names[1:], names[0]], strict=True):
+        first = said(tmp_path, ["hello"], *begun[began])
+        assert "--session" in first.stderr
+        refused = said(tmp_path, ["hello"], *begun[now], "--session", "last")
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert f"began with {began}, and this is {now}." in refused.stderr
+        went_on = said(tmp_path, [], *begun[began], "--session", "last")
+        assert "began with" not in went_on.stderr

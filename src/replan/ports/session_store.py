@@ -12,6 +12,9 @@ from replan.values import Value
 VERSION = "version"
 """The entry of a context's `session_metadata` with the number of the session's newest turn."""
 
+AGENT = "agent"
+"""The entry of a context's `session_metadata` with the name of who takes the session's turns."""
+
 
 class SessionKey(NamedTuple):
     """Which session it is: an id means nothing to another tenant or user.

@@ -42,6 +42,7 @@ from replan.ports.storage import Storage
 from replan.sessions.kept_turn import (
     KeptTurn,
     TakenBack,
+    check_agent,
     given_digest,
     recorded_result,
     taken_back,
@@ -66,13 +67,14 @@ class ClientAgentAdapter:
     The name is that of GTPlanner's stateless refactoring, from which the design comes.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a client leaves open
         self,
         store: Storage | SessionStore | ContextStore,
         agent: Agent,
         *,
         tenant: str = "",
         user: str = "",
+        agent_name: str = "",
         clock: Callable[[], datetime] | None = None,
         new_id: Callable[[], str] | None = None,
     ) -> None:
@@ -85,6 +87,8 @@ class ClientAgentAdapter:
             agent: Takes the turns, such as one from `build_agent`.
             tenant: The tenant whose sessions these are.
             user: The user whose sessions these are; other users do not find them.
+            agent_name: What the agent is called, such as `the team 'shop'`. It is kept with each
+                session, and then an agent of another name is refused its turns.
             clock: Returns the time of turns, with a time zone.
             new_id: Returns a new id for a turn.
         """
@@ -95,6 +99,7 @@ class ClientAgentAdapter:
         self._agent: Agent = agent if kept_in is None else kept_in(self._storage)
         self._tenant = tenant
         self._user = user
+        self._agent_name = agent_name
         self._clock = clock or (lambda: datetime.now(UTC))
         self._behind = set[asyncio.Task[None]]()  # summaries that are being written
         self._new_id = new_id or (lambda: secrets.token_hex(16))
@@ -143,7 +148,8 @@ class ClientAgentAdapter:
         Raises:
             SessionBusyError: Another client takes a turn of the session. No model was called.
             SessionConflictError: The session has changed meanwhile; send the turn again.
-            InputError: The turn was taken before with another input.
+            InputError: The turn was taken before with another input, or the session began with an
+                agent of another name.
             ContextError: What the store has of the session cannot be used.
             StorageError: The turn cannot be kept.
         """
@@ -348,6 +354,7 @@ class ClientAgentAdapter:
         if known is not None:
             return recorded_result(known, given)
         now = await self._store.load(key) or _begun(key)
+        check_agent(now.context, self._agent_name)
         turn = KeptTurn(
             key=key,
             turn_id=turn_id or self._new_id(),
@@ -355,6 +362,7 @@ class ClientAgentAdapter:
             title=title_of(user_input),
             context=now.context,
             version=now.version,
+            agent=self._agent_name,
         )
         if not edit:
             return turn

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from replan.errors import InputError
 from replan.ports.agent import UserInput
 from replan.ports.session_store import (
+    AGENT,
     VERSION,
     KeptSession,
     SessionKey,
@@ -56,6 +57,7 @@ class KeptTurn:
     context: AgentContext  # the session before the turn
     version: int  # of the session
     takes_back: int | None = None  # the turn whose place this one takes
+    agent: str = ""  # the name of who takes it; empty where it has none
 
     @property
     def name(self) -> str:
@@ -94,14 +96,33 @@ class KeptTurn:
         }
         return result.replace(
             metadata={**result.metadata, **told},
-            context_updates=with_version(result.context_updates, self.version + 1),
+            context_updates=with_version(result.context_updates, self.version + 1, self.agent),
         )
 
 
-def with_version(updates: Mapping[str, JsonValue], version: int) -> dict[str, JsonValue]:
-    """Updates that say which version they make."""
+def with_version(
+    updates: Mapping[str, JsonValue], version: int, agent: str = ""
+) -> dict[str, JsonValue]:
+    """Updates that say which version they make, and who made it if that has a name."""
     metadata = cast("dict[str, JsonValue]", updates.get("session_metadata", {}))
-    return {**updates, "session_metadata": {**metadata, VERSION: {"set": version}}}
+    told: dict[str, JsonValue] = {VERSION: {"set": version}}
+    if agent:
+        told[AGENT] = {"set": agent}
+    return {**updates, "session_metadata": {**metadata, **told}}
+
+
+def check_agent(context: AgentContext, agent: str) -> None:
+    """Refuse a session to an agent of another name than that with which it began.
+
+    Raises:
+        InputError: It is another one.
+    """
+    began = context.session_metadata.get(AGENT)
+    if agent and began and began != agent:
+        raise InputError(
+            f"The session '{context.session_id}' began with {began}, and this is {agent}. "
+            "Go on with what it began with, or begin another session."
+        )
 
 
 def stage_after(context: AgentContext, updates: Mapping[str, JsonValue]) -> str:

@@ -26,7 +26,9 @@ from replan.ports.storage import Storage
 from replan.sessions.client import ClientAgentAdapter
 from replan.sessions.job_agent import JobAgent
 from replan.sessions.session_runs import labels_of
+from replan.team.file_team import DEFAULT_TEAM
 from replan.team.kinds.pipeline import pipeline_named
+from replan.team.team_file import TeamFile
 
 _ID_BYTES = 4
 _LOOKED_AT = 20
@@ -43,6 +45,7 @@ class Opened:
     key: bytes | None  # signs the runs of sessions
     workspace: Path
     notices: tuple[str, ...]  # what is said before the first message
+    agent_name: str  # who talks, as a session remembers it
     job: JobAgent | None = None  # what the conversation is about, in the place of a team
 
     async def killed_turn(self, session_id: str = "") -> RunRecord | None:
@@ -83,11 +86,13 @@ async def opened_talk(order: Order, user: str, site: Site) -> AsyncGenerator[Ope
             )
             async with agent:
                 built_in = built_in_models().get(str(team.config.host.model))
+                name = _called(team)
                 told = tracing_notice(site.environment), notice, built_in and built_in.notice
                 yield Opened(
                     storage=storage,
                     user=user,
-                    client=ClientAgentAdapter(storage, agent, user=user),
+                    client=ClientAgentAdapter(storage, agent, user=user, agent_name=name),
+                    agent_name=name,
                     facts=facts_of(storage.store, user, ""),
                     key=key,
                     workspace=Path(team.config.workspace or Path()),
@@ -99,6 +104,7 @@ async def opened_talk(order: Order, user: str, site: Site) -> AsyncGenerator[Ope
 async def opened_job(path: Path, order: Order, user: str, site: Site) -> AsyncGenerator[Opened]:
     """Open what a conversation about a job needs."""
     spec, model, key = read_job_file(path), _own_model(order), own_key()
+    name = f"the job '{spec.name}'"
     offers = ", ".join(each.called("en") for each in spec.commands)
     async with opened(site.place) as storage:
         agent = job_agent(
@@ -107,7 +113,8 @@ async def opened_job(path: Path, order: Order, user: str, site: Site) -> AsyncGe
         yield Opened(
             storage=storage,
             user=user,
-            client=ClientAgentAdapter(storage, agent, user=user),
+            client=ClientAgentAdapter(storage, agent, user=user, agent_name=name),
+            agent_name=name,
             facts=facts_of(storage.store, user, ""),
             key=key,
             workspace=path.parent,
@@ -123,17 +130,27 @@ async def opened_pipeline(
     """Open what a conversation with a pipeline needs; its module stands in the folder, or here."""
     folder = order.directory or Path()
     main = pipeline_named(reference, folder)
+    name = f"the pipeline '{reference}'"
     agent = pipeline_agent(main, model=_own_model(order), base_url=order.base_url)
     async with opened(site.place) as storage:
         yield Opened(
             storage=storage,
             user=user,
-            client=ClientAgentAdapter(storage, agent, user=user),
+            client=ClientAgentAdapter(storage, agent, user=user, agent_name=name),
+            agent_name=name,
             facts=facts_of(storage.store, user, ""),
             key=own_key(),
             workspace=folder,
             notices=(f"the pipeline {main.__name__}",),
         )
+
+
+def _called(team: TeamFile) -> str:
+    """What tells a team apart: its name, else its file."""
+    if team.path == DEFAULT_TEAM:
+        return "the default team"
+    has_name = "name" in team.config.model_fields_set
+    return f"the team '{team.config.name if has_name else team.path.absolute()}'"
 
 
 def _own_model(order: Order) -> str | None:

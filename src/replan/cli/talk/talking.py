@@ -23,6 +23,7 @@ from replan.cli.views.cells import counted, harmless
 from replan.cli.views.messages import told_messages
 from replan.cli.views.teller import POOR_TERMINALS, Teller, seconds, teller
 from replan.errors import ReplanError
+from replan.sessions.kept_turn import check_agent
 
 _SHOWN = 2
 _WHOLE = 200
@@ -65,6 +66,7 @@ async def talked(
         with heard(between):
             try:
                 await conversation.look_again()
+                check_agent(conversation.context, opened.agent_name)
                 _greet(conversation)
                 await _recall(conversation)
                 await conversation.answer()
