@@ -11,6 +11,7 @@ import pipelines
 from pipelines import Asking, FourDeep, KillingThreads, ModelHandler, texts
 from replan import (
     AgentContext,
+    ClientAgentAdapter,
     ConfigurationError,
     Host,
     Limits,
@@ -31,6 +32,7 @@ from replan.cli.views.attempts import step_lines
 from replan.pipelines import pipeline_agent, run_pipeline
 from replan.runs.story import story_of
 from replan.runs.whole_run import whole_run
+from replan.sessions.turn_thread import place_of_threads
 from replan.testing import ScriptedModel, always
 from replan.threads.base_agent import BaseAgent
 from replan.threads.interaction_unit import InteractionUnit
@@ -389,6 +391,58 @@ async def test_a_pipeline_is_an_agent_whose_questions_travel_with_the_context() 
     pipelines.failing.clear()
     again = await pipeline_agent(FourDeep).process(None, context)
     assert (again.response, again.metadata["outcome"]) == ("one/finish: more", "completed")
+
+
+async def _turn(storage: Any, agent: Any, said: str, name: str, *, writes: int = 10**6) -> Any:
+    """Take a turn in a process that ends after some writes; then in another one, if it ended."""
+    dying = replace(storage, threads=KillingThreads(storage.threads, writes))
+    client, session = ClientAgentAdapter(dying, pipeline_agent(agent)), name.partition("/")[0]
+    result = await client.process(session, said, turn_id=name)
+    assert result.success, result.error
+    return result.response
+
+
+async def test_a_turn_of_a_session_that_is_killed_after_any_write_goes_on_from_there(
+    tmp_path: Any,
+) -> None:
+    counts, writes, is_over = list[int](), 0, False
+    async with open_storage(tmp_path / "runs.db") as storage:
+        while not is_over:
+            pipelines.worked.clear()
+            told, is_over = list[str](), True
+            for said in ("hello", "blue", "more"):
+                name = f"{writes}/{said}"
+                try:
+                    told.append(await _turn(storage, Asking, said, name, writes=writes))
+                except pipelines.Killed:
+                    told.append(await _turn(storage, Asking, said, name))
+                    is_over = False
+            assert told == ["Which colour?", "one/finish: hello", "Which colour?"], writes
+            context = await ClientAgentAdapter(storage, pipeline_agent(Asking)).export(f"{writes}")
+            rows: Any = context.project_state["threads"][context.session_id]
+            assert rows[""]["id"] == context.session_id
+            own = [each for path, each in rows.items() if path.count(".") == 1]
+            heard = [each["text"] for each in own if each["sender"] == "user"]
+            assert heard == ["hello", "more"], writes
+            counts.append(sum(pipelines.worked.values()))
+            writes += 3
+    # Only the handler that was cut off works again, once in each turn.
+    assert len(counts) > 4
+    assert max(counts) <= counts[-1] + 3, counts
+
+
+async def test_the_thread_of_a_killed_turn_is_of_no_other_turn_and_goes_with_its_session() -> None:
+    async with open_storage(":memory:") as storage:
+        for said, writes in (("old", 3), ("new", 100)):
+            try:
+                answer = await _turn(storage, FourDeep, said, "s/1", writes=writes)
+            except pipelines.Killed:
+                continue
+            assert answer == "one/finish: new"
+        place = place_of_threads({"session": "s"})
+        assert await storage.threads.rows(place)
+        await ClientAgentAdapter(storage, pipeline_agent(FourDeep)).delete("s")
+        assert not await storage.threads.rows(place)
 
 
 async def test_the_outlook_counts_the_rounds_that_there_may_be() -> None:

@@ -54,6 +54,7 @@ from replan.sessions.kept_turn import (
 from replan.sessions.request import read_input
 from replan.sessions.session_runs import forget_run, labels_of, remove_runs, run_in, thread_of
 from replan.sessions.stateless_agent import KeptAgent, summary_in
+from replan.sessions.turn_thread import place_of_threads
 from replan.state.context import AgentContext, AgentResult
 from replan.state.limits import RunSettings
 from replan.texts.storable import unstorable
@@ -430,6 +431,7 @@ class ClientAgentAdapter:
                     return False
                 if self._storage is not None:
                     await remove_runs(self._storage, key)
+                    await self._storage.threads.forget(place_of_threads(labels_of(key)))
                 # The session goes last: what is killed between can be removed again.
                 await self._store.remove(key)
                 if self._storage is not None:

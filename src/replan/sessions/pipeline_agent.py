@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Unpack, cast
 
@@ -11,15 +11,18 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
 from replan.adapters.memory_journal import MemoryJournal
-from replan.adapters.threads.memory import MemoryThreads
 from replan.errors import InputError, LimitReachedError
 from replan.events.types import BaseEvent, Event
 from replan.failures import describe
 from replan.models.chat import Chat
 from replan.ports.agent import TurnOptions, UserInput
 from replan.ports.ask_user import Waiting
+from replan.ports.storage import Storage
+from replan.ports.thread_repository import ThreadRepository
 from replan.sessions.heard import Hear, heard
+from replan.sessions.kept_turn import digest_of
 from replan.sessions.request import Said, read_input
+from replan.sessions.turn_thread import MARK, THREADS, place_of_threads, turn_thread
 from replan.spending.account import Account
 from replan.spending.meter import Meter
 from replan.spending.scopes import RUN, Scope, with_free_ones
@@ -33,9 +36,6 @@ from replan.threads.host_utils import HostUtils
 from replan.threads.pipeline import turn_on
 from replan.threads.turn import Turn
 from replan.values import restored
-
-THREADS = "threads"
-"""The key of `project_state` that has the rows of the threads of pipelines."""
 
 _QUESTIONS = "_questions"
 
@@ -51,6 +51,7 @@ class PipelineAgent:
         prices: What models cost, by their names.
         clock: Returns the time, with a time zone.
         new_id: Returns a new unique id.
+        threads: Where the thread of a turn is kept while the turn is taken; None keeps nothing.
     """
 
     agent: type[BaseAgent]
@@ -59,6 +60,17 @@ class PipelineAgent:
     prices: Mapping[str, Price]
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
+    threads: ThreadRepository | None = None
+
+    def kept_in(self, storage: Storage) -> "PipelineAgent":
+        """Return this agent with the thread of a turn in a storage, for a client.
+
+        A turn with the `run_id` and the input of one that was killed goes on with it.
+
+        Args:
+            storage: The storage of the client's sessions.
+        """
+        return replace(self, threads=storage.threads)
 
     async def process(
         self,
@@ -111,9 +123,10 @@ class PipelineAgent:
     async def _taken(
         self, said: Said, session: AgentContext, options: TurnOptions, hear: Hear
     ) -> AgentResult:
-        repository = MemoryThreads()
-        await repository.adopt("", cast("Any", session.project_state.get(THREADS, {})))
-        run_id = options.get("run_id") or self.new_id()
+        run_id, text = options.get("run_id") or self.new_id(), _text_of(said)
+        mark = digest_of([run_id, text])
+        place = place_of_threads(options.get("labels") or {"session": session.session_id})
+        own = await turn_thread(session, self.threads, place, mark)
 
         def tell(kind: type[BaseEvent], /, **fields: Any) -> None:
             hear(cast("Event", kind(run_id=run_id, **fields)))
@@ -126,31 +139,22 @@ class PipelineAgent:
             prices=with_free_ones(self.prices),
         )
         utils = HostUtils(
-            thread_repository=repository,
+            thread_repository=own.repository,
             ai_adapter=AIAdapter(self.chat, RunnableConfig(callbacks=[*meter.handlers])),
             tell=tell,
             clock=self.clock,
             new_id=self.new_id,
         )
-        turn = await turn_on(self.agent, session.session_id, utils)
-        text = _text_of(said)
-        questions = [restored(Question, each) for each in turn.settings.get(_QUESTIONS, ())]
-        open_ones = [each for each in questions if each.is_open]
-        if open_ones and text is not None and not options.get("new_request"):
-            answered = open_ones[0].replace(answer=text)
-            questions = [answered if each is open_ones[0] else each for each in questions]
-            # Kept at once, so that nobody is asked again after a limit or a failure.
-            await turn.keep(**{_QUESTIONS: _written(questions)})
-            await turn.begin()
-        else:
-            await turn.begin(text)
-            questions = questions if text is None else []
+        turn = await turn_on(self.agent, own.thread_id, utils, run_id=own.run_id)
+        turn.note(**{MARK: mark})
+        is_new = bool(options.get("new_request"))
+        questions = await _begun(turn, text, is_new=is_new, goes_on=own.has_begun)
         try:
             async with meter, _in_time(limits):
                 end = await self._worked(turn, questions, limits.max_questions, options.get("stop"))
         except LimitReachedError as limit:
             end = limit
-        rows = cast("JsonValue", dict(await repository.rows("")))
+        rows = await own.written(session)
         result = self._result(session, said, turn, end, rows)
         used = cast("JsonValue", meter.count.model_dump(mode="json"))
         return result.replace(metadata={**result.metadata, "usage": used})
@@ -214,6 +218,25 @@ class PipelineAgent:
             metadata={"outcome": outcome, "stage": stage, "phase": phase},
             error=cut or error,
         )
+
+
+async def _begun(turn: Turn, said: str | None, *, is_new: bool, goes_on: bool) -> list[Question]:
+    """Begin a turn with what a user said, which may be an answer; give the questions so far."""
+    questions = [restored(Question, each) for each in turn.settings.get(_QUESTIONS, ())]
+    open_ones = [each for each in questions if each.is_open]
+    if goes_on or said is None:
+        await turn.begin()
+    elif open_ones and not is_new:
+        answered = open_ones[0].replace(answer=said)
+        questions = [answered if each is open_ones[0] else each for each in questions]
+        # Kept at once, so that nobody is asked again after a limit or a failure.
+        await turn.keep(**{_QUESTIONS: _written(questions)})
+        await turn.begin()
+    else:
+        questions = []
+        turn.note(**{_QUESTIONS: []})
+        await turn.begin(said)
+    return questions
 
 
 @asynccontextmanager

@@ -118,6 +118,10 @@ class Turn:
         """The settings of the thread."""
         return self._thread.settings
 
+    def note(self, **settings: Any) -> None:
+        """Change entries of the thread's settings, which the next write stores."""
+        self._thread.settings.update(settings)
+
     async def keep(self, **settings: Any) -> None:
         """Store entries of the thread's settings."""
         changed = {**self._thread.settings, **settings}

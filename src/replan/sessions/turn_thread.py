@@ -1,0 +1,86 @@
+"""The thread of a pipeline while a turn is taken: in a storage, a killed turn goes on with it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pydantic import JsonValue
+
+from replan.adapters.threads.memory import MemoryThreads
+from replan.errors import InputError
+from replan.ports.thread_repository import ThreadRepository
+from replan.sessions.kept_turn import digest_of
+from replan.state.context import AgentContext
+from replan.state.thread_rows import Rows
+
+THREADS = "threads"
+"""The key of `project_state` that has the rows of the threads of pipelines."""
+
+MARK = "_turn"
+"""Where the settings of a thread name the turn that has begun on it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnThread:
+    """Where the thread of a session is while a turn is taken.
+
+    Attributes:
+        repository: Where it is kept.
+        thread_id: Its id there.
+        run_id: What it goes with there.
+        has_begun: Whether this very turn has begun on it, and was killed.
+    """
+
+    repository: ThreadRepository
+    thread_id: str
+    run_id: str = ""
+    has_begun: bool = False
+
+    async def written(self, session: AgentContext) -> JsonValue:
+        """The threads of the session as its context carries them after the turn."""
+        rows = (await self.repository.rows(self.run_id)).get(self.thread_id, {})
+        own = cast("JsonValue", _of(session.session_id, rows))
+        return {**_carried(session), session.session_id: own}
+
+
+async def turn_thread(
+    session: AgentContext, kept: ThreadRepository | None, place: str, mark: str
+) -> TurnThread:
+    """Find the thread of a turn that was killed, or make it from what the session carries.
+
+    Args:
+        session: The session before the turn.
+        kept: Where threads are kept; None keeps nothing.
+        place: What the threads of this session are kept under.
+        mark: What tells the turn apart from all others of the session.
+    """
+    own = TurnThread(repository=MemoryThreads(), thread_id=session.session_id)
+    if kept is not None:
+        own = TurnThread(repository=kept, thread_id=place, run_id=place)
+        settings = await kept.get_thread_settings(place)
+        if settings.get(MARK) == mark:
+            return TurnThread(repository=kept, thread_id=place, run_id=place, has_begun=True)
+        await kept.forget(place)
+    rows = _carried(session).get(session.session_id)
+    if rows is not None:
+        adopted = _of(own.thread_id, cast("Rows", rows))
+        await own.repository.adopt(own.run_id, {own.thread_id: adopted})
+    return own
+
+
+def place_of_threads(labels: Mapping[str, str]) -> str:
+    """What the threads of a session are kept under in a storage, by what its runs are found by."""
+    return f"session/{digest_of(sorted(labels.items()))}"
+
+
+def _carried(session: AgentContext) -> dict[str, JsonValue]:
+    carried = session.project_state.get(THREADS, {})
+    if not isinstance(carried, dict):
+        raise InputError("project_state['threads'] has no threads. Give it back as it was.")
+    return carried
+
+
+def _of(thread_id: str, rows: Rows) -> dict[str, JsonValue]:
+    """Rows of a main thread under another id."""
+    header = cast("dict[str, Any]", rows.get("") or {})
+    return {**rows, "": {**header, "id": thread_id}} if rows else {}
