@@ -18,6 +18,7 @@ from replan.jobs.extraction.by_model import ModelExtractor, RulesThenModel
 from replan.jobs.extraction.by_rules import RuleExtractor
 from replan.jobs.extraction.port import Extractor
 from replan.jobs.job_file import read_job_file
+from replan.jobs.phrasing import ModelPhraser
 from replan.jobs.processor import JobProcessor
 from replan.jobs.recorded import JournaledExecutor
 from replan.jobs.spec import JobSpec
@@ -38,6 +39,7 @@ def job_processor(  # noqa: PLR0913 - what a job leaves open
     spec: JobSpec | Path | str,
     *,
     model: BaseChatModel | str | None = None,
+    phrasing_model: BaseChatModel | str | None = None,
     base_url: str | None = None,
     models: ModelProvider | None = None,
     journal: Journal | None = None,
@@ -50,7 +52,9 @@ def job_processor(  # noqa: PLR0913 - what a job leaves open
         spec: The spec, or the path of a job file.
         model: Reads what rules do not understand: a chat model or its name. Without it, rules read
             alone.
-        base_url: The OpenAI-compatible server of a model that is given by name.
+        phrasing_model: Puts what is asked in its words, in a call of its own for each question: a
+            chat model or its name. Without it, the texts of the spec are asked.
+        base_url: The OpenAI-compatible server of models that are given by name.
         models: Builds models from names, instead of the server and the environment.
         journal: Where actions are on record before and after, so that an unsafe one is not done
             again after its process was killed: that of a storage from `open_storage`.
@@ -64,9 +68,9 @@ def job_processor(  # noqa: PLR0913 - what a job leaves open
     learn_environment(os.environ)
     read = spec if isinstance(spec, JobSpec) else read_job_file(Path(spec))
     now = clock or partial(datetime.now, UTC)
+    chats = Chats(models or LangChainModels(base_url=base_url, environment=os.environ))
     extractor: Extractor = RuleExtractor()
     if model is not None:
-        chats = Chats(models or LangChainModels(base_url=base_url, environment=os.environ))
         extractor = RulesThenModel(ModelExtractor(chats.of(model)))
     executor: Executor = ActionExecutor(ApiExecutor(os.environ), in_thread, lambda: now().date())
     if journal is not None:
@@ -75,6 +79,7 @@ def job_processor(  # noqa: PLR0913 - what a job leaves open
         read,
         extractor=extractor,
         executor=executor,
+        phraser=None if phrasing_model is None else ModelPhraser(chats.of(phrasing_model)),
         clock=now,
         new_id=new_id or partial(token_hex, 16),
     )
@@ -98,7 +103,7 @@ def job_agent(
             all agents that take turns of a session. Without a key, the agent makes one of its own,
             so that no other agent goes on with a job that has secret slots.
         clock: Returns the time, with a time zone.
-        parts: What `job_processor` takes: model, base_url, models, journal, new_id.
+        parts: What `job_processor` takes: model, phrasing_model, base_url, models, journal, new_id.
 
     Raises:
         ConfigurationError: The model or the key cannot be used, or the extra `encryption` is

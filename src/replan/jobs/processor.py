@@ -1,6 +1,7 @@
 """The engine of jobs: a job and the newest messages in, the next job and what to say out."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +16,7 @@ from replan.jobs.handlers import PhaseHandler, handlers_of
 from replan.jobs.job import CONFIRMATION, Asked, Job, JobExecutionContext, JobPhase
 from replan.jobs.messages import Said, messages_of
 from replan.jobs.outputs import Engine, ProcessInput, ProcessOutput, fail
+from replan.jobs.phrasing import Phraser, kept_in_question
 from replan.jobs.planning import ItemPlanner, Planner, following_id
 from replan.jobs.sayings import Language, language_of, say
 from replan.jobs.spec import JobSpec, languages_of
@@ -59,6 +61,7 @@ class JobProcessor:
         new_id: Callable[[], str],
         planner: Planner | None = None,
         corrector: PhaseCorrector | None = None,
+        phraser: Phraser | None = None,
         handlers: Callable[[Engine], Iterable[PhaseHandler]] = handlers_of,
     ) -> None:
         """Prepare; `job_processor` makes one with the usual parts.
@@ -71,6 +74,7 @@ class JobProcessor:
             new_id: Gives the id of a new job.
             planner: Makes plans, if not one of all values.
             corrector: Corrects phases, if not by the usual rules.
+            phraser: Puts questions in its words, if not in those of the spec.
             handlers: Makes the handlers of the phases.
         """
         self.spec = spec
@@ -78,6 +82,7 @@ class JobProcessor:
         self.collector = InformationCollector(spec, extractor)
         self._tracker = ProgressTracker(spec.max_asks)
         self._corrector = corrector or PhaseCorrector()
+        self._phraser = phraser
         self._engine = Engine(
             spec=spec,
             collector=self.collector,
@@ -159,7 +164,7 @@ class JobProcessor:
         if found.cancelled:
             output = fail(job, "cancelled", say("cancelled", job.language))
         else:
-            output = await self._through_phases(job, turn)
+            output = await self._phrased(await self._through_phases(job, turn))
         return _result(output, understood=understood)
 
     async def _through_phases(self, job: Job, turn: Turn) -> ProcessOutput:
@@ -176,6 +181,16 @@ class JobProcessor:
             if output.next_phase is not job.phase:
                 job = job.replace(phase=output.next_phase).noted("moved")
         return fail(job, "broken", f"The job passed {MOST_TRANSITIONS} phases in one turn.")
+
+    async def _phrased(self, output: ProcessOutput) -> ProcessOutput:
+        """Put what is asked in the words of the phraser, where there is one."""
+        if self._phraser is None or not output.needs_user_interaction:
+            return output
+        keeps, job = kept_in_question(self.spec, output.job), output.job
+        if keeps is None:
+            return output
+        text = await self._phraser.phrase(output.user_prompt, keeps, job.language)
+        return replace(output, user_prompt=text)
 
     def _opened(self, job: Job, said: str) -> Job:
         """Begin a turn: a new job after one that is over, or one that failed taken up again."""

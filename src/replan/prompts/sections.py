@@ -30,6 +30,7 @@ Node = Literal[
     "memory_summary",
     "knowledge",
     "extract",
+    "phrase",
     "unit",
 ]
 """Who calls a model."""

@@ -24,6 +24,7 @@ from replan.replies.forms.front_matter import match_key
 from replan.replies.forms.json_text import decode
 from replan.replies.forms.thoughts import without_thoughts, without_tokens
 from replan.replies.forms.wrapping import plain, skip_thinking, skip_unopened_thinking
+from replan.texts.storable import storable_text
 
 _OWN = (COMMAND, "confirmed", "cancelled")
 _NESTED = ("values", "fields", "slots", "arguments", "data", "result")
@@ -104,6 +105,11 @@ def prompt_of(wanted: Wanted) -> list[BaseMessage]:
     parts.append(section("request", wanted.said))
     tag = call_tag(Call(node="extract"))
     return [SystemMessage(f"{asked}\n\n{tag}"), HumanMessage("\n\n".join(parts))]
+
+
+def reply_text(text: str) -> str:
+    """What a reply says, without what the model thought before it."""
+    return storable_text(_bare(text[:_LONGEST])).strip()
 
 
 def read_extraction(text: str, wanted: Wanted) -> Extracted:

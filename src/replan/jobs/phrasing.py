@@ -1,0 +1,75 @@
+"""How a job puts what it asks: in the words of its spec, or in those of a model."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from langchain_core.messages import HumanMessage, SystemMessage
+
+from replan.errors import LimitReachedError, StorageError
+from replan.events.calls import warn_here
+from replan.failures import describe, is_signal
+from replan.jobs.extraction.by_model import reply_text
+from replan.jobs.job import COMMAND, Job
+from replan.jobs.sayings import Language
+from replan.jobs.spec import JobSpec
+from replan.models.chat import Chat
+from replan.prompts.sections import Call, call_tag, section
+from replan.prompts.templates import load, render
+
+_LANGUAGES: dict[Language, str] = {"en": "English", "zh": "Chinese"}
+_LONGER = 500
+
+
+class Phraser(Protocol):
+    """Puts a question in other words."""
+
+    async def phrase(self, text: str, keeps: Sequence[str], language: Language) -> str:
+        """Give a question in other words; the texts that it keeps stand in it as they are."""
+        ...
+
+
+class ModelPhraser:
+    """Lets a chat model put questions in its words, in one call; what it cannot use is not said."""
+
+    def __init__(self, chat: Chat) -> None:
+        """Prepare.
+
+        Args:
+            chat: The model.
+        """
+        self._chat = chat
+
+    async def phrase(self, text: str, keeps: Sequence[str], language: Language) -> str:
+        """Ask the model once; where its words lose something, the question stays as it is."""
+        told = render(load("phrase"), language=_LANGUAGES[language], keeps="; ".join(keeps) or "-")
+        prompt = [
+            SystemMessage(f"{told}\n\n{call_tag(Call(node='phrase'))}"),
+            HumanMessage(section("request", text)),
+        ]
+        try:
+            phrased = reply_text((await self._chat.reply(prompt, {})).text)
+        except (LimitReachedError, StorageError):
+            raise
+        except Exception as error:
+            if is_signal(error):
+                raise
+            warn_here(f"The question is asked in the words of the job: {describe(error)}")
+            return text
+        lost = [each for each in keeps if each.casefold() not in phrased.casefold()]
+        if not phrased or lost or len(phrased) > 2 * len(text) + _LONGER:
+            problem = f"it leaves out {', '.join(lost)}" if lost else "it cannot be used"
+            warn_here(f"The question is asked in the words of the job: of the model's, {problem}.")
+            return text
+        return phrased
+
+
+def kept_in_question(spec: JobSpec, job: Job) -> list[str] | None:
+    """What must stand in a question of a job; None if it is asked in the words of the spec."""
+    asked = job.asked.names[0] if job.asked.names else ""
+    if asked == COMMAND:
+        return [each.called(job.language) for each in spec.commands]
+    # What lets something happen is confirmed in the words of the engine.
+    if not spec.knows(asked):
+        return None
+    slot = spec.slot(asked)
+    return [slot.worded(each, job.language) for each in slot.choices or ()]

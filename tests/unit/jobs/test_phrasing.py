@@ -1,0 +1,54 @@
+"""Questions in a model's words: opt-in, and never at the cost of what has to be said."""
+
+import pytest
+
+from replan.errors import ModelCallError
+from replan.job_assembly import job_processor
+from replan.jobs.action_spec import ActionSpec
+from replan.jobs.slot import Slot
+from replan.jobs.spec import Command, JobSpec
+from replan.prompts.sections import call_of
+from replan.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+SPEC = JobSpec(
+    "tea",
+    slots=[
+        Slot("pin", question="Your PIN?", secret=True),
+        Slot("kind", question="Which tea?", choices=["green", "black"]),
+    ],
+    commands=[Command("brew", needs=["pin", "kind"], action="brew_it")],
+    actions=[ActionSpec("brew_it", run=lambda pin, kind: f"{kind} tea")],
+)
+
+
+async def told_with(replies, said):
+    """The questions of a job to what is said, and the calls of the model."""
+    with ScriptedModel({"phrase": replies}) as model:
+        processor = job_processor(SPEC, phrasing_model=model)
+        result = await processor.process(processor.new_job())
+        told = [result.response_message]
+        for each in said:
+            result = await processor.process(result.job, [each])
+            told.append(result.response_message)
+        return told, model.calls
+
+
+async def test_a_model_phrases_what_is_asked_and_never_what_is_confirmed_or_done():
+    first, second = "<think>Hm.</think>Hello! Tell me your PIN?", "Lovely. Green or black?"
+    told, calls = await told_with([first, second], ["4711", "green", "yes"])
+    assert told[:2] == ["Hello! Tell me your PIN?", "Lovely. Green or black?"]
+    assert told[2].startswith("Please confirm: brew, with\n- pin: ***\n- kind: green")
+    assert told[3] == "Done: brew.\nResult: green tea"
+    assert [call_of(call.messages).node for call in calls] == ["phrase", "phrase"]
+    assert "Which tea? Choose one of: green, black." in calls[1].messages[-1].text
+    assert "4711" not in str([call.messages for call in calls])
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["Green, I suppose?", "", "green black " * 200, ModelCallError("phrase", "it is gone")],
+)
+async def test_where_a_model_loses_something_the_words_of_the_spec_are_asked(reply):
+    told, _ = await told_with(["Your PIN, please?", reply], ["4711"])
+    assert told == ["Your PIN, please?", "Which tea? Choose one of: green, black."]
