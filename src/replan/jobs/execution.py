@@ -69,6 +69,7 @@ class ExecutionHandler:
                 asked = self._confirmation(job, command, given.turn, is_refused=is_refused)
                 return asked if is_refused else await self._unclear(asked, job, given.turn)
             job = job.replace(confirmed=plan.id)
+            given.turn.progressed = True
         return await self._done(job, command, plan)
 
     def _confirmation(

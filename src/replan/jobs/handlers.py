@@ -76,6 +76,7 @@ class IntentRecognitionHandler(_Handler):
                 job = (await heard(spec, engine.tracker, job, given.turn)).job
                 return ask(engine, job, given.turn, (COMMAND,), self._question(job))
             job = switch(spec, job, found)
+            given.turn.progressed = True
         return go_on(job, self.next_phase)
 
     def _question(self, job: Job) -> str:

@@ -127,12 +127,14 @@ class Asked(Value):
 
     Attributes:
         names: All that is missing, the first of them is what the question is about.
-        count: How often this was asked for in a row without progress.
+        count: How often it asked in a row without progress, whatever it asked for.
         text: The question that is open where an action asks; else empty.
+        corrections: The corrections of the job when it asked.
     """
 
     names: tuple[str, ...] = ()
     count: int = 0
+    corrections: int = 0
     text: str = ""
 
 

@@ -73,13 +73,14 @@ def go_on(job: Job, phase: JobPhase) -> ProcessOutput:
 
 
 def ask(engine: Engine, job: Job, turn: Turn, names: tuple[str, ...], text: str) -> ProcessOutput:
-    """Ask the user; the job fails if the same was asked too often without progress."""
+    """Ask the user; the job fails if it asked too often without progress."""
     progressed = turn.progressed
-    if names == job.asked.names and not progressed and engine.tracker.detect_loop(job):
+    is_stuck = engine.tracker.is_stuck(job, progressed=progressed)
+    if is_stuck and engine.tracker.detect_loop(job):
         called = listed([_called(engine.spec, name, job) for name in names], job.language)
         count = engine.tracker.max_asks
         return fail(job, "no_progress", say("no_progress", job.language, count=count, names=called))
-    is_again = names == job.asked.names and not progressed and job.asked.count
+    is_again = is_stuck and names == job.asked.names
     if is_again and names != (CONFIRMATION,) and not job.validation_errors:
         text = f"{say('again', job.language)} {text}"
     asked = engine.tracker.asking(job, names, progressed=progressed)

@@ -84,7 +84,7 @@ class JobSpec(Part):
         api_key_env: The environment variable with the secret that call_api sends as a bearer token.
         api_timeout: Seconds that one call of an API may take.
         confirm: Whether the user confirms all values before an unsafe action.
-        max_asks: How often the same is asked for without progress before the job fails.
+        max_asks: How often in a row it asks without progress before the job fails.
         max_corrections: How many given values may be changed before the job fails.
 
     Raises:
@@ -156,10 +156,10 @@ class JobSpec(Part):
     def max_turns(self) -> int:
         """How many turns a job takes at most, with any user and any model.
 
-        Each turn fills a needed slot, changes a given value, gets the command, or is fruitless. At
-        most `max_corrections` values are changed. A change opens the slot and those that depend on
-        it again, or, if the command changes, all. Between two turns that get somewhere at most
-        `max_asks` - 1 are fruitless.
+        Each turn fills a needed slot, changes a given value, gets the command, confirms it, or is
+        fruitless. At most `max_corrections` values are changed. A change opens the slot and those
+        that depend on it again, or, if the command changes, all. Between two turns that get
+        somewhere at most `max_asks` - 1 are fruitless.
         """
         most = max(len(each.slots) for each in self.commands)
         reopened = 1 + max((len(each) for each in self._dependents.values()), default=0)

@@ -16,7 +16,7 @@ class ProgressTracker:
         """Prepare.
 
         Args:
-            max_asks: How often the same may be asked for in a row without progress.
+            max_asks: How often something may be asked for in a row without progress.
         """
         self.max_asks = max_asks
 
@@ -35,13 +35,18 @@ class ProgressTracker:
         results = (*job.intermediate_results, result)
         return job.replace(intermediate_results=results).noted("acted", step)
 
+    def is_stuck(self, job: Job, *, progressed: bool) -> bool:
+        """Whether nothing has come of what was asked last: no progress, and no correction."""
+        asked = job.asked
+        return not progressed and asked.count > 0 and asked.corrections == job.corrections
+
     def asking(self, job: Job, names: tuple[str, ...], *, progressed: bool) -> Asked:
-        """Count that something is asked for once more."""
-        is_again = names == job.asked.names and not progressed
-        return Asked(names=names, count=job.asked.count + 1 if is_again else 1)
+        """Count that something is asked for; in vain it counts on, whatever is asked instead."""
+        count = job.asked.count if self.is_stuck(job, progressed=progressed) else 0
+        return Asked(names=names, count=count + 1, corrections=job.corrections)
 
     def detect_loop(self, job: Job) -> bool:
-        """Whether the same was asked for as often as it may be."""
+        """Whether it was asked in vain as often as it may be."""
         return job.asked.count >= self.max_asks
 
     def suggest_next_action(self, job: Job) -> str:

@@ -185,3 +185,71 @@ def test_what_holds_with_any_model(user, rng):
         assert all(result.job.type == "thing" for result in talk.results)
 
     asyncio.run(story())
+
+
+class Adversary:
+    """Wants a job to go on forever: it finds, changes, spoils, confirms and refuses by turns."""
+
+    def __init__(self, rng):
+        self.random = rng
+
+    async def extract(self, wanted):
+        if self.random.random() < 0.4:
+            return Extracted()
+        fit = {"text": ["u", "v"], "integer": [1, 2], "date": ["2026-04-01", "2026-04-02"]}
+        values = {}
+        for name in wanted.names:
+            slot = wanted.spec.slot(name)
+            right = [*slot.choices] if slot.choices else fit[slot.type]
+            if self.random.random() < 0.3:
+                values[name] = self.random.choice([*right, {"not": "right"}, [[]]])
+        command = self.random.choice(["", "", "publish", "edit"])
+        confirmed = self.random.choice([None, True, False])
+        return Extracted.model_construct(command=command, values=values, confirmed=confirmed)
+
+    async def execute(self, call):
+        return Outcome(success=False, error="no", status=self.random.choice([409, 422]))
+
+
+@given(jobs(), st.randoms(use_true_random=False))
+@settings(max_examples=150)
+def test_no_user_model_and_service_together_keep_a_job_beyond_the_bound(user, rng):
+    async def story():
+        spec = user.spec
+        names = [slot.name for slot in spec.slots]
+        refusals = {"409": names[0], "422": names[-1]}
+        commands = [
+            each.replace(
+                takes=[name for name in names if name not in each.needs], refusals=refusals
+            )
+            for each in spec.commands
+        ]
+        spec = spec.replace(commands=commands)
+        adversary = Adversary(rng)
+        processor = processor_of(spec, adversary, adversary)
+        job = processor.new_job()
+        for _ in range(spec.max_turns):
+            job = (await processor.process(job, ["something"])).job
+            if job.is_over:
+                break
+        assert job.is_over, (job.turns, spec.max_turns, job.asked)
+
+    asyncio.run(story())
+
+
+def test_another_wrong_value_is_no_progress():
+    spec = JobSpec(
+        "thing",
+        slots=[Slot(name, question="Which?", type="integer") for name in NAMES[:3]],
+        commands=[Command("publish", needs=["alpha"], takes=["beta", "gamma"], action="act")],
+        actions=[ActionSpec("act", run=print)],
+    )
+
+    async def story():
+        processor = processor_of(spec, Recorder())
+        job = processor.new_job()
+        for number in range(spec.max_asks + 1):
+            job = (await processor.process(job, [f"{NAMES[1 + number % 2]}: zzz"])).job
+        assert job.error_code == "no_progress"
+
+    asyncio.run(story())
