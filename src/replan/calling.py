@@ -25,7 +25,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Interrupt, StateSnapshot, StateUpdate
 
 from replan.errors import InputError
-from replan.events.trace import Trace, Tracing, as_traced, trace_at_work
+from replan.events.trace import Trace, Tracing, as_traced, trace_at_work, worked_before
 from replan.graph.branches import specialist_node
 from replan.host.handed_plan import NOTHING_TO_DO
 from replan.host.new_settings import resumed_with
@@ -178,7 +178,12 @@ async def _traced(graph: Graph, call: Call) -> Trace | None:
         # Each checkpoint names the call that it was made in.
         metadata = (await graph.aget_state(call.config)).metadata
         earlier = str((metadata or {}).get(_TRACE, ""))
-    return tracing.begun(graph.get_name(), str(thread or ""), earlier)
+    counted = worked_before.get()
+    # What is called inside of a run has another thread.
+    worked: Mapping[object, float] = {}
+    if counted is not None and counted[0] == thread:
+        worked = counted[1]()
+    return tracing.begun(graph.get_name(), str(thread or ""), earlier, worked)
 
 
 def _check_edits(graph: Graph, supersteps: Sequence[Sequence[StateUpdate]]) -> None:

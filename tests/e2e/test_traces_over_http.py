@@ -227,6 +227,7 @@ async def test_a_run_that_goes_on_elsewhere_links_to_where_it_waited(tmp_path):
                         result = await runtime.run("Gold?", run_id="r", thread_id="t")
                     else:
                         result = await (await runtime.answer("r", "10"))
+                    events = [each async for each in runtime.events("r")]
     assert result.outcome == "completed"
     assert first.lines == [
         "invoke_workflow replan waiting",
@@ -250,6 +251,11 @@ async def test_a_run_that_goes_on_elsewhere_links_to_where_it_waited(tmp_path):
         assert span.attributes["gen_ai.conversation.id"] == "t"
         assert span.attributes["replan.run.id"] == "r"
     assert before.links == ()
+    # The metrics count the work before the question, as the events do.
+    took = {name: value for name, about, value in second.points if about.get("replan.outcome")}
+    (run_seconds,) = (e.details["run_seconds"] for e in events if e.type == "task_completed")
+    (waited,) = (value for name, _, value in first.points if name == "replan.run.duration")
+    assert took["replan.run.duration"] >= run_seconds - 0.002 > waited / 2 > 0
 
 
 async def test_a_stopped_run_and_a_failed_one_end_with_what_became_of_them():

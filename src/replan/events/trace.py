@@ -1,6 +1,6 @@
 """A trace hears what happens in a call of a graph at once, in the context in which it happens."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from contextvars import ContextVar
 from typing import Protocol, TypeVar
@@ -47,10 +47,28 @@ class Trace(Protocol):
 class Tracing(Protocol):
     """What traces calls of graphs."""
 
-    def begun(self, team: str, thread_id: str, earlier: str) -> Trace:
-        """Begin to trace a call; `earlier` is the `ref` of the call that it goes on with."""
+    def begun(
+        self, team: str, thread_id: str, earlier: str, worked: Mapping[object, float]
+    ) -> Trace:
+        """Begin to trace a call.
+
+        Args:
+            team: The team.
+            thread_id: The thread of the run.
+            earlier: The `ref` of the call that it goes on with.
+            worked: The seconds of work in earlier calls: of the run (`RUN`), and of its open steps
+                by id and specialist.
+        """
         ...
 
+
+RUN = "run"
+"""The key of the seconds of a run among those of its steps."""
+
+worked_before: ContextVar[tuple[str, Callable[[], Mapping[object, float]]] | None] = ContextVar(
+    "replan_worked_before", default=None
+)
+"""A thread, and what gives the seconds of work on its run so far; None where nobody counts them."""
 
 trace_at_work: ContextVar[Trace | None] = ContextVar("replan_trace", default=None)
 """What hears of what happens here; None where nothing is traced."""

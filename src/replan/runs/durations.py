@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
+from replan.events.trace import RUN
 from replan.events.types import (
     Event,
     FeedbackGenerated,
@@ -33,7 +34,7 @@ class Durations:
             for key in before:
                 is_past = isinstance(key, int) and key != event.round
                 before[key] += 0.0 if is_past else passed
-            before.setdefault("run", 0.0)
+            before.setdefault(RUN, 0.0)
             before.setdefault(event.round, 0.0)
             if event.type == "specialist_invoked":
                 before.setdefault(_step_of(event), 0.0)
@@ -41,11 +42,16 @@ class Durations:
                 before.pop(_step_of(event), None)
             last = event.at
 
+    def so_far(self) -> dict[object, float]:
+        """The seconds of the run, and of its open steps and rounds."""
+        now = self._clock()
+        return {**self._before, **{key: now - began for key, began in self._began.items()}}
+
     def timed(self, event: Event) -> Event:
         """Give an event with the seconds of what it ends."""
         # A step counts from its first attempt, a round and a run from their first event.
         now = self._clock()
-        since_run = self._since("run", now)
+        since_run = self._since(RUN, now)
         since_round = self._since(event.round, now)
         match event:
             case SpecialistInvoked():

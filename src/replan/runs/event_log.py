@@ -72,6 +72,10 @@ class EventLog:
         before = await self._book.events(self._run_id, 0)
         self._durations.recall(run_event(self._run_id, each) for each in before)
 
+    def worked(self) -> dict[object, float]:
+        """The seconds of work on the run so far, and on its open steps."""
+        return self._durations.so_far()
+
     def take(self, event: Event) -> None:
         """Take an event; the tokens of texts are told and not kept."""
         entry: JsonValue = None

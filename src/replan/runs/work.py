@@ -12,6 +12,7 @@ from langchain_core.runnables.config import merge_configs
 from langgraph.types import StateSnapshot
 
 from replan.calling import Call, Graph, Input, alone, services_in, shapes_of
+from replan.events.trace import worked_before
 from replan.events.types import Event
 from replan.langgraph_inside.tasks import without_tokens
 from replan.ports.run_book import Request, RunBook, RunRecord
@@ -193,6 +194,7 @@ class Work:
         answered_by.set(self._whose)
         if self.errand.goes_on:
             await self.log.recall()
+        worked_before.set((self.errand.thread_id, self.log.worked))
         if self.errand.goes_on and self._bench.storage is not None:
             untold = await untold_answers(
                 self.errand.run_id, self._bench.storage.journal, self._bench.book

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from langgraph.errors import GraphDrained, GraphInterrupt
 from opentelemetry.trace import Link, SpanKind
 
-from replan.events.trace import AttemptEnded
+from replan.events.trace import RUN, AttemptEnded
 from replan.events.types import (
     BaseEvent,
     CallEvent,
@@ -45,9 +45,17 @@ if TYPE_CHECKING:
 class CallTrace:
     """The trace of one call of a graph; a run that goes on has one for each call."""
 
-    def __init__(self, tracing: "Tracing", team: str, thread_id: str, links: list[Link]) -> None:
+    def __init__(
+        self,
+        tracing: "Tracing",
+        team: str,
+        thread_id: str,
+        links: list[Link],
+        worked: Mapping[object, float],
+    ) -> None:
         """Begin the span of the run."""
         self._tracing = tracing
+        self._worked = dict(worked)  # seconds in earlier calls
         self._guard = Lock()
         self._team = say.one_line(team)
         about = say.of_call(self._team, thread_id)
@@ -95,7 +103,7 @@ class CallTrace:
         rest = "" if self._outcome else _rest(error)
         text = describe(error) if error is not None and rest == "failed" else ""
         about = {AGENT: self._team, OUTCOME: self._outcome or rest}
-        self._tracing.meters.run_rested(self._run.seconds, about)
+        self._tracing.meters.run_rested(self._run.seconds + self._worked.get(RUN, 0.0), about)
         for each in list(self._run.below.values()):
             self._close(each, rest)
         self._close(self._run, self._outcome or rest, text)
@@ -140,7 +148,9 @@ class CallTrace:
             return
         outcome = result.status.value
         about = {AGENT: say.one_line(event.specialist), OUTCOME: outcome}
-        self._tracing.meters.step_completed(step.seconds, about)
+        # A step that is done again later begins anew.
+        before = self._worked.pop((event.step_id, event.specialist), 0.0)
+        self._tracing.meters.step_completed(step.seconds + before, about)
         attempt = step.below.get(event.attempt)
         if attempt is not None:
             if self.hears_texts:

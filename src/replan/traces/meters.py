@@ -32,7 +32,7 @@ class Meters:
         )
         self._steps = histogram("replan.step.duration", "s", "All attempts of a step.", _LONG)
         self._runs = histogram(
-            "replan.run.duration", "s", "Work on a run until it ended or came to rest.", _LONG
+            "replan.run.duration", "s", "Work on a run when it ends or rests.", _LONG
         )
         self._cost = meter.create_counter(
             COST, "{currency}", "What model calls are charged, in the currency of the prices."
@@ -53,9 +53,9 @@ class Meters:
         self._tools.record(seconds, about)
 
     def step_completed(self, seconds: float, about: Attributes) -> None:
-        """Count a step."""
+        """Count a step, with all its attempts."""
         self._steps.record(seconds, about)
 
     def run_rested(self, seconds: float, about: Attributes) -> None:
-        """Count the work on a run."""
+        """Count the work on a run so far."""
         self._runs.record(seconds, about)

@@ -1,6 +1,7 @@
 """What traces the calls of a graph: bound to the providers of spans and metrics."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -25,9 +26,11 @@ class Tracing:
     meters: Meters
     content: bool
 
-    def begun(self, team: str, thread_id: str, earlier: str) -> CallTrace:
+    def begun(
+        self, team: str, thread_id: str, earlier: str, worked: Mapping[object, float]
+    ) -> CallTrace:
         """Begin to trace a call; `earlier` is the `ref` of the call that it goes on with."""
-        return CallTrace(self, team, thread_id, _links(earlier))
+        return CallTrace(self, team, thread_id, _links(earlier), worked)
 
 
 def tracing_of(traces: Traces) -> Tracing:

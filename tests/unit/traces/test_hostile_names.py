@@ -44,7 +44,7 @@ def test_spans_of_hostile_names_and_numbers_can_be_sent(caplog):
 
 
 def trace_hostile_names(seen):
-    trace = tracing_of(seen.traces).begun(HOSTILE, "t", "no reference")
+    trace = tracing_of(seen.traces).begun(HOSTILE, "t", "no reference", {})
     step = {"step_id": 10**30, "specialist": HOSTILE, "attempt": 10**30}
     call = {**ABOUT, **step, "node": "n", "call": HOSTILE}
     trace.take(SpecialistInvoked(**ABOUT, **step, task=HOSTILE))
@@ -59,7 +59,7 @@ def trace_hostile_names(seen):
 
 def test_an_end_that_nobody_began_and_what_comes_too_late_are_left_out():
     seen = Seen()
-    trace = tracing_of(seen.traces).begun("team", "", "")
+    trace = tracing_of(seen.traces).begun("team", "", "", {})
     about = {**ABOUT, "node": "n", "call": "c", "model": "m"}
     trace.take(ModelAnswered(**about, seconds=1))
     trace.end(None)
