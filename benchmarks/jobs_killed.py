@@ -5,11 +5,14 @@ is in this process, which nobody kills. The job is done in a process that gets S
 time at a moment after its request has arrived, else at any moment. The next process does the same
 again, as its client would, until the job is done. A job is an agent with its session in a storage,
 a specialist of a plan, or a pure function with a journal whose client keeps the metadata in a file.
+
+The action is keyed, as the service is; or it is declared unsafe, and the user confirms it once.
+Then nobody may send a second request: where nobody knows what became of the first one, the user is
+told.
 """
 
 import asyncio
 import json
-import multiprocessing
 import random
 import sys
 import tempfile
@@ -19,37 +22,29 @@ from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from killing import killed_once
 from reporting import Row, options, publish
 
 EXAMPLE = Path(__file__).parents[1] / "examples/product_listings"
 FORMS = ("agent", "plan", "flow")
 TABLE = "Jobs that were killed while they publish"
-PRELOADED = (
-    "jobs_killed",
-    "replan",
-    "replan.assembly",
-    "replan.job_assembly",
-    "replan.jobs.flow",
-    "replan.runs.running",
-    "replan.testing",
-    "replan.adapters.storage.opening",
-    "replan.adapters.storage.postgres",
-    "replan.adapters.storage.checkpoints.savers",
-    "replan.adapters.storage.sqlite_file",
-    "langgraph.checkpoint.sqlite.aio",
-    "langgraph.checkpoint.postgres.aio",
-    "sqlalchemy.dialects.postgresql.psycopg",
-    "sqlalchemy.dialects.sqlite.aiosqlite",
-)
+EFFECTS = ("keyed", "unsafe")
+PRELOADED = ("jobs_killed", "replan.job_assembly", "replan.jobs.flow")
+IN_DOUBT = 3
+"""The exit code of a process whose job is over, and nobody knows whether it published."""
+
 COMPLETE = "---\nverdict: complete\n---\nPublished."
 LONGEST = 60.0
 """Seconds after which a process that nobody kills counts as one that hangs."""
 
 _AFTER_REQUEST = 0.02
+_DOUBT = "Nobody knows whether it took effect"
+_UNKNOWN = "I cannot see whether it was published"
 _AT_WORK = 0.004
 
 
@@ -74,24 +69,21 @@ def main(args: Namespace) -> list[Row]:
         for name, dsn in stores.items():
             where = args.postgres if name == "PostgreSQL" else f"{folder}/runs.db"
             with shop(dsn) as seen:
-                rows += [_row(name, where, form, folder, seen, args) for form in FORMS]
+                for effects in EFFECTS:
+                    blank = Errand(where, seen.url, folder, "", "", 0, effects)
+                    rows += [_row(name, replace(blank, form=form), seen, args) for form in FORMS]
     return rows
 
 
-def _row(name: str, where: str, form: str, folder: str, seen: "Shop", args: Namespace) -> Row:
-    total = Counter[str]()
+def _row(name: str, blank: "Errand", seen: "Shop", args: Namespace) -> Row:
+    total, form = Counter[str](), blank.form
     for seed in range(args.seed, args.seed + args.runs):
         # Another start of this benchmark on the same database has other names.
-        job = Errand(where, seen.url, folder, form, f"{form}-{seed}-{time.time_ns()}", seed)
-        total += _killed(job, seen, args)
-    return {
-        "table": TABLE,
-        "store": name,
-        "form": form,
-        "runs": args.runs,
-        **{key: total[key] for key in ("completed", "kills", "in the request", "requests")},
-        **{key: total[key] for key in ("listings", "not one listing")},
-    }
+        own = f"{form}-{blank.effects}-{seed}-{time.time_ns()}"
+        total += _killed(replace(blank, name=own, seed=seed), seen, args)
+    counted = ("completed", "in doubt", "kills", "in the request", "requests", "listings", "wrong")
+    about = {"table": TABLE, "store": name, "form": form, "effects": blank.effects}
+    return {**about, "runs": args.runs, **{key: total[key] for key in counted}}
 
 
 @dataclass(frozen=True)
@@ -104,6 +96,7 @@ class Errand:
     form: str
     name: str
     seed: int
+    effects: str = "keyed"
 
     @property
     def in_one_message(self) -> bool:
@@ -151,37 +144,39 @@ def _killed(job: Errand, seen: Shop, args: Namespace) -> Counter[str]:
     drawn = random.Random(job.seed)  # noqa: S311 - the same draw on every run, no secret
     found = Counter[str]()
     listings, requests = seen.count(), len(seen.requests)
-    for kill in range(args.kills + 1):
-        seen.arrived.clear()
-        seen.answered.clear()
-        process = _processes().Process(target=work, args=(job,))
-        process.start()
-        if kill == args.kills:
-            process.join(LONGEST)
-        elif drawn.random() < 1 / 2:
+
+    def moment(process: BaseProcess) -> None:
+        if drawn.random() < 1 / 2:
             while process.is_alive() and not seen.arrived.wait(_AT_WORK):
                 pass
             process.join(drawn.uniform(0, _AFTER_REQUEST))
         else:
             process.join(drawn.uniform(0, args.longest))
-        process.kill()
-        process.join()
-        found["completed"] += process.exitcode == 0
-        if process.exitcode == 0:
+
+    for kill in range(args.kills + 1):
+        seen.arrived.clear()
+        seen.answered.clear()
+        is_last = kill == args.kills
+        wait = (lambda process: process.join(LONGEST)) if is_last else moment
+        ended = killed_once(work, (job,), wait, PRELOADED)
+        found["completed"] += ended == 0
+        found["in doubt"] += ended == IN_DOUBT
+        if ended in (0, IN_DOUBT):
             break
-        found["kills"] += kill < args.kills
+        found["kills"] += not is_last
         found["in the request"] += seen.arrived.is_set() and not seen.answered.is_set()
     found["requests"] = len(seen.requests) - requests
     found["listings"] = seen.count() - listings
-    found["not one listing"] = int(found["listings"] != 1)
+    found["wrong"] = int(_is_wrong(job, found))
     return found
 
 
-def _processes() -> Any:
-    """Processes that are forked from one in which everything is imported already."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(list(PRELOADED))
-    return context
+def _is_wrong(job: Errand, found: Counter[str]) -> bool:
+    """Whether there is not one listing; of an unsafe job, whether it asked twice, or lied."""
+    if job.effects == "keyed":
+        return found["listings"] != 1
+    is_told = found["completed"] == found["listings"] == 1 or found["in doubt"] == 1
+    return found["requests"] > 1 or not is_told
 
 
 def work(job: Errand) -> None:
@@ -196,7 +191,9 @@ def work(job: Errand) -> None:
         async with open_storage(job.where) as storage:
             return await forms[job.form](job, storage)
 
-    if (outcome := asyncio.run(worked())) != "completed":
+    if (outcome := asyncio.run(worked())) == "in doubt":
+        sys.exit(IN_DOUBT)
+    if outcome != "completed":
         sys.exit(f"{job.name}: {outcome}")
 
 
@@ -209,6 +206,8 @@ async def _agent(job: Errand, storage: Any) -> str:
     for number, said in enumerate(_messages(job)):
         result = await client.process(job.name, said, turn_id=f"message-{number}")
         outcome = result.metadata.get("outcome") or result.error
+        if _DOUBT in result.response:
+            return "in doubt"
     return str(outcome)
 
 
@@ -227,9 +226,17 @@ async def _plan(job: Errand, storage: Any) -> str:
     given: Any = None if known.values else {"messages": [("user", "Go.")], "plan": _document(job)}
     state = (await run(graph, given, config=config, run_id=job.name)).state
     while asked := waiting_for(state):
-        given = Command(resume={question.key: "PC-100" for question in asked})
+        given = Command(resume={question.key: _answer(question) for question in asked})
         state = (await run(graph, given, config=config, run_id=job.name)).state
-    return str(state.get("outcome"))
+    results = state["current_specialist_results"].values()
+    is_lost = any(_UNKNOWN in (result.error or "") for result in results)
+    return "in doubt" if is_lost else str(state.get("outcome"))
+
+
+def _answer(question: Any) -> str:
+    if question.kind == "in doubt":
+        return f"fail: {_UNKNOWN}"
+    return "yes" if question.text.startswith("Please confirm") else "PC-100"
 
 
 async def _flow(job: Errand, storage: Any) -> str:
@@ -245,7 +252,10 @@ async def _flow(job: Errand, storage: Any) -> str:
             output = await run_flow(processor, metadata, [{"role": "user", "content": said}])
             known = _written(output.metadata.to_dict(), kept)
         metadata = known
-    return processor.read(metadata["context"]["job"]).status
+        ended = processor.read(metadata["context"]["job"])
+        if _DOUBT in ended.error:
+            return "in doubt"
+    return ended.status
 
 
 def _read(kept: Path) -> dict[str, Any] | None:
@@ -262,11 +272,17 @@ def _written(metadata: dict[str, Any], kept: Path) -> dict[str, Any]:
 def _spec(job: Errand) -> Any:
     from replan import read_job_file  # noqa: PLC0415
 
-    return read_job_file(EXAMPLE / "listings.yaml").replace(base_urls=[job.url])
+    spec = read_job_file(EXAMPLE / "listings.yaml")
+    commands = [
+        each.replace(effects=job.effects) if each.name == "publish" else each
+        for each in spec.commands
+    ]
+    return spec.replace(base_urls=[job.url], commands=commands)
 
 
 def _messages(job: Errand) -> list[str]:
-    return ["publish PC-100"] if job.in_one_message else ["publish", "PC-100"]
+    said = ["publish PC-100"] if job.in_one_message else ["publish", "PC-100"]
+    return said if job.effects == "keyed" else [*said, "yes"]
 
 
 def _document(job: Errand) -> str:

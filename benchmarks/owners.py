@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from killing import processes
 from plans import Shape, random_dag
 from reporting import Row, options, publish
 from torture import (
     COMPLETE,
     Witness,
-    _processes,
     _tell,
     _thread,
     expected,
@@ -112,7 +112,7 @@ class Duel:
 
     def _start(self, name: str, clock: int) -> BaseProcess:
         shape = random_dag(self.args.steps, self.seed)
-        process: BaseProcess = _processes().Process(
+        process: BaseProcess = processes(["torture"]).Process(
             target=_work, args=(self.where, self.run_id, name, clock, shape, self.seen.port)
         )
         process.start()

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import hashlib
 import json
-import multiprocessing
 import random
 import tempfile
 import threading
@@ -19,29 +18,15 @@ from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from killing import killed_once
 from plans import Shape, random_dag
 from reporting import Row, options, publish
 
 COMPLETE = "---\nverdict: complete\n---\nAll parts were looked into."
 TABLE = "Runs that were killed and resumed"
-PRELOADED = (
-    "torture",
-    "replan.assembly",
-    "replan.runs.running",
-    "replan.testing",
-    "replan.adapters.storage.opening",
-    "replan.adapters.storage.postgres",
-    "replan.adapters.storage.checkpoints.savers",
-    "replan.adapters.storage.sqlite_file",
-    "langgraph.checkpoint.sqlite.aio",
-    "langgraph.checkpoint.postgres.aio",
-    "sqlalchemy.dialects.postgresql.psycopg",
-    "sqlalchemy.dialects.sqlite.aiosqlite",
-)
 WRONG = (
     "recorded steps begun again",
     "asked again",
@@ -198,15 +183,8 @@ class Torture:
 
     def _run_once(self, seconds: float | None) -> bool:
         """Start or resume the run, and kill it after so many seconds; whether it ended itself."""
-        process: BaseProcess = _processes().Process(
-            target=_work,
-            args=(self.where, self.run_id, self.args.steps, self.seed, self.seen.port),
-        )
-        process.start()
-        process.join(seconds)
-        process.kill()
-        process.join()
-        return process.exitcode == 0
+        given = (self.where, self.run_id, self.args.steps, self.seed, self.seen.port)
+        return killed_once(_work, given, lambda process: process.join(seconds), ["torture"]) == 0
 
     async def _on_record(self) -> tuple[list[tuple[int, int]], dict[int, str], frozenset[str]]:
         from replan import open_storage  # noqa: PLC0415
@@ -235,13 +213,6 @@ def text_of(step: int, inputs: Mapping[int, str]) -> str:
     """A text that no other step and no other inputs would give."""
     told = json.dumps([step, sorted(inputs.items())])
     return hashlib.sha256(told.encode()).hexdigest()[:12]
-
-
-def _processes() -> Any:
-    """Processes that are forked from one in which everything is imported already."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(list(PRELOADED))
-    return context
 
 
 def _work(where: str, run_id: str, steps: int, seed: int, port: int) -> None:
