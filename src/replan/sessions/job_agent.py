@@ -188,7 +188,7 @@ class JobAgent:
         """A message without the values of secret slots."""
         content = message.content
         text = content if isinstance(content, str) else _text_of(Said(content=content))
-        shown = self._seal.without_secrets(text, job)
+        shown = self._seal.said(text, job)
         return message if shown == text else message.replace(content=shown, metadata={})
 
     def _result(

@@ -77,7 +77,7 @@ class KeptTurn:
             turn_id=self.turn_id,
             at=at,
             given=self.given,
-            title=self.title,
+            title=self.title and title_in(result.context_updates, self.title),
             stage=stage_after(self.context, result.context_updates),
             run_id=str(result.metadata.get("run_id") or ""),
             updates=result.context_updates,
@@ -170,6 +170,14 @@ def title_of(user_input: UserInput) -> str:
     told = [str(cast("Any", each).get("text", "")) for each in blocks if isinstance(each, dict)]
     text = user_input if isinstance(user_input, str) else " ".join(told)
     return " ".join(text.split())[:_TITLE]
+
+
+def title_in(updates: Mapping[str, JsonValue], title: str) -> str:
+    """What a turn is about, as its history has it: an agent may keep secrets out of that."""
+    change = cast("Any", updates.get("dialogue_history", {}))
+    added = change.get("append", ())
+    said = (each["content"] for each in added if each["role"] == "user")
+    return title_of(next(said, title))
 
 
 def title_of_history(context: AgentContext) -> str:

@@ -79,6 +79,19 @@ class JobSeal:
                 text = text.replace(str(value), MASK)
         return text
 
+    def said(self, text: str, job: Job) -> str:
+        """What a user said in the turn that gave this job, without secrets, wrong ones neither."""
+        heard = (
+            name
+            for step in job.history
+            if step.turn == job.turns and step.what == "heard"
+            for name in step.slots
+        )
+        values = [job.collected_info.get(name) for name in heard if self._is_secret(name)]
+        # A value that was refused, or written in another way, cannot be told from the rest.
+        is_hidden = any(value is None or str(value) not in text for value in values)
+        return MASK if is_hidden else self.without_secrets(text, job)
+
     def _shown(self, job: Job) -> Job:
         """A job without anything that tells the values of secret slots."""
         return job.replace(

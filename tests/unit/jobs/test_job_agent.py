@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from replan import ClientAgentAdapter, open_storage
 from replan.errors import UsageError
 from replan.job_assembly import job_agent, job_processor
 from replan.jobs.action_spec import ActionSpec
@@ -121,6 +122,19 @@ async def test_secret_values_are_sealed_for_their_session_and_key_and_nothing_is
     assert done == ["4711", "12"]
     with pytest.raises(UsageError, match="short"):
         agent("short")
+
+
+async def test_a_session_that_is_kept_shows_no_secret_and_no_wrong_one():
+    slots = [*spec_of([]).slots[:1], Slot("pin", question="Which?", secret=True, pattern=r"\d{4}")]
+    agent = job_agent(spec_of([]).replace(slots=slots), context_key=KEY, clock=lambda: NOW)
+    async with open_storage(":memory:") as storage:
+        client = ClientAgentAdapter(storage, agent)
+        for said in ("pin: 4711", "tomorrow", "pin: 48x2", "pin: 4812"):
+            assert (await client.process("s", said)).success
+        (listed,) = await client.sessions()
+        assert listed.title == "pin: ***"
+        kept = json.dumps((await client.export("s")).to_dict())
+    assert not [each for each in ("4711", "48x2", "4812") if each in kept]
 
 
 async def test_answers_by_name_and_what_is_wrong():
