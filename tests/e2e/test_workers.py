@@ -248,7 +248,7 @@ async def test_a_server_leaves_its_runs_to_workers(house):
             other = await client.post("/runs", json={**asked, "plan": "- [ ] 1. No @asker\n"})
             assert other.status_code == 409
             pushing = await client.post("/runs", json={**asked, "labels": {"priority": "5"}})
-            assert pushing.status_code == 400
+            assert pushing.status_code == 422
             house.worker()
 
             async def is_waiting():

@@ -66,6 +66,7 @@ class Runtime:
         """Prepare; `open_runtime` does it."""
         self._bench = bench
         self._works = works or Works(bench)
+        self._is_closed = False
 
     @property
     def bench(self) -> Bench:
@@ -413,7 +414,7 @@ class Runtime:
         return await facts_of(self._bench.graph.store, user, tenant).forget(fact_id) is not None
 
     async def rested(self, run_id: str) -> RunResult:
-        """Wait until no process works on a run, and return its result.
+        """Wait until no process works on a run or this runtime is closed, and return its result.
 
         Raises:
             InputError: There is no such run.
@@ -421,6 +422,9 @@ class Runtime:
         while run_id in self._works or await is_worked_on(run_id, self._bench):
             if run_id in self._works:
                 await self._works.ended(run_id)
+            elif self._is_closed:
+                # Another process works on it, and may do so for days.
+                break
             else:
                 await asyncio.sleep(BEAT)
         return await result_at_rest(run_id, self._bench)
@@ -463,6 +467,7 @@ class Runtime:
 
     async def close(self) -> None:
         """Stop what runs here, and wait until it rests; it can go on later."""
+        self._is_closed = True
         await self._works.close()
 
     async def _seen(self, record: RunRecord) -> RunView:

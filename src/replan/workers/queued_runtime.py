@@ -110,4 +110,8 @@ async def open_queued_runtime(
             return await queue.has(lock_of(run_id))
 
         bench = replace(runtime.bench, is_queued=is_queued)
-        yield Runtime(bench, QueuedWorks(bench, queue, digest))
+        queued = Runtime(bench, QueuedWorks(bench, queue, digest))
+        try:
+            yield queued
+        finally:
+            await queued.close()
