@@ -134,7 +134,7 @@ async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by
             (tmp_path / "gate-bill").rename(tmp_path / "open-bill")
             # What is unsafe was not done again: a person is asked.
             assert not begun("bill", but={old})
-            asks = {each.key: each.text for each in (await runtime.look("r")).asks}
+            asks = {each.key: each.text for each in (await runtime.look("r")).waiting}
             assert set(asks) == {"3/asker/1", "4/biller/1"}, asks
             answers = {"3/asker/1": "blue", "4/biller/1": "done"}
             result = await (await runtime.answer("r", answers, by="anna"))

@@ -155,6 +155,6 @@ def _check_queues(queues: Sequence[str], of_steps: Sequence[str]) -> None:
     """Refuse a worker that could be full of runs that wait for the steps behind them."""
     steps = sorted(set(queues) & set(of_steps))
     if steps and len(steps) < len(set(queues)):
-        problem = f"Runs of other queues here could wait for steps of '{steps[0]}' for ever."
+        problem = f"Runs of other queues here could wait for steps of '{steps[0]}' forever."
         fix = f"Let another worker have --queues {','.join(steps)}."
         raise ConfigurationError("queues", ",".join(queues), problem, fix)
