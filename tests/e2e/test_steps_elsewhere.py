@@ -7,8 +7,10 @@ leaves a line with the id of its process and its idempotency key.
 import asyncio
 import os
 import signal
+import socket
 import time
 
+import httpx
 import pytest
 
 import warm
@@ -89,10 +91,12 @@ async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by
     for name in ("there", "bill"):
         os.mkfifo(tmp_path / f"gate-{name}")
 
-    def worker(place, queues):
+    def worker(place, queues, *more):
         words = ["-m", "replan", "worker", "--storage", address, "--team", team, "--lease", 1.5]
         env = {**os.environ, "PLACE": place}
-        processes.append(warm.Process([*words, "--queues", queues, "--concurrency", 5], env=env))
+        processes.append(
+            warm.Process([*words, "--queues", queues, "--concurrency", 5, *more], env=env)
+        )
         return processes[-1]
 
     def begun(name, but=()):
@@ -104,7 +108,9 @@ async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by
     with OpenAIServer(lambda _: "A thought.") as models:
         team.write_text(TEAM.format(url=models.base_url))
         await asyncio.to_thread(publish, team, address)
-        worker("here", "runs")
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        worker("here", "runs", "--metrics", port)
         first = worker("there", "gpu")
         read, digest = read_team_file(team, os.environ), version_of(team).digest
         async with (
@@ -154,6 +160,9 @@ async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by
             assert [each.details["specialist"] for each in answered if each.details["step_id"]] == [
                 "thinker"
             ]
+            figures = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).text
+            for outcome in ("waiting", "completed"):
+                assert f'replan_runs_total{{outcome="{outcome}",team="crew"}} 1.0' in figures
     assert first.wait() != 0
     wanted = WorkerWanted(team=team, storage=address, queues=["runs", "gpu"])
     with pytest.raises(ConfigurationError, match="Let another worker have --queues gpu"):

@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -13,6 +14,8 @@ from replan.adapters.storage.opening import open_storage
 from replan.assembly import build_graph
 from replan.calling import services_in
 from replan.errors import ConfigurationError
+from replan.metrics.loop_lag import lag_told
+from replan.metrics.watch import Watch
 from replan.own_loop import completed
 from replan.runtime import open_runtime
 from replan.team.team_file import TeamFile, read_team_file
@@ -41,6 +44,7 @@ class WorkerWanted:
         schedules: A file of runs that begin by themselves.
         key: What encrypts the storage.
         keep_days: Days for which long texts of events are kept.
+        metrics: The port of this machine at which it tells its figures; None: at none.
     """
 
     team: Path
@@ -52,6 +56,7 @@ class WorkerWanted:
     schedules: Path | None = None
     key: str | None = None
     keep_days: float | None = None
+    metrics: int | None = None
 
 
 @asynccontextmanager
@@ -88,17 +93,23 @@ async def open_worker(
         steps = QueuedSteps(queue, storage.journal, version.digest)
         graph = build_graph(team.config, storage=storage, models=team.models, elsewhere=steps)
         for_others = StepJobs(services_in(graph), storage.journal)
-        async with open_runtime(graph, storage=storage, grace=wanted.grace) as runtime:
-            yield Worker(
-                queue,
-                runtime,
-                storage,
-                queues,
-                concurrency=wanted.concurrency,
-                lease=wanted.lease,
-                handlers={STEP: for_others.do, **(handlers or {})},
-                schedules=schedules,
-            )
+        watch, name = Watch(), name_of(team)
+        heard = partial(watch.heard, name)
+        runtime_of = open_runtime(graph, storage=storage, grace=wanted.grace, heard=heard)
+        told = nullcontext() if wanted.metrics is None else watch.served(wanted.metrics)
+        async with runtime_of as runtime, lag_told(watch.lagged):
+            watch.counts_works(name, lambda: runtime.at_work)
+            with told:
+                yield Worker(
+                    queue,
+                    runtime,
+                    storage,
+                    queues,
+                    concurrency=wanted.concurrency,
+                    lease=wanted.lease,
+                    handlers={STEP: for_others.do, **(handlers or {})},
+                    schedules=schedules,
+                )
 
 
 def work(wanted: WorkerWanted, say: Callable[[str], None]) -> None:
