@@ -1,8 +1,8 @@
 """How fast the pages of `replan ui` are: a run of 500 steps, one that goes on, 10,000 runs.
 
-    python benchmarks/page.py [--runs 10000] [--seconds 60] [--out page.json]
+    python benchmarks/page.py [--runs 10000] [--seconds 60] [--chromium PATH] [--out page.json]
 
-A headless Chromium (REPLAN_CHROMIUM, else the one on the path) opens the pages of a server in a
+A headless Chromium opens the pages of a server in a
 process of its own. A view counts until its last element is on the screen. While a run goes on, 50
 events are appended to it every second, and the lag is that of the newest step which the page shows.
 """
@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import json
 import os
+import re
 import shutil
 import statistics
 import sys
@@ -23,6 +24,7 @@ from playwright.async_api import Page, async_playwright
 
 from replan import Host, Specialist, Team, open_runtime, open_storage
 from replan.ports.run_book import RunRecord
+from replan.ports.storage import Storage
 from replan.testing import ScriptedModel, always
 
 TOKEN = "the-token-of-the-benchmark"  # noqa: S105 - of a server on loopback
@@ -125,36 +127,43 @@ async def followed(page: Page, where: Path, address: str, seconds: float, server
         run = await runtime.start(given, labels={"team": "house"})
         await page.goto(f"{address}runs/{run.run_id}?tab=steps")
         await page.wait_for_selector("#s500")
-        lags, sent, began = list[float](), dict[int, float](), time.monotonic()
-        busy = cpu_of(server), cpu_of(os.getpid()), time.process_time()
-        number = 0
-        while time.monotonic() - began < seconds:
-            step = number % STEPS + 1
-            at = datetime.now(UTC).isoformat()  # noqa: TID251 - a benchmark has a clock
-            call = {"step_id": step, "specialist": "worker", "attempt": 1, "node": "x"}
-            event = {"type": "model_answered", "at": at, "round": 1, "call": f"c{number}", **call}
-            event |= {"model": "m", "seconds": 0.1, "input_tokens": 10, "output_tokens": 1}
-            await storage.runs.add_events(run.run_id, [event])
-            number += 1
-            sent[number] = time.monotonic()
-            if step % (RATE // 2) == 0:
-                shown = await page.inner_text("#head .figures")
-                calls = next((w for w in shown.split(" model call")[0].split()[-1:]), "0")
-                known = int(calls) if calls.isdigit() else 0
-                lags.append(time.monotonic() - sent.get(min(known + 1, number), began))
-            await asyncio.sleep(max(0, began + number / RATE - time.monotonic()))
-        took = time.monotonic() - began
-        ours = time.process_time() - busy[2]
-        below = cpu_of(os.getpid()) - busy[1] - ours - (cpu_of(server) - busy[0])
+        began, own = time.monotonic(), time.process_time()
+        of_server, of_all = cpu_of(server), cpu_of(os.getpid())
+        lags, number = await lagged(page, storage, run.run_id, seconds)
+        took, own = time.monotonic() - began, time.process_time() - own
+        of_server, of_all = cpu_of(server) - of_server, cpu_of(os.getpid()) - of_all
         end.set()
         await runtime.stop(run.run_id)
-        return {
-            "events_per_second": number / took,
-            "lag_median_s": statistics.median(lags),
-            "lag_worst_s": max(lags),
-            "server_cpu_percent": (cpu_of(server) - busy[0]) / took * 100,
-            "browser_cpu_percent": below / took * 100,
-        }
+    return {
+        "events_per_second": number / took,
+        "lag_median_s": statistics.median(lags),
+        "lag_worst_s": max(lags),
+        "server_cpu_percent": of_server / took * 100,
+        "browser_cpu_percent": (of_all - of_server - own) / took * 100,
+    }
+
+
+async def lagged(
+    page: Page, storage: Storage, run_id: str, seconds: float
+) -> tuple[list[float], int]:
+    """Append events, and give how far behind the page was from time to time, and their number."""
+    lags, sent, began, number = list[float](), [time.monotonic()], time.monotonic(), 0
+    while time.monotonic() - began < seconds:
+        step = number % STEPS + 1
+        at = datetime.now(UTC).isoformat()  # noqa: TID251 - a benchmark has a clock
+        event = {"type": "model_answered", "at": at, "round": 1, "call": f"c{number}", "node": "x"}
+        event |= {"step_id": step, "specialist": "worker", "attempt": 1, "model": "m"}
+        event |= {"seconds": 0.1, "input_tokens": 10, "output_tokens": 1}
+        await storage.runs.add_events(run_id, [event])
+        number += 1
+        sent.append(time.monotonic())
+        if number % (RATE // 2) == 0:
+            shown = re.search(r"(\d+) model call", await page.inner_text("#head .figures"))
+            known = int(shown[1]) if shown else 0
+            # The oldest event that the page does not show yet.
+            lags.append(time.monotonic() - sent[min(known + 1, number)])
+        await asyncio.sleep(max(0, began + number / RATE - time.monotonic()))
+    return lags, number
 
 
 async def measured(arguments: argparse.Namespace) -> dict:
@@ -164,13 +173,13 @@ async def measured(arguments: argparse.Namespace) -> dict:
     server = await asyncio.create_subprocess_exec(
         sys.executable, "-c", SERVER, str(where), TOKEN, stdout=asyncio.subprocess.PIPE
     )
-    named = os.environ.get("REPLAN_CHROMIUM") or shutil.which("chromium")
+    named = arguments.chromium or shutil.which("chromium") or shutil.which("google-chrome")
     try:
-        assert server.stdout is not None
-        address = (await server.stdout.readline()).decode().strip()
+        told = await server.stdout.readline() if server.stdout else b""
+        address = told.decode().strip()
         async with async_playwright() as playwright:
             chromium = await playwright.chromium.launch(
-                executable_path=named or shutil.which("google-chrome"), args=["--no-sandbox"]
+                executable_path=named, args=["--no-sandbox"]
             )
             headers = {"Authorization": f"Bearer {TOKEN}"}
             page = await chromium.new_page(extra_http_headers=headers)
@@ -198,6 +207,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--chromium", help="the browser, if not the one on the path")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     found = asyncio.run(measured(arguments))
