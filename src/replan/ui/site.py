@@ -119,17 +119,18 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(
-        markdown=safe,
-        seconds=seconds,
-        money=money,
-        day=day,
-        clock=_clock,
-        tick=_tick,
-        json=_json,
-        text=_text,
-        seen=shown_of,
-    )
+    filters: dict[str, Any] = {
+        "markdown": safe,
+        "seconds": seconds,
+        "money": money,
+        "day": day,
+        "clock": _clock,
+        "tick": _tick,
+        "json": _json,
+        "text": _text,
+        "seen": shown_of,
+    }
+    made.filters.update(filters)
     known: dict[str, Any] = {"integrity": integrity()}
     made.globals.update(known)
     return made
