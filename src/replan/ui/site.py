@@ -116,18 +116,19 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(
-        markdown=safe,
-        seconds=seconds,
-        money=money,
-        day=day,
-        clock=_clock,
-        tick=_tick,
-        json=_json,
-        text=_text,
-        seen=shown_of,
-    )
+    filters: dict[str, Any] = {
+        "markdown": safe,
+        "seconds": seconds,
+        "money": money,
+        "day": day,
+        "clock": _clock,
+        "tick": _tick,
+        "json": _json,
+        "text": _text,
+        "seen": shown_of,
+    }
     known: dict[str, Any] = {"integrity": integrity()}
+    made.filters.update(filters)
     made.globals.update(known)
     return made
 
