@@ -160,7 +160,8 @@ async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by
             assert [each.details["specialist"] for each in answered if each.details["step_id"]] == [
                 "thinker"
             ]
-            figures = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).text
+            where = f"http://127.0.0.1:{port}/metrics"
+            figures = (await asyncio.to_thread(httpx.get, where, trust_env=False)).text
             for outcome in ("waiting", "completed"):
                 assert f'replan_runs_total{{outcome="{outcome}",team="crew"}} 1.0' in figures
     assert first.wait() != 0
