@@ -186,6 +186,7 @@ def _empty(address: str) -> None:
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
         connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("DROP SCHEMA IF EXISTS replan_queue CASCADE")
         connection.execute("CREATE SCHEMA public")
         connection.execute("GRANT USAGE ON SCHEMA public TO PUBLIC")
 

@@ -40,6 +40,7 @@ PRELOADED = (
     "replan.cli.carry_out",
     "replan.cli.talk.talking",
     "replan.testing.scripted",
+    "replan.workers.opening",
     "replan_local.host.model",
     "replan_local.specialists",
     "sqlalchemy.dialects.postgresql.psycopg",

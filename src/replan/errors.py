@@ -110,6 +110,18 @@ class TeamError(_ListedError):
     whole = "team"
 
 
+class SettingsError(_ListedError):
+    """What a run asks for cannot be used, such as a field of `RunSettings` or `Limits`.
+
+    `field`, `value`, `problem` and `fix` are those of the first mistake.
+
+    Attributes:
+        mistakes: Every mistake, in the order of the fields.
+    """
+
+    whole = "settings"
+
+
 class ContextError(_ListedError):
     """A session's context, or an update of it, cannot be used. Nothing of it was used.
 

@@ -7,8 +7,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,6 +53,21 @@ def end_with(command: Callable[[], int]) -> None:
         # All is written; who presses it again does not want to wait for what is left behind.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     raise typer.Exit(code)
+
+
+@contextmanager
+def queue_extra(command: str) -> Generator[None]:
+    """Name the extra of what has to do with the queue, where it is missing."""
+    from replan.errors import ConfigurationError
+
+    try:
+        yield
+    except ImportError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in ("croniter", "langgraph", "procrastinate", "psycopg", "psycopg_pool"):
+            raise
+        problem, fix = "a queue needs procrastinate and psycopg", "pip install 'replan[queue]'"
+        raise ConfigurationError(command, error.name, problem, f"{fix}.") from error
 
 
 def place(storage: str | None) -> Place:

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from replan.cli.options import StorageOption
-from replan.cli.process import end_with, place
+from replan.cli.process import end_with, place, queue_extra
 
 
 def serve(
@@ -40,6 +41,10 @@ def serve(
     grace: Annotated[
         float, typer.Option("--grace", min=0.0, help="Seconds that running steps get at the end.")
     ] = 10.0,
+    queue: Annotated[
+        bool,
+        typer.Option("--queue", help="Leave the runs to workers; the storage is PostgreSQL."),
+    ] = False,
     storage: StorageOption = None,
 ) -> None:
     """Serve teams over HTTP, until Ctrl-C or SIGTERM: start, follow, answer and stop runs."""
@@ -50,13 +55,21 @@ def serve(
         try:
             from replan.server.serving import Wanted, serve as serve_teams
         except ImportError as error:
-            if error.name and error.name.partition(".")[0] in ("jwt", "starlette", "uvicorn"):
+            if error.name and error.name.partition(".")[0] in (
+                "jwt",
+                "prometheus_client",
+                "starlette",
+                "uvicorn",
+            ):
                 problem, fix = (
                     "a server needs starlette and uvicorn",
                     "pip install 'replan[server]'",
                 )
                 raise ConfigurationError("serve", error.name, problem, f"{fix}.") from error
             raise
+        if queue:
+            with queue_extra("serve --queue"):
+                import_module("replan.workers.queue")
         kept = place(storage)
         wanted = Wanted(
             teams=teams or [],
@@ -69,6 +82,7 @@ def serve(
             names=name or [],
             tokens=tokens,
             grace=grace,
+            queue=queue,
         )
         serve_teams(wanted, lambda text: typer.echo(text, err=True))
         return 0

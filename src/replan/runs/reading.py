@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 from langgraph.types import StateSnapshot
@@ -50,15 +51,21 @@ async def view_of(record: RunRecord, bench: Bench, *, is_here: bool = False) -> 
     """How a run stands; `is_here` says whether this process works on it."""
     if bench.storage is None:
         return RunView(record=record, heard_at=record.updated_at, state={}, is_held=is_here)
-    return await seen(bench.graph, bench.storage, record, bench.clock())
+    view = await seen(bench.graph, bench.storage, record, bench.clock())
+    if not view.is_held and bench.is_queued and await bench.is_queued(record.run_id):
+        # A worker has it, or will have it: also one that has just put it back.
+        return replace(view, record=view.record.replace(outcome="running"), is_held=True)
+    return view
 
 
 async def is_worked_on(run_id: str, bench: Bench) -> bool:
     """Whether some process works on a run that is kept."""
     record = await record_of(run_id, bench)
-    if record.outcome != "running" or bench.storage is None:
+    if bench.storage is None:
         return False
-    return await bench.storage.holds.is_held(record.thread_id)
+    if record.outcome == "running" and await bench.storage.holds.is_held(record.thread_id):
+        return True
+    return bench.is_queued is not None and await bench.is_queued(run_id)
 
 
 async def only_waits(run_id: str, snapshot: StateSnapshot, bench: Bench) -> bool:

@@ -62,15 +62,26 @@ class StartOptions(Following, total=False):
 class Runtime:
     """The runs of one team in one storage; `open_runtime` opens it."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Bench, works: Works | None = None) -> None:
         """Prepare; `open_runtime` does it."""
         self._bench = bench
-        self._works = Works(bench)
+        self._works = works or Works(bench)
+        self._is_closed = False
+
+    @property
+    def bench(self) -> Bench:
+        """What its runs are worked on with; for what is built around a runtime."""
+        return self._bench
 
     @property
     def graph(self) -> Any:
         """The team's compiled LangGraph graph."""
         return self._bench.graph
+
+    @property
+    def at_work(self) -> int:
+        """How many runs this process works on."""
+        return len(self._works)
 
     @property
     def storage(self) -> Storage | None:
@@ -143,6 +154,10 @@ class Runtime:
         if known is not None:
             errand = replace(errand, record=known, goes_on=True)
         return Run(self, errand.run_id, await self._works.known(errand, is_new=known is None))
+
+    async def carry_out(self, errand: Errand) -> Run:
+        """Work on a run as an errand says; for what is built around a runtime."""
+        return Run(self, errand.run_id, await self._works.known(errand))
 
     async def resume(
         self,
@@ -399,7 +414,7 @@ class Runtime:
         return await facts_of(self._bench.graph.store, user, tenant).forget(fact_id) is not None
 
     async def rested(self, run_id: str) -> RunResult:
-        """Wait until no process works on a run, and return its result.
+        """Wait until no process works on a run or this runtime is closed, and return its result.
 
         Raises:
             InputError: There is no such run.
@@ -407,6 +422,9 @@ class Runtime:
         while run_id in self._works or await is_worked_on(run_id, self._bench):
             if run_id in self._works:
                 await self._works.ended(run_id)
+            elif self._is_closed:
+                # Another process works on it, and may do so for days.
+                break
             else:
                 await asyncio.sleep(BEAT)
         return await result_at_rest(run_id, self._bench)
@@ -449,6 +467,7 @@ class Runtime:
 
     async def close(self) -> None:
         """Stop what runs here, and wait until it rests; it can go on later."""
+        self._is_closed = True
         await self._works.close()
 
     async def _seen(self, record: RunRecord) -> RunView:

@@ -4,14 +4,23 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, cast
 from uuid import uuid4
 
 from replan.calling import services_in
 from replan.errors import ReplanError
+from replan.metrics.loop_lag import lag_told
+from replan.metrics.watch import Watch
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.run import Run
@@ -26,6 +35,9 @@ from replan.server.reading import BODY_SECONDS
 from replan.services import Services
 from replan.spending.scopes import check_prices
 from replan.state.limits import Limits
+
+Queueing = Callable[[str, AnyTeam, Mapping[str, Any]], AbstractAsyncContextManager[Runtime]]
+"""Opens a runtime whose runs are done by workers."""
 
 MOST_STREAMS = 1_000
 """Streams of one token that may be open at once."""
@@ -44,6 +56,7 @@ class House:
     clock: Callable[[], datetime]
     beat: float  # seconds between two signs of life of a silent stream
     body_seconds: float  # seconds in which the body of a request has to arrive
+    watch: Watch = field(default_factory=Watch)  # counts what happens here
     # What settles the account of a run when it rests.
     settling: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
     # The turns of sessions that are being taken.
@@ -168,6 +181,10 @@ class House:
                 await asyncio.wait(tasks)
 
 
+def _at_work(runtime: Runtime) -> int:
+    return runtime.at_work
+
+
 def own_id(run_id: str, who: Identity) -> str:
     """The id of a run that somebody named: nobody else can take it, or meet it."""
     return f"{who.tenant}.{run_id}" if who.tenant else run_id
@@ -188,6 +205,7 @@ async def open_house(  # noqa: PLR0913 - what its server leaves open
     body_seconds: float = BODY_SECONDS,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     grace: float = 10.0,
+    queue: Queueing | None = None,
 ) -> AsyncGenerator[House]:
     """Open the runtimes of teams on a storage.
 
@@ -199,20 +217,29 @@ async def open_house(  # noqa: PLR0913 - what its server leaves open
         body_seconds: Seconds in which the body of a request has to arrive.
         clock: Returns the time, with a time zone.
         grace: Seconds that running steps have to end when a run is stopped.
+        queue: Opens a runtime whose runs are done by workers, for a team by its name; none: runs
+            are done here.
 
     Raises:
         ConfigurationError: Money is bounded that nobody can count.
     """
     async with AsyncExitStack() as stack:
-        runtimes: dict[str, Runtime] = {}
+        runtimes, watch = dict[str, Runtime](), Watch()
         for name, team in teams.items():
             options: Any = {"storage": storage, "clock": clock, "new_id": lambda: uuid4().hex}
-            opening = open_runtime(team, grace=grace, **options)
-            runtimes[name] = await stack.enter_async_context(opening)
+            options["heard"] = partial(watch.heard, name)
+            opening = (queue and queue(name, team, options)) or open_runtime(
+                team, grace=grace, **options
+            )
+            runtime = runtimes[name] = await stack.enter_async_context(opening)
+            watch.counts_works(name, partial(_at_work, runtime))
         if tokens.bound_money:
             for runtime in runtimes.values():
                 check_prices(Limits(max_cost=1), team_services(runtime))
         allowances = Allowances(storage, clock)
+        streams = Counter[str]()
+        watch.counts_streams(streams.total)
+        await stack.enter_async_context(lag_told(watch.lagged))
         yield House(
             storage=storage,
             runtimes=runtimes,
@@ -221,4 +248,6 @@ async def open_house(  # noqa: PLR0913 - what its server leaves open
             clock=clock,
             beat=beat,
             body_seconds=body_seconds,
+            watch=watch,
+            streams=streams,
         )

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,11 +12,12 @@ from replan.assembly import Graph, build_graph
 from replan.errors import ConfigurationError
 from replan.own_loop import completed
 from replan.ports.storage import Storage
+from replan.runs.service import Runtime
 from replan.runtime import AnyTeam
 from replan.server.app import open_application
 from replan.server.callers.tokens import TOKEN, Tokens, new_token, one_token, read_tokens
 from replan.server.gate import LOOPBACK
-from replan.server.house import open_house
+from replan.server.house import Queueing, open_house
 from replan.server.listening import HEADER_SECONDS, bound, listening, until_signalled
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import TeamFile, read_team_file
@@ -62,7 +63,8 @@ async def open_server(  # noqa: PLR0913 - what a server leaves open
         head_seconds: Seconds in which the head of a connection's first request has to arrive.
         options: `grace` is the seconds that running steps have to end at the end of the block,
             `beat` those between two signs of life of a silent stream, and `body_seconds` those in
-            which the body of a request has to arrive.
+            which the body of a request has to arrive. `queue` opens a runtime whose runs are done
+            by workers.
 
     Raises:
         UsageError: The teams, the tokens, the storage or the address cannot be used.
@@ -74,7 +76,7 @@ async def open_server(  # noqa: PLR0913 - what a server leaves open
         if not isinstance(storage, Storage):
             storage = await stack.enter_async_context(open_storage(storage))
         house = await stack.enter_async_context(open_house(teams, storage, known, **options))
-        hosts = _hosts(host, names)
+        hosts = hosts_of(host, names)
         app = await stack.enter_async_context(open_application(house, hosts))
         await stack.enter_async_context(listening(app, listener, house.close, head_seconds))
         shown = f"[{host}]" if ":" in host else host
@@ -95,6 +97,7 @@ class Wanted:
     names: Sequence[str] = ()  # further names by which the server may be called
     tokens: Path | None = None
     grace: float = 10.0
+    queue: bool = False  # whether workers do the runs
 
 
 def serve(wanted: Wanted, say: Callable[[str], None]) -> None:
@@ -107,14 +110,13 @@ def serve(wanted: Wanted, say: Callable[[str], None]) -> None:
 
 
 async def _served(wanted: Wanted, say: Callable[[str], None]) -> None:
-    files = [_file_of(path, wanted.environment) for path in wanted.teams or [DEFAULT_TEAM]]
-    named = {_name_of(each): each for each in files}
-    if len(named) < len(files):
-        raise _one_name([_name_of(each) for each in files])
+    named = named_teams(wanted)
     tokens = wanted.tokens or wanted.environment.get(TOKEN) or None
     kept = open_storage(wanted.storage, key=wanted.key, keep_days=wanted.keep_days)
-    async with kept as storage:
-        teams = {name: _graph_of(each, storage) for name, each in named.items()}
+    async with AsyncExitStack() as stack:
+        queue = await stack.enter_async_context(_queueing(wanted, named)) if wanted.queue else None
+        storage = await stack.enter_async_context(kept)
+        teams = {name: graph_of(each, storage) for name, each in named.items()}
         opened = open_server(
             teams,
             storage=storage,
@@ -123,10 +125,41 @@ async def _served(wanted: Wanted, say: Callable[[str], None]) -> None:
             port=wanted.port,
             names=wanted.names,
             grace=wanted.grace,
+            queue=queue,
         )
         async with opened as address:
             say(_introduced(wanted, [*teams], address))
             await until_signalled()
+
+
+@asynccontextmanager
+async def _queueing(wanted: Wanted, teams: Mapping[str, TeamFile]) -> AsyncGenerator[Queueing]:
+    """Open the queue of the storage, in which the runs of these versions of the teams wait."""
+    # An extra of its own.
+    from replan.workers.queue import open_queue  # noqa: PLC0415
+    from replan.workers.queued_runtime import open_queued_runtime  # noqa: PLC0415
+    from replan.workers.versions import check_published, version_of  # noqa: PLC0415
+
+    async with open_queue(wanted.storage) as queue:
+        versions = {name: version_of(each.path) for name, each in teams.items()}
+        for each in versions.values():
+            await check_published(queue, each)
+
+        def opening(
+            name: str, team: AnyTeam, options: Mapping[str, Any]
+        ) -> AbstractAsyncContextManager[Runtime]:
+            return open_queued_runtime(team, queue=queue, digest=versions[name].digest, **options)
+
+        yield opening
+
+
+def named_teams(wanted: Wanted) -> dict[str, TeamFile]:
+    """The team files that are to be served, by the names of their teams."""
+    files = [_file_of(path, wanted.environment) for path in wanted.teams or [DEFAULT_TEAM]]
+    named = {_name_of(each): each for each in files}
+    if len(named) < len(files):
+        raise _one_name([_name_of(each) for each in files])
+    return named
 
 
 def _one_name(names: Sequence[str]) -> ConfigurationError:
@@ -151,7 +184,8 @@ def _name_of(read: TeamFile) -> str:
     return read.config.name if named else read.path.stem
 
 
-def _graph_of(read: TeamFile, storage: Storage) -> Graph:
+def graph_of(read: TeamFile, storage: Storage) -> Graph:
+    """The graph of a team on a storage."""
     return build_graph(read.config, storage=storage, models=read.models)
 
 
@@ -165,7 +199,8 @@ def _tokens_of(given: Tokens | Path | str | None) -> tuple[Tokens, str]:
     return one_token(given or made), made
 
 
-def _hosts(host: str, names: Sequence[str]) -> list[str]:
+def hosts_of(host: str, names: Sequence[str]) -> list[str]:
+    """The names by which a server may be called."""
     own = [] if host in _EVERYWHERE else [host.lower()]
     return list(dict.fromkeys([*(each.lower() for each in names), *own, *LOOPBACK]))
 
@@ -177,5 +212,6 @@ def _introduced(wanted: Wanted, teams: Sequence[str], address: Address) -> str:
     if address.token:
         told = f"token (made for this start; set {TOKEN} or --tokens to choose)"
         lines.append(f"{told}: {address.token}")
-    lines.append("Ctrl-C stops it; runs at work can be resumed.")
+    told = "workers go on with the runs" if wanted.queue else "runs at work can be resumed"
+    lines.append(f"Ctrl-C stops it; {told}.")
     return "\n".join(lines)

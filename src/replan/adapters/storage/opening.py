@@ -66,6 +66,7 @@ async def open_storage(
     patience: float = PATIENCE,
     allow: Sequence[type] = (),
     keep_days: float | None = None,
+    connections: int = 16,
 ) -> AsyncGenerator[Storage]:
     """Open the storage of runs. Leaving the block closes it.
 
@@ -79,6 +80,8 @@ async def open_storage(
             with a state of their own.
         keep_days: Days for which prompts, replies and other long texts of events are kept; older
             texts are removed whenever a run begins. None means as long as their runs.
+        connections: Connections to PostgreSQL at most, 2 or more, beside the one that holds
+            threads.
 
     Raises:
         StorageError: It cannot be opened; says why, and what to do. Nothing was changed.
@@ -90,13 +93,13 @@ async def open_storage(
         raise ConfigurationError("keep_days", keep_days, problem, "Give a number such as 30.")
     learn_address(str(where))
     learn_values([key])
-    async with _opened(str(where), key, patience, allow) as storage:
+    async with _opened(str(where), key, patience, allow, connections) as storage:
         yield replace(storage, keep_days=keep_days)
 
 
 @asynccontextmanager
 async def _opened(
-    text: str, key: Key, patience: float, allow: Sequence[type]
+    text: str, key: Key, patience: float, allow: Sequence[type], connections: int
 ) -> AsyncGenerator[Storage]:
     plain = strict_serializer(allow)
     scheme, separator, _ = text.partition("://")
@@ -107,7 +110,7 @@ async def _opened(
         async with _sqlite_storage(_path_of(text), key, patience, allow) as storage:
             yield storage
     elif scheme in ("postgresql", "postgres"):
-        async with _postgres_storage(text, key, patience, allow) as storage:
+        async with _postgres_storage(text, key, patience, allow, connections) as storage:
             yield storage
     else:
         raise ConfigurationError(
@@ -179,7 +182,7 @@ async def _sqlite_storage(
 
 @asynccontextmanager
 async def _postgres_storage(
-    address: str, key: Key, patience: float, allow: Sequence[type]
+    address: str, key: Key, patience: float, allow: Sequence[type], connections: int
 ) -> AsyncGenerator[Storage]:
     try:
         from replan.adapters.storage import postgres  # noqa: PLC0415 - an extra
@@ -193,7 +196,7 @@ async def _postgres_storage(
         ) from error
     plain, where = strict_serializer(allow), postgres.shown(address)
     insisting = Patience(where, patience)
-    async with postgres.connected(address, patience) as (pool, engine):
+    async with postgres.connected(address, patience, connections) as (pool, engine):
         holds = postgres.holds_of(address, insisting)
         database = Database(engine, insisting, postgres.begin)
 

@@ -33,9 +33,6 @@ from replan.errors import ConfigurationError, StorageError
 from replan.langgraph_inside.checkpoints import MIGRATIONS_TABLE, NEWEST_MIGRATION, known_migrations
 from replan.ports.ownership import Owner
 
-CONNECTIONS = 8
-"""Connections that state and journal may use at a time, each."""
-
 _LOCK = int.from_bytes(b"Replan", "big")
 _CONNECT_TIMEOUT = 10
 _SILENCE = 10.0
@@ -116,8 +113,11 @@ def holds_of(address: str, patience: Patience) -> AdvisoryHolds:
 
 
 @asynccontextmanager
-async def connected(address: str, patience: float) -> AsyncGenerator[tuple[Any, AsyncEngine]]:
+async def connected(
+    address: str, patience: float, connections: int
+) -> AsyncGenerator[tuple[Any, AsyncEngine]]:
     """A pool for LangGraph's saver and an engine for our tables, on the same database."""
+    of_saver = connections // 2
     silence = _silence(patience)
 
     async def bound(connection: HeardConnection) -> None:
@@ -129,7 +129,7 @@ async def connected(address: str, patience: float) -> AsyncGenerator[tuple[Any, 
             connection_class=HeardConnection,
             configure=bound,
             min_size=1,
-            max_size=CONNECTIONS,
+            max_size=of_saver,
             open=False,
             # One attempt; what is asked again is asked by us.
             timeout=min(patience, 1.0),
@@ -146,7 +146,7 @@ async def connected(address: str, patience: float) -> AsyncGenerator[tuple[Any, 
         engine = _engine(
             address,
             silence,
-            pool_size=CONNECTIONS,
+            pool_size=connections - of_saver,
             max_overflow=0,
             pool_pre_ping=True,
             autocommit=True,

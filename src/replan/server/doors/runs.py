@@ -1,5 +1,6 @@
 """Runs over HTTP: begin, look, list, answer, stop, resume, and correct them."""
 
+import re
 from collections.abc import Mapping
 from typing import cast
 
@@ -9,11 +10,8 @@ from replan.errors import ReplanError
 from replan.ports.run_book import RunRecord
 from replan.runs.run_input import asked, kept_input
 from replan.server.answers import (
-    SESSION,
+    OWN_LABELS,
     TEAM,
-    TENANT,
-    TOKEN,
-    USER,
     RunTold,
     TextTold,
 )
@@ -24,7 +22,7 @@ from replan.server.problems import FieldProblem, RefusedError, bad_field, bad_re
 from replan.server.work import answered, begun, gone_on, lease_of, leased
 from replan.state.questions import fingerprint_of
 
-_OWN_LABELS = (TEAM, TENANT, TOKEN, USER, SESSION)
+_PRIORITY = "priority"
 _ASKED = "asked"
 """The field of a run's order that tells one request from another."""
 
@@ -166,7 +164,11 @@ async def _told(call: Call, run_id: str) -> RunTold:
 
 
 def _check_labels(labels: Mapping[str, str]) -> None:
-    for name in _OWN_LABELS:
+    if not re.fullmatch(r"0|-[1-9]", labels.get(_PRIORITY, "0")):
+        fix = "Give a number from -9 to 0: a run may give way to others, not push in."
+        problem = "this is no priority that a caller may set"
+        raise bad_field(f"labels.{_PRIORITY}", labels[_PRIORITY], problem, fix)
+    for name in OWN_LABELS:
         if name in labels:
             fix = "Give the label another name."
             raise bad_field(f"labels.{name}", labels[name], "the server gives this label", fix)

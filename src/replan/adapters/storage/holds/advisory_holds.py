@@ -110,4 +110,9 @@ async def _number(connection: Connection, query: LiteralString, owner: Owner) ->
 
 
 def _key(owner: Owner) -> int:
-    return int.from_bytes(digest_of(owner.thread_id)[:8], "big", signed=True)
+    return lock_number(owner.thread_id)
+
+
+def lock_number(thread_id: str) -> int:
+    """The number of the advisory lock of a thread."""
+    return int.from_bytes(digest_of(thread_id)[:8], "big", signed=True)

@@ -1,0 +1,38 @@
+"""`replan team`: versions of a team, for workers."""
+# ruff: noqa: PLC0415 - the help of a command loads no framework
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from replan.cli.options import StorageOption
+from replan.cli.process import end_with, place, queue_extra
+
+team = typer.Typer(help="Publish versions of a team, for workers.", no_args_is_help=True)
+
+
+@team.command()
+def publish(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="The team file.")
+    ],
+    *,
+    storage: StorageOption = None,
+) -> None:
+    """Record the version of a team that a file holds, so that workers may do its runs."""
+
+    def done() -> int:
+        with queue_extra("team publish"):
+            from replan.workers.opening import publish as record
+        typer.echo(record(file, str(place(storage).where)))
+        return 0
+
+    end_with(done)
+
+
+@team.callback()
+def versions() -> None:
+    """Publish versions of a team, for workers."""

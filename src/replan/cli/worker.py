@@ -1,0 +1,68 @@
+"""`replan worker`: takes runs up from the queue."""
+# ruff: noqa: PLC0415 - the help of a command loads no framework
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from replan.cli.options import StorageOption
+from replan.cli.process import end_with, place, queue_extra
+
+TeamOption = Annotated[
+    Path, typer.Option("--team", "-t", dir_okay=False, exists=True, help="The team file.")
+]
+
+
+def worker(
+    *,
+    team: TeamOption,
+    queues: Annotated[
+        str, typer.Option("--queues", metavar="A,B", help="The queues, by their names.")
+    ] = "runs",
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", "-c", min=1, max=100, help="Runs at once.")
+    ] = 4,
+    schedules: Annotated[
+        Path | None,
+        typer.Option(
+            "--schedules", dir_okay=False, exists=True, help="A file of runs that begin by cron."
+        ),
+    ] = None,
+    grace: Annotated[
+        float, typer.Option("--grace", min=0.0, help="Seconds that running steps get at the end.")
+    ] = 10.0,
+    lease: Annotated[
+        float,
+        typer.Option(
+            "--lease",
+            min=1.0,
+            help="Seconds without a sign of life after which others take its runs up; "
+            "the same for all workers.",
+        ),
+    ] = 30.0,
+    storage: StorageOption = None,
+) -> None:
+    """Do the runs that wait in the queue, until Ctrl-C or SIGTERM; needs PostgreSQL."""
+
+    def worked() -> int:
+        with queue_extra("worker"):
+            from replan.workers.opening import WorkerWanted, work
+        kept = place(storage)
+        wanted = WorkerWanted(
+            team=team,
+            storage=str(kept.where),
+            queues=[name.strip() for name in queues.split(",")],
+            concurrency=concurrency,
+            grace=grace,
+            lease=lease,
+            schedules=schedules,
+            key=kept.key,
+            keep_days=kept.keep_days,
+        )
+        work(wanted, lambda text: typer.echo(text, err=True))
+        return 0
+
+    end_with(worked)

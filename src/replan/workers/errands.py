@@ -1,0 +1,102 @@
+"""What a run is to be done with, on record until a worker has done it.
+
+An errand is a note of the run, encrypted where its storage is; its job has nothing but ids.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pydantic import JsonValue, TypeAdapter
+
+from replan.errors import InputError
+from replan.events.types import Event
+from replan.ports.journal import Journal
+from replan.runs.run_input import kept_input
+from replan.runs.work import Errand
+from replan.state.limits import RunSettings
+from replan.values import restored
+
+NOTES = "queue/"
+"""How the keys of these notes begin."""
+
+_EVENTS = TypeAdapter[tuple[Event, ...]](tuple[Event, ...])
+
+
+@dataclass(frozen=True)
+class Errands:
+    """All that is on record for a run, as one.
+
+    Attributes:
+        keys: The notes.
+        given: What the run begins with, as it is kept; None if it goes on.
+        settings: Its settings, or what is changed of them.
+        told: What a person did to it.
+        by: Who wants it to go on.
+    """
+
+    keys: tuple[str, ...] = ()
+    given: JsonValue = None
+    settings: RunSettings | None = None
+    told: tuple[Event, ...] = ()
+    by: str = ""
+
+
+async def note_errand(errand: Errand, key: str, journal: Journal) -> None:
+    """Have on record what a run is to be done with.
+
+    Raises:
+        InputError: It has what no other process can be given, or another request began a run of
+            this name at the same moment.
+    """
+    _check(errand)
+    given = errand.input
+    if given is None and errand.settings is None and not errand.told and not errand.by:
+        return
+    row: dict[str, JsonValue] = {
+        "given": kept_input(given) if isinstance(given, Mapping) else None,
+        "settings": errand.settings and errand.settings.model_dump(mode="json", exclude_unset=True),
+        "told": _EVENTS.dump_python(errand.told, mode="json"),
+        "by": errand.by,
+    }
+    noted = await journal.note(errand.run_id, NOTES + key, row)
+    if not errand.goes_on and _nameless(noted) != _nameless(row):
+        raise InputError(f"Another request began a run '{errand.run_id}'. Give it another run_id.")
+
+
+async def errands_of(run_id: str, journal: Journal) -> Errands:
+    """All that is on record for a run; later settings change earlier ones."""
+    found = Errands()
+    for key, value in (await journal.notes(run_id, NOTES)).items():
+        row = cast("dict[str, Any]", value)
+        settings = restored(RunSettings, row["settings"]) if row["settings"] else None
+        if found.settings is not None:
+            settings = found.settings.overridden_by(settings)
+        found = Errands(
+            keys=(*found.keys, key),
+            given=row["given"] if found.given is None else found.given,
+            settings=settings,
+            told=(*found.told, *_EVENTS.validate_python(row["told"])),
+            by=row["by"] or found.by,
+        )
+    return found
+
+
+def _nameless(value: JsonValue) -> JsonValue:
+    """A value without the ids that messages are given anew each time."""
+    if isinstance(value, dict):
+        return {name: _nameless(each) for name, each in value.items() if name != "id"}
+    return [_nameless(each) for each in value] if isinstance(value, list) else value
+
+
+def _check(errand: Errand) -> None:
+    if errand.following.get("heard") or errand.following.get("stop"):
+        raise InputError(
+            "A worker does this run, in another process: `heard` and `stop` cannot reach it. "
+            "Follow it with `events`, and stop it with `Runtime.stop`."
+        )
+    if (errand.config or {}).get("callbacks"):
+        raise InputError(
+            "A worker does this run, in another process: callbacks cannot reach it. Give them to "
+            "the team that the workers have."
+        )

@@ -1,0 +1,145 @@
+"""A worker with all that it needs: its team, its storage, its queue; six connections at most."""
+
+import os
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from uuid import uuid4
+
+from replan.adapters.storage.opening import open_storage
+from replan.assembly import build_graph
+from replan.own_loop import completed
+from replan.runtime import open_runtime
+from replan.team.team_file import TeamFile, read_team_file
+from replan.workers.fenced_jobs import APPLICATION
+from replan.workers.queue import RUNS, check_address, open_queue, queue_of
+from replan.workers.schedules import read_schedules
+from replan.workers.versions import check_published, published, version_of
+from replan.workers.worker import LEASE, Handler, Worker, drained_by_signals
+
+# With one that holds threads, one that hears of jobs, and one that takes them: six.
+_OF_STORAGE, _OF_QUEUE = 3, 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerWanted:
+    """What `replan worker` is to do.
+
+    Attributes:
+        team: The file of the team whose runs it does.
+        storage: The address of the storage.
+        queues: The names of the queues.
+        concurrency: Jobs at once.
+        grace: Seconds that running steps have to end when it is told to end.
+        lease: Seconds without a sign of life after which others take its runs up.
+        schedules: A file of runs that begin by themselves.
+        key: What encrypts the storage.
+        keep_days: Days for which long texts of events are kept.
+    """
+
+    team: Path
+    storage: str
+    queues: Sequence[str] = (RUNS,)
+    concurrency: int = 4
+    grace: float = 10.0
+    lease: float = LEASE
+    schedules: Path | None = None
+    key: str | None = None
+    keep_days: float | None = None
+
+
+@asynccontextmanager
+async def open_worker(
+    wanted: WorkerWanted,
+    *,
+    environment: Mapping[str, str] | None = None,
+    handlers: Mapping[str, Handler] | None = None,
+) -> AsyncGenerator[Worker]:
+    """Open a worker; `work` begins, and `drain` ends what it does.
+
+    Args:
+        wanted: What it is to do.
+        environment: Where the keys of models stand; else that of the process.
+        handlers: What does jobs of further kinds, by their names.
+
+    Raises:
+        UsageError: The team, its version, a queue or the storage cannot be used.
+        StorageError: The database cannot be reached.
+    """
+    check_address(wanted.storage)
+    version = version_of(wanted.team)
+    team = read_team_file(wanted.team, os.environ if environment is None else environment)
+    schedules = read_schedules(wanted.schedules) if wanted.schedules else []
+    queues = [queue_of(name, version.digest) for name in wanted.queues]
+    address = _named(wanted.storage, f"{APPLICATION}{uuid4().hex}")
+    options: Any = {"key": wanted.key, "keep_days": wanted.keep_days, "connections": _OF_STORAGE}
+    async with (
+        open_storage(address, **options) as storage,
+        open_queue(address, connections=_OF_QUEUE) as queue,
+    ):
+        await check_published(queue, version)
+        graph = build_graph(team.config, storage=storage, models=team.models)
+        async with open_runtime(graph, storage=storage, grace=wanted.grace) as runtime:
+            yield Worker(
+                queue,
+                runtime,
+                storage,
+                queues,
+                concurrency=wanted.concurrency,
+                lease=wanted.lease,
+                handlers=handlers,
+                schedules=schedules,
+            )
+
+
+def work(wanted: WorkerWanted, say: Callable[[str], None]) -> None:
+    """Take runs up until SIGINT or SIGTERM; others go on with what is at work then.
+
+    Raises:
+        UsageError: The team, its version, a queue or the storage cannot be used.
+        StorageError: The database cannot be reached.
+    """
+    completed(lambda: _worked(wanted, say))
+
+
+async def _worked(wanted: WorkerWanted, say: Callable[[str], None]) -> None:
+    async with open_worker(wanted) as worker, drained_by_signals(worker):
+        digest, names = version_of(wanted.team).digest, ", ".join(wanted.queues)
+        say(f"worker: {wanted.concurrency} runs at once of {wanted.team} ({digest}) from {names}")
+        say("Ctrl-C or SIGTERM ends it; other workers go on with its runs.")
+        await worker.work()
+
+
+def publish(team: Path, storage: str) -> str:
+    """Record the version of a team that a file holds, and tell its digest.
+
+    Raises:
+        UsageError: The file has mistakes, or the storage is no PostgreSQL.
+        StorageError: The database cannot be reached.
+    """
+    check_address(storage)
+    version, read = version_of(team), read_team_file(team, os.environ)
+
+    async def done() -> str:
+        async with open_queue(storage, connections=1) as queue:
+            is_new = await published(queue, version, name_of(read))
+        told = "published" if is_new else "was published before:"
+        return f"{told} {name_of(read)} {version.digest}"
+
+    return completed(done)
+
+
+def name_of(read: TeamFile) -> str:
+    """The name of a team: its own, else that of its file."""
+    named = "name" in read.config.model_fields_set
+    return read.config.name if named else read.path.stem
+
+
+def _named(address: str, name: str) -> str:
+    """An address by which the server can tell whose a connection is."""
+    parts = urlsplit(address)
+    query = urlencode({**dict(parse_qsl(parts.query)), "application_name": name})
+    return urlunsplit(parts._replace(query=query))

@@ -1,0 +1,94 @@
+"""Procrastinate's connections, which outlast a server that restarts."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, LiteralString, TypeVar
+
+import psycopg
+from procrastinate import exceptions
+from procrastinate.connector import Notify
+from procrastinate.psycopg_connector import PsycopgConnector
+
+SCHEMA = "replan_queue"
+"""The schema of the queue, in the database of the storage."""
+
+_PAUSE = 0.2
+_LONGEST_PAUSE = 2.0
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class PatientConnector(PsycopgConnector):
+    """Asks again for some time where the server is away.
+
+    A statement whose answer was lost is sent twice. Each of ours may be: what it did the first time
+    is found by the look after orphans (`fenced_jobs`).
+    """
+
+    def __init__(self, address: str, patience: float, connections: int) -> None:
+        super().__init__(  # pyright: ignore[reportUnknownMemberType] - of its base
+            conninfo=address,
+            configure=_to_our_schema,
+            min_size=1,
+            max_size=connections,
+            timeout=min(patience, 5.0),
+        )
+        self._patience = patience
+
+    async def execute_query_async(self, query: LiteralString, **arguments: Any) -> None:
+        """Do something."""
+        base = super()
+        await self._insist(lambda: base.execute_query_async(query, **arguments))
+
+    async def execute_query_one_async(
+        self, query: LiteralString, **arguments: Any
+    ) -> dict[str, Any]:
+        """Give one row."""
+        base = super()
+        return await self._insist(lambda: base.execute_query_one_async(query, **arguments))
+
+    async def execute_query_all_async(
+        self, query: LiteralString, **arguments: Any
+    ) -> list[dict[str, Any]]:
+        """Give all rows."""
+        base = super()
+        return await self._insist(lambda: base.execute_query_all_async(query, **arguments))
+
+    async def listen_notify(self, on_notification: Notify, channels: Iterable[str]) -> None:
+        """Hear of new jobs; without end, whatever becomes of a connection."""
+        base = super()
+        names = tuple(channels)
+        while True:
+            try:
+                await base.listen_notify(on_notification, names)
+            except exceptions.ConnectorException as error:
+                if not is_away(error):
+                    raise
+                # Jobs are found by looking, too.
+                await asyncio.sleep(_LONGEST_PAUSE)
+
+    async def _insist(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        latest, pause = time.monotonic() + self._patience, _PAUSE
+        while True:
+            try:
+                return await attempt()
+            except exceptions.ConnectorException as error:
+                if not is_away(error) or time.monotonic() + pause > latest:
+                    raise
+                logger.info("queue is away", extra={"error": type(error.__cause__).__name__})
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def is_away(error: exceptions.ConnectorException) -> bool:
+    """Whether the server could not be reached, or ended the connection."""
+    return isinstance(error.__cause__, psycopg.OperationalError | psycopg.InterfaceError)
+
+
+async def _to_our_schema(connection: psycopg.AsyncConnection[Any]) -> None:
+    await connection.execute(f"SET search_path = {SCHEMA}")
+    if not connection.autocommit:
+        await connection.commit()

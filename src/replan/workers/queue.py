@@ -1,0 +1,203 @@
+"""The queue of jobs in the database of a storage: put, look, cancel."""
+
+import re
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import psycopg
+from procrastinate import App, exceptions
+from procrastinate.schema import SchemaManager
+from pydantic import JsonValue
+
+from replan.adapters.storage.postgres import shown
+from replan.errors import ConfigurationError, StorageError
+from replan.workers.fenced_jobs import FencedJobs
+from replan.workers.patient_connector import SCHEMA, PatientConnector
+from replan.workers.turns import MOST_LEVEL, TURNS, priority_of
+
+RUNS = "runs"
+"""The queue of a run that names none."""
+
+PATIENCE = 30.0
+_LOCK = int.from_bytes(b"ReplanQ", "big")
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,19}")
+_ASKED = """
+SELECT EXISTS (
+    SELECT 1 FROM procrastinate_jobs
+    WHERE (lock = %(lock)s AND status = 'doing') OR (queueing_lock = %(lock)s AND status = 'todo')
+) AS found
+"""
+_CANCEL = """
+WITH gone AS (
+    DELETE FROM procrastinate_jobs WHERE queueing_lock = %(lock)s AND status = 'todo' RETURNING id
+)
+SELECT count(*) AS number FROM gone
+"""
+_OURS = """
+CREATE TABLE replan_teams (
+    digest text PRIMARY KEY, name text NOT NULL, content text NOT NULL,
+    published_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX replan_turns ON procrastinate_jobs
+    (queue_name, (args ->> 'tenant'), priority) WHERE status = 'todo';
+
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewJob:
+    """A job to put into the queue.
+
+    Attributes:
+        kind: Which handler of a worker does it, such as `run`.
+        lock: What it is about, such as `run:ID`. Of one lock, one job is done at a time, and one
+            waits at most.
+        queue: The full name of its queue; see `queue_of`.
+        arguments: What the handler is given; JSON without secrets, which is not encrypted.
+        tenant: Whose it is: the tenants of a queue take turns.
+        level: Its priority, from -9 to 9: the higher comes first.
+    """
+
+    kind: str
+    lock: str
+    queue: str
+    arguments: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    tenant: str = ""
+    level: int = 0
+
+
+class Queue:
+    """The queue of a storage; `open_queue` opens it."""
+
+    def __init__(self, app: App, jobs: FencedJobs) -> None:
+        self.app = app
+        self.jobs = jobs
+
+    async def put(self, job: NewJob) -> bool:
+        """Put a job into the queue; tell whether none of its lock waits there already."""
+        turn = await self.app.connector.execute_query_one_async(
+            TURNS, queue=job.queue, tenant=job.tenant, level=job.level
+        )
+        configured = self.app.configure_task(
+            job.kind,
+            queue=job.queue,
+            lock=job.lock,
+            queueing_lock=job.lock,
+            priority=priority_of(job.level, turn["turn"]),
+        )
+        try:
+            await configured.defer_async(**{**job.arguments, "tenant": job.tenant})
+        except exceptions.AlreadyEnqueued:
+            return False
+        return True
+
+    async def has(self, lock: str) -> bool:
+        """Whether a job waits, or is at work."""
+        return bool((await self._row(_ASKED, lock=lock))["found"])
+
+    async def cancel(self, lock: str) -> bool:
+        """Take a job back that no worker has taken up; tell whether there was one."""
+        return bool((await self._row(_CANCEL, lock=lock))["number"])
+
+    async def publish(self, digest: str, name: str, content: str) -> bool:
+        """Record a version of a team; tell whether it is new."""
+        row = await self._row(
+            "WITH new AS (INSERT INTO replan_teams (digest, name, content) "
+            "VALUES (%(digest)s, %(name)s, %(content)s) ON CONFLICT DO NOTHING RETURNING 1) "
+            "SELECT count(*) AS number FROM new",
+            digest=digest,
+            name=name,
+            content=content,
+        )
+        return bool(row["number"])
+
+    async def is_published(self, digest: str) -> bool:
+        """Whether a version of a team is on record."""
+        query = "SELECT EXISTS (SELECT 1 FROM replan_teams WHERE digest = %(digest)s) AS found"
+        return bool((await self._row(query, digest=digest))["found"])
+
+    async def _row(self, query: Any, **arguments: Any) -> dict[str, Any]:
+        return await self.app.connector.execute_query_one_async(query, **arguments)
+
+
+@asynccontextmanager
+async def open_queue(
+    address: str, *, patience: float = PATIENCE, connections: int = 2
+) -> AsyncGenerator[Queue]:
+    """Open the queue in the database of a storage; it is made if it is not there.
+
+    Args:
+        address: The address of the storage, `postgresql://...`.
+        patience: Seconds for which a database that is away is asked again.
+        connections: Connections at most.
+
+    Raises:
+        ConfigurationError: The storage is no PostgreSQL.
+        StorageError: The database cannot be reached.
+    """
+    check_address(address)
+    try:
+        await _prepared(address)
+        connector = PatientConnector(address, patience, connections)
+        app = App(connector=connector)
+        jobs = app.job_manager = FencedJobs(connector)
+        async with app.open_async():
+            yield Queue(app, jobs)
+    except (psycopg.Error, exceptions.ConnectorException) as error:
+        cause = error.__cause__ or error
+        raise StorageError(
+            shown(address), f"The queue cannot be used: {cause}", "Check that the server runs."
+        ) from error
+
+
+def check_address(address: str) -> None:
+    """Refuse a storage that has no queue."""
+    if not address.startswith(("postgresql://", "postgres://")):
+        problem = "Workers and their queue need PostgreSQL, which several machines can share."
+        fix = "Give --storage postgresql://user@host/database."
+        scheme, separator, _ = address.partition("://")
+        told = f"{scheme}://..." if separator else address
+        raise ConfigurationError("storage", told, problem, fix)
+
+
+def queue_of(name: str, digest: str) -> str:
+    """The full name of a queue: workers with another version of the team do not see it.
+
+    Raises:
+        ConfigurationError: The name cannot be used.
+    """
+    if not _NAME.fullmatch(name):
+        problem = "This cannot be the name of a queue."
+        fix = "Use up to 20 small letters, digits, '-' and '_'."
+        raise ConfigurationError("queue", name, problem, fix)
+    # PostgreSQL takes 63 bytes for the name of a channel, of which Procrastinate has 23.
+    return f"{name}:{digest[:16]}"
+
+
+def checked_level(text: str) -> int:
+    """A priority as a label says it.
+
+    Raises:
+        ConfigurationError: It is no number from -9 to 9.
+    """
+    if not re.fullmatch(r"-?[0-9]", text):
+        problem = "This is no priority."
+        fix = f"Give a number from -{MOST_LEVEL} to {MOST_LEVEL}."
+        raise ConfigurationError("priority", text, problem, fix)
+    return int(text)
+
+
+async def _prepared(address: str) -> None:
+    """Make the tables of the queue, in one transaction; one process at a time."""
+    connecting = psycopg.AsyncConnection[Any].connect(address, connect_timeout=10)
+    async with await connecting as connection:
+        await connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        query = "SELECT to_regclass(%s) IS NOT NULL"
+        found = await (await connection.execute(query, [f"{SCHEMA}.replan_teams"])).fetchone()
+        if found and not found[0]:
+            await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+            await connection.execute(f"SET LOCAL search_path = {SCHEMA}")
+            await connection.execute(SchemaManager.get_schema())
+            await connection.execute(cast("Any", _OURS))

@@ -1,0 +1,117 @@
+"""A runtime whose runs are done by workers: it puts them on record and into the queue."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from pydantic import JsonValue
+
+from replan.ports.run_book import Request, RequestKind, RunRecord
+from replan.ports.storage import Storage
+from replan.runs.result import RunResult
+from replan.runs.service import Runtime
+from replan.runs.work import Bench, Errand
+from replan.runs.works import Works
+from replan.runtime import AnyTeam, open_runtime
+from replan.workers.errands import note_errand
+from replan.workers.queue import RUNS, NewJob, Queue, checked_level, queue_of
+from replan.workers.versions import VERSION
+
+TENANT, PRIORITY, QUEUE = "tenant", "priority", "queue"
+"""The labels of a run that say whose it is, how urgent it is, and in which queue it waits."""
+
+_AT_REST = ("running", "waiting", "interrupted")
+
+
+def lock_of(run_id: str) -> str:
+    """What the jobs of a run are about."""
+    return f"run:{run_id}"
+
+
+class QueuedWorks(Works):
+    """Puts the work on runs into a queue, where `Works` does it."""
+
+    def __init__(self, bench: Bench, queue: Queue, digest: str) -> None:
+        super().__init__(bench)
+        self._queue = queue
+        self._digest = digest
+
+    async def known(
+        self,
+        errand: Errand,
+        *,
+        is_new: bool = False,
+    ) -> asyncio.Task[RunResult] | None:
+        """Put the work on a run into the queue; where it is over, nothing is left to do."""
+        record = errand.record
+        if errand.input is not None and errand.goes_on and record.outcome not in _AT_REST:
+            return None
+        if VERSION not in record.labels:
+            labels = {**record.labels, VERSION: self._digest}
+            record = record.replace(labels=labels)
+        now = self._bench.clock()
+        job = job_of(record, now.isoformat())
+        storage = self._bench.storage
+        assert storage is not None  # noqa: S101 - there is no queue without it
+        # In this order: what is on record without its job is begun again by whoever asks again.
+        key = "start" if errand.input is not None else self._bench.new_id()
+        await note_errand(errand, key, storage.journal)
+        await storage.runs.begin(record.replace(outcome="running", updated_at=now))
+        await self._queue.put(job)
+        return None
+
+    async def ask(
+        self, run_id: str, kind: RequestKind, by: str, answers: Mapping[str, JsonValue]
+    ) -> Request:
+        """Have on record what a person asks of a run; a stop takes back what nobody began."""
+        if kind == "stop":
+            await self._queue.cancel(lock_of(run_id))
+        return await super().ask(run_id, kind, by, answers)
+
+
+def job_of(record: RunRecord, at: str) -> NewJob:
+    """The job that goes on with a run.
+
+    Raises:
+        ConfigurationError: A label names no queue or priority.
+    """
+    labels = record.labels
+    return NewJob(
+        kind="run",
+        lock=lock_of(record.run_id),
+        queue=queue_of(labels.get(QUEUE, RUNS), labels[VERSION]),
+        arguments={"run_id": record.run_id, "thread_id": record.thread_id, "at": at},
+        tenant=labels.get(TENANT, ""),
+        level=checked_level(labels.get(PRIORITY, "0")),
+    )
+
+
+@asynccontextmanager
+async def open_queued_runtime(
+    team: AnyTeam, *, storage: Storage, queue: Queue, digest: str, **options: Any
+) -> AsyncGenerator[Runtime]:
+    """Open a runtime for the runs of a team that workers do.
+
+    It has the methods of any runtime. What it starts, resumes or answers waits in the queue, and
+    reads `running` from then on.
+
+    Args:
+        team: The team, to check inputs and to look at runs.
+        storage: The storage that the workers have, too.
+        queue: Its queue.
+        digest: The version of the team; see `version_of`.
+        options: As in `open_runtime`.
+    """
+    async with open_runtime(team, storage=storage, **options) as runtime:
+
+        async def is_queued(run_id: str) -> bool:
+            return await queue.has(lock_of(run_id))
+
+        bench = replace(runtime.bench, is_queued=is_queued)
+        queued = Runtime(bench, QueuedWorks(bench, queue, digest))
+        try:
+            yield queued
+        finally:
+            await queued.close()

@@ -1,0 +1,138 @@
+"""The job of a run: go on with it until it rests, or give it back."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+
+from langchain_core.messages import messages_from_dict
+from procrastinate.jobs import Job
+from procrastinate.retry import BaseRetryStrategy, RetryDecision
+
+from replan.errors import ReplanError, StorageError, ThreadBusyError
+from replan.ports.run_book import RunRecord
+from replan.ports.storage import Storage
+from replan.runs.looking import snapshot_of
+from replan.runs.run import Run
+from replan.runs.service import Runtime
+from replan.runs.work import Errand
+from replan.workers.errands import Errands, errands_of
+from replan.workers.fenced_jobs import MOST_ATTEMPTS
+
+_SOON, _LATER = 1, 5
+
+logger = logging.getLogger(__name__)
+
+
+class AgainError(ReplanError):
+    """A job is given back to the queue.
+
+    Attributes:
+        seconds: After which it may be taken up.
+    """
+
+    def __init__(self, seconds: int) -> None:
+        self.seconds = seconds
+        super().__init__("The job was given back to the queue.")
+
+
+class GivenBack(BaseRetryStrategy):
+    """Gives a job back that asks for it, and one whose storage was away."""
+
+    def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
+        """When the job may be taken up again; None: never."""
+        match exception:
+            case AgainError():
+                seconds = exception.seconds
+            case ThreadBusyError():
+                seconds = _SOON
+            case StorageError():
+                seconds = _LATER
+            case _:
+                return None
+        if job.attempts >= MOST_ATTEMPTS:
+            return None
+        return RetryDecision(retry_in=cast("Any", {"seconds": seconds}))
+
+
+@dataclass(frozen=True)
+class RunJobs:
+    """Does the jobs of runs."""
+
+    runtime: Runtime
+    storage: Storage
+    is_draining: Callable[[], bool]
+
+    async def do(self, run_id: str, at: str) -> None:
+        """Go on with a run until it rests.
+
+        Raises:
+            AgainError: The worker ends before the run does.
+            ThreadBusyError: Somebody works on the thread.
+        """
+        record = await self.storage.runs.get(run_id)
+        if record is None:
+            # It was removed meanwhile.
+            return
+        if self.is_draining():
+            raise AgainError(0)
+        since = datetime.fromisoformat(at)
+        if await self._was_stopped(run_id, since):
+            await self._rests(run_id, "interrupted")
+            return
+        errands = await errands_of(run_id, self.storage.journal)
+        outcome = await self._done(record, errands)
+        is_cut_short = outcome == "interrupted" and self.is_draining()
+        if is_cut_short and not await self._was_stopped(run_id, since):
+            await self._rests(run_id, "running")
+            raise AgainError(0)
+        await self._rests(run_id, outcome)
+        for key in errands.keys:
+            await self.storage.journal.strike(run_id, key)
+
+    async def _done(self, record: RunRecord, errands: Errands) -> str:
+        try:
+            return (await (await self._begun(record, errands))).outcome
+        except (StorageError, ThreadBusyError):
+            raise
+        except ReplanError as error:
+            # Who follows the run reads so in its events; it can be resumed.
+            kind = type(error).__name__
+            logger.warning("run broke off", extra={"run_id": record.run_id, "error": kind})
+            return "interrupted"
+
+    async def _begun(self, record: RunRecord, errands: Errands) -> Run:
+        snapshot = await snapshot_of(self.runtime.graph, record)
+        begins = not snapshot.values and not snapshot.tasks
+        if not begins and not errands.told:
+            return await self.runtime.go_on(record.run_id, settings=errands.settings, by=errands.by)
+        given = cast("Any", errands.given) if begins else None
+        if begins and given is None:
+            return await self.runtime.go_on(record.run_id, settings=errands.settings)
+        if given is not None:
+            given = {**given["input"], "messages": messages_from_dict(given["input"]["messages"])}
+        errand = Errand(
+            record=record,
+            input=given,
+            settings=errands.settings,
+            goes_on=not begins or bool(await self.storage.runs.events(record.run_id)),
+            by=errands.by,
+            told=errands.told,
+        )
+        return await self.runtime.carry_out(errand)
+
+    async def _was_stopped(self, run_id: str, since: datetime) -> bool:
+        """Whether a person stopped the run since its job was put into the queue."""
+        runs = self.storage.runs
+        asked = [
+            each
+            for each in await runs.requests([run_id], taken=True)
+            if each.kind == "stop" and each.at >= since
+        ]
+        await runs.take_requests(asked, self.runtime.bench.clock())
+        return bool(asked)
+
+    async def _rests(self, run_id: str, outcome: str) -> None:
+        bench = self.runtime.bench
+        await self.storage.runs.update(run_id, cast("Any", outcome), bench.clock())

@@ -1,0 +1,55 @@
+"""Versions of a team: each is named by the content of its file."""
+
+import hashlib
+from pathlib import Path
+from typing import NamedTuple
+
+from replan.declared.files import text_of
+from replan.errors import ConfigurationError, TeamFileError
+from replan.workers.queue import Queue
+
+VERSION = "version"
+"""The label of a run that says by which version of its team it is done."""
+
+_LENGTH = 16
+
+
+class Version(NamedTuple):
+    """A version of a team.
+
+    Attributes:
+        digest: What it is named by: the first 16 hexadecimal digits of the SHA-256 of its file.
+        path: Its file.
+        content: The text of its file.
+    """
+
+    digest: str
+    path: Path
+    content: str
+
+
+def version_of(path: Path) -> Version:
+    """The version of a team that a file holds.
+
+    Raises:
+        TeamFileError: It cannot be read.
+    """
+    content = text_of(path, TeamFileError, "Check the path.")
+    return Version(hashlib.sha256(content.encode()).hexdigest()[:_LENGTH], path, content)
+
+
+async def published(queue: Queue, version: Version, name: str) -> bool:
+    """Record a version of a team, so that its runs can be queued; tell whether it is new."""
+    return await queue.publish(version.digest, name, version.content)
+
+
+async def check_published(queue: Queue, version: Version) -> None:
+    """Refuse a version of a team that nobody published.
+
+    Raises:
+        ConfigurationError: It is not on record.
+    """
+    if not await queue.is_published(version.digest):
+        problem = f"This version of the team ({version.digest}) was not published."
+        fix = f"Do it with `replan team publish {version.path}`, with the same --storage."
+        raise ConfigurationError("team", str(version.path), problem, fix)

@@ -1,0 +1,164 @@
+"""A worker: it takes jobs up from the queue, shows that it is alive, and looks after others."""
+
+import asyncio
+import logging
+import signal
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from procrastinate import exceptions
+from procrastinate.job_context import JobContext
+from procrastinate.worker import Worker as ProcrastinateWorker
+
+from replan.ports.storage import Storage
+from replan.runs.service import Runtime
+from replan.workers.fenced_jobs import MOST_ATTEMPTS
+from replan.workers.queue import Queue
+from replan.workers.run_jobs import GivenBack, RunJobs
+from replan.workers.schedules import Schedule, entered
+
+LEASE = 30.0
+"""Seconds without a sign of life after which others take the jobs of a worker up."""
+
+POLL = 2.0
+"""Seconds between two looks for jobs of which no notice came."""
+
+Handler = Callable[..., Awaitable[None]]
+"""Does the jobs of a kind; it is given the job's arguments."""
+
+logger = logging.getLogger(__name__)
+
+
+class Worker:
+    """Does the jobs of some queues until it is stopped."""
+
+    def __init__(  # noqa: PLR0913 - what a worker is told
+        self,
+        queue: Queue,
+        runtime: Runtime,
+        storage: Storage,
+        queues: Sequence[str],
+        *,
+        concurrency: int,
+        lease: float = LEASE,
+        handlers: Mapping[str, Handler] | None = None,
+        schedules: Sequence[Schedule] = (),
+    ) -> None:
+        """Prepare; `work` does it.
+
+        Args:
+            queue: The queue.
+            runtime: What runs are worked on with; it has no queue itself.
+            storage: Its storage.
+            queues: The full names of the queues.
+            concurrency: Jobs at once.
+            lease: Seconds without a sign of life after which others take the jobs up.
+            handlers: What does jobs of further kinds, by their names.
+            schedules: What is to begin by itself, and when.
+        """
+        self._queue = queue
+        self._runtime = runtime
+        self._lease = lease
+        self._is_draining = False
+        self._queues = queues
+        jobs = RunJobs(runtime, storage, lambda: self._is_draining)
+        self._handlers: dict[str, Handler] = {"run": jobs.do, **(handlers or {})}
+        for kind, handler in self._handlers.items():
+            _register(queue, kind, handler)
+        entered(schedules, queue, runtime, queues[0])
+        self._working = ProcrastinateWorker(
+            queue.app,
+            queues=queues,
+            name="replan",
+            concurrency=concurrency,
+            fetch_job_polling_interval=POLL,
+            abort_job_polling_interval=3600.0,
+            install_signal_handlers=False,
+            update_heartbeat_interval=lease / 3,
+            stalled_worker_timeout=10 * lease,
+        )
+
+    async def work(self) -> None:
+        """Work until `drain` is called; what goes wrong with the queue begins it anew."""
+        looking = asyncio.ensure_future(self._look_after())
+        try:
+            while not self._is_draining:
+                try:
+                    await self._working.run()
+                except exceptions.ConnectorException as error:
+                    logger.warning("queue is away", extra={"error": str(error.__cause__)})
+                    await asyncio.sleep(POLL)
+        finally:
+            looking.cancel()
+            await asyncio.wait({looking})
+
+    async def drain(self) -> None:
+        """Take up no new job; runs get the grace of the runtime, then others go on with them."""
+        self._is_draining = True
+        self._working.stop()
+        await self._runtime.close()
+
+    async def _look_after(self) -> None:
+        """Show that it is alive, also while it drains, and see to jobs of those that are not."""
+        while True:
+            await asyncio.sleep(self._lease / 3)
+            try:
+                await self._looked()
+            except exceptions.ConnectorException as error:
+                logger.warning("queue is away", extra={"error": str(error.__cause__)})
+
+    async def _looked(self) -> None:
+        jobs, own = self._queue.jobs, self._working.worker_id
+        if own is not None:
+            await jobs.update_heartbeat(own)
+            before = self._at_work()
+            # What is taken up meanwhile is found by the next look.
+            await asyncio.sleep(0)
+            await jobs.take_back_orphans(own, before | self._at_work())
+        for job in await jobs.stalled(self._lease):
+            thread_id = job["args"].get("thread_id")
+            if job["attempts"] >= MOST_ATTEMPTS:
+                await jobs.fail_stalled(job["id"], self._lease)
+                continue
+            if thread_id is not None:
+                await jobs.end_sessions(job["id"], thread_id, self._lease)
+            if await jobs.give_back_stalled(job["id"], self._lease):
+                fields = {"job": job["id"], "kind": job["task_name"], "attempts": job["attempts"]}
+                logger.warning("a worker shows no sign of life", extra=fields)
+
+    def _at_work(self) -> set[int]:
+        running: Mapping[Any, JobContext] = self._working._running_jobs  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - it has no other name
+        return {each.job.id for each in running.values() if each.job.id is not None}
+
+
+@asynccontextmanager
+async def drained_by_signals(worker: Worker) -> AsyncGenerator[None]:
+    """Let SIGTERM and SIGINT drain a worker."""
+    loop, tasks = asyncio.get_running_loop(), set[asyncio.Task[None]]()
+
+    def drain() -> None:
+        tasks.add(asyncio.ensure_future(worker.drain()))
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):
+            loop.add_signal_handler(each, drain)
+    try:
+        yield
+    finally:
+        for each in (signal.SIGINT, signal.SIGTERM):
+            with suppress(NotImplementedError):
+                loop.remove_signal_handler(each)
+        if tasks:
+            await asyncio.wait(tasks)
+
+
+def _register(queue: Queue, kind: str, handler: Handler) -> None:
+    async def done(**arguments: Any) -> None:
+        # These are for the queue.
+        arguments.pop("tenant", None)
+        if kind == "run":
+            arguments.pop("thread_id", None)
+        await handler(**arguments)
+
+    queue.app.task(name=kind, retry=GivenBack())(done)

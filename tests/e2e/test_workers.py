@@ -1,0 +1,280 @@
+"""Runs in a queue on PostgreSQL, and workers that are killed, stopped, drained and of old versions.
+
+The workers are real processes of `replan worker`. A step waits at its gate, a named pipe, until the
+test writes to it; each time that a step begins it leaves a line with the id of its process.
+"""
+
+import asyncio
+import os
+import signal
+import time
+from collections import Counter
+from contextlib import asynccontextmanager
+from itertools import count
+
+import psycopg
+import pytest
+
+import warm
+from replan import open_storage
+from replan.team.team_file import read_team_file
+from replan.workers.opening import publish
+from replan.workers.queue import open_queue
+from replan.workers.queued_runtime import lock_of, open_queued_runtime
+from replan.workers.versions import version_of
+from served import served
+
+CREW = """\
+import os
+from pathlib import Path
+
+from replan import ask_user
+
+HERE = Path(__file__).parent
+
+
+def work(context):
+    words = context.plan_step.description.split()[0]
+    with (HERE / "begun").open("a") as begun:
+        begun.write(f"{words} {os.getpid()}\\n")
+    gate = HERE / f"gate-{words}"
+    if gate.exists():
+        gate.read_text()
+    return f"Done {words}."
+
+
+def ask(context):
+    return f"It is {ask_user('Which colour?')}."
+"""
+TEAM = """\
+name: crew
+host: {model: offline}
+specialists:
+  - {name: worker, intended_use: Works., run: 'CREW:work', effects: pure}
+  - {name: asker, intended_use: Asks., run: 'CREW:ask', effects: pure}
+"""
+LEASE = 1.5
+NUMBERS = count()
+PATIENCE = 30.0
+
+
+class House:
+    """A folder with a team, its storage, and the workers that were started."""
+
+    def __init__(self, folder, address):
+        self.folder, self.address, self.team = folder, address, folder / "team.yaml"
+        self.workers = []
+
+    def worker(self, *words):
+        words = ["--team", self.team, "--lease", LEASE, "--grace", 0.2, *words]
+        process = warm.Process(["-m", "replan", "worker", "--storage", self.address, *words])
+        self.workers.append(process)
+        return process
+
+    def gate(self, name):
+        os.mkfifo(self.folder / f"gate-{name}")
+
+    async def open(self, name):
+        gate = self.folder / f"gate-{name}"
+        await asyncio.to_thread(gate.write_text, "go")
+        gate.unlink(missing_ok=True)
+
+    @property
+    def begun(self):
+        file = self.folder / "begun"
+        lines = file.read_text().splitlines() if file.exists() else []
+        return [(words, int(pid)) for words, pid in map(str.split, lines)]
+
+    async def has_begun(self, name, but=()):
+        async def looked():
+            return next(
+                (pid for words, pid in self.begun if words == name and pid not in but), None
+            )
+
+        return await until(looked)
+
+
+@pytest.fixture
+def house(tmp_path, postgres_database, monkeypatch):
+    # What one process has imported under a name it does not import again from elsewhere.
+    crew = f"crew_{next(NUMBERS)}"
+    (tmp_path / f"{crew}.py").write_text(CREW)
+    (tmp_path / "team.yaml").write_text(TEAM.replace("CREW", crew))
+    monkeypatch.chdir(tmp_path)
+    house = House(tmp_path, postgres_database)
+    publish(house.team, house.address)
+    yield house
+    for worker in house.workers:
+        worker.send_signal(signal.SIGCONT)
+        worker.close()
+
+
+@asynccontextmanager
+async def queued(house):
+    team = read_team_file(house.team, os.environ)
+    digest = version_of(house.team).digest
+    async with (
+        open_storage(house.address) as storage,
+        open_queue(house.address) as queue,
+        open_queued_runtime(team.config, storage=storage, queue=queue, digest=digest) as runtime,
+    ):
+        yield runtime, queue
+
+
+async def until(looked):
+    latest = time.monotonic() + PATIENCE
+    while not (found := await looked()):
+        assert time.monotonic() < latest, "it did not happen"
+        await asyncio.sleep(0.02)
+    return found
+
+
+def plan(*names):
+    steps = [f"- [ ] {n}. {name} @worker\n" for n, name in enumerate(names, 1)]
+    return {"plan": "".join(steps)}
+
+
+async def test_a_run_waits_in_the_queue_and_a_waiting_run_holds_nothing(house):
+    async with queued(house) as (runtime, queue):
+        run = await runtime.start({"plan": "- [ ] 1. Paint @asker\n"}, run_id="asks")
+        again = await runtime.start({"plan": "- [ ] 1. Paint @asker\n"}, run_id="asks")
+        assert (await run.look()).outcome == "running"
+        house.worker("--concurrency", 1)
+        assert (await run).outcome == (await again).outcome == "waiting"
+        assert not await queue.has(lock_of("asks"))
+        other = await runtime.run(plan("beside"), run_id="beside")
+        assert other.outcome == "completed"
+        assert connections(house) <= 6
+        answered = await runtime.answer("asks", "blue", by="anna")
+        result = await answered
+        assert (result.outcome, result.results[1].text) == ("completed", "It is blue.")
+        # The same once more does nothing.
+        assert (await runtime.start({"plan": "- [ ] 1. Paint @asker\n"}, run_id="asks")) is not None
+        assert (await runtime.rested("asks")).outcome == "completed"
+        events = [event.type async for event in runtime.events("asks")]
+        assert Counter(events)["run_started"] == Counter(events)["task_completed"] == 1
+        assert [name for name, _ in house.begun] == ["beside"]
+
+
+async def test_others_take_up_what_a_worker_left_that_was_killed_stopped_or_told_to_end(house):
+    for name in ("killed", "frozen", "drained"):
+        house.gate(name)
+    async with queued(house) as (runtime, _):
+        runs, workers = {}, {}
+        for name in ("killed", "frozen", "drained"):
+            workers[name] = house.worker("--concurrency", 1)
+            runs[name] = await runtime.start(plan(f"{name}-before", name), run_id=name)
+            await house.has_begun(name)
+        pids = {pid for name, pid in house.begun if name in runs}
+        assert len(pids) == 3
+        owner = {name: pid for name, pid in house.begun if name in runs}
+        os.kill(owner["killed"], signal.SIGKILL)
+        os.kill(owner["frozen"], signal.SIGSTOP)
+        os.kill(owner["drained"], signal.SIGTERM)
+        house.worker("--concurrency", 3)
+        for name in runs:
+            await house.has_begun(name, but=pids)
+        os.kill(owner["frozen"], signal.SIGCONT)
+        for name in runs:
+            (house.folder / f"gate-{name}").rename(house.folder / f"open-{name}")
+            fifo = house.folder / f"open-{name}"
+            await asyncio.to_thread(fifo.write_text, "go")
+        for name, run in runs.items():
+            result = await run
+            assert (name, result.outcome) == (name, "completed")
+            attempts = (await runtime.look(name)).plan
+            assert all(step.status.value == "completed" for step in attempts.steps)
+            events = [event async for event in runtime.events(name)]
+            assert [event.seq for event in events] == [*range(1, len(events) + 1)]
+            assert sum(event.type == "task_completed" for event in events) == 1
+        assert next(w for w in workers.values() if w.pid == owner["drained"]).wait() == 0
+    once = Counter(name for name, _ in house.begun)
+    assert [once[f"{name}-before"] for name in runs] == [1, 1, 1]
+
+
+async def test_a_tenant_with_many_runs_keeps_no_other_waiting_and_stops_take_them_back(house):
+    async with queued(house) as (runtime, _):
+        for number in range(30):
+            await runtime.start(
+                plan(f"many{number}"), run_id=f"m{number}", labels={"tenant": "many"}
+            )
+        await runtime.start(plan("few"), run_id="few", labels={"tenant": "few"})
+        await runtime.start(
+            plan("urgent"), run_id="urgent", labels={"tenant": "many", "priority": "3"}
+        )
+        for number in range(4, 30):
+            await runtime.stop(f"m{number}")
+        assert (await runtime.look("m29")).outcome == "interrupted"
+        house.worker("--concurrency", 1)
+        results = [await runtime.rested(f"m{number}") for number in range(4)]
+        assert {each.outcome for each in results} == {"completed"}
+        assert [name for name, _ in house.begun] == [
+            "urgent", "many0", "few", "many1", "many2", "many3"
+        ]  # fmt: skip
+        assert (await runtime.resume("m29")).outcome == "completed"
+
+
+async def test_a_worker_with_another_version_does_not_take_up_a_run(house):
+    async with queued(house) as (runtime, _):
+        run = await runtime.start(plan("old"), run_id="old")
+        old = house.team.read_text()
+        house.team.write_text(f"{old}# changed\n")
+        told = warm.run("-m", "replan", "worker", "--team", house.team, "--storage", house.address)
+        assert told.returncode == 2
+        assert "was not published" in told.stderr
+        await asyncio.to_thread(publish, house.team, house.address)
+        house.worker()
+        async with queued(house) as (newer, _):
+            assert (await newer.run(plan("new"), run_id="new")).outcome == "completed"
+        assert (await run.look()).outcome == "running"
+        house.team.write_text(old)
+        house.worker()
+        assert (await run).outcome == "completed"
+
+
+async def test_a_server_leaves_its_runs_to_workers(house):
+    team = read_team_file(house.team, os.environ).config
+    digest = version_of(house.team).digest
+    async with open_storage(house.address) as storage, open_queue(house.address) as queue:
+
+        def opening(_name, team, options):
+            return open_queued_runtime(team, queue=queue, digest=digest, **options)
+
+        asked = {"plan": "- [ ] 1. Paint @asker\n", "run_id": "r"}
+        async with served(team, storage, queue=opening) as client:
+            begun = await client.post("/runs", json=asked)
+            assert (begun.status_code, begun.json()["outcome"]) == (201, "running")
+            assert (await client.post("/runs", json=asked)).status_code == 200
+            other = await client.post("/runs", json={**asked, "plan": "- [ ] 1. No @asker\n"})
+            assert other.status_code == 409
+            pushing = await client.post("/runs", json={**asked, "labels": {"priority": "5"}})
+            assert pushing.status_code == 422
+            house.worker()
+
+            async def is_waiting():
+                told = (await client.get("/runs/r")).json()
+                return told["waiting"] and told["outcome"] == "waiting"
+
+            await until(is_waiting)
+            answers = {"answers": {"1/asker/1": "blue"}}
+            for status in (202, 409):
+                answered = await client.post("/runs/r/answers", json=answers)
+                if status == answered.status_code == 202:
+                    await until(lambda: is_over(client))
+            assert answered.status_code == 409
+            told = (await client.get("/runs/r")).json()
+            assert (told["outcome"], "It is blue." in told["plan"]) == ("completed", True)
+
+
+async def is_over(client):
+    return (await client.get("/runs/r")).json()["outcome"] == "completed"
+
+
+def connections(house):
+    """Connections to the database by the worker that has most."""
+    with psycopg.connect(house.address) as connection:
+        rows = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'replan-worker-%' "
+            "GROUP BY application_name"
+        ).fetchall()
+    return max(number for (number,) in rows)
