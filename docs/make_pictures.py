@@ -5,7 +5,6 @@
 writes `docs/images/run.svg` from a real run, and the graph's drawing into `README.md`.
 """
 
-
 import asyncio
 import re
 import tempfile

@@ -116,17 +116,19 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(
-        markdown=safe,
-        seconds=seconds,
-        money=money,
-        day=day,
-        clock=_clock,
-        tick=_tick,
-        json=_json,
-        text=_text,
-        seen=shown_of,
-    )
+    # Jinja2's own filters have one type each, and this is their union.
+    filters: dict[str, Any] = made.filters
+    filters |= {
+        "markdown": safe,
+        "seconds": seconds,
+        "money": money,
+        "day": day,
+        "clock": _clock,
+        "tick": _tick,
+        "json": _json,
+        "text": _text,
+        "seen": shown_of,
+    }
     known: dict[str, Any] = {"integrity": integrity()}
     made.globals.update(known)
     return made
