@@ -130,8 +130,8 @@ def templates() -> Environment:
         "text": _text,
         "seen": shown_of,
     }
-    made.filters.update(filters)
     known: dict[str, Any] = {"integrity": integrity()}
+    made.filters.update(filters)
     made.globals.update(known)
     return made
 
