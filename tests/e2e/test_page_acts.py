@@ -185,6 +185,22 @@ async def test_a_run_is_stopped_resumed_with_a_limit_and_its_steps_corrected():
         assert "completed, so there is nothing to skip" in refused.text
 
 
+async def test_a_run_that_a_limit_ended_goes_on_with_a_raised_one_and_no_more_than_the_team_has():
+    fence = Fence()
+    plan = "- [ ] 1. Measure @worker\n- [ ] 2. Cut @worker (after 1)\n"
+    async with open_storage(":memory:") as storage, shown(fence.team(), storage) as client:
+        where = await begun(client, plan, limits="max_steps=1")
+        assert ">Resume…</a>" in await rested(client, where, "partial")
+        path, fields = await form(client, f"{where}/resume")
+        assert fields["limits"] == "max_steps=2"
+        more = await sent(client, path, {**fields, "limits": "max_steps=99999"}, 422)
+        assert "looser than the team" in unescape(more.text)
+        assert ">max_steps=99999</textarea>" in more.text
+        await sent(client, path, fields)
+        await rested(client, where, "completed")
+        assert fence.did == ["Measure", "Cut"]
+
+
 async def test_who_may_only_read_sees_no_forms_and_does_nothing():
     fence = Fence()
     tokens = tokens_of(reader={"roles": {"read"}}, answerer={"roles": {"answer"}}, owner={})

@@ -70,8 +70,8 @@ async def open_pages(  # noqa: PLR0913 - what its pages leave open
             storage=storage,
             environment={} if environment is None else environment,
             grace=options.get("grace", _GRACE),
-            opened=await stack.enter_async_context(AsyncExitStack()),
         )
+        stack.push_async_callback(terminals.close)
         app = application(house, entrance, hosts_of(host, names), terminals)
         await stack.enter_async_context(listening(app, listener, house.close))
         shown = f"[{host}]" if ":" in host else host
