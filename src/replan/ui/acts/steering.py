@@ -157,8 +157,8 @@ async def _ask_correction(
     )
     where = "A new run begins from this plan" if is_over(view.state) else "The run goes on"
     skipped = ["The steps behind it run without its result."] if action == "skip" else []
-    again = f"Do once more what must not be done twice unasked: {'; '.join(repeats)}"
-    ticks = {"repeat_effects": again} if repeats else {}
+    asked = f"Do once more what must not be done twice unasked: {'; '.join(repeats)}"
+    ticks = {"repeat_effects": asked} if repeats else {}
     return confirm(
         site,
         request,
