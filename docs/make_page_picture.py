@@ -4,7 +4,6 @@
 
 runs the demo, opens its page in the Chromium of this machine, and writes `docs/images/page.png`.
 """
-# ruff: noqa: INP001 - a script, not a package
 
 import asyncio
 import re

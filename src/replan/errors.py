@@ -524,6 +524,22 @@ class LimitReachedError(ReplanError):
         super().__init__(f"The limit {limit}={number}{whose} is reached.")
 
 
+class StepElsewhereError(ReplanError):
+    """A step that the workers of a queue did has failed there.
+
+    Attributes:
+        queue: The queue.
+        can_pass: Whether another attempt can help.
+        is_cut_off: Whether it was stopped in the middle, so that nobody knows what it did.
+    """
+
+    def __init__(self, queue: str, reason: str, *, can_pass: bool, is_cut_off: bool) -> None:
+        self.queue = queue
+        self.can_pass = can_pass
+        self.is_cut_off = is_cut_off
+        super().__init__(f"At a worker of the queue '{queue}': {reason}")
+
+
 class InDoubtError(ReplanError):
     """Work that must not happen twice was cut off or done before, and is not repeated."""
 

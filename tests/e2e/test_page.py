@@ -6,6 +6,9 @@ import httpx
 
 from pages import OWNER, shown
 from replan import Host, Specialist, Team, ask_user, open_runtime, open_storage
+from replan.jobs.action_spec import ActionSpec
+from replan.jobs.slot import Slot
+from replan.jobs.spec import Command, JobSpec
 from replan.ports.run_book import RunRecord
 from replan.testing import ScriptedModel, always
 from served import as_, tokens_of
@@ -119,6 +122,40 @@ async def test_the_list_finds_runs_and_shows_first_what_waits():
                 ({"behind": "x"}, 404),
             ]:
                 assert (await client.get("/", params=wrong)).status_code == status
+
+
+async def test_a_job_is_a_form_that_fills_and_its_secrets_stay_hidden():
+    spec = JobSpec(
+        "travel",
+        slots=[
+            Slot("origin", question="Where from?"),
+            Slot("pin", question="Which PIN?", secret=True),
+            Slot("target", question="Where to?"),
+        ],
+        commands=[Command("book", needs=["origin", "pin", "target"], action="book_it")],
+        actions=[ActionSpec("book_it", run=lambda **_: "booked", effects="pure")],
+    )
+    booker = Specialist(name="booker", intended_use="Books.", job=spec)
+    agency = Team(host=Host(model=ScriptedModel(END)), specialists=[booker])
+    given = {"messages": [("user", "Go")], "plan": "- [ ] 1. Book @booker\n"}
+    async with open_storage(":memory:") as storage, shown(agency, storage) as client:
+        async with open_runtime(agency, storage=storage) as runtime:
+            result = await (await runtime.start(given, run_id="r1"))
+            seen = list[str]()
+            for answer in ("Rome", "4711", "Oslo"):
+                for path in ("/runs/r1?tab=given", "/runs/r1/steps/1"):
+                    page = await client.get(path)
+                    assert page.status_code == 200
+                    assert "asked now" in page.text
+                    seen.append(page.text)
+                (asked,) = (await runtime.look("r1")).waiting
+                result = await (await runtime.answer("r1", {asked.key: answer}))
+        assert result.outcome == "completed"
+        over = (await client.get("/runs/r1?tab=given")).text
+    assert "<dd>Rome</dd>" in seen[2]
+    assert "<dd>Oslo</dd>" in over
+    assert "asked now" not in over
+    assert all("<dd>4711" not in each for each in (*seen, over))
 
 
 async def test_wrong_addresses_say_what_there_is():

@@ -5,6 +5,7 @@ import re
 from html import unescape
 
 from acts_teams import END, Fence
+from kept_runs import KeptRun, kill
 from pages import shown
 from replan import open_storage
 from replan.testing import ScriptedModel, always
@@ -184,6 +185,22 @@ async def test_a_run_is_stopped_resumed_with_a_limit_and_its_steps_corrected():
         assert "completed, so there is nothing to skip" in refused.text
 
 
+async def test_a_run_that_a_limit_ended_goes_on_with_a_raised_one_and_no_more_than_the_team_has():
+    fence = Fence()
+    plan = "- [ ] 1. Measure @worker\n- [ ] 2. Cut @worker (after 1)\n"
+    async with open_storage(":memory:") as storage, shown(fence.team(), storage) as client:
+        where = await begun(client, plan, limits="max_steps=1")
+        assert ">Resume…</a>" in await rested(client, where, "partial")
+        path, fields = await form(client, f"{where}/resume")
+        assert fields["limits"] == "max_steps=2"
+        more = await sent(client, path, {**fields, "limits": "max_steps=99999"}, 422)
+        assert "looser than the team" in unescape(more.text)
+        assert ">max_steps=99999</textarea>" in more.text
+        await sent(client, path, fields)
+        await rested(client, where, "completed")
+        assert fence.did == ["Measure", "Cut"]
+
+
 async def test_who_may_only_read_sees_no_forms_and_does_nothing():
     fence = Fence()
     tokens = tokens_of(reader={"roles": {"read"}}, answerer={"roles": {"answer"}}, owner={})
@@ -271,3 +288,30 @@ async def spoken(client, where, text):
             page = (await client.get(where)).text
             if text in page and "At work" not in page:
                 return page
+
+
+async def test_a_run_that_a_terminal_began_and_a_kill_ended_is_gone_on_with_by_its_own_team(
+    tmp_path,
+):
+    kept = KeptRun(tmp_path, str(tmp_path / "runs.db"), traps={3: kill})
+    await asyncio.to_thread(kept.die, kept.begin)
+    kept.traps.clear()
+    async with open_storage(kept.where) as storage, shown(Fence().team(), storage) as client:
+        (record,) = await storage.runs.recent(1)
+        where = f"/runs/{record.run_id}"
+        page = await rested(client, where, "interrupted")
+        assert "its process ended without a word" in page
+        path, fields = await form(client, f"{where}/resume")
+        with kept.at_work():
+            await sent(client, path, fields)
+            page = await rested(client, where, "completed")
+        assert {*kept.effects} == {1, 2, 3, 4, 5, 6}
+        assert "gone on with by owner" in (await client.get(f"{where}?tab=history")).text
+        other = await client.get(f"{where}/steps/1/retry")
+        assert other.status_code == 409
+        assert f"replan retry {record.run_id[:8]} 1" in other.text
+        changed = {**record.order, "directory": "/"}
+        await storage.runs.begin(record.replace(run_id="r2", thread_id="r2", order=changed))
+        refused = await client.get("/runs/r2/resume")
+        assert refused.status_code == 409
+        assert "was changed since" in refused.text

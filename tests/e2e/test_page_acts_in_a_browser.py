@@ -39,47 +39,19 @@ async def test_two_people_act_on_one_run_and_the_second_is_told_what_is_asked_no
         open_storage(":memory:") as storage,
         shown(fence.team(model, approval="plan"), storage) as client,
     ):
-        size = {"viewport": {"width": 1280, "height": 900}}
-        one, two = (
-            await entered(client, chromium, **size),
-            await entered(
-                client, chromium, viewport={"width": 390, "height": 844}, java_script_enabled=False
-            ),
-        )
-        await one.click("text=Start")
-        await one.fill("textarea[name=task]", "Build a fence")
-        await screen(one, "start")
-        await one.keyboard.press("Tab")
-        await focused(one, "button.main")
-        await one.keyboard.press("Enter")
-        await one.wait_for_selector("#asks .ask")
-        await screen(one, "asked_plan")
+        one = await entered(client, chromium, viewport={"width": 1280, "height": 900})
+        phone = {"viewport": {"width": 390, "height": 844}, "java_script_enabled": False}
+        two = await entered(client, chromium, **phone)
+        await _started(one)
         where = one.url
         # Without scripts, on a phone, and by the keyboard alone.
         await two.goto(where)
-        await screen(two, "phone_asked_plan")
-        await one.click("#asks >> text=Edit the plan")
-        await one.wait_for_selector("textarea[name=plan]")
-        text = await one.input_value("textarea[name=plan]")
-        await one.fill("textarea[name=plan]", text.replace("3. Pay", "3. Thank"))
-        await screen(one, "edit_plan")
-        await one.click("text=Show what would run")
-        await one.wait_for_selector(".d-added >> text=Thank")
-        await screen(one, "edit_confirm")
-        await one.click("text=Let it run")
-        await one.wait_for_selector("#asks >> text=Hue?")
-        await one.wait_for_selector("#n3 >> text=Thank")
-        await screen(one, "asked_question")
-        await focused(two, "#asks button[value=approve]")
-        await two.keyboard.press("Enter")
-        await two.wait_for_selector("h1 >> text=Nothing was done")
-        assert "Hue?" in await two.inner_text("main")
-        await screen(two, "phone_stale")
-        assert await two.evaluate("document.documentElement.scrollWidth") <= 390
+        await _edited(one)
+        await _too_late(two)
+        # What one person types stays, while the other one answers.
+        await one.fill("textarea[name=text]", "red")
         await focused(two, "textarea[name=text]")
         await two.keyboard.type("blue")
-        # What one person types stays, while the page of the other goes on.
-        await one.fill("textarea[name=text]", "red")
         await focused(two, "#asks button")
         await two.keyboard.press("Enter")
         await two.wait_for_url(where)
@@ -91,19 +63,52 @@ async def test_two_people_act_on_one_run_and_the_second_is_told_what_is_asked_no
         await one.click("text=Do it again")
         await one.wait_for_selector("text=Step 2 (after 1) runs again.")
         await screen(one, "retry_confirm")
-        await one.goto(f"{client.base_url}chat")
-        await one.click("text=New chat")
-        await one.fill("textarea[name=text]", "Build another fence")
-        await one.keyboard.press("Tab")
-        await focused(one, "button.main")
-        await one.keyboard.press("Enter")
-        await one.wait_for_selector(".ask button[value=approve]")
-        await screen(one, "chat_asked")
-        await one.click(".ask button[value=approve]")
-        await one.click("button >> text=Yes")
-        await one.wait_for_selector("text=Hue?")
-        await one.fill("textarea[name=text]", "green")
-        await one.click("text=Send")
-        await one.wait_for_selector(".by-assistant >> text=The end.")
-        await screen(one, "chat_done")
+        await _chatted(one, client)
         assert fence.painted == ["blue", "green"]
+
+
+async def _started(page):
+    await page.click("text=Start")
+    await page.fill("textarea[name=task]", "Build a fence")
+    await screen(page, "start")
+    await focused(page, "button.main")
+    await page.keyboard.press("Enter")
+    await page.wait_for_selector("#asks .ask")
+    await screen(page, "asked_plan")
+
+
+async def _edited(page):
+    await page.click("#asks >> text=Edit the plan")
+    text = await page.input_value("textarea[name=plan]")
+    await page.fill("textarea[name=plan]", text.replace("3. Pay", "3. Thank"))
+    await page.click("text=Show what would run")
+    await page.wait_for_selector(".d-added >> text=Thank")
+    await screen(page, "edit_confirm")
+    await page.click("text=Let it run")
+    await page.wait_for_selector("#asks >> text=Hue?")
+    await page.wait_for_selector("#n3 >> text=Thank")
+    await screen(page, "asked_question")
+
+
+async def _too_late(page):
+    await focused(page, "#asks button[value=approve]")
+    await page.keyboard.press("Enter")
+    await page.wait_for_selector("h1 >> text=Nothing was done")
+    assert "Hue?" in await page.inner_text("main")
+    assert await page.evaluate("document.documentElement.scrollWidth") <= 390
+    await screen(page, "phone_stale")
+
+
+async def _chatted(page, client):
+    await page.goto(f"{client.base_url}chat")
+    await page.click("text=New chat")
+    await page.fill("textarea[name=text]", "Build another fence")
+    await focused(page, "button.main")
+    await page.keyboard.press("Enter")
+    await page.click(".ask button[value=approve]")
+    await page.click("button >> text=Yes")
+    await page.wait_for_selector("text=Hue?")
+    await page.fill("textarea[name=text]", "green")
+    await page.click("text=Send")
+    await page.wait_for_selector(".by-assistant >> text=The end.")
+    await screen(page, "chat")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+import warm
 from replan.cli.main import app
 from replan.testing import OpenAIServer
 
@@ -94,6 +95,23 @@ def test_the_code_on_the_pages_is_that_of_the_steps():
     assert {name.partition("/")[0] for name, _ in pieces} == {f"step_{n}" for n in range(1, 9)}
     for name, code in pieces:
         assert code in (ROOT / "examples" / "tutorial" / name).read_text("utf-8"), name
+
+
+def test_a_worker_of_the_last_step_does_what_another_process_puts_into_the_queue(
+    reader: Reader,
+    postgres_database: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    monkeypatch.setenv("REPLAN_STORAGE", postgres_database)
+    reader.output("cd step_8", capsys)
+    assert "published shop" in reader.output("replan team publish team.yaml", capsys)
+    worker = warm.Process(["-m", "replan", "worker", "--team", "team.yaml"])
+    try:
+        shown = reader.output("python enqueue.py", capsys)
+    finally:
+        worker.close()
+    assert f"$ python enqueue.py\n{shown}```" in PAGES[-1].read_text("utf-8")
 
 
 @pytest.mark.parametrize("step", ["step_1", "step_2", "step_3", "step_4", "step_5"])

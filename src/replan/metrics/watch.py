@@ -1,10 +1,19 @@
 """The instruments of one process: no label of theirs grows with runs, and none names a tenant."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    start_http_server,
+)
 from prometheus_client.exposition import choose_encoder
 
+from replan.errors import InputError
 from replan.events.types import (
     BaseEvent,
     ModelAnswered,
@@ -118,6 +127,25 @@ class Watch:
         """All figures, in the newest form that the reader accepts, and the media type."""
         encoder, media_type = choose_encoder(accept)
         return encoder(self._registry), media_type
+
+    @contextmanager
+    def served(self, port: int) -> Generator[None]:
+        """Tell the figures to whoever asks at a port of this machine, for as long as the block.
+
+        Raises:
+            InputError: The port cannot be used.
+        """
+        try:
+            server, thread = start_http_server(port, "127.0.0.1", self._registry)
+        except OSError as error:
+            told = f"The figures cannot be told at port {port}: {error.strerror}."
+            raise InputError(f"{told} Give --metrics another port.") from error
+        try:
+            yield
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
 
     def _rested(self, team: str, outcome: str, seconds: float) -> None:
         self._rests.labels(team, outcome).inc()

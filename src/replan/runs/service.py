@@ -81,7 +81,7 @@ class Runtime:
     @property
     def at_work(self) -> int:
         """How many runs this process works on."""
-        return len(self._works)
+        return self._works.number
 
     @property
     def storage(self) -> Storage | None:

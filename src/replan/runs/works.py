@@ -30,7 +30,9 @@ class Works:
         self._works: dict[str, tuple[Work, Doing]] = {}
         self._reading: asyncio.Task[None] | None = None
 
-    def __len__(self) -> int:
+    @property
+    def number(self) -> int:
+        """How many runs are worked on."""
         return len(self._works)
 
     def __contains__(self, run_id: str) -> bool:

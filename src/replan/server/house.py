@@ -96,14 +96,14 @@ class House:
         A run of a session is seen by the person whose session it is.
         """
         labels = record.labels
-        if labels.get(TEAM) not in self.runtimes:
+        if labels.get(TEAM, "") not in self.runtimes:
             return False
         is_own = SESSION not in labels or labels.get(USER) == who.person
         return not who.tenant or (is_own and labels.get(TENANT) == who.tenant)
 
     def runtime_of(self, record: RunRecord) -> Runtime:
         """What works on a run."""
-        return self.runtimes[record.labels[TEAM]]
+        return self.runtimes[record.labels.get(TEAM, "")]
 
     def new_id(self) -> str:
         """A new id of a run."""

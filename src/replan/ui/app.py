@@ -16,6 +16,7 @@ from replan.server.gate import LOOPBACK, NOBODY, Gate
 from replan.server.house import House
 from replan.server.problems import RefusedError
 from replan.ui.acts.pages import ACTING
+from replan.ui.acts.terminal import Terminals
 from replan.ui.door import Door
 from replan.ui.entering import Entrance
 from replan.ui.forms import fields_of
@@ -74,13 +75,19 @@ PAGES = (
 """What the pages answer."""
 
 
-def application(house: House, entrance: Entrance, hosts: Collection[str] = LOOPBACK) -> ASGIApp:
+def application(
+    house: House,
+    entrance: Entrance,
+    hosts: Collection[str] = LOOPBACK,
+    terminals: Terminals | None = None,
+) -> ASGIApp:
     """The pages of a house.
 
     Args:
         house: The teams and their runs.
         entrance: Who gets in, and under which path.
         hosts: The names by which the pages may be called.
+        terminals: What goes on with runs that a terminal began.
     """
     boot = secrets.token_hex(4)
     site = Site(
@@ -89,6 +96,7 @@ def application(house: House, entrance: Entrance, hosts: Collection[str] = LOOPB
         boot=boot,
         templates=templates(),
         readings=Readings(house),
+        terminals=terminals,
     )
 
     async def not_found(request: Request, _: Exception) -> Response:

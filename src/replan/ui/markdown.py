@@ -19,8 +19,8 @@ _REL = "noopener noreferrer nofollow"
 def safe(text: str) -> Markup:
     """Render a text, and keep of it what is harmless.
 
-    There are no images, no styles, and no attributes but the address of a link. What stands round
-    it has `data-hx-disable`.
+    There are no images, no styles, and no attributes but the address of a link and the first number
+    of a list. What stands round it has `data-hx-disable`.
     """
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]}\n\n(cut here: it is longer than {_LONGEST:,} characters)"
@@ -28,7 +28,7 @@ def safe(text: str) -> Markup:
     cleaned = nh3.clean(
         rendered,
         tags=_TAGS,
-        attributes={"a": {"href", "title"}},
+        attributes={"a": {"href", "title"}, "ol": {"start"}},
         url_schemes={"http", "https", "mailto"},
         link_rel=_REL,
     )

@@ -16,8 +16,12 @@ from replan.server.callers.tokens import TOKEN, Tokens, new_token, one_token, re
 from replan.server.house import open_house
 from replan.server.listening import bound, listening, until_signalled
 from replan.server.serving import Wanted, graph_of, hosts_of, named_teams
+from replan.ui.acts.terminal import Terminals
 from replan.ui.app import application
 from replan.ui.entering import Entrance
+
+_GRACE = 10.0
+"""Seconds that running steps have to end, where nobody says another time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +42,7 @@ async def open_pages(  # noqa: PLR0913 - what its pages leave open
     port: int = 0,
     names: Sequence[str] = (),
     prefix: str = "",
+    environment: Mapping[str, str] | None = None,
     **options: Any,
 ) -> AsyncGenerator[str]:
     """Offer the pages for as long as the block, and give the address that opens them.
@@ -50,6 +55,7 @@ async def open_pages(  # noqa: PLR0913 - what its pages leave open
         port: The port; 0 takes a free one.
         names: Further names by which browsers may call.
         prefix: The path under which a proxy offers the pages, such as `/tools/replan`.
+        environment: What the teams of runs that a terminal began read their keys from.
         options: As of `open_house`.
     """
     prefix = _checked(prefix)
@@ -60,7 +66,13 @@ async def open_pages(  # noqa: PLR0913 - what its pages leave open
     async with AsyncExitStack() as stack:
         stack.enter_context(listener)
         house = await stack.enter_async_context(open_house(teams, storage, known, **options))
-        app = application(house, entrance, hosts_of(host, names))
+        terminals = Terminals(
+            storage=storage,
+            environment={} if environment is None else environment,
+            grace=options.get("grace", _GRACE),
+        )
+        stack.push_async_callback(terminals.close)
+        app = application(house, entrance, hosts_of(host, names), terminals)
         await stack.enter_async_context(listening(app, listener, house.close))
         shown = f"[{host}]" if ":" in host else host
         code = f"enter?code={entrance.new_code(tokens)}" if isinstance(tokens, str) else ""
@@ -92,6 +104,7 @@ async def _shown(wanted: WantedPages, say: Callable[[str], None]) -> None:
             port=wanted.port,
             names=wanted.names,
             prefix=wanted.prefix,
+            environment=wanted.environment,
             grace=wanted.grace,
         )
         async with opened as address:

@@ -21,6 +21,7 @@ from replan.server.house import House
 from replan.server.problems import RefusedError, refusal_of
 from replan.ui.acts.shown import shown_of
 from replan.ui.acts.talks import Talk
+from replan.ui.acts.terminal import Terminals
 from replan.ui.entering import Entrance, form_token
 from replan.ui.htmx import integrity
 from replan.ui.markdown import safe
@@ -39,6 +40,7 @@ class Site:
         boot: Names this start of the server; a page of another start loads itself anew.
         templates: The templates.
         readings: The runs that were read last.
+        terminals: What goes on with runs that a terminal began; None where nothing does.
         talks: The turns of chats that are being taken, by whose they are and the session.
     """
 
@@ -47,6 +49,7 @@ class Site:
     boot: str
     templates: Environment
     readings: Readings
+    terminals: Terminals | None = None
     talks: dict[tuple[str, str, str], Talk] = field(
         default_factory=dict[tuple[str, str, str], Talk]
     )
@@ -116,18 +119,19 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(
-        markdown=safe,
-        seconds=seconds,
-        money=money,
-        day=day,
-        clock=_clock,
-        tick=_tick,
-        json=_json,
-        text=_text,
-        seen=shown_of,
-    )
+    filters: dict[str, Any] = {
+        "markdown": safe,
+        "seconds": seconds,
+        "money": money,
+        "day": day,
+        "clock": _clock,
+        "tick": _tick,
+        "json": _json,
+        "text": _text,
+        "seen": shown_of,
+    }
     known: dict[str, Any] = {"integrity": integrity()}
+    made.filters.update(filters)
     made.globals.update(known)
     return made
 

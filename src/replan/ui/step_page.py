@@ -73,20 +73,30 @@ def _given(event: RunEvent) -> dict[str, Any]:
 
 
 def jobs_of(run: WholeRun, step: StepStory | None = None) -> list[dict[str, Any]]:
-    """The jobs of a run as forms: the one that asks now, else the one that it came to."""
-    forms: dict[Any, dict[str, Any]] = {}
-    for result in run.results:
-        if (view := _job_in(result.output)) is not None:
-            forms[result.step_id] = {"step": result.step_id, "is_open": False, **view}
-    for ask in run.waiting:
-        if (view := _job_in(ask.details)) is not None:
-            forms[ask.step_id] = {"step": ask.step_id, "is_open": True, **view}
-    return [each for each in forms.values() if step is None or each["step"] == step.step.id]
+    """The jobs of a run as forms: where it asks now, else what it came to."""
+    told = [(each.step_id, each.output, False) for each in run.results]
+    told += [(each.step_id, each.details, True) for each in run.waiting]
+    forms = {number: form for number, value, is_open in told if (form := _form(value, is_open))}
+    number = None if step is None else step.step.id
+    return [{"step": at, **form} for at, form in forms.items() if number in (None, at)]
 
 
-def _job_in(value: object) -> dict[str, Any] | None:
-    """What a value tells of a job, if it is one."""
-    if not isinstance(value, dict):
+def _form(value: object, is_open: bool) -> dict[str, Any] | None:  # noqa: FBT001 - of the value
+    """What a value tells of a job: where it stands while it asks, or the whole job at its end."""
+    fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    collected = fields.get("collected", fields.get("collected_info"))
+    missing = fields.get("missing", fields.get("missing_info"))
+    if "phase" not in fields or not isinstance(collected, dict) or not isinstance(missing, list):
         return None
-    fields = cast("dict[str, Any]", value)
-    return fields if "collected_info" in fields or "slots" in fields else None
+    states = {"completed": "done", "failed": "failed"}
+    return {
+        "type": str(fields.get("type", "job")),
+        "command": str(fields.get("command", "")),
+        "phase": str(fields["phase"]),
+        "state": states.get(str(fields.get("status")), "waiting"),
+        "collected": collected,
+        "missing": missing,
+        "problems": [str(each) for each in fields.get("problems") or () if each],
+        "turns": fields.get("turns", 0),
+        "is_open": is_open,
+    }

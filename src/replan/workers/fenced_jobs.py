@@ -15,7 +15,7 @@ APPLICATION = "replan-worker-"
 """How the connections of a worker begin their names at the server."""
 
 MOST_ATTEMPTS = 25
-"""How often a job is taken up; a run that ends each process that takes it up is left alone then."""
+"""How often a worker may die of a job; then the job is left alone."""
 
 _OWN = "id = %(id)s AND worker_id = %(worker)s AND status = 'doing'"
 _FINISH = f"DELETE FROM procrastinate_jobs WHERE {_OWN}"
@@ -23,7 +23,7 @@ _FAIL = f"UPDATE procrastinate_jobs SET status = 'failed' WHERE {_OWN}"
 _AGAIN = """
 WITH given AS (
     UPDATE procrastinate_jobs SET
-        status = 'todo', worker_id = NULL, attempts = attempts + 1, scheduled_at = %(at)s
+        status = 'todo', worker_id = NULL, attempts = attempts + %(more)s, scheduled_at = %(at)s
     WHERE {which} RETURNING id, queue_name
 )
 SELECT count(pg_notify(
@@ -92,22 +92,24 @@ class FencedJobs(JobManager):
         """Give a job back; one that is another worker's by now stays."""
         query = _AGAIN.format(which=_OWN)
         await self.connector.execute_query_one_async(
-            query, id=job.id, worker=job.worker_id, at=retry_at
+            query, id=job.id, worker=job.worker_id, at=retry_at, more=0
         )
 
-    async def take_back_orphans(self, worker_id: int, at_work: Collection[int]) -> int:
-        """Give back the jobs of a worker that it knows nothing of: the answer was lost."""
-        query = _AGAIN.format(
-            which="status = 'doing' AND worker_id = %(worker)s AND id = ANY(%(ids)s)"
-        )
+    async def at_work(self, worker_id: int) -> set[int]:
+        """The jobs that a worker has, as far as the database knows."""
         found = await self.connector.execute_query_all_async(
             "SELECT id FROM procrastinate_jobs WHERE status = 'doing' AND worker_id = %(worker)s",
             worker=worker_id,
         )
-        lost = [row["id"] for row in found if row["id"] not in at_work]
-        if lost:
-            await self.connector.execute_query_one_async(query, worker=worker_id, ids=lost, at=None)
-        return len(lost)
+        return {row["id"] for row in found}
+
+    async def give_back(self, worker_id: int, ids: Collection[int]) -> None:
+        """Give back jobs of a worker that it knows nothing of: the answer was lost."""
+        which = "status = 'doing' AND worker_id = %(worker)s AND id = ANY(%(ids)s)"
+        query = _AGAIN.format(which=which)
+        await self.connector.execute_query_one_async(
+            query, worker=worker_id, ids=[*ids], at=None, more=0
+        )
 
     async def stalled(self, lease: float) -> list[dict[str, Any]]:
         """The jobs whose workers show no sign of life."""
@@ -127,7 +129,9 @@ class FencedJobs(JobManager):
     async def give_back_stalled(self, job_id: int, lease: float) -> bool:
         """Give a job back whose worker shows no sign of life."""
         query = _AGAIN.format(which=f"id = %(id)s AND {_STALLED}")
-        row = await self.connector.execute_query_one_async(query, id=job_id, lease=lease, at=None)
+        row = await self.connector.execute_query_one_async(
+            query, id=job_id, lease=lease, at=None, more=1
+        )
         return bool(row["number"])
 
     async def fail_stalled(self, job_id: int, lease: float) -> None:

@@ -18,7 +18,6 @@ from replan.runs.run import Run
 from replan.runs.service import Runtime
 from replan.runs.work import Errand
 from replan.workers.errands import Errands, errands_of
-from replan.workers.fenced_jobs import MOST_ATTEMPTS
 
 _SOON, _LATER = 1, 5
 
@@ -51,8 +50,6 @@ class GivenBack(BaseRetryStrategy):
                 seconds = _LATER
             case _:
                 return None
-        if job.attempts >= MOST_ATTEMPTS:
-            return None
         return RetryDecision(retry_in=cast("Any", {"seconds": seconds}))
 
 

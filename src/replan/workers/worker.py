@@ -61,7 +61,7 @@ class Worker:
         self._runtime = runtime
         self._lease = lease
         self._is_draining = False
-        self._queues = queues
+        self._unknown = set[int]()  # jobs that the database says it has, and it does not know
         jobs = RunJobs(runtime, storage, lambda: self._is_draining)
         self._handlers: dict[str, Handler] = {"run": jobs.do, **(handlers or {})}
         for kind, handler in self._handlers.items():
@@ -112,10 +112,11 @@ class Worker:
         jobs, own = self._queue.jobs, self._working.worker_id
         if own is not None:
             await jobs.update_heartbeat(own)
-            before = self._at_work()
-            # What is taken up meanwhile is found by the next look.
-            await asyncio.sleep(0)
-            await jobs.take_back_orphans(own, before | self._at_work())
+            unknown = await jobs.at_work(own) - self._at_work()
+            # One that was just taken up is known by the next look.
+            if lost := unknown & self._unknown:
+                await jobs.give_back(own, lost)
+            self._unknown = unknown
         for job in await jobs.stalled(self._lease):
             thread_id = job["args"].get("thread_id")
             if job["attempts"] >= MOST_ATTEMPTS:

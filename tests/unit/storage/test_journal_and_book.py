@@ -405,6 +405,10 @@ async def test_the_newest_runs_come_first(storage):
     for last, left in zip(newest, ("3 30 2 1 0", "30 2 1 0", "2 1 0"), strict=True):
         found = await storage.runs.recent(9, behind=last)
         assert [each.run_id for each in found] == left.split()
+    for number, outcome in {"3": "waiting", "1": "failed", "0": "waiting"}.items():
+        await storage.runs.update(number, outcome, NOON)
+    found = await storage.runs.recent(9, behind=newest[0], outcomes=("waiting", "failed"))
+    assert [each.run_id for each in found] == ["3", "1", "0"]
 
 
 async def test_events_are_numbered_where_they_are_appended(storage):

@@ -94,7 +94,9 @@ class Turn:
             RefusedError: It may not be answered by this token, or nothing is left of an allowance.
         """
         body = self.body
-        waiting = await self.chats.waiting(_key(body, body.messages[:-1]))
+        # What waits has asked something before: of a new conversation, nothing is looked up.
+        is_new = not body.session_id and all(each.role != "assistant" for each in body.messages)
+        waiting = None if is_new else await self.chats.waiting(_key(body, body.messages[:-1]))
         if waiting is None:
             thread = self.chats.thread(body.session_id)
             return await self.chats.begun("chat", [each.message for each in body.news], thread)

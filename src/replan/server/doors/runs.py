@@ -121,7 +121,7 @@ async def resume(call: Call) -> Reply:
     """Resume a run that was stopped or killed, or that a limit ended."""
     house, who = call.house, call.who
     record = await house.record_of(call.path["run_id"], who)
-    settings = settings_for(house, who, record.labels[TEAM], call.body.settings)
+    settings = settings_for(house, who, record.labels.get(TEAM, ""), call.body.settings)
     await gone_on(house, who, record, settings)
     return Reply(await _told(call, record.run_id), 202)
 
@@ -143,7 +143,7 @@ async def _corrected(call: Call, action: str) -> Reply:
     if await call.house.storage.runs.get(new_id) is not None:
         fix = f"GET /runs/{body.run_id} shows it. Give another one, or none."
         raise bad_field("run_id", body.run_id, "there is a run of this name", fix)
-    asked_for = settings_for(call.house, call.who, record.labels[TEAM], body.settings)
+    asked_for = settings_for(call.house, call.who, record.labels.get(TEAM, ""), body.settings)
     lease, settings = await lease_of(call.house, call.who, record, asked_for, new_id)
     options = {
         "by": call.who.person,

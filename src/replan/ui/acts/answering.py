@@ -34,7 +34,8 @@ _LETS_HAPPEN = ("approve", "edit", "run again")
 async def answer(site: Site, request: Request) -> Response:
     """Take an answer; one that lets something happen is shown before."""
     fields = await form_of(site, request)
-    record, reading = await run_acted_on(site, request)
+    acted = await run_acted_on(site, request)
+    record, reading = acted.record, acted.reading
     ask = asked_in(reading.run.waiting, fields)
     if ask is None or fields.get("seen") != shown_of(ask):
         return stale(site, request, reading, OTHER if ask else GONE)
@@ -46,7 +47,7 @@ async def answer(site: Site, request: Request) -> Response:
         return site.page(request, "answer", 422, problem=str(error), **values)
     if fields.get("action") in _LETS_HAPPEN and not fields.get("sure"):
         return _asked_again(site, request, ask, fields, value)
-    call = call_of(site, request, record, AnswerBody(answers={ask.key: value}))
+    call = call_of(acted.house, request, AnswerBody(answers={ask.key: value}), record.run_id)
     try:
         await runs.answer(call)
     except RefusedError as error:

@@ -179,7 +179,7 @@ async def answer(site: Site, request: Request) -> Response:
 async def _begin(site: Site, request: Request, body: TurnBody, text: str) -> Response:
     """Begin a turn; it goes on whoever leaves."""
     key, house = _key(request), site.house
-    check_input(call_of(site, request, None, body))
+    check_input(call_of(site.house, request, body))
     team, _ = house.team_named(body.team)
     old = site.talks.get(key)
     turn_id = body.turn_id or house.new_id()

@@ -11,7 +11,6 @@ from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.seal import sealed, unsealed
 from replan.plan.model import TaskPlan
 from replan.plan.rerun import Rerun, rerun_reasons
-from replan.ports.run_book import RunRecord
 from replan.runs.asks import PLAN, Ask
 from replan.runs.correcting import said_before
 from replan.runs.run_input import kept_input
@@ -21,7 +20,7 @@ from replan.server.house import own_id
 from replan.server.problems import RefusedError
 from replan.server.work import begun
 from replan.state.questions import fingerprint_of
-from replan.ui.acts.acting import confirm, run_acted_on, stale, to_run
+from replan.ui.acts.acting import Acted, confirm, run_acted_on, stale, to_run
 from replan.ui.acts.shown import shown_of
 from replan.ui.drawn.revisions import difference
 from replan.ui.forms import form_of
@@ -33,7 +32,10 @@ CHANGED = "The plan is another one by now than the one that you edited."
 
 async def edit(site: Site, request: Request) -> Response:
     """Give the document of a run's plan, to be edited."""
-    _, reading = await run_acted_on(site, request)
+    acted = await run_acted_on(site, request)
+    reading = acted.reading
+    if _plan_asked(reading.run) is None:
+        acted.only_served("replan run with the edited document")
     return _editor(site, request, reading, document_of(reading.run))
 
 
@@ -69,23 +71,24 @@ def _editor(
 async def edited(site: Site, request: Request) -> Response:
     """Show what an edited document would do, and do it once that is meant."""
     fields = await form_of(site, request)
-    record, reading = await run_acted_on(site, request)
+    acted = await run_acted_on(site, request)
+    reading = acted.reading
     before, text = document_of(reading.run), fields.get("plan", "")
     if fields.get("seen") != fingerprint_of(before):
         return stale(site, request, reading, CHANGED)
-    graph = site.house.runtime_of(record).graph
+    graph = acted.runtime.graph
     try:
         plan = PlanDocument.parse(text).plan
         check_input(graph, {"messages": [("user", "")], "plan": text})
     except (PlanDocumentError, InputError) as error:
         return _editor(site, request, reading, text, str(error), 422)
     if fields.get("sure"):
-        return await _anew(site, request, record, text, fields.get("run_id", ""))
-    return _shown(site, request, reading, plan, text)
+        return await _anew(site, request, acted, text, fields.get("run_id", ""))
+    return _shown(site, request, acted, plan, text)
 
 
-def _shown(site: Site, request: Request, reading: Reading, plan: TaskPlan, text: str) -> Response:
-    run, ask = reading.run, _plan_asked(reading.run)
+def _shown(site: Site, request: Request, acted: Acted, plan: TaskPlan, text: str) -> Response:
+    run, ask = acted.reading.run, _plan_asked(acted.reading.run)
     lines = list(difference(*(unsealed(each).splitlines() for each in (document_of(run), text))))
     reruns = rerun_reasons(plan)
     fields = {"plan": text, "seen": fingerprint_of(document_of(run))}
@@ -106,7 +109,7 @@ def _shown(site: Site, request: Request, reading: Reading, plan: TaskPlan, text:
         does=[
             *(["Nothing is changed."] if all(each.kind == "same" for each in lines) else []),
             *(_again(each) for each in reruns),
-            *_effects(site, reading, plan, reruns),
+            *_effects(acted, plan, reruns),
             f"{how_many} {where} What they call may cost.",
         ],
         lines=lines,
@@ -132,10 +135,9 @@ def _is_settled(plan: TaskPlan, rerun: Rerun) -> bool:
     return rerun.step not in {step.id for step in plan.open_steps()}
 
 
-def _effects(site: Site, reading: Reading, plan: TaskPlan, reruns: tuple[Rerun, ...]) -> list[str]:
+def _effects(acted: Acted, plan: TaskPlan, reruns: tuple[Rerun, ...]) -> list[str]:
     """What of it must not be done twice unasked."""
-    runtime = site.house.runtimes[reading.run.labels[TEAM]]
-    cards = {card.name.casefold(): card for card in team_of(runtime.graph)}
+    cards = {card.name.casefold(): card for card in team_of(acted.runtime.graph)}
     told = list[str]()
     for rerun in reruns:
         for name in plan.step(rerun.step).specialists:
@@ -145,16 +147,17 @@ def _effects(site: Site, reading: Reading, plan: TaskPlan, reruns: tuple[Rerun, 
     return told
 
 
-async def _anew(site: Site, request: Request, record: RunRecord, text: str, name: str) -> Response:
+async def _anew(site: Site, request: Request, acted: Acted, text: str, name: str) -> Response:
     """Begin a run from an edited document; the same form begins one run only."""
-    house, who = site.house, request.state.who
+    acted.only_served("replan run with the edited document")
+    house, who, record = site.house, request.state.who, acted.record
     if len(name) != len(house.new_id()) or not (name.isascii() and name.isalnum()):
         raise RefusedError(422, "bad_request", "The form is not whole. Load the page anew.")
     run_id = own_id(name, who)
     known = await house.storage.runs.get(run_id)
     if known is not None:
         return to_run(site, (await house.record_of(name, who)).run_id)
-    state = (await house.runtime_of(record).look(record.run_id)).state
+    state = (await acted.runtime.look(record.run_id)).state
     given: dict[str, Any] = {"messages": said_before(state), "plan": text}
     await begun(
         house,

@@ -49,7 +49,7 @@ async def start(site: Site, request: Request) -> Response:
     fields, files = await upload_of(site, request)
     try:
         body = _body(fields, files)
-        done = await runs.start(call_of(site, request, None, body))
+        done = await runs.start(call_of(site.house, request, body))
     except ReplanError as error:
         refusal = refusal_of(error)
         return _page(site, request, {**fields, "run_id": ""}, refusal.problem)

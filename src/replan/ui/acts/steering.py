@@ -27,7 +27,7 @@ MOVED = "The run stands otherwise than the page showed."
 
 async def ask_stop(site: Site, request: Request) -> Response:
     """Ask whether a run is to stop."""
-    _, reading = await run_acted_on(site, request)
+    reading = (await run_acted_on(site, request)).reading
     if reading.run.outcome not in ("running", "waiting"):
         return stale(site, request, reading, "The run does not go on: there is nothing to stop.")
     does = ["No new step starts. The run can be resumed.", "Steps at work get some time to end."]
@@ -46,16 +46,17 @@ async def ask_stop(site: Site, request: Request) -> Response:
 async def stop(site: Site, request: Request) -> Response:
     """Stop a run, however it stands by now."""
     fields = await form_of(site, request)
-    record, _ = await run_acted_on(site, request)
+    acted = await run_acted_on(site, request)
     body = StopBody(at_once=bool(fields.get("at_once")))
-    await runs.stop(call_of(site, request, record, body))
-    return to_run(site, record.run_id)
+    await runs.stop(call_of(acted.house, request, body, acted.record.run_id))
+    return to_run(site, acted.record.run_id)
 
 
 async def ask_resume(site: Site, request: Request) -> Response:
     """Ask with which limits a run is to go on."""
-    record, reading = await run_acted_on(site, request)
-    view = await site.house.runtime_of(record).look(record.run_id)
+    acted = await run_acted_on(site, request)
+    record, reading = acted.record, acted.reading
+    view = await acted.runtime.look(record.run_id)
     if not _can_resume(view):
         return stale(site, request, reading, _why_not(view))
     return _resume_page(site, request, reading, view)
@@ -92,14 +93,15 @@ def _why_not(view: RunView) -> str:
 async def resume(site: Site, request: Request) -> Response:
     """Resume a run as it was shown."""
     fields = await form_of(site, request)
-    record, reading = await run_acted_on(site, request)
+    acted = await run_acted_on(site, request)
+    record, reading = acted.record, acted.reading
     if fields.get("seen") != standing_of(reading.run):
         return stale(site, request, reading, MOVED)
     try:
         settings = settings_in(fields)
-        await runs.resume(call_of(site, request, record, GoOnBody(settings=settings)))
+        await runs.resume(call_of(acted.house, request, GoOnBody(settings=settings), record.run_id))
     except ReplanError as error:
-        view = await site.house.runtime_of(record).look(record.run_id)
+        view = await acted.runtime.look(record.run_id)
         if not _can_resume(view):
             raise
         typed = {"limits": fields.get("limits", ""), "problem": _told(error)}
@@ -137,10 +139,13 @@ async def ask_skip(site: Site, request: Request) -> Response:
 async def _ask_correction(
     site: Site, request: Request, action: Literal["retry", "skip"]
 ) -> Response:
-    record, reading = await run_acted_on(site, request)
+    acted = await run_acted_on(site, request)
+    record, reading = acted.record, acted.reading
     step = request.path_params["step"]
-    runtime = site.house.runtime_of(record)
+    runtime = acted.runtime
     view = await runtime.look(record.run_id)
+    if is_over(view.state):
+        acted.only_served(f"replan {action} {record.run_id[:8]} {step}")
     correction = Correction(action=action, step=step, by=request.state.who.person)
     check(correction, view)
     repeats = await repeated_by(
@@ -152,7 +157,8 @@ async def _ask_correction(
     )
     where = "A new run begins from this plan" if is_over(view.state) else "The run goes on"
     skipped = ["The steps behind it run without its result."] if action == "skip" else []
-    ticks = {"repeat_effects": f"Do again: {'; '.join(repeats)}"} if repeats else {}
+    asked = f"Do once more what must not be done twice unasked: {'; '.join(repeats)}"
+    ticks = {"repeat_effects": asked} if repeats else {}
     return confirm(
         site,
         request,
@@ -178,13 +184,14 @@ async def skip(site: Site, request: Request) -> Response:
 
 async def _correct(site: Site, request: Request, action: Literal["retry", "skip"]) -> Response:
     fields = await form_of(site, request)
-    record, reading = await run_acted_on(site, request)
+    acted = await run_acted_on(site, request)
+    record, reading = acted.record, acted.reading
     if fields.get("seen") != standing_of(reading.run):
         return stale(site, request, reading, MOVED)
     body = CorrectionBody(
         step=request.path_params["step"], repeat_effects=bool(fields.get("repeat_effects"))
     )
-    done = await getattr(runs, action)(call_of(site, request, record, body))
+    done = await getattr(runs, action)(call_of(acted.house, request, body, record.run_id))
     return to_run(site, cast("Any", cast("Reply", done).value).run_id)
 
 

@@ -1,5 +1,6 @@
 """Threads that are worked on, as advisory locks of PostgreSQL."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, LiteralString
@@ -31,6 +32,8 @@ class AdvisoryHolds(Holds):
         self._patience = patience
         self._connection: Connection | None = None
         self._fallen: set[Owner] = set()
+        # Who asks at the same time gets the same connection; another one would stay open.
+        self._connecting = asyncio.Lock()
 
     async def close(self) -> None:
         await super().close()
@@ -85,6 +88,10 @@ class AdvisoryHolds(Holds):
             await self._connected()
 
     async def _connected(self) -> Connection:
+        async with self._connecting:
+            return await self._connected_again()
+
+    async def _connected_again(self) -> Connection:
         if self._connection is None or self._connection.closed:
             self._connection = await self._connect()
             self._fallen = {owner for owner in self._held.values() if owner.epoch}
