@@ -1,8 +1,8 @@
 """The queue of jobs in the database of a storage: put, look, cancel."""
 
 import re
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -71,15 +71,14 @@ class NewJob:
 class Queue:
     """The queue of a storage; `open_queue` opens it."""
 
-    def __init__(self, app: App, jobs: FencedJobs) -> None:
+    def __init__(self, app: App, jobs: FencedJobs, where: str) -> None:
         self.app = app
         self.jobs = jobs
+        self._where = where
 
     async def put(self, job: NewJob) -> bool:
         """Put a job into the queue; tell whether none of its lock waits there already."""
-        turn = await self.app.connector.execute_query_one_async(
-            TURNS, queue=job.queue, tenant=job.tenant, level=job.level
-        )
+        turn = await self._row(TURNS, queue=job.queue, tenant=job.tenant, level=job.level)
         configured = self.app.configure_task(
             job.kind,
             queue=job.queue,
@@ -88,7 +87,8 @@ class Queue:
             priority=priority_of(job.level, turn["turn"]),
         )
         try:
-            await configured.defer_async(**{**job.arguments, "tenant": job.tenant})
+            with _errors(self._where):
+                await configured.defer_async(**{**job.arguments, "tenant": job.tenant})
         except exceptions.AlreadyEnqueued:
             return False
         return True
@@ -119,7 +119,8 @@ class Queue:
         return bool((await self._row(query, digest=digest))["found"])
 
     async def _row(self, query: Any, **arguments: Any) -> dict[str, Any]:
-        return await self.app.connector.execute_query_one_async(query, **arguments)
+        with _errors(self._where):
+            return await self.app.connector.execute_query_one_async(query, **arguments)
 
 
 @asynccontextmanager
@@ -138,18 +139,30 @@ async def open_queue(
         StorageError: The database cannot be reached.
     """
     check_address(address)
-    try:
+    where = shown(address)
+    connector = PatientConnector(address, patience, connections)
+    app = App(connector=connector)
+    jobs = app.job_manager = FencedJobs(connector)
+    with _errors(where):
         await _prepared(address)
-        connector = PatientConnector(address, patience, connections)
-        app = App(connector=connector)
-        jobs = app.job_manager = FencedJobs(connector)
-        async with app.open_async():
-            yield Queue(app, jobs)
+        await connector.open_async()
+    try:
+        yield Queue(app, jobs, where)
+    finally:
+        await connector.close_async()
+
+
+@contextmanager
+def _errors(where: str) -> Generator[None]:
+    """Tell of a database that cannot be reached as of any storage."""
+    try:
+        yield
+    except exceptions.AlreadyEnqueued:
+        raise
     except (psycopg.Error, exceptions.ConnectorException) as error:
-        cause = error.__cause__ or error
-        raise StorageError(
-            shown(address), f"The queue cannot be used: {cause}", "Check that the server runs."
-        ) from error
+        cause = " ".join(str(error.__cause__ or error).split())
+        problem = f"The queue in it cannot be reached ({cause})."
+        raise StorageError(where, problem, "Check that the server runs.") from error
 
 
 def check_address(address: str) -> None:

@@ -24,6 +24,9 @@ LEASE = 30.0
 POLL = 2.0
 """Seconds between two looks for jobs of which no notice came."""
 
+_LAST = 10.0
+"""Seconds that the queue has at the end to hear of the jobs that are given back."""
+
 Handler = Callable[..., Awaitable[None]]
 """Does the jobs of a kind; it is given the job's arguments."""
 
@@ -61,6 +64,7 @@ class Worker:
         self._runtime = runtime
         self._lease = lease
         self._is_draining = False
+        self._drained = asyncio.Event()
         self._unknown = set[int]()  # jobs that the database says it has, and it does not know
         jobs = RunJobs(runtime, storage, lambda: self._is_draining)
         self._handlers: dict[str, Handler] = {"run": jobs.do, **(handlers or {})}
@@ -82,22 +86,35 @@ class Worker:
     async def work(self) -> None:
         """Work until `drain` is called; what goes wrong with the queue begins it anew."""
         looking = asyncio.ensure_future(self._look_after())
+        working = asyncio.ensure_future(self._worked())
+        drained = asyncio.ensure_future(self._drained.wait())
         try:
-            while not self._is_draining:
-                try:
-                    await self._working.run()
-                except exceptions.ConnectorException as error:
-                    logger.warning("queue is away", extra={"error": str(error.__cause__)})
-                    await asyncio.sleep(POLL)
+            await asyncio.wait({working, drained}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({working}, timeout=_LAST)
+            if working.done():
+                working.result()
+            else:
+                # Others take its jobs up once its lease is over.
+                logger.warning("worker ends with jobs that do not end")
         finally:
-            looking.cancel()
-            await asyncio.wait({looking})
+            for task in (looking, drained):
+                task.cancel()
+            await asyncio.wait({looking, drained}, timeout=_LAST)
+
+    async def _worked(self) -> None:
+        while not self._is_draining:
+            try:
+                await self._working.run()
+            except exceptions.ConnectorException as error:
+                logger.warning("queue is away", extra={"error": str(error.__cause__)})
+                await asyncio.sleep(POLL)
 
     async def drain(self) -> None:
         """Take up no new job; runs get the grace of the runtime, then others go on with them."""
         self._is_draining = True
         self._working.stop()
         await self._runtime.close()
+        self._drained.set()
 
     async def _look_after(self) -> None:
         """Show that it is alive, also while it drains, and see to jobs of those that are not."""
