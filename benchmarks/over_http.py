@@ -60,11 +60,11 @@ def arguments() -> ArgumentParser:
     parser = options(__doc__ or "")
     add = parser.add_argument
     add("--only", nargs="+", choices=GROUPS, default=list(GROUPS), help="groups (default all)")
-    add("--workloads", nargs="+", choices=WORKLOADS, default=list(WORKLOADS))
+    add("--workloads", nargs="+", choices=WORKLOADS, help="workloads (default all)")
     add("--repeat", type=int, help="turns (default 5)")
     add("--at-once", type=int, help="runs at once in the group many (default 100)")
     add("--finished", type=int, help="runs in the group memory (default 1,000)")
-    add("--fast", action="store_true", help="a smoke run: one turn, few runs")
+    add("--fast", action="store_true", help="a smoke run: one turn, few runs, one workload")
     add("--profile", type=int, metavar="RUNS", help="only show where the CPU of so many runs goes")
     return parser
 
@@ -72,6 +72,7 @@ def arguments() -> ArgumentParser:
 def main(args: Namespace) -> list[Row]:
     """Measure the groups that are asked for."""
     args.repeat = args.repeat or (1 if args.fast else 11 if args.long else 5)
+    args.workloads = args.workloads or (list(LISTENING) if args.fast else list(WORKLOADS))
     args.at_once = args.at_once or (10 if args.fast else 100)
     args.finished = args.finished or (40 if args.fast else 1_000)
     with serving() as base_url:

@@ -4,7 +4,6 @@
 
 writes `docs/images/run.svg` from a real run, and the graph's drawing into `README.md`.
 """
-# ruff: noqa: INP001 - a script, not a package
 
 import asyncio
 import re

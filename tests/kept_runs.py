@@ -165,7 +165,7 @@ class KeptRun:
     async def _graph(self):
         """Open all anew, as another process would."""
         shell = {**os.environ, **self.environment}
-        with self._at_work():
+        with self.at_work():
             async with open_storage(self.where) as storage:
                 graph = team_graph(
                     self.folder / "team.yaml",
@@ -177,7 +177,7 @@ class KeptRun:
                 yield graph, {"configurable": {"thread_id": record.thread_id}}, storage
 
     def _typed(self, *words):
-        with self._at_work():
+        with self.at_work():
             words = (*words, "--storage", self.where, "--grace", 0)
             done = CliRunner().invoke(app, [*map(str, words)], env=self.environment)
         assert "Traceback" not in done.output
@@ -185,7 +185,7 @@ class KeptRun:
         return done
 
     @contextmanager
-    def _at_work(self):
+    def at_work(self):
         _runs.append(self)
         try:
             yield

@@ -50,8 +50,8 @@ def word(*paragraphs: str | tuple[str, ...]) -> bytes:
     return written.getvalue()
 
 
-def word_of(content: bytes) -> bytes:
-    """A DOCX whose body is this XML."""
+def word_of(content: bytes, *, claimed: int | None = None) -> bytes:
+    """A DOCX whose body is this XML, and has so many bytes by its own word."""
     made, plain = io.BytesIO(), word("x")
     with (
         zipfile.ZipFile(io.BytesIO(plain)) as old,
@@ -60,4 +60,6 @@ def word_of(content: bytes) -> bytes:
         for part in old.infolist():
             is_body = part.filename == "word/document.xml"
             new.writestr(part.filename, content if is_body else old.read(part))
+            if is_body and claimed is not None:
+                new.getinfo(part.filename).file_size = claimed
     return made.getvalue()

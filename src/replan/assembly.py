@@ -36,6 +36,7 @@ from replan.events.types import BaseEvent
 from replan.graph.build import host_graph
 from replan.host.handed_plan import check_input
 from replan.langgraph_inside.checkpoints import SERIALIZER_LOG
+from replan.ports.elsewhere import Elsewhere
 from replan.ports.folders import Folders
 from replan.ports.journal import Journal
 from replan.ports.model_provider import ModelProvider
@@ -80,6 +81,7 @@ def build_graph(  # noqa: PLR0913 - what a team leaves open
     served: bool = False,
     tenant: str = "",
     clock: Callable[[], datetime] | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> Graph:
     """Compile the host graph of a team.
 
@@ -97,6 +99,7 @@ def build_graph(  # noqa: PLR0913 - what a team leaves open
             settings may tighten those of the team, including its defaults, and loosen nothing.
         tenant: The tenant that the graph is built for; `models` receives it with each name.
         clock: Returns the time of attempts, plans and questions, with a time zone.
+        elsewhere: Gives the steps of specialists with a `queue` to its workers; a worker has it.
 
     Raises:
         ConfigurationError: Names the field, the value and the fix of each mistake.
@@ -105,7 +108,7 @@ def build_graph(  # noqa: PLR0913 - what a team leaves open
     provider = models or models_from_environment(base_url)
     services = services_of(team, provider, storage and storage.journal, tenant, clock)
     threads = services.threads if storage is None else storage.threads
-    services = replace(services, threads=threads)
+    services = replace(services, threads=threads, elsewhere=elsewhere)
     if checkpointer is None and storage is not None:
         checkpointer = storage.checkpointer
     store = storage.store if store is None and storage is not None else store
@@ -324,6 +327,7 @@ def services_of(
         model_of=lambda name: chats.of(team.named_model(name), "memory.summary_model_id"),
         output=host.shape,
         remembers=bool(_remembering(team)),
+        queues={each.name: each.queue for each in team.specialists if each.queue},
         tool_servers=servers,
         hooks=Hooks(tuple(team.callbacks), team.hook_timeout, _call_hook),
         workspace=None if team.workspace is None else Path(team.workspace),

@@ -110,6 +110,18 @@ class TeamError(_ListedError):
     whole = "team"
 
 
+class SettingsError(_ListedError):
+    """What a run asks for cannot be used, such as a field of `RunSettings` or `Limits`.
+
+    `field`, `value`, `problem` and `fix` are those of the first mistake.
+
+    Attributes:
+        mistakes: Every mistake, in the order of the fields.
+    """
+
+    whole = "settings"
+
+
 class ContextError(_ListedError):
     """A session's context, or an update of it, cannot be used. Nothing of it was used.
 
@@ -510,6 +522,22 @@ class LimitReachedError(ReplanError):
         whose = "" if scope == "run" else f" of {scope.replace('/', ' ')}"
         number = f"{value:.0f}" if value == int(value) else f"{value:g}"
         super().__init__(f"The limit {limit}={number}{whose} is reached.")
+
+
+class StepElsewhereError(ReplanError):
+    """A step that the workers of a queue did has failed there.
+
+    Attributes:
+        queue: The queue.
+        can_pass: Whether another attempt can help.
+        is_cut_off: Whether it was stopped in the middle, so that nobody knows what it did.
+    """
+
+    def __init__(self, queue: str, reason: str, *, can_pass: bool, is_cut_off: bool) -> None:
+        self.queue = queue
+        self.can_pass = can_pass
+        self.is_cut_off = is_cut_off
+        super().__init__(f"At a worker of the queue '{queue}': {reason}")
 
 
 class InDoubtError(ReplanError):

@@ -11,6 +11,7 @@ from replan.errors import (
     ModelCallError,
     PhaseError,
     ReplyTooLongError,
+    StepElsewhereError,
     StorageError,
     UsageError,
 )
@@ -62,6 +63,8 @@ def can_pass(error: BaseException) -> bool:
         return all(can_pass(part) for part in cast("ExceptionGroup[Exception]", error).exceptions)
     if isinstance(error, ModelCallError | PhaseError) and error.__cause__ is not None:
         return can_pass(error.__cause__)
+    if isinstance(error, StepElsewhereError):
+        return error.can_pass
     status = status_of(error)
     if status is not None and 300 <= status < 500:  # noqa: PLR2004 - redirects, client errors
         return status in _PASSING_STATUS

@@ -84,6 +84,7 @@ def pipeline_agent(
         model: What `agent.ai_adapter` asks: a chat model or its name.
         base_url: The OpenAI-compatible server of a model that is given by name.
         limits: What a turn may spend: calls, tokens, money and seconds; a later turn goes on.
+            And how many questions one message may lead to, over all turns.
         prices: What models cost, by their names.
 
     Raises:

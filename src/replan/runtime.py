@@ -57,6 +57,7 @@ def open_runtime(
     clock: Callable[[], datetime] | None = None,
     new_id: Callable[[], str] | None = None,
     grace: float = GRACE,
+    heard: Callable[[Event], None] | None = None,
 ) -> "Opening":
     """Open a runtime for the runs of a team, with `async with` or, in synchronous code, `with`.
 
@@ -72,9 +73,11 @@ def open_runtime(
             graph has its own for attempts and plans: the `clock` of `build_graph`.
         new_id: Returns a new id for a run.
         grace: Seconds that running steps have to end when a run is stopped.
+        heard: Called with each event of every run once it is on record, to count or to send them.
+            It may not raise.
     """
     clock, new_id = clock or _now, new_id or _new_id
-    return Opening(lambda: _opened(team, storage, clock, new_id, grace))
+    return Opening(lambda: _opened(team, storage, clock, new_id, grace, heard))
 
 
 class Opening:
@@ -116,6 +119,7 @@ async def _opened(
     clock: Callable[[], datetime],
     new_id: Callable[[], str],
     grace: float,
+    heard: Callable[[Event], None] | None,
 ) -> AsyncGenerator[Runtime]:
     async with AsyncExitStack() as stack:
         if isinstance(storage, str | Path):
@@ -128,6 +132,7 @@ async def _opened(
             clock=clock,
             new_id=new_id,
             grace=grace,
+            heard=heard,
         )
         await stack.enter_async_context(open_tools(bench.graph))
         runtime = Runtime(bench)

@@ -13,6 +13,7 @@ from replan.events.emitter import Hooks
 from replan.facts.kept import facts_of
 from replan.facts.tools import FactsAtWork
 from replan.models.chat import Chat
+from replan.ports.elsewhere import Elsewhere
 from replan.ports.folders import HERE, Folders
 from replan.ports.journal import Journal
 from replan.ports.retriever import Retriever
@@ -85,6 +86,9 @@ class Services:
     budgets: Mapping[str, Budget] = field(default_factory=dict[str, Budget])
     # What the runs of this process may still spend.
     accounts: Accounts = field(default_factory=Accounts)
+    # The queues whose workers do the steps of a specialist, by its name; and what gives them there.
+    queues: Mapping[str, str] = field(default_factory=dict[str, str])
+    elsewhere: Elsewhere | None = None
     threads: ThreadRepository  # where the threads of pipelines are kept
 
     def facts(

@@ -16,11 +16,8 @@ from typing import Annotated, Any, Self, TypeVar, Union, cast, get_args, get_ori
 from pydantic import (
     BaseModel,
     ConfigDict,
-    SerializationInfo,
-    SerializerFunctionWrapHandler,
     TypeAdapter,
     ValidationError,
-    model_serializer,
 )
 
 T = TypeVar("T")
@@ -86,19 +83,6 @@ class Value(BaseModel):
             pydantic.ValidationError: They do not fit, whatever is left out of them.
         """
         return restored(cls, values)
-
-
-class Asked(Value):
-    """What a run asks for: as JSON it says what was set, so that it asks for the same again."""
-
-    @model_serializer(mode="wrap")
-    def _what_was_set(  # noqa: ANN202 - what it gives would stand in the schema for the fields
-        self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
-    ):
-        written: dict[str, Any] = handler(self)
-        if info.mode != "json":
-            return written
-        return {name: value for name, value in written.items() if name in self.model_fields_set}
 
 
 def restored(kind: type[T], stored: object) -> T:

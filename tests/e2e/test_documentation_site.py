@@ -2,14 +2,19 @@
 
 import os
 import re
+import runpy
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 import replan
 import replan.testing
+from replan.cli.main import app
+from replan.events.types import BaseEvent
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -68,3 +73,71 @@ def test_the_site_needs_no_server(site: Path):
     for page in pages:
         assert FETCHED.search(page.read_text(encoding="utf-8")) is None, page.name
     assert "fonts.g" not in (site / "index.html").read_text(encoding="utf-8")
+
+
+def test_every_event_setting_and_command_has_its_anchor_and_every_name_its_example(site: Path):
+    script = runpy.run_path(str(ROOT / "docs" / "site_pages.py"))
+    pages = {
+        "event": {kind.model_fields["type"].default for kind in script["_below"](BaseEvent)},
+        "setting": {
+            f"{part.__name__}.{n}" for part in script["SETTINGS"] for n in part.model_fields
+        },
+        "command": {
+            "-".join(words) for words, _ in script["_commands"](get_command(app), ("replan",))
+        },
+    }
+    for page, anchors in pages.items():
+        text = (site / "reference" / f"every_{page}.html").read_text(encoding="utf-8")
+        assert {each for each in anchors if f'id="{each}"' not in text} == set()
+    example_of = script["example_of"]
+    assert [name for name in PUBLIC if example_of(name.rpartition(".")[2]) is None] == []
+
+
+def test_the_search_finds_a_page_from_the_disk(site: Path):
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    program = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+    if not Path(program).exists():
+        pytest.skip("there is no Chromium: apt-get install chromium, or set CHROMIUM")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        page = browser.new_page()
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto((site / "reference" / "limits.html").as_uri())
+        page.click("input.md-search__input")
+        page.keyboard.type("idempotency key")
+        found = page.wait_for_selector("a.md-search-result__link", timeout=30_000)
+        target = found.get_attribute("href")
+        page.goto(target)
+        title = page.title()
+        browser.close()
+    assert title.endswith("Replan")
+    assert target.startswith("file:")
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+def test_every_extra_stands_in_the_table_of_the_start_page():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    table = re.findall(
+        r"^\| `([\w-]+)` \|", (ROOT / "docs" / "index.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert sorted(table) == sorted(extras["optional-dependencies"])
+
+
+def test_the_texts_of_errors_that_the_troubleshooting_names_are_those_of_the_program():
+    page = (ROOT / "docs" / "troubleshooting.md").read_text("utf-8")
+    _, _, section = page.partition("## By the text of the error\n")
+    texts = re.findall(r"^\| `(.+?)` \|", section, re.MULTILINE)
+    source = " ".join(each.read_text("utf-8") for each in (ROOT / "src").rglob("*.py"))
+    # A text may be cut into pieces over lines, and begin with an f.
+    joined = re.sub(r'["\']\s+f?["\']', "", source)
+    assert len(texts) > 8
+    assert [text for text in texts if text not in joined] == []
+
+
+def test_each_figure_stands_in_the_tables_of_the_benchmarks():
+    measured = (ROOT / "benchmarks" / "README.md").read_text("utf-8")
+    page = (ROOT / "docs" / "figures.md").read_text("utf-8")
+    figures = re.findall(r"^\| [^|]+ \| ([\d.]+) \|", page, re.MULTILINE)
+    assert len(figures) > 10
+    assert [each for each in figures if not re.search(rf"\b{re.escape(each)}\b", measured)] == []

@@ -169,9 +169,9 @@ def check(told: str, printed: str, page: Path, line: int) -> None:
         pytest.fail(f"{page.name}, line {line}: the page says\n\n{told}\n\nbut it is\n\n{shown}\n")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=IDS)
-def test_the_links_of_a_page_lead_somewhere(page: Path):
-    for found in LINK.finditer(page.read_text(encoding="utf-8")):
+def test_the_links_of_the_pages_lead_somewhere():
+    links = [(page, one) for page in PAGES for one in LINK.finditer(page.read_text("utf-8"))]
+    for page, found in links:
         target, _, anchor = (found["target"] or found["image"]).partition("#")
         place = page.parent / target if target else page
         assert place.exists(), f"{page.name}: {found[0]}"

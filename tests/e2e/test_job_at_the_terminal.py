@@ -1,6 +1,9 @@
 """A job is talked about at the terminal, left, and taken up again."""
 
+import os
+
 import warm
+from terminals import REPLAN, Terminal
 
 JOB = """\
 name: tea
@@ -30,12 +33,31 @@ def test_a_job_is_left_and_taken_up_again_at_the_terminal(tmp_path):
     (tmp_path / "tea.yaml").write_text(JOB)
     (tmp_path / "kettle.py").write_text(KETTLE)
     first = said(tmp_path, ["some tea please", "green", "/job"])
-    assert first.returncode == 0, first.stderr
+    assert first.returncode == 3, first.stderr
     assert "Which tea? Choose one of: green, black." in first.stdout
     assert "- collected: kind = green" in first.stdout
     again = said(tmp_path, ["three", "yes"], "--session", "last")
+    assert again.returncode == 0, again.stderr
     assert "- cups: 3" in again.stdout
     assert "Result: 3 cups of green tea" in again.stdout
     refused = said(tmp_path, [], "--team", str(tmp_path / "tea.yaml"))
     assert refused.returncode == 2
     assert "a team or a job or a pipeline" in refused.stderr
+
+
+def test_enter_alone_shows_again_what_a_job_asks(tmp_path, monkeypatch):
+    (tmp_path / "tea.yaml").write_text(JOB)
+    (tmp_path / "kettle.py").write_text(KETTLE)
+    monkeypatch.chdir(tmp_path)
+    words = ("chat", "--job", "tea.yaml", "--storage", "runs.db", "--plain")
+    shown = Terminal((*REPLAN, *words), {**os.environ, "TERM": "xterm"})
+    try:
+        shown.wait_for("leaves.")
+        shown.type("some tea please\r")
+        shown.wait_for("Which tea?")
+        shown.type("\r")
+        shown.wait_for("Which tea?", times=2)
+        shown.type("\x04")
+        assert shown.end() == 3
+    finally:
+        shown.close()

@@ -46,12 +46,13 @@ def test_a_pipeline_is_left_at_a_question_and_taken_up_again(tmp_path):
     (tmp_path / "painting.py").write_text(MODULE)
     pipeline = ["--pipeline", "painting:RoomAgent"]
     first = said(tmp_path, ["the kitchen", "red"], *pipeline)
-    assert (first.returncode, first.stdout) == (0, "Which colour?\nWhich colour?\n"), first.stderr
+    assert (first.returncode, first.stdout) == (3, "Which colour?\nWhich colour?\n"), first.stderr
     assert "--pipeline painting:RoomAgent" in first.stderr
     again = said(tmp_path, ["blue"], *pipeline, "--session", "last")
-    assert again.stdout == "the kitchen, door_painting: blue\n"
+    assert (again.returncode, again.stdout) == (0, "the kitchen, door_painting: blue\n")
     for wrong, problem in (
         (["--pipeline", "painting:Nobody"], "has no 'Nobody'"),
+        (["--pipeline", "painting"], "Write module:Class"),
         (["--pipeline", "painting:Response"], "not the class of a pipeline"),
         ([*pipeline, "--job", "tea.yaml"], "a team or a job or a pipeline"),
     ):

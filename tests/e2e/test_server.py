@@ -218,3 +218,34 @@ async def test_what_is_wrong_is_a_problem_with_its_field_and_fix():
         assert (await client.get("/health")).json() == {"status": "ok"}
         limits = (await client.get("/teams/house")).json()["settings"]["limits"]
         assert (limits["max_rounds"], limits["max_steps"]) == (3, 100)
+
+
+async def test_what_only_looks_like_a_name_a_time_or_an_address_is_refused():
+    async with served(House().team()) as client:
+        for name in (
+            ".",
+            "..",
+            " ",
+            "a/b.txt",
+            "a\\b.txt",
+            "a\x7f.txt",
+            "a\u202etxt.exe",
+            "a\u2066",
+        ):
+            body = {"task": "Read.", "files": [{"name": name, "content": ""}]}
+            refused = await client.post("/runs", json=body)
+            assert refused.status_code == 422, name
+            assert refused.json()["mistakes"][0]["field"] == "files[0].name"
+        limits = {"limits": {"max_seconds": 1e-320}}
+        refused = await client.post("/runs", json={"task": "Read.", "settings": limits})
+        assert refused.json()["mistakes"][0]["field"] == "settings.limits.max_seconds"
+        assert (await client.get("/runs/")).json()["code"] == "unknown_address"
+        operations = [
+            operation
+            for path in (await client.get("/openapi.json")).json()["paths"].values()
+            for operation in path.values()
+        ]
+        assert all("500" in each["responses"] for each in operations)
+        named = {"name": "Grüße \u2665\ufe0f.txt", "content": "aGk="}
+        body = {"plan": "- [ ] 1. Read @worker\n", "files": [named]}
+        assert (await client.post("/runs", json=body)).status_code != 422

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 
 from langchain_openai import ChatOpenAI
 
@@ -219,3 +220,54 @@ async def test_half_slow_huge_and_deep_requests_are_refused_and_hold_nothing():
         assert told.status_code == 422
         assert "nested deeper" in told.json()["mistakes"][0]["problem"]
         assert (await client.get("/runs")).json()["runs"] == []
+
+
+async def test_a_door_whose_packages_are_missing_says_which_extra_it_needs(monkeypatch):
+    for package, door in (("ag_ui.core", "ag_ui_door"), ("a2a.types.a2a_pb2", "a2a_door")):
+        monkeypatch.setitem(sys.modules, package, None)
+        monkeypatch.delitem(sys.modules, f"replan.server.doors.{door}", raising=False)
+        for part in ("ag_ui_events", "a2a_tasks", "a2a_wire"):
+            monkeypatch.delitem(sys.modules, f"replan.server.doors.{part}", raising=False)
+    async with served(house()) as client:
+        for path, extra in (("/ag-ui/house", "ag-ui"), ("/a2a/house", "a2a")):
+            answer = await client.post(path, json={})
+            assert (answer.status_code, f"replan[{extra}]" in answer.json()["detail"]) == (
+                404,
+                True,
+            )
+        assert (await client.get("/teams")).status_code == 200
+
+
+async def test_figures_are_for_who_watches_and_name_no_tenant():
+    names = ("anna", "eye", "reader", "root", "watcher")
+    tokens = tokens_of(
+        anna={"tenant": "north"},
+        eye={"roles": ["watch"]},
+        reader={"roles": ["read"]},
+        root={"roles": ["operate"]},
+        watcher={"tenant": "south", "roles": ["watch"]},
+    )
+    with OpenAIServer(lambda _: "---\ncomplexity: simple\n---\nParis.") as models:
+        model = ChatOpenAI(model="scripted", base_url=models.base_url, api_key="none")
+        async with served(house(model=model), tokens=tokens) as client:
+            begun = await client.post("/runs", json={"task": "Where?"}, headers=as_("anna"))
+            await rested(client, begun.json()["run_id"], headers=as_("anna"))
+            await client.post("/runs", json={"plan": ASK, "run_id": "job"}, headers=as_("anna"))
+            await rested(client, "job", headers=as_("anna"))
+            told = {name: await client.get("/metrics", headers=as_(name)) for name in names}
+            assert [each.status_code for each in told.values()] == [403, 200, 403, 200, 403]
+            seen = await client.get("/runs", headers=as_("eye"))
+            assert (seen.status_code, seen.json()["code"]) == (403, "not_allowed")
+    text = told["eye"].text
+    for line in (
+        'replan_runs_total{outcome="answered",team="house"} 1.0',
+        'replan_runs_total{outcome="waiting",team="house"} 1.0',
+        'replan_runs_standing{outcome="waiting",team="house"} 1.0',
+        'replan_runs_at_work{team="house"} 0.0',
+        'replan_model_call_seconds_count{model="scripted",result="ok",team="house"} 1.0',
+        "replan_open_streams 0.0",
+        "replan_loop_lag_seconds_count",
+    ):
+        assert line in text, text
+    assert "north" not in text
+    assert "anna" not in text

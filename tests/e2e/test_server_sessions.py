@@ -189,3 +189,37 @@ async def test_turns_count_for_their_token_and_loosen_nothing():
         other = await taken(client, "a", input="Blue.", team="two")
         assert other.json()["mistakes"][0]["field"] == "team"
         assert (await taken(client, "a", input="Blue.", team="one")).json()["success"]
+
+
+async def test_a_turn_is_stopped_by_its_run_and_what_means_nothing_is_a_mistake_of_its_field():
+    house = House()
+    house.leave.clear()
+    async with served(house.team(), tokens=TOKENS) as client:
+        for given in (None, {}, {"1/painter/1": "blue"}):
+            for headers in ({}, STREAM):
+                path, body = "/sessions/new/turns", {"input": given, "turn_id": "t1"}
+                refused = await client.post(path, json=body, headers={**as_("anna"), **headers})
+                assert (refused.status_code, refused.json()["mistakes"][0]["field"]) == (
+                    422,
+                    "input",
+                )
+        for context, field in (
+            ({}, "context.session_id"),
+            ({"session_id": 7}, "context.session_id"),
+            ({"session_id": "\ud800"}, "context.session_id"),
+            ({"session_id": "a", "dialogue_history": [7]}, "context.dialogue_history[0]"),
+            ({"session_id": "a", "format": 10_000}, "context.format"),
+        ):
+            body = json.dumps({"context": context})
+            refused = await client.post("/sessions", content=body, headers=as_("anna"))
+            assert refused.json()["mistakes"][0]["field"] == field
+        turn = asyncio.create_task(taken(client, "hall", input="Paint the hall."))
+        await house.at_work.wait()
+        (run,) = (await client.get("/runs", headers=as_("anna"))).json()["runs"]
+        path = f"/runs/{run['run_id']}/stop"
+        await client.post(path, json={"at_once": True}, headers=as_("anna"))
+        async with asyncio.timeout(20):
+            assert (await turn).json()["metadata"]["outcome"] == "interrupted"
+        house.leave.set()
+        gone_on = (await taken(client, "hall", input=None)).json()
+        assert gone_on["response"] == "Which colour?"

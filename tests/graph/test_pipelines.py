@@ -1,6 +1,7 @@
 """Pipelines as specialists of a plan: the same messages, whatever happens in the middle."""
 
 import asyncio
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -277,6 +278,23 @@ async def test_a_limit_of_a_session_s_turn_gives_a_part_and_the_next_turn_goes_o
         "hello", AgentContext(session_id="s")
     )
     assert "phase 'tea_tasting': The limit max_seconds=0.05 is reached" in str(waits.error)
+
+
+async def test_a_pipeline_that_asks_forever_ends_at_its_questions() -> None:
+    class Curious(pipelines.WritingHandler):
+        async def handle(self, task: Any, thread: Any, agent: Any) -> Any:
+            for number in itertools.count():
+                ask_user(f"Question {number}?")
+
+    agent = pipeline_agent(_one_phase(Curious), limits=Limits(max_questions=2))
+    context, told = AgentContext(session_id="s"), list[str]()
+    for said in ("hello", "one", "two", None, "anew"):
+        result = await agent.process(said, context)
+        context = context.apply(result.context_updates)
+        told.append(result.response)
+    assert told[:2] == ["Question 0?", "Question 1?"]
+    assert all("The limit max_questions=2 is reached" in each for each in told[2:4])
+    assert told[4] == "Question 0?"
 
 
 async def _forever(*_: Any) -> Any:

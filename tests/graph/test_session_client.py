@@ -297,7 +297,8 @@ async def test_a_turn_is_streamed_and_who_leaves_it_can_go_on_with_it(storage):
                     break
         # Nothing of the turn is kept, and it goes on where it was left.
         assert len(await texts_of(client)) == 2
-        assert (await client.process("s", "Blue.", turn_id="2")).response == "Painted."
+        went_on = await client.process("s", "Blue.", turn_id="2")
+        assert went_on.response == "Painted.", went_on
         assert (await client.process("s", "The capital?")).response == "Paris."
 
 

@@ -1,5 +1,6 @@
 """A book of runs in memory: it lives as long as the process."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime
 
@@ -7,7 +8,14 @@ from pydantic import JsonValue
 
 from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.storage.holds.thread_holds import Holds
-from replan.ports.run_book import KeptText, LoggedEvent, Request, RunOutcome, RunRecord
+from replan.ports.run_book import (
+    NOT_OVER,
+    KeptText,
+    LoggedEvent,
+    Request,
+    RunOutcome,
+    RunRecord,
+)
 from replan.ports.thread_repository import ThreadRepository
 
 
@@ -54,12 +62,18 @@ class MemoryRunBook:
         labels: Mapping[str, str] | None = None,
         *,
         behind: RunRecord | None = None,
+        outcomes: Collection[RunOutcome] = (),
     ) -> Sequence[RunRecord]:
         wanted, records = (labels or {}).items(), self._newest_first()
         if behind is not None:
             ids = [each.run_id for each in records]
             records = records[ids.index(behind.run_id) + 1 :] if behind.run_id in ids else []
+        records = [each for each in records if not outcomes or each.outcome in outcomes]
         return [each for each in records if wanted <= each.labels.items()][:limit]
+
+    async def standing(self, label: str) -> Mapping[tuple[str, RunOutcome], int]:
+        records = [each for each in self._records.values() if each.outcome in NOT_OVER]
+        return Counter((each.labels.get(label, ""), each.outcome) for each in records)
 
     async def remove(self, run_id: str) -> None:
         if self._threads is not None:

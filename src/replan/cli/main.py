@@ -28,6 +28,7 @@ from replan.cli.show import show
 from replan.cli.skip import skip
 from replan.cli.stop import stop
 from replan.cli.team import team
+from replan.cli.ui import ui
 from replan.cli.worker import worker
 
 app = typer.Typer(
@@ -40,7 +41,7 @@ app = typer.Typer(
 app.command(cls=RunCommand)(run)
 app.command(cls=RunCommand)(chat)
 _runs = (resume, retry, skip, stop, runs, show, export, rm)
-for _command in (*_runs, serve, worker, check, graph, init, schema, completion):
+for _command in (*_runs, serve, worker, ui, check, graph, init, schema, completion):
     app.command()(_command)
 app.add_typer(memory, name="memory")
 app.add_typer(new, name="new")

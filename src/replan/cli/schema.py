@@ -1,18 +1,21 @@
-"""`replan schema`: the JSON schema of team files, for editors."""
+"""`replan schema`: the JSON schema of team files and job files, for editors."""
 # ruff: noqa: PLC0415 - the help of a command loads no framework
 
 import json
+from typing import Annotated, Any
 
 import typer
 
 from replan.cli.process import end_with
 
 
-def schema() -> None:
-    """Print the JSON schema of team files."""
+def schema(
+    *, job: Annotated[bool, typer.Option("--job", help="Print that of job files.")] = False
+) -> None:
+    """Print the JSON schema of team files, or of job files."""
 
     def printed() -> int:
-        typer.echo(schema_text(), nl=False)
+        typer.echo(_job_schema_text() if job else schema_text(), nl=False)
         return 0
 
     end_with(printed)
@@ -22,4 +25,14 @@ def schema_text() -> str:
     """The JSON schema of team files."""
     from replan.team.file_team import team_schema
 
-    return json.dumps(team_schema(), indent=2, ensure_ascii=False) + "\n"
+    return _written(team_schema())
+
+
+def _job_schema_text() -> str:
+    from replan.jobs.job_file import job_schema
+
+    return _written(job_schema())
+
+
+def _written(schema: dict[str, Any]) -> str:
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

@@ -55,7 +55,12 @@ def serve(
         try:
             from replan.server.serving import Wanted, serve as serve_teams
         except ImportError as error:
-            if error.name and error.name.partition(".")[0] in ("jwt", "starlette", "uvicorn"):
+            if error.name and error.name.partition(".")[0] in (
+                "jwt",
+                "prometheus_client",
+                "starlette",
+                "uvicorn",
+            ):
                 problem, fix = (
                     "a server needs starlette and uvicorn",
                     "pip install 'replan[server]'",

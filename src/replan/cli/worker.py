@@ -43,6 +43,16 @@ def worker(
             "the same for all workers.",
         ),
     ] = 30.0,
+    metrics: Annotated[
+        int | None,
+        typer.Option(
+            "--metrics",
+            metavar="PORT",
+            min=1,
+            max=65535,
+            help="Tell figures for Prometheus at this port of 127.0.0.1.",
+        ),
+    ] = None,
     storage: StorageOption = None,
 ) -> None:
     """Do the runs that wait in the queue, until Ctrl-C or SIGTERM; needs PostgreSQL."""
@@ -61,6 +71,7 @@ def worker(
             schedules=schedules,
             key=kept.key,
             keep_days=kept.keep_days,
+            metrics=metrics,
         )
         work(wanted, lambda text: typer.echo(text, err=True))
         return 0

@@ -25,6 +25,8 @@ _WORDS = {
     "string_type": ("wrong_type", "This must be text.", "Write text, in quotes where needed."),
     "int_type": ("wrong_type", "This must be a whole number.", _NUMBER),
     "float_type": ("wrong_type", "This must be a number.", _NUMBER),
+    "int_parsing": ("wrong_type", "This must be a whole number.", _NUMBER),
+    "float_parsing": ("wrong_type", "This must be a number.", _NUMBER),
     "bool_type": ("wrong_type", "This must be true or false.", "Write true or false."),
     "dict_type": ("wrong_type", "This must have fields.", "Write fields under it, indented."),
     "mapping_type": ("wrong_type", "This must have fields.", "Write fields under it, indented."),

@@ -94,6 +94,13 @@ class Emitter:
         self.write(event)
         self.hooks.tell(event)
 
+    def pass_on(self, event: BaseEvent) -> None:
+        """Tell of an event of this run that came from another process."""
+        if self.trace is not None:
+            self.trace.take(event)
+        self.write(event)
+        self.hooks.tell(event)
+
     def attempt_ended(self, outcome: str, error: str, names: Mapping[str, Any]) -> None:
         """Tell the trace, if there is one, how an attempt ended without a result."""
         if self.trace is not None:

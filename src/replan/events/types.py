@@ -186,7 +186,7 @@ class SpecialistParked(StepEvent):
 class SpecialistCompleted(StepEvent):
     """A step ended at a specialist, with success or not.
 
-    `step_seconds` is the time since its first attempt, where a log of events takes it.
+    `step_seconds` is the time at work since its first attempt, where a log of events takes it.
     """
 
     type: Literal["specialist_completed"] = "specialist_completed"
@@ -488,7 +488,7 @@ class RunCorrected(BaseEvent):
 class TaskCompleted(BaseEvent):
     """The run is over; `warnings` lists everything unexpected that it reported.
 
-    `run_seconds` is the time since it began or was resumed, where a log of events takes it.
+    `run_seconds` is the time at work since it began, where a log of events takes it.
     """
 
     type: Literal["task_completed"] = "task_completed"

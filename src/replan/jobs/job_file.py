@@ -10,10 +10,16 @@ from replan.declared.files import text_of
 from replan.declared.keys import FIX, keys_in
 from replan.declared.mistakes import Found, found_in
 from replan.declared.placing import in_order, placed
+from replan.declared.schema import file_schema
 from replan.declared.surroundings import Surroundings, folder_of
 from replan.declared.yaml_source import read_yaml
 from replan.errors import JobFileError
 from replan.jobs.spec import JobSpec
+
+
+def job_schema() -> dict[str, Any]:
+    """Give the JSON schema (draft 2020-12) that job files keep."""
+    return {**file_schema(JobSpec), "title": "Replan job"}
 
 
 def read_job_file(path: Path, *, imports: bool = True) -> JobSpec:

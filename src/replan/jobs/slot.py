@@ -121,8 +121,23 @@ if TYPE_CHECKING:
     Choices = Mapping[str, Sequence[str]] | Sequence[str]
     Function = Callable[..., Any]
 else:
-    Texts = Annotated[Mapping[str, str], BeforeValidator(texts)]
-    Choices = Annotated[Mapping[str, Sequence[str]], BeforeValidator(_choices)]
+    _WORDS = {"type": "array", "items": {"type": "string"}}
+    _BY_LANGUAGE = {
+        "type": "object",
+        "properties": {each: {"type": "string", "minLength": 1} for each in LANGUAGES},
+        "additionalProperties": False,
+    }
+    _OTHER_WORDS = {"type": "object", "additionalProperties": {"anyOf": [_WORDS, {"type": "null"}]}}
+    Texts = Annotated[
+        Mapping[str, str],
+        BeforeValidator(texts),
+        WithJsonSchema({"anyOf": [{"type": "string", "minLength": 1}, _BY_LANGUAGE]}),
+    ]
+    Choices = Annotated[
+        Mapping[str, Sequence[str]],
+        BeforeValidator(_choices),
+        WithJsonSchema({"anyOf": [_WORDS, _OTHER_WORDS]}),
+    ]
     Function = Annotated[Any, PlainValidator(function), WithJsonSchema({"type": "string"})]
 
 

@@ -8,6 +8,8 @@ from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
 from langchain_core.messages import AIMessageChunk
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs, var_child_runnable_config
+from langgraph.checkpoint.base import WRITES_IDX_MAP
+from langgraph.checkpoint.serde.types import ERROR
 from langgraph.graph.message import push_message
 from langgraph.runtime import Runtime
 
@@ -156,3 +158,13 @@ def does_nothing(write: Callable[[Any], None]) -> bool:
 
 def _nothing(_: Any) -> None:
     pass
+
+
+def of_whole_tasks(writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
+    """Leave out what a task wrote before it failed or was cancelled.
+
+    LangGraph hands it to the saver beside the error, and then takes the task for done: a node whose
+    branch was cancelled would be the last one of its run.
+    """
+    is_broken_off = any(channel == ERROR for channel, _ in writes)
+    return [each for each in writes if each[0] in WRITES_IDX_MAP] if is_broken_off else writes

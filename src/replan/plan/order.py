@@ -71,6 +71,17 @@ def run_order(plan: TaskPlan | Iterable[PlanStep]) -> tuple[PlanStep, ...]:
     return (*ordered.values(), *(step for step in steps if step.id not in ordered))
 
 
+def layers(plan: TaskPlan) -> list[list[PlanStep]]:
+    """The steps by how many stand in a row before them; each layer in the order of the plan."""
+    depth = dict[int, int]()
+    for step in run_order(plan):
+        depth[step.id] = 1 + max((depth[each] for each in step.awaits if each in depth), default=-1)
+    found: list[list[PlanStep]] = [[] for _ in range(1 + max(depth.values(), default=-1))]
+    for step in plan.steps:
+        found[depth[step.id]].append(step)
+    return found
+
+
 def critical_path(plan: TaskPlan, durations: Mapping[int, float] | None = None) -> tuple[int, ...]:
     """Find the longest chain of steps that wait for each other; failed steps do not count.
 

@@ -13,6 +13,10 @@ RunOutcome = Literal["running", "waiting", "interrupted"] | Outcome
 """How a run stands: still going, waiting for a person, stopped in the middle, or how it ended."""
 
 
+NOT_OVER: tuple[RunOutcome, ...] = ("running", "waiting", "interrupted")
+"""The outcomes with which a run can still go on."""
+
+
 class RunRecord(Value):
     """One run.
 
@@ -111,11 +115,17 @@ class RunBook(Protocol):
         labels: Mapping[str, str] | None = None,
         *,
         behind: RunRecord | None = None,
+        outcomes: Collection[RunOutcome] = (),
     ) -> Sequence[RunRecord]:
         """The runs that began last, the newest first; those that have these labels.
 
-        With `behind`, those that come after this run in that order.
+        With `behind`, those that come after this run in that order. With `outcomes`, those whose
+        records stand so.
         """
+        ...
+
+    async def standing(self, label: str) -> Mapping[tuple[str, RunOutcome], int]:
+        """How many runs are not over, by their value of a label ("" without it) and outcome."""
         ...
 
     async def remove(self, run_id: str) -> None:

@@ -198,6 +198,10 @@ def begun_anew(correction: Correction, view: RunView) -> dict[str, Any]:
     state = view.state
     plan = sealed(state.get("current_plan") or TaskPlan(), view.run_id, is_named=True)
     plan = refresh_content(plan.with_steps(correction.of(plan.step(correction.step))))
+    return {"messages": said_before(state), "plan": plan.content}
+
+
+def said_before(state: EnhancedState) -> list[Any]:
+    """What was said in a run before its answer."""
     answer = state.get("final_answer")
-    said = [each for each in state.get("messages", []) if answer is None or each.id != answer.id]
-    return {"messages": said, "plan": plan.content}
+    return [each for each in state.get("messages", []) if answer is None or each.id != answer.id]

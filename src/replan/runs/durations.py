@@ -1,7 +1,8 @@
 """How long a run, its rounds and its steps took, told by the events that end them."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Any
 
 from replan.events.types import (
@@ -11,24 +12,44 @@ from replan.events.types import (
     SpecialistInvoked,
     TaskCompleted,
 )
+from replan.runs.run_event import RunEvent
+
+_Step = tuple[int, str]
 
 
 class Durations:
-    """Times the events of a run while this process works on it."""
+    """Times the events of a run, over all the parts in which it was worked on."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._began = dict[Any, float]()
+        self._before = dict[Any, float]()
+
+    def recall(self, events: Iterable[RunEvent]) -> None:
+        """Count the work of earlier parts; nobody worked until one says that it goes on."""
+        before, last = self._before, None
+        for event in (each for each in events if each.at is not None):
+            passed = _passed(last, event)
+            for key in before:
+                is_past = isinstance(key, int) and key != event.round
+                before[key] += 0.0 if is_past else passed
+            before.setdefault("run", 0.0)
+            before.setdefault(event.round, 0.0)
+            if event.type == "specialist_invoked":
+                before.setdefault(_step_of(event), 0.0)
+            elif event.type == "specialist_completed":
+                before.pop(_step_of(event), None)
+            last = event.at
 
     def timed(self, event: Event) -> Event:
         """Give an event with the seconds of what it ends."""
         # A step counts from its first attempt, a round and a run from their first event.
         now = self._clock()
-        since_run = self._began.setdefault("run", now)
-        since_round = self._began.setdefault(event.round, now)
+        since_run = self._since("run", now)
+        since_round = self._since(event.round, now)
         match event:
             case SpecialistInvoked():
-                self._began.setdefault(_step(event), now)
+                self._since(_step(event), now)
             case SpecialistCompleted(result=result) if _step(event) in self._began:
                 # Events may come in a bunch: no step takes less than its newest attempt.
                 passed = max(now - self._began.pop(_step(event)), result.duration)
@@ -41,9 +62,25 @@ class Durations:
                 pass
         return event
 
+    def _since(self, key: Any, now: float) -> float:
+        """When it began, as if it had been worked on without a pause."""
+        if key not in self._began:
+            self._began[key] = now - self._before.pop(key, 0.0)
+        return self._began[key]
 
-def _step(event: SpecialistInvoked | SpecialistCompleted) -> tuple[int, str]:
+
+def _step(event: SpecialistInvoked | SpecialistCompleted) -> _Step:
     return event.step_id, event.specialist
+
+
+def _step_of(event: RunEvent) -> _Step:
+    return int(str(event.details["step_id"])), str(event.details["specialist"])
+
+
+def _passed(last: datetime | None, event: RunEvent) -> float:
+    if last is None or event.at is None or event.type == "run_resumed":
+        return 0.0
+    return max(0.0, (event.at - last).total_seconds())
 
 
 def _rounded(seconds: float) -> float:

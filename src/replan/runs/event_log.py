@@ -67,6 +67,11 @@ class EventLog:
         self._is_over = self._is_told = False
         self._followers: list[asyncio.Queue[RunEvent | None]] = []
 
+    async def recall(self) -> None:
+        """Read how long the run was worked on before."""
+        before = await self._book.events(self._run_id, 0)
+        self._durations.recall(run_event(self._run_id, each) for each in before)
+
     def take(self, event: Event) -> None:
         """Take an event; the tokens of texts are told and not kept."""
         entry: JsonValue = None

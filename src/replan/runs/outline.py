@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
@@ -50,3 +51,35 @@ def plan_in(events: Sequence[RunEvent]) -> TaskPlan | None:
     )
     title, version = str(plans[-1]["title"]), plans[-1]["version"]
     return TaskPlan(title=title, version=version, steps=tuple(settled))
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A plan as its events tell it: the title, and of each step the fields that they told."""
+
+    title: str = ""
+    steps: tuple[Mapping[str, Any], ...] = ()
+
+    def after(self, event: RunEvent) -> Outline:
+        """Give the outline after an event, whatever it tells."""
+        said = cast("Mapping[str, Any]", event.details)
+        if event.type == "plan_created":
+            return Outline(str(said.get("title", "")), tuple(said.get("outline") or ()))
+        changes = cast("Mapping[str, Any]", said.get("changes") or {})
+        return self._changed(changes) if event.type == "plan_updated" and changes else self
+
+    def _changed(self, changes: Mapping[str, Any]) -> Outline:
+        """Apply the changes of a revision in the order of `replan.plan.changes`."""
+        removed = {int(each) for each in changes.get("removed") or ()}
+        steps = [step for step in self.steps if step["id"] not in removed]
+        for each in changes.get("added") or ():
+            steps.insert(each.get("index", len(steps)), each["step"])
+        modified: dict[int, Any] = {int(n): f for n, f in changes.get("modified", {}).items()}
+        # An older version did not tell the outline: of its steps only what changed is known.
+        known = {step["id"] for step in steps}
+        steps += [{"id": number} for number in modified if number not in known]
+        steps = [{**step, **modified.get(step["id"], {})} for step in steps]
+        place: dict[int, int] = {step: at for at, step in enumerate(changes.get("reordered") or ())}
+        if place:
+            steps.sort(key=lambda step: place.get(step["id"], len(place)))
+        return Outline(str(changes.get("title", self.title)), tuple(steps))

@@ -79,6 +79,11 @@ class Runtime:
         return self._bench.graph
 
     @property
+    def at_work(self) -> int:
+        """How many runs this process works on."""
+        return self._works.number
+
+    @property
     def storage(self) -> Storage | None:
         """The storage of the runs; None if they are not kept."""
         return self._bench.storage

@@ -48,6 +48,7 @@ class Bench:
     clock: Callable[[], datetime]  # the time, with a zone
     new_id: Callable[[], str]
     grace: float  # seconds that running steps have to end once a run is to stop
+    heard: Heard | None = None  # hears the events of all runs, once they are on record
     # Whether work on a run waits in a queue, or a worker has it; none: there is no queue.
     is_queued: Callable[[str], Awaitable[bool]] | None = None
 
@@ -190,6 +191,8 @@ class Work:
 
     async def _rested(self) -> EnhancedState:
         answered_by.set(self._whose)
+        if self.errand.goes_on:
+            await self.log.recall()
         if self.errand.goes_on and self._bench.storage is not None:
             untold = await untold_answers(
                 self.errand.run_id, self._bench.storage.journal, self._bench.book

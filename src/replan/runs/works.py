@@ -8,8 +8,9 @@ from contextlib import suppress
 from pydantic import JsonValue
 
 from replan.errors import StorageError, ThreadBusyError, UsageError
+from replan.events.types import Event
 from replan.ports.run_book import Request, RequestKind
-from replan.runs.event_log import EventLog
+from replan.runs.event_log import EventLog, Heard
 from replan.runs.reading import is_worked_on, result_at_rest
 from replan.runs.requests import BEAT
 from replan.runs.result import RunResult
@@ -29,6 +30,11 @@ class Works:
         self._works: dict[str, tuple[Work, Doing]] = {}
         self._reading: asyncio.Task[None] | None = None
 
+    @property
+    def number(self) -> int:
+        """How many runs are worked on."""
+        return len(self._works)
+
     def __contains__(self, run_id: str) -> bool:
         return run_id in self._works
 
@@ -36,7 +42,7 @@ class Works:
         """Work on a run, unless it is worked on here already."""
         if errand.run_id in self._works:
             return self._works[errand.run_id][1]
-        heard = errand.following.get("heard")
+        heard = _both(errand.following.get("heard"), self._bench.heard)
         keeps_texts = self._bench.storage is not None
         log = EventLog(
             self._bench.book, errand.run_id, self._bench.clock, heard, keeps_texts=keeps_texts
@@ -147,3 +153,15 @@ class Works:
     async def _heed(self, request: Request) -> None:
         if work := self.begun(request.run_id):
             await work.heed(request)
+
+
+def _both(one: Heard | None, other: Heard | None) -> Heard | None:
+    """Hear for two."""
+    if one is None or other is None:
+        return one or other
+
+    def heard(event: Event) -> None:
+        one(event)
+        other(event)
+
+    return heard

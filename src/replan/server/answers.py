@@ -15,6 +15,7 @@ from replan.state.questions import RESPONSES
 from replan.values import Value
 
 TEAM, TENANT, TOKEN, USER, SESSION = "team", "tenant", "token", "user", "session"
+OWN_LABELS = (TEAM, TENANT, TOKEN, USER, SESSION, "version", "queue")
 """The labels that the server gives to its runs."""
 
 

@@ -22,7 +22,7 @@ from replan.server.bodies import (
     StartBody,
     StopBody,
 )
-from replan.server.doors import chat, lists, runs, sessions, teams
+from replan.server.doors import chat, figures, lists, runs, sessions, teams
 from replan.server.doors.chat_wire import (
     ChatBody,
     ChatCompletion,
@@ -48,6 +48,9 @@ from replan.server.openapi import document
 from replan.server.problems import RefusedError
 from replan.server.reading import too_slow
 from replan.state.context import AgentResult
+
+_DOORS = {"/mcp/": "mcp", "/ag-ui/": "ag-ui", "/a2a/": "a2a"}
+"""The extra that each door needs."""
 
 _RUN, _SESSION = "/runs/{run_id}", "/sessions/{session_id}"
 ENDPOINTS = (
@@ -245,6 +248,15 @@ ENDPOINTS = (
         role=None,
         gives={200: Health},
     ),
+    Endpoint(
+        method="GET",
+        path="/metrics",
+        does=figures.metrics,
+        says="Tell the figures of the process",
+        role="watch",
+        gives={200: None},
+        text="text/plain",
+    ),
 )
 """What the server answers."""
 
@@ -259,24 +271,56 @@ async def open_application(
         house: The teams and their runs.
         hosts: The names by which the server may be called.
     """
-    described = document(ENDPOINTS)
+    ag_ui, a2a = _ag_ui(), _a2a(house)
+    endpoints = [*ENDPOINTS, *ag_ui]
+    described = document(endpoints)
 
     async def openapi(_: Request) -> Response:
         return JSONResponse(described)
 
-    routes = [each.route(house) for each in ENDPOINTS]
+    routes = [*(each.route(house) for each in endpoints), *a2a]
     handlers: Any = {HTTPException: _not_found}
     async with _mcp(house) as more:
+        app = Starlette(
+            routes=[*routes, Route("/openapi.json", openapi), *more], exception_handlers=handlers
+        )
+        # An address has one form; a redirect would lose the body of a request on its way.
+        app.router.redirect_slashes = False
+        doors = {"mcp": more, "ag-ui": ag_ui, "a2a": a2a}
+        app.state.doors = [name for name, found in doors.items() if found]
         yield Gate(
-            app=Starlette(
-                routes=[*routes, Route("/openapi.json", openapi), *more],
-                exception_handlers=handlers,
-            ),
+            app=app,
             hosts=hosts,
             tokens=house.tokens,
             is_open=[each.path for each in ENDPOINTS if each.role is None],
             tell=_told_at,
         )
+
+
+def _ag_ui() -> list[Endpoint]:
+    """The door of AG-UI, if its package is installed."""
+    try:
+        from replan.server.doors.ag_ui_door import ENDPOINT  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        _check_missing(error, "ag_ui")
+        return []
+    return [ENDPOINT]
+
+
+def _a2a(house: House) -> list[Route]:
+    """The door of A2A, if its packages are installed."""
+    try:
+        from replan.server.doors.a2a_door import routes  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        _check_missing(error, "a2a", "google", "jsonrpc")
+        return []
+    return routes(house)
+
+
+def _check_missing(error: ImportError, *names: str) -> None:
+    """Let an error of an import pass, unless it is about one of these packages."""
+    if (error.name or "").partition(".")[0] not in names:
+        raise error
 
 
 @asynccontextmanager
@@ -285,8 +329,7 @@ async def _mcp(house: House) -> AsyncGenerator[list[Route]]:
     try:
         from replan.server.doors.mcp_door import manager_of, owned  # noqa: PLC0415 - an extra
     except ImportError as error:
-        if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
-            raise
+        _check_missing(error, "mcp", "mcp_types")
         yield []
         return
     manager, ready, ended = manager_of(house), asyncio.Event(), asyncio.Event()
@@ -344,6 +387,10 @@ async def _not_found(request: Request, error: HTTPException) -> Response:
         methods = (error.headers or {}).get("Allow", "")
         detail = f"{request.url.path} takes {methods}, and not {request.method}."
         return _told_at(request.url.path, RefusedError(405, "wrong_method", detail))
-    detail = f"There is nothing at {request.url.path[:200]}. GET /openapi.json lists what there is."
+    path = request.url.path[:200]
+    detail = f"There is nothing at {path}. GET /openapi.json lists what there is."
+    extra = next((each for start, each in _DOORS.items() if f"{path}/".startswith(start)), None)
+    if extra is not None and extra not in request.app.state.doors:
+        detail = f"{path} needs packages that the server has not. Install 'replan[{extra}]'."
     refusal = RefusedError(error.status_code, "unknown_address", detail)
     return _told_at(request.url.path, refusal)

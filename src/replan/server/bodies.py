@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import unicodedata
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -14,6 +15,25 @@ from replan.values import Value
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._:~-]{0,99}$"
 """What a client may call its runs, turns and sessions."""
+
+
+_JOINERS = "\u200c\u200d"
+"""What joins letters and signs, and hides nothing."""
+
+
+def checked_file_name(name: str) -> str:
+    """Take a name of a file that comes from outside: people and models read it in texts.
+
+    Raises:
+        ValueError: It is no name of a file, or shows as something else than it is.
+    """
+    if not name.strip() or name in (".", "..") or any(sign in name for sign in "/\\"):
+        raise ValueError("it is no name of a file; give one such as notes.txt")
+    for sign in name:
+        if unicodedata.category(sign) in ("Cc", "Cf", "Zl", "Zp") and sign not in _JOINERS:
+            told = f"it has the invisible character U+{ord(sign):04X}"
+            raise ValueError(f"{told}; leave the character out")
+    return name
 
 
 def _decodable(text: str) -> str:
@@ -32,7 +52,7 @@ class FileBody(Value):
         content: What it holds, in base64.
     """
 
-    name: str = Field(min_length=1, max_length=200, pattern=r"^[^/\\\x00-\x1f]+$")
+    name: Annotated[str, AfterValidator(checked_file_name)] = Field(min_length=1, max_length=200)
     content: Annotated[str, AfterValidator(_decodable)] = Field(max_length=LARGEST * 4 // 3 + 4)
 
     @property

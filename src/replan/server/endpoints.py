@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -58,9 +59,10 @@ class Endpoint:
     does: Does
     says: str  # what it does, in a line
     role: Role | None = "read"  # who may call it; None: anybody, without a token
-    takes: type[Value] = Nothing
+    takes: type[BaseModel] = Nothing
     asks: type[Value] = Nothing  # what stands behind the question mark
     gives: Mapping[int, type[Value] | None] = field(default_factory=dict[int, type[Value] | None])
+    text: str = ""  # the media type of what it gives as a text, and not as JSON
     streams: bool = False  # whether it can tell events as they come
     tells: Callable[[RefusedError], Response] | None = None  # how it says why not
 

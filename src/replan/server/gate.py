@@ -22,6 +22,13 @@ NOBODY = Identity(name="nobody", roles=frozenset())
 Tell = Callable[[str, RefusedError], Response]
 
 
+def bearer(headers: Headers) -> str:
+    """The token in the header `Authorization`; empty if there is none."""
+    given = headers.getlist("authorization")
+    scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Gate:
     """Lets a request through, or answers it with why not.
@@ -32,6 +39,7 @@ class Gate:
         tokens: Who may call.
         is_open: The addresses that need no token.
         tell: Makes an answer of a refusal, in the form of the address.
+        token_in: Finds the token in the headers of a request.
     """
 
     app: ASGIApp
@@ -39,6 +47,7 @@ class Gate:
     tokens: Tokens
     is_open: Collection[str]
     tell: Tell
+    token_in: Callable[[Headers], str] = bearer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request, and hand it on."""
@@ -86,17 +95,11 @@ class Gate:
                 )
         if path in self.is_open:
             return NOBODY
-        identity = await self.tokens.whose(_token_in(headers))
+        identity = await self.tokens.whose(self.token_in(headers))
         if identity is None:
             told = "This needs a valid token. Send one in the header Authorization, as a Bearer."
             raise RefusedError(401, "no_token", told)
         return identity
-
-
-def _token_in(headers: Headers) -> str:
-    given = headers.getlist("authorization")
-    scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def _name_of(host: str) -> str:

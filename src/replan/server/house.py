@@ -13,11 +13,14 @@ from contextlib import (
 )
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, cast
 from uuid import uuid4
 
 from replan.calling import services_in
 from replan.errors import ReplanError
+from replan.metrics.loop_lag import lag_told
+from replan.metrics.watch import Watch
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.run import Run
@@ -53,6 +56,7 @@ class House:
     clock: Callable[[], datetime]
     beat: float  # seconds between two signs of life of a silent stream
     body_seconds: float  # seconds in which the body of a request has to arrive
+    watch: Watch = field(default_factory=Watch)  # counts what happens here
     # What settles the account of a run when it rests.
     settling: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
     # The turns of sessions that are being taken.
@@ -92,14 +96,14 @@ class House:
         A run of a session is seen by the person whose session it is.
         """
         labels = record.labels
-        if labels.get(TEAM) not in self.runtimes:
+        if labels.get(TEAM, "") not in self.runtimes:
             return False
         is_own = SESSION not in labels or labels.get(USER) == who.person
         return not who.tenant or (is_own and labels.get(TENANT) == who.tenant)
 
     def runtime_of(self, record: RunRecord) -> Runtime:
         """What works on a run."""
-        return self.runtimes[record.labels[TEAM]]
+        return self.runtimes[record.labels.get(TEAM, "")]
 
     def new_id(self) -> str:
         """A new id of a run."""
@@ -177,6 +181,10 @@ class House:
                 await asyncio.wait(tasks)
 
 
+def _at_work(runtime: Runtime) -> int:
+    return runtime.at_work
+
+
 def own_id(run_id: str, who: Identity) -> str:
     """The id of a run that somebody named: nobody else can take it, or meet it."""
     return f"{who.tenant}.{run_id}" if who.tenant else run_id
@@ -216,17 +224,22 @@ async def open_house(  # noqa: PLR0913 - what its server leaves open
         ConfigurationError: Money is bounded that nobody can count.
     """
     async with AsyncExitStack() as stack:
-        runtimes: dict[str, Runtime] = {}
+        runtimes, watch = dict[str, Runtime](), Watch()
         for name, team in teams.items():
             options: Any = {"storage": storage, "clock": clock, "new_id": lambda: uuid4().hex}
+            options["heard"] = partial(watch.heard, name)
             opening = (queue and queue(name, team, options)) or open_runtime(
                 team, grace=grace, **options
             )
-            runtimes[name] = await stack.enter_async_context(opening)
+            runtime = runtimes[name] = await stack.enter_async_context(opening)
+            watch.counts_works(name, partial(_at_work, runtime))
         if tokens.bound_money:
             for runtime in runtimes.values():
                 check_prices(Limits(max_cost=1), team_services(runtime))
         allowances = Allowances(storage, clock)
+        streams = Counter[str]()
+        watch.counts_streams(streams.total)
+        await stack.enter_async_context(lag_told(watch.lagged))
         yield House(
             storage=storage,
             runtimes=runtimes,
@@ -235,4 +248,6 @@ async def open_house(  # noqa: PLR0913 - what its server leaves open
             clock=clock,
             beat=beat,
             body_seconds=body_seconds,
+            watch=watch,
+            streams=streams,
         )

@@ -6,6 +6,7 @@ from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from replan.server.bodies import Nothing
@@ -26,6 +27,7 @@ _PROBLEMS = {
     421: "Another host",
     422: "Mistakes, each with its field and fix",
     429: "A limit of the token",
+    500: "The server failed",
     503: "The storage does not answer",
 }
 
@@ -55,15 +57,17 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     }
 
 
-def _name(kind: type[Value]) -> str:
+def _name(kind: type[BaseModel]) -> str:
     return kind.__name__
 
 
 def _operation(endpoint: Endpoint, refs: Any, schemas: Any) -> dict[str, Any]:
     answers = {str(status): _answer(status, kind, refs) for status, kind in endpoint.gives.items()}
     if endpoint.streams:
-        stream = {EVENTS: {"schema": {"type": "string"}}}
-        answers["200"]["content"] |= stream
+        content = answers["200"].setdefault("content", {})
+        content[EVENTS] = {"schema": {"type": "string"}}
+    if endpoint.text:
+        answers["200"]["content"] = {endpoint.text: {"schema": {"type": "string"}}}
     problem = {PROBLEM: {"schema": refs[Problem, "serialization"]}}
     for status, told in _PROBLEMS.items():
         schema = problem if endpoint.tells is None else {JSON: {"schema": _OF_OPENAI}}

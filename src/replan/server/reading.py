@@ -5,14 +5,14 @@ import json
 from collections.abc import Callable
 from typing import Any, TypeVar, get_origin
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
 from replan.server.problems import FieldProblem, RefusedError, bad_request, shown
 from replan.state.context_fields import Reading, shown_path
-from replan.values import Value, adapter
+from replan.values import adapter
 
-V = TypeVar("V", bound=Value)
+V = TypeVar("V", bound=BaseModel)
 
 MOST_BYTES = 32_000_000
 """The size of a body at most: twenty files are sent with one, and a plan of a thousand steps."""
@@ -42,7 +42,7 @@ async def body_of(request: Request, kind: type[V], seconds: float) -> V:
     Raises:
         RefusedError: It is too large, too slow, no JSON, or has wrong fields.
     """
-    held = await _bytes_of(request, seconds)
+    held = await bytes_of(request, seconds)
     if len(held) > _BIG:
         return await asyncio.to_thread(_read, held, kind)
     return _read(held, kind)
@@ -60,10 +60,10 @@ def query_of(request: Request, kind: type[V]) -> V:
         field = kind.model_fields.get(name)
         is_list = field is not None and get_origin(field.annotation) is tuple
         given[name] = values if is_list else values[-1]
-    return _valid(kind, lambda: kind.model_validate(given))
+    return valid(kind, lambda: kind.model_validate(given))
 
 
-async def _bytes_of(request: Request, seconds: float) -> bytes:
+async def bytes_of(request: Request, seconds: float) -> bytes:
     """The body of a request, which may say that it is longer than it is."""
     parts, size = list[bytes](), 0
     if _announced(request) > MOST_BYTES:
@@ -121,18 +121,23 @@ def _read(held: bytes, kind: type[V]) -> V:
         raise bad_request(
             [
                 FieldProblem(
-                    field=each.field.removeprefix("context"),
+                    field=shown_path(path) if path else "",
                     value=shown(each.value),
                     problem=each.problem,
                     fix="Send what JSON can keep.",
                 )
-                for each in reading.mistakes.values()
+                for path, each in reading.mistakes.items()
             ]
         )
-    return _valid(kind, lambda: adapter(kind).validate_json(json.dumps(copy)))
+    return valid(kind, lambda: adapter(kind).validate_json(json.dumps(copy)))
 
 
-def _valid(kind: type[V], read: Callable[[], V]) -> V:
+def valid(kind: type[V], read: Callable[[], V]) -> V:
+    """Read a value; every mistake in it is named.
+
+    Raises:
+        RefusedError: It has wrong fields.
+    """
     try:
         return read()
     except ValidationError as error:
@@ -140,7 +145,7 @@ def _valid(kind: type[V], read: Callable[[], V]) -> V:
         raise bad_request([_mistake(each, kind) for each in found]) from None
 
 
-def _mistake(found: Any, kind: type[Value]) -> FieldProblem:
+def _mistake(found: Any, kind: type[BaseModel]) -> FieldProblem:
     told = found["msg"].removeprefix("Value error, ")
     problem, fix = _WORDS.get(found["type"], (told, "GET /openapi.json describes this field."))
     path = found["loc"]

@@ -76,7 +76,7 @@ async def open_server(  # noqa: PLR0913 - what a server leaves open
         if not isinstance(storage, Storage):
             storage = await stack.enter_async_context(open_storage(storage))
         house = await stack.enter_async_context(open_house(teams, storage, known, **options))
-        hosts = _hosts(host, names)
+        hosts = hosts_of(host, names)
         app = await stack.enter_async_context(open_application(house, hosts))
         await stack.enter_async_context(listening(app, listener, house.close, head_seconds))
         shown = f"[{host}]" if ":" in host else host
@@ -110,16 +110,13 @@ def serve(wanted: Wanted, say: Callable[[str], None]) -> None:
 
 
 async def _served(wanted: Wanted, say: Callable[[str], None]) -> None:
-    files = [_file_of(path, wanted.environment) for path in wanted.teams or [DEFAULT_TEAM]]
-    named = {_name_of(each): each for each in files}
-    if len(named) < len(files):
-        raise _one_name([_name_of(each) for each in files])
+    named = named_teams(wanted)
     tokens = wanted.tokens or wanted.environment.get(TOKEN) or None
     kept = open_storage(wanted.storage, key=wanted.key, keep_days=wanted.keep_days)
     async with AsyncExitStack() as stack:
         queue = await stack.enter_async_context(_queueing(wanted, named)) if wanted.queue else None
         storage = await stack.enter_async_context(kept)
-        teams = {name: _graph_of(each, storage) for name, each in named.items()}
+        teams = {name: graph_of(each, storage) for name, each in named.items()}
         opened = open_server(
             teams,
             storage=storage,
@@ -156,6 +153,15 @@ async def _queueing(wanted: Wanted, teams: Mapping[str, TeamFile]) -> AsyncGener
         yield opening
 
 
+def named_teams(wanted: Wanted) -> dict[str, TeamFile]:
+    """The team files that are to be served, by the names of their teams."""
+    files = [_file_of(path, wanted.environment) for path in wanted.teams or [DEFAULT_TEAM]]
+    named = {_name_of(each): each for each in files}
+    if len(named) < len(files):
+        raise _one_name([_name_of(each) for each in files])
+    return named
+
+
 def _one_name(names: Sequence[str]) -> ConfigurationError:
     twice = next(name for name in names if names.count(name) > 1)
     fix = "Give one of them another name: in its file, or rename the file."
@@ -178,7 +184,8 @@ def _name_of(read: TeamFile) -> str:
     return read.config.name if named else read.path.stem
 
 
-def _graph_of(read: TeamFile, storage: Storage) -> Graph:
+def graph_of(read: TeamFile, storage: Storage) -> Graph:
+    """The graph of a team on a storage."""
     return build_graph(read.config, storage=storage, models=read.models)
 
 
@@ -192,7 +199,8 @@ def _tokens_of(given: Tokens | Path | str | None) -> tuple[Tokens, str]:
     return one_token(given or made), made
 
 
-def _hosts(host: str, names: Sequence[str]) -> list[str]:
+def hosts_of(host: str, names: Sequence[str]) -> list[str]:
+    """The names by which a server may be called."""
     own = [] if host in _EVERYWHERE else [host.lower()]
     return list(dict.fromkeys([*(each.lower() for each in names), *own, *LOOPBACK]))
 

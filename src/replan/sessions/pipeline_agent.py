@@ -74,7 +74,8 @@ class PipelineAgent:
             context: The session, or a dictionary that `AgentContext.from_dict` reads.
             options: `new_request=True` gives up what waits. `stop` is an `asyncio.Event` that
                 stops the work after the phase. `settings` bound the turn by `max_model_calls`,
-                `max_tokens`, `max_cost` and `max_seconds`; a later turn goes on.
+                `max_tokens`, `max_cost` and `max_seconds`, and all turns from a message to its
+                end by `max_questions`; a later turn goes on.
 
         Returns:
             The result. Errors are results without success; only a cancellation passes through.
@@ -146,7 +147,7 @@ class PipelineAgent:
             questions = questions if text is None else []
         try:
             async with meter, _in_time(limits):
-                end = await self._worked(turn, questions, options.get("stop"))
+                end = await self._worked(turn, questions, limits.max_questions, options.get("stop"))
         except LimitReachedError as limit:
             end = limit
         rows = cast("JsonValue", dict(await repository.rows("")))
@@ -155,10 +156,16 @@ class PipelineAgent:
         return result.replace(metadata={**result.metadata, "usage": used})
 
     async def _worked(
-        self, turn: Turn, questions: list[Question], stop: asyncio.Event | None
+        self, turn: Turn, questions: list[Question], most: int, stop: asyncio.Event | None
     ) -> Question | None:
         """Work until nothing is left to do, or a question is open; give the question."""
-        asker = Asker(0, self.agent.__name__, known=questions, new=self._dated)
+
+        def new(question: Question) -> Question:
+            if len(questions) >= most:
+                raise LimitReachedError("max_questions", most)
+            return question.replace(asked_at=self.clock())
+
+        asker = Asker(0, self.agent.__name__, known=questions, new=new)
         try:
             with asker:
                 while turn.phase is not None and not (stop and stop.is_set()):
@@ -170,9 +177,6 @@ class PipelineAgent:
         if turn.phase is None and not turn.is_failed:
             await turn.keep(**{_QUESTIONS: []})
         return None
-
-    def _dated(self, question: Question) -> Question:
-        return question.replace(asked_at=self.clock())
 
     def _result(
         self,

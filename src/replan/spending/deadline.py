@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from replan.errors import LimitReachedError
+from replan.errors import LimitReachedError, StepElsewhereError
 from replan.ports.journal import Journal
 from replan.spending.scopes import Scope
 
@@ -142,6 +142,8 @@ class StepTimeoutError(TimeoutError):
 
 def was_cut_off(error: BaseException) -> bool:
     """Whether an error says that work was stopped in the middle, since its time was over."""
+    if isinstance(error, StepElsewhereError):
+        return error.is_cut_off
     return isinstance(error, StepTimeoutError) or isinstance(error.__cause__, StepTimeoutError)
 
 

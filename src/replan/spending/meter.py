@@ -152,6 +152,11 @@ class Meter(BaseCallbackHandler, Allowance):
     def count(self) -> TokenCount:
         return sum_counts([TokenCount(calls=self._made), *self._used])
 
+    def count_elsewhere(self, used: TokenCount) -> None:
+        """Count calls that another process made, and charged."""
+        with self._guard:
+            self._used.append(used)
+
     @property
     def refused(self) -> LimitReachedError | None:
         """The first limit that kept a call from being made, or none."""

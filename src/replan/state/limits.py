@@ -7,11 +7,11 @@ from typing import Literal, TypeVar
 from pydantic import Field
 
 from replan.plan.model import Value
+from replan.state.asked import Asked
 from replan.state.knowledge import RAGOptions
 from replan.state.memory import MemoryOptions
 from replan.state.questions import Approving
 from replan.state.usage import TokenCount
-from replan.values import Asked
 
 V = TypeVar("V", bound=Value)
 
@@ -72,7 +72,7 @@ class Budget(Asked):
     max_model_calls: int | None = Field(default=None, ge=1)
     max_tokens: int | None = Field(default=None, ge=1)
     max_cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    max_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    max_seconds: float | None = Field(default=None, ge=0.001, allow_inf_nan=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Limits(Asked):
     max_model_calls: int = Field(default=200, ge=1)
     max_tokens: int | None = Field(default=None, ge=1)
     max_cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    max_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    max_seconds: float | None = Field(default=None, ge=0.001, allow_inf_nan=False)
     max_parallel_steps: int = Field(default=16, ge=1)
     max_stalls: int = Field(default=2, ge=1)
     max_questions: int = Field(default=100, ge=0)

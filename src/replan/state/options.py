@@ -5,7 +5,7 @@ from typing import Any, ClassVar, TypeVar, cast
 
 from pydantic import model_validator
 
-from replan.values import Asked
+from replan.state.asked import Asked
 
 
 class Options(Asked):

@@ -106,6 +106,8 @@ def refused(asked: Value, taken: Value) -> Iterator[str]:
 
 
 def told_loosened(before: RunSettings, after: RunSettings, by: str, at: datetime) -> list[str]:
+    if after == before:
+        return []
     looser = ", ".join(_loosened(before, after))
     when = f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     return [f"{LOOSENED} by {by}, {when}: {looser}."] if looser else []

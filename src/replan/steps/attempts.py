@@ -51,6 +51,7 @@ from replan.state.results import (
 )
 from replan.state.usage import TokenCount
 from replan.steps.doubts import doubts_in, note_doubt, result_by, verdict_on
+from replan.steps.elsewhere import done_elsewhere
 from replan.steps.enrichment import knowledge_for
 from replan.steps.interrupts_told import tell_interrupted, tell_interrupts_answered
 from replan.steps.on_record import digest_of_text
@@ -270,7 +271,7 @@ class Attempts:
         if self._services.remembers:
             facts_at_work.set(self._facts())
         try:
-            given = await self.specialist.run(context, config)
+            given = await self._by_whoever(context, config, meter)
             return storable_result(SpecialistResult.model_validate(given))
         except SystemExit as error:
             raise RuntimeError(f"it tried to end the process (exit {error.code})") from error
@@ -278,6 +279,15 @@ class Attempts:
             raise
         except BaseException as error:
             raise RuntimeError(describe(error)) from error
+
+    async def _by_whoever(
+        self, context: ExecutionContext, config: RunnableConfig, meter: Meter
+    ) -> SpecialistResult:
+        """Let the specialist do it here, or a worker of its queue."""
+        elsewhere, queue = self._services.elsewhere, self._services.queues.get(self._card.name)
+        if queue and elsewhere is not None:
+            return await done_elsewhere(elsewhere, queue, context, self.record, meter)
+        return await self.specialist.run(context, config)
 
     def _facts(self) -> FactsAtWork | None:
         runtime, settings = runtime_in(self.config), self.record.board.settings

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from pydantic import Field, PrivateAttr
 
 from replan.declared.fields import Row
 from replan.declared.placing import Origin
+from replan.declared.schema import file_schema
 from replan.errors import ConfigurationError, UsageError
 from replan.team.fallback import Fallback, in_order
 from replan.team.fields import ModelName, NewModel, ServerUrl, VariableName
@@ -74,28 +75,12 @@ class FileTeam(Team):
         return self._origin.refusal(mistakes) if self._origin else super().refusal(mistakes)
 
 
-_DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_NONE = {"type": "null"}
-
-
 def team_schema() -> dict[str, Any]:
     """Give the JSON schema (draft 2020-12) that team files keep."""
-    schema = FileTeam.model_json_schema()
+    schema = file_schema(FileTeam)
     for definition in (schema, *schema["$defs"].values()):
         definition["title"] = f"Replan {definition['title'].removeprefix('File').lower()}"
-        for field in definition["properties"].values():
-            _without_none(field)
-    return {"$schema": _DIALECT, **schema}
-
-
-def _without_none(field: dict[str, Any]) -> None:
-    if field.get("default", ...) is None:
-        del field["default"]
-    kinds = cast("list[dict[str, Any]]", field.get("anyOf", []))
-    if _NONE in kinds:
-        left = [each for each in kinds if each != _NONE]
-        del field["anyOf"]
-        field.update(left[0] if len(left) == 1 else {"anyOf": left})
+    return schema
 
 
 SCHEMA_NAME = "team.schema.json"

@@ -66,11 +66,21 @@ class _Count:
 
     def check(self, text: str) -> None:
         events = cast("Iterator[yaml.Event]", cast("Any", yaml).parse(text, Loader=LOADER))
-        for event in events:
-            problem = self._problem(event)
-            if problem:
-                mark: Any = event.start_mark
-                raise YamlBoundError(problem, *((mark.line, mark.column) if mark else ()))
+        try:
+            for event in events:
+                self._refuse(self._problem(event), event.start_mark)
+        except yaml.MarkedYAMLError as error:
+            # libyaml has a bound of its own, and reads ahead of the events.
+            if "maximum nesting depth" not in str(error.problem):
+                raise
+            self._refuse(self._too_deep(), error.problem_mark)
+
+    def _refuse(self, problem: str, mark: Any) -> None:
+        if problem:
+            raise YamlBoundError(problem, *((mark.line, mark.column) if mark else ()))
+
+    def _too_deep(self) -> str:
+        return f"It is nested deeper than {self._bounds.depth} levels"
 
     def _problem(self, event: yaml.Event) -> str:
         anchor = cast("str | None", getattr(event, "anchor", None))
@@ -98,7 +108,7 @@ class _Count:
 
     def _excess(self) -> str:
         if len(self._open) > self._bounds.depth:
-            return f"It is nested deeper than {self._bounds.depth} levels"
+            return self._too_deep()
         if self._values > self._bounds.values:
             return f"It has more than {self._bounds.values:,} values"
         return ""

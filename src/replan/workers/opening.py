@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -11,12 +12,17 @@ from uuid import uuid4
 
 from replan.adapters.storage.opening import open_storage
 from replan.assembly import build_graph
+from replan.calling import services_in
+from replan.errors import ConfigurationError
+from replan.metrics.loop_lag import lag_told
+from replan.metrics.watch import Watch
 from replan.own_loop import completed
 from replan.runtime import open_runtime
 from replan.team.team_file import TeamFile, read_team_file
 from replan.workers.fenced_jobs import APPLICATION
 from replan.workers.queue import RUNS, check_address, open_queue, queue_of
 from replan.workers.schedules import read_schedules
+from replan.workers.steps import STEP, QueuedSteps, StepJobs
 from replan.workers.versions import check_published, published, version_of
 from replan.workers.worker import LEASE, Handler, Worker, drained_by_signals
 
@@ -38,6 +44,7 @@ class WorkerWanted:
         schedules: A file of runs that begin by themselves.
         key: What encrypts the storage.
         keep_days: Days for which long texts of events are kept.
+        metrics: The port of this machine at which it tells its figures; None: at none.
     """
 
     team: Path
@@ -49,6 +56,7 @@ class WorkerWanted:
     schedules: Path | None = None
     key: str | None = None
     keep_days: float | None = None
+    metrics: int | None = None
 
 
 @asynccontextmanager
@@ -73,6 +81,7 @@ async def open_worker(
     version = version_of(wanted.team)
     team = read_team_file(wanted.team, os.environ if environment is None else environment)
     schedules = read_schedules(wanted.schedules) if wanted.schedules else []
+    _check_queues(wanted.queues, [each.queue for each in team.config.specialists if each.queue])
     queues = [queue_of(name, version.digest) for name in wanted.queues]
     address = _named(wanted.storage, f"{APPLICATION}{uuid4().hex}")
     options: Any = {"key": wanted.key, "keep_days": wanted.keep_days, "connections": _OF_STORAGE}
@@ -81,18 +90,26 @@ async def open_worker(
         open_queue(address, connections=_OF_QUEUE) as queue,
     ):
         await check_published(queue, version)
-        graph = build_graph(team.config, storage=storage, models=team.models)
-        async with open_runtime(graph, storage=storage, grace=wanted.grace) as runtime:
-            yield Worker(
-                queue,
-                runtime,
-                storage,
-                queues,
-                concurrency=wanted.concurrency,
-                lease=wanted.lease,
-                handlers=handlers,
-                schedules=schedules,
-            )
+        steps = QueuedSteps(queue, storage.journal, version.digest)
+        graph = build_graph(team.config, storage=storage, models=team.models, elsewhere=steps)
+        for_others = StepJobs(services_in(graph), storage.journal)
+        watch, name = Watch(), name_of(team)
+        heard = partial(watch.heard, name)
+        runtime_of = open_runtime(graph, storage=storage, grace=wanted.grace, heard=heard)
+        told = nullcontext() if wanted.metrics is None else watch.served(wanted.metrics)
+        async with runtime_of as runtime, lag_told(watch.lagged):
+            watch.counts_works(name, lambda: runtime.at_work)
+            with told:
+                yield Worker(
+                    queue,
+                    runtime,
+                    storage,
+                    queues,
+                    concurrency=wanted.concurrency,
+                    lease=wanted.lease,
+                    handlers={STEP: for_others.do, **(handlers or {})},
+                    schedules=schedules,
+                )
 
 
 def work(wanted: WorkerWanted, say: Callable[[str], None]) -> None:
@@ -143,3 +160,12 @@ def _named(address: str, name: str) -> str:
     parts = urlsplit(address)
     query = urlencode({**dict(parse_qsl(parts.query)), "application_name": name})
     return urlunsplit(parts._replace(query=query))
+
+
+def _check_queues(queues: Sequence[str], of_steps: Sequence[str]) -> None:
+    """Refuse a worker that could be full of runs that wait for the steps behind them."""
+    steps = sorted(set(queues) & set(of_steps))
+    if steps and len(steps) < len(set(queues)):
+        problem = f"Runs of other queues here could wait for steps of '{steps[0]}' forever."
+        fix = f"Let another worker have --queues {','.join(steps)}."
+        raise ConfigurationError("queues", ",".join(queues), problem, fix)

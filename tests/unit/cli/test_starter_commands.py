@@ -63,6 +63,7 @@ def test_the_package_of_a_new_pipeline_has_a_test_that_passes(tmp_path, monkeypa
 
 def test_the_schema_is_json():
     assert json.loads(replan("schema").stdout)["title"] == "Replan team"
+    assert json.loads(replan("schema", "--job").stdout)["title"] == "Replan job"
 
 
 def test_the_graph_is_drawn_without_keys(tmp_path):

@@ -2,13 +2,14 @@
 
 import json
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from langchain_core.messages import AIMessage
 from rich.cells import cell_len
 from typer.testing import CliRunner
 
+from made_runs import NOON, STEPS, answered, at, attempt, call, event, whole
 from replan.cli.main import app
 from replan.cli.views.attempts import attempts_lines, step_lines, step_record
 from replan.cli.views.cells import harmless
@@ -22,20 +23,17 @@ from replan.cli.views.run_record import run_record
 from replan.cli.views.timeline import timeline
 from replan.errors import InputError
 from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
-from replan.ports.journal import LedgerEntry, Spending
+from replan.ports.journal import Spending
 from replan.ports.run_book import Request
 from replan.runs.asks import Ask
 from replan.runs.attempts import attempts_of
-from replan.runs.event_log import RunEvent
 from replan.runs.export import exported, opened_export
 from replan.runs.story import story_of
-from replan.runs.whole_run import WholeRun
 from replan.secrets.sources import learn_values
 from replan.state.questions import Question
 from replan.state.results import SpecialistResult
-from replan.state.usage import TokenCount, Usage
+from replan.state.usage import TokenCount
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOSTILE = (
     "\x1b[2J\x1b]0;title\x07red\x9b31m [bold]bold[/bold] \u202eevil\u2066 \u00ad\u200b"
     " ```\n# head\n``` ~~~ "
@@ -46,116 +44,6 @@ HOSTILE = (
 STEERING = re.compile(
     "[\u00ad\u200b\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
-
-
-def at(seconds):
-    return NOON + timedelta(seconds=seconds)
-
-
-def event(seq, moment, kind, /, **details):
-    return RunEvent(run_id="r", seq=seq, at=at(moment), type=kind, round=1, details=details)
-
-
-def attempt(step, number, began, ended, outcome="done", error="", who="worker"):
-    return LedgerEntry(
-        run_id="r",
-        step_id=step,
-        specialist=who,
-        number=number,
-        key="k",
-        started_at=at(began),
-        ended_at=None if ended is None else at(ended),
-        outcome=outcome,
-        error=error,
-    )
-
-
-def call(step, number, name, cost=None, **said):
-    where = {"node": "specialist_worker", "step_id": step, "specialist": "worker"}
-    return {**where, "attempt": number, "call": name, "cost": cost, **said}
-
-
-def answered(step, number, name, cost=None, error=""):
-    tokens = {"input_tokens": 10, "output_tokens": 5, "seconds": 0.5, "error": error}
-    return call(step, number, name, cost, model="m", **tokens)
-
-
-STEPS = (
-    PlanStep(id=1, description="Fetch", assigned_to="worker", status=StepStatus.COMPLETED),
-    PlanStep(
-        id=2,
-        description="Pay",
-        assigned_to="worker",
-        dependencies=(1,),
-        status=StepStatus.FAILED,
-        feedback="no money",
-    ),
-    PlanStep(id=3, description="Tell", assigned_to="worker", dependencies=(2,)),
-)
-
-
-def whole(**changes):
-    """A run that was killed, went on, asked, and failed."""
-    fields = {
-        "run_id": "r",
-        "title": "Buy",
-        "outcome": "partial",
-        "started_at": NOON,
-        "updated_at": at(100),
-        "labels": {"user": "eva"},
-        "plan": TaskPlan(title="Buy", steps=STEPS, version=2),
-        "answer": "It did not work.",
-        "output": None,
-        "limit_reached": "",
-        "warnings": (),
-        "usage": Usage(),
-        "spent": {},
-        "waiting": (),
-        "questions": {},
-        "results": (SpecialistResult(specialist_name="worker", step_id=1, error="x" * 900),),
-        "ledger": (
-            attempt(1, 1, 1, 10, "failed", "ConnectionError: reset"),
-            attempt(1, 2, 12, 20),
-            attempt(2, 1, 20, None, "in doubt"),
-            attempt(2, 2, 60, 80, "failed", "no money"),
-        ),
-        "requests": (
-            Request(
-                run_id="r",
-                name="a",
-                kind="answer",
-                at=at(50),
-                by="anna",
-                answers={"plan": {"answer": "approve", "bound": "approve", "is_keyed": False}},
-            ),
-        ),
-        "events": (
-            event(1, 0, "run_started", request="Buy gold"),
-            event(2, 1, "plan_created", version=1, steps=3),
-            event(
-                3,
-                10,
-                "model_answered",
-                **answered(None, None, "h", 0.5),
-            ),
-            event(4, 15, "model_answered", **answered(1, 2, "a", 0.25)),
-            event(
-                5,
-                19,
-                "tool_completed",
-                **call(1, 2, "t", tool="price", arguments={"of": "gold"}, approval=None),
-                status="failed",
-                result="Error: no quote",
-                seconds=0.5,
-            ),
-            event(6, 25, "model_answered", **answered(2, 1, "b")),
-            event(7, 60, "run_resumed", by="otto"),
-            event(8, 90, "feedback_generated", feedback="Nothing more can be done."),
-            event(9, 100, "task_completed", outcome="partial", warnings=[]),
-        ),
-        "texts": {},
-    }
-    return WholeRun(**{**fields, **changes})
 
 
 def test_the_first_view_tells_how_a_run_ended_why_at_what_price_and_who_decided():

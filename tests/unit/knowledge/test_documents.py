@@ -56,12 +56,15 @@ def test_a_passage_of_a_docx_has_its_paragraph_and_its_heading(retriever, folder
         ("a.docx", b"PK\x03\x04 nothing", "it is damaged"),
         ("a.pdf", pdf("", ""), "it has no text, as a scan has none"),
         ("a.pdf", pdf(*[""] * 2_001), "it has more than 2,000 pages"),
-        ("a.docx", word_of(b" " * 100_000_001), "more than 100,000,000 bytes when it is unpacked"),
+        (
+            "a.docx",
+            word_of(b" ", claimed=100_000_001),
+            "more than 100,000,000 bytes when it is unpacked",
+        ),
         ("a.docx", word_of(ENTITIES), "it declares entities of its own"),
-        ("a.pdf", b" " * 50_000_001, "it has more than 50,000,000 bytes"),
     ],
-    # A name made of the content would have the time of a ZIP file in it, or its megabytes.
-    ids=["no PDF", "no ZIP", "no text", "pages", "unpacked", "entities", "bytes"],
+    # A name made of the content would have the time of a ZIP file in it.
+    ids=["no PDF", "no ZIP", "no text", "pages", "unpacked", "entities"],
 )
 def test_a_document_that_cannot_be_read_is_left_out_and_named(
     retriever, folder, name, content, problem
@@ -72,6 +75,15 @@ def test_a_document_that_cannot_be_read_is_left_out_and_named(
     assert [each[0] for each in chunks] == ["b.md"]
     assert left_out.startswith(f"{name} is left out: ")
     assert problem in left_out
+
+
+def test_a_document_that_is_too_large_is_left_out(retriever, folder, monkeypatch):
+    monkeypatch.setattr(documents, "LARGEST", 1_000)
+    (folder / "a.pdf").write_bytes(b" " * 1_001)
+    assert search(retriever, "zebra") == (
+        [],
+        ["a.pdf is left out: it has more than 1,000 bytes."],
+    )
 
 
 def test_a_document_that_takes_too_long_is_left_out(retriever, folder, monkeypatch):

@@ -1,7 +1,6 @@
 """Which level says what of knowledge, and what a team may be given as knowledge."""
 
 import pytest
-from pydantic import ValidationError
 
 from replan import (
     FolderRetriever,
@@ -9,6 +8,7 @@ from replan import (
     PlanDocument,
     RAGOptions,
     RunSettings,
+    SettingsError,
     Specialist,
     Team,
     TeamError,
@@ -85,7 +85,7 @@ def test_numbers_of_a_step_may_be_whole():
     ],
 )
 def test_a_wrong_option_is_refused_at_each_level_with_its_name(given, field):
-    with pytest.raises(ValidationError, match=field):
+    with pytest.raises(SettingsError, match=field):
         RunSettings(rag=given)
     worker = Specialist("b", "Works.", run=lambda context: "done", rag=given)
     with pytest.raises(TeamError) as error:

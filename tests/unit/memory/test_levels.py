@@ -1,15 +1,16 @@
 """Which level says what of the memory, and what all of them come to."""
 
 import logging
+from itertools import product
 
 import pytest
-from pydantic import ValidationError
 
 from replan import (
     Host,
     MemoryOptions,
     PlanDocument,
     RunSettings,
+    SettingsError,
     Specialist,
     Team,
     TeamError,
@@ -32,16 +33,20 @@ def test_what_nobody_says_is_a_window_of_ten():
     assert joined(BUILT_IN, MemoryOptions()) == BUILT_IN
 
 
-@pytest.mark.parametrize("mode", [None, "full", "window", "summary"])
-@pytest.mark.parametrize("limit", [None, -1, 0, 1, 7])
-@pytest.mark.parametrize("enabled", [None, False, True])
-def test_modes_limits_and_the_switch_of_summaries_come_to_one_thing(mode, limit, enabled):
-    memory = resolved(MemoryOptions(mode=mode, history_limit=limit, summary_enabled=enabled))
-    assert memory.mode == (mode or "window")
-    asked = 10 if limit is None else max(0, limit)
-    expected = {"full": 0, "summary": asked or 10}.get(memory.mode, asked)
-    assert memory.limit == expected
-    assert memory.writes == (mode == "summary" and enabled is not False)
+def test_modes_limits_and_the_switch_of_summaries_come_to_one_thing():
+    modes, limits, switches = (
+        [None, "full", "window", "summary"],
+        [None, -1, 0, 1, 7],
+        [None, False, True],
+    )
+    for mode, limit, enabled in product(modes, limits, switches):
+        given = MemoryOptions(mode=mode, history_limit=limit, summary_enabled=enabled)
+        memory = resolved(given)
+        assert memory.mode == (mode or "window"), given
+        asked = 10 if limit is None else max(0, limit)
+        expected = {"full": 0, "summary": asked or 10}.get(memory.mode, asked)
+        assert memory.limit == expected, given
+        assert memory.writes == (mode == "summary" and enabled is not False), given
 
 
 def test_the_innermost_level_that_says_something_counts():
@@ -85,8 +90,9 @@ def test_the_names_that_a_step_has_are_taken_everywhere():
     ],
 )
 def test_a_wrong_option_is_refused_at_each_level_with_its_name(given, told):
-    with pytest.raises(ValidationError, match=told):
+    with pytest.raises(SettingsError) as refused:
         RunSettings(memory=given)
+    assert (refused.value.field, bool(refused.value.fix)) == (f"memory.{told}", True)
     host = Host(ScriptedModel({}), memory=given)
     worker = Specialist("b", "Works.", run=lambda context: "done", memory=given)
     with pytest.raises(TeamError) as error:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from langchain_core.messages import AIMessage
@@ -15,6 +15,7 @@ from replan.events.types import (
     InputRequested,
     ModelCalled,
     PlanCreated,
+    RunResumed,
     RunStarted,
     Said,
     SpecialistCompleted,
@@ -31,6 +32,7 @@ from replan.runs.durations import Durations
 from replan.runs.event_log import EventLog
 from replan.runs.event_texts import EventTexts
 from replan.runs.recorded import recorded
+from replan.runs.run_event import RunEvent
 from replan.state.questions import Approval, Question
 from replan.state.results import (
     ActionType,
@@ -197,6 +199,33 @@ def test_steps_rounds_and_runs_are_timed_from_their_beginning():
     assert told[8].step_seconds == 0.5
     assert [told[3].step_seconds, told[4].step_seconds] == [3, None]
     assert (told[5].round_seconds, told[6].run_seconds) == (15, 32)
+
+
+def test_what_is_timed_counts_all_parts_of_a_run_without_the_time_between_them():
+    step = {"step_id": 1, "specialist": "w"}
+    parts = [(0, "run_started", 0), (1, "specialist_invoked", 1), (4, "run_stopped", 1)]
+    parts += [(100, "run_resumed", 1), (101, "specialist_invoked", 1), (103, "warning", 1)]
+    durations = Durations(iter([0, 10, 20, 30, 40]).__next__)
+    durations.recall(
+        RunEvent(run_id="r", type=kind, round=turn, at=NOON + timedelta(seconds=at), details=step)
+        for at, kind, turn in parts
+    )
+    result, feedback = SpecialistResult(), FeedbackResult(should_continue=False)
+    over = TaskCompleted(**NAMES, round=1, outcome="completed", answer=AIMessage(""), usage=Usage())
+    told = [
+        durations.timed(event)
+        for event in (
+            RunResumed(**NAMES, round=1),
+            SpecialistInvoked(**NAMES, **step, round=1, task="t"),
+            SpecialistCompleted(**NAMES, **step, round=1, result=result),
+            FeedbackGenerated(**NAMES, round=1, feedback=feedback),
+            over,
+        )
+    ]
+    # In the earlier parts 4 and 3 seconds; of them 3 and 3 since the step and the round began.
+    assert told[2].step_seconds == 6 + 10
+    assert told[3].round_seconds == 6 + 30
+    assert told[4].run_seconds == 7 + 40
 
 
 def log_of(book, heard=None):

@@ -1,6 +1,7 @@
 """Texts that leave the process: secrets of every form are masked, ordinary texts are not."""
 
 import time
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -114,21 +115,21 @@ _WORDS = [
 ]
 
 
-@pytest.mark.parametrize("secret", SECRETS)
-@pytest.mark.parametrize("form", FORMS)
-def test_a_secret_is_masked_in_every_form(form: str, secret: str):
-    if form == "SK@":
-        # This one has no signs in it.
-        secret = secret.replace("-", "")
-    text = f"It said: {_filled(form, secret)}"
+def test_a_secret_is_masked_in_every_form():
+    leaked: list[str] = []
+    for form, secret in product(FORMS, SECRETS):
+        # The one that begins with SK has no signs in it.
+        hidden = secret.replace("-", "") if form == "SK@" else secret
+        text = f"It said: {_filled(form, hidden)}"
+        masked = without_secrets(text)
+        if hidden in masked or "***" not in masked:
+            leaked.append(text)
 
-    assert secret not in without_secrets(text)
-    assert "***" in without_secrets(text)
+    assert leaked == []
 
 
-@pytest.mark.parametrize("text", PROSE)
-def test_ordinary_texts_are_left_as_they_are(text: str):
-    assert without_secrets(text) == text
+def test_ordinary_texts_are_left_as_they_are():
+    assert [without_secrets(text) for text in PROSE] == PROSE
 
 
 def test_thousands_of_lines_of_documentation_have_nothing_to_mask():

@@ -2,9 +2,8 @@
 
 import pytest
 from hypothesis import given, strategies as st
-from pydantic import ValidationError
 
-from replan import Budget, Limits, Price, RunSettings, Usage
+from replan import Budget, Limits, Price, RunSettings, SettingsError, Usage
 from replan.state.enhanced import rounds_of, settings_of
 from replan.state.usage import TokenCount, sum_counts
 
@@ -75,8 +74,19 @@ def test_a_form_gives_the_same_as_values():
     ],
 )
 def test_a_limit_that_makes_no_sense_is_refused(wrong):
-    with pytest.raises(ValidationError, match=next(iter(wrong))):
+    with pytest.raises(SettingsError, match=next(iter(wrong))):
         Limits(**wrong)
+
+
+def test_all_that_is_wrong_with_settings_is_told_at_once_with_the_nearest_names():
+    with pytest.raises(SettingsError) as error:
+        RunSettings(memory={"mod": "full"}, limits={"max_round": 3, "max_steps": "many"})
+    assert {each.field: each.fix for each in error.value.mistakes} == {
+        "memory.mod": "Did you mean mode?",
+        "limits.max_round": "Did you mean max_rounds?",
+        "limits.max_steps": "Write a number, without quotes.",
+    }
+    assert "memory.mod: there is no such field (got 'full'). Did you mean mode?" in str(error.value)
 
 
 def test_the_rounds_of_a_run_may_be_fewer_than_its_settings_say():

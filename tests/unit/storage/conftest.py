@@ -46,7 +46,7 @@ def lasting(request: pytest.FixtureRequest) -> Opener:
     return _opener(request.param, request)
 
 
-@pytest.fixture(params=["langgraph's own", *EVERY])
+@pytest.fixture(params=["langgraph's own", "memory", *LASTING])
 async def any_store(request: pytest.FixtureRequest) -> Any:
     """LangGraph's store, and ours in each kind of storage: what is true of all is defined."""
     if request.param == "langgraph's own":

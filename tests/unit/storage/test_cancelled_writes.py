@@ -1,12 +1,15 @@
 """A write that is cancelled goes to its end, and leaves no transaction and no task behind."""
 
 import asyncio
+import operator
 import random
 import sqlite3
 from contextlib import closing
+from typing import Annotated, TypedDict
 
 import psycopg
 import pytest
+from langgraph.graph import START, StateGraph
 
 from replan import Host, Specialist, StorageError, Team, build_graph, open_storage, run
 from replan.adapters.storage.uninterrupted import uninterrupted
@@ -202,3 +205,29 @@ async def test_a_history_may_be_read_while_it_is_walked(where):
             async for each in storage.checkpointer.alist(thread)
         ]
     assert len(seen) > 3
+
+
+class Counted(TypedDict):
+    counted: Annotated[int, operator.add]
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres"])
+async def test_a_node_that_broke_off_before_its_branch_is_done_again(kind, request, tmp_path):
+    places = {"memory": ":memory:", "sqlite": str(tmp_path / "runs.sqlite")}
+    at = places.get(kind) or request.getfixturevalue("postgres_database")
+    graph = StateGraph(Counted)
+    graph.add_node("first", lambda _: {"counted": 1})
+    graph.add_node("last", lambda _: {"counted": 10})
+    graph.add_edge(START, "first")
+    graph.add_conditional_edges("first", lambda _: "last", ["last"])
+    async with open_storage(at) as storage:
+        saver, thread = storage.checkpointer, {"configurable": {"thread_id": "t"}}
+        compiled = graph.compile(checkpointer=saver)
+        await compiled.ainvoke({"counted": 0}, thread, interrupt_before=["first"])
+        before = await compiled.aget_state(thread)
+        # So LangGraph hands over what a node wrote when it is cancelled.
+        writes = [("counted", 1), ("__error__", RuntimeError("cancelled"))]
+        async with saver.holding("t"):
+            await saver.aput_writes(before.config, writes, before.tasks[0].id)
+        assert (await compiled.aget_state(thread)).next == ("first",)
+        assert await compiled.ainvoke(None, thread) == {"counted": 11}

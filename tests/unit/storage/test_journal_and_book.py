@@ -521,3 +521,12 @@ async def test_two_who_opened_the_same_storage_keep_one_bound(lasting):
         )
         assert sum(each is None for each in granted) == 3
         assert await one.journal.spent("r") == await other.journal.spent("r")
+
+
+async def test_the_runs_that_are_not_over_are_counted_by_a_label(storage):
+    stand = {"a": ("running", "x"), "b": ("waiting", "x"), "c": ("waiting", "x"), "d": ("waiting",)}
+    for name, (outcome, *team) in {**stand, "e": ("completed", "x")}.items():
+        labels = {"team": team[0], "other": "o"} if team else {}
+        await storage.runs.begin(record(name, outcome=outcome, labels=labels))
+    counted = await storage.runs.standing("team")
+    assert counted == {("x", "running"): 1, ("x", "waiting"): 2, ("", "waiting"): 1}

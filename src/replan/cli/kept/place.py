@@ -148,8 +148,13 @@ def _told(where: str) -> str:
     return _PASSWORD.sub(r"\1", where)
 
 
+def own_folder() -> Path:
+    """The folder of this user."""
+    return user_data_path("replan", appauthor=False)
+
+
 def _own_file() -> Path:
-    return user_data_path("replan", appauthor=False) / "runs.db"
+    return own_folder() / "runs.db"
 
 
 def _apart(runs: Sequence[RunRecord]) -> list[str]:

@@ -77,6 +77,11 @@ class Conversation:
         return self.context.current_stage == "stopped"
 
     @property
+    def _asks_in_words(self) -> bool:
+        """Whether a job or a pipeline waits for an answer; what it asks is its newest message."""
+        return self.context.current_stage == "question"
+
+    @property
     def prompt(self) -> str:
         """What stands before the next line."""
         if self.asks:
@@ -109,6 +114,9 @@ class Conversation:
         """Ask again what is open, or go on with what was stopped."""
         if self.is_stopped:
             await self._turn(None)
+        elif not self.asks and self._asks_in_words:
+            for asked in self.context.dialogue_history[-1:]:
+                self.show(str(asked.content))
         await self.answer()
 
     async def answer(self) -> None:
@@ -134,7 +142,7 @@ class Conversation:
         resume = self.talk.resume(self.session_id) if self.context.dialogue_history else ""
         if resume and self.talk.site.tells_all:
             self.talk.site.complain(f"go on with: {resume}")
-        if self.asks:
+        if self.asks or self._asks_in_words:
             return WAITING
         return INCOMPLETE if self._has_failed and not self.is_person else GOOD
 

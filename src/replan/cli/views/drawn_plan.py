@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from replan.cli.views.cells import cut, folded, one_line, padded
 from replan.cli.views.overview import MARKS
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.plan.order import run_order
+from replan.plan.order import layers
 
 _USUAL_BOX, _NARROWEST_BOX, _GAP = 26, 16, 2
 _LONGEST_LABEL = 200
@@ -51,7 +51,7 @@ def boxes(plan: TaskPlan, width: int) -> list[str]:
     """Lines with a box a step, which names what it waits for; that stands on a level above."""
     width = max(width, _NARROWEST_BOX)
     lines = list[str]()
-    for level, layer in enumerate(_layers(plan), 1):
+    for level, layer in enumerate(layers(plan), 1):
         lines.append(f"level {level}")
         widest = max(cell_len(line) for step in layer for line in _box_texts(step)) + 4
         # Rather narrower boxes than one below the other.
@@ -60,17 +60,6 @@ def boxes(plan: TaskPlan, width: int) -> list[str]:
         for at in range(0, len(layer), each_row):
             lines += _row(layer[at : at + each_row], box)
     return lines
-
-
-def _layers(plan: TaskPlan) -> list[list[PlanStep]]:
-    """The steps by how many stand in a row before them."""
-    depth = dict[int, int]()
-    for step in run_order(plan):
-        depth[step.id] = 1 + max((depth[each] for each in step.awaits if each in depth), default=-1)
-    layers: list[list[PlanStep]] = [[] for _ in range(1 + max(depth.values(), default=-1))]
-    for step in plan.steps:
-        layers[depth[step.id]].append(step)
-    return layers
 
 
 def _box_texts(step: PlanStep) -> tuple[str, str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from replan.cli.views.cells import answer_told, corrected, counted, cut, one_line, seconds
 from replan.cli.views.given import knowledge_told, memory_told
 from replan.errors import InputError
+from replan.runs.outline import Outline
 from replan.runs.run_event import RunEvent
 from replan.runs.story import Pause, Story
 from replan.state.questions import read_decision, short_key
@@ -82,26 +83,18 @@ def _after(pause: Pause, ended: datetime, began: datetime) -> str:
 class _Steps:
     """What is known of the steps of a plan while its events are read, one after the other."""
 
-    fields: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    outline: Outline = field(default_factory=Outline)
 
-    def made(self, outline: Sequence[Mapping[str, Any]]) -> None:
-        """Know the steps of a new plan."""
-        self.fields = {str(step["id"]): dict(step) for step in outline}
-
-    def changed(self, changes: Mapping[str, Any]) -> str:
-        """Tell what a revision did, with the words before it, and know the steps after it."""
-        told = changes_told(changes, self.fields)
-        for each in changes.get("added", []):
-            self.fields[str(each["step"]["id"])] = dict(each["step"])
-        for step, fields in changes.get("modified", {}).items():
-            self.fields.setdefault(step, {}).update(fields)
-        for step in changes.get("removed") or ():
-            self.fields.pop(str(step), None)
-        return told
+    def follow(self, event: RunEvent) -> str:
+        """Know the steps after an event; tell what a revision did, with the words before it."""
+        before = {str(step["id"]): step for step in self.outline.steps}
+        self.outline = self.outline.after(event)
+        changes = cast("Mapping[str, Any]", event.details.get("changes") or {})
+        return changes_told(changes, before)
 
     def told(self) -> str:
         """The plan in one line."""
-        return "; ".join(map(_planned, self.fields.values()))
+        return "; ".join(map(_planned, self.outline.steps))
 
 
 def _planned(step: Mapping[str, Any]) -> str:
@@ -113,17 +106,16 @@ def _planned(step: Mapping[str, Any]) -> str:
 
 def _of_event(event: RunEvent, story: Story, steps: _Steps) -> Iterator[str]:
     said = cast("Mapping[str, Any]", event.details)
-    if event.type == "plan_created":
-        steps.made(said.get("outline") or [])
+    changed = steps.follow(event)
     if event.type == "input_requested":
         said = {**_call_shown(said, story), **said}
     if event.type == "plan_updated" and said.get("changes"):
         why = _why(event, story)
         yield f"{said.get('by')} revised the plan, version {said.get('version')}{why}"
-        yield f"changed: {steps.changed(said['changes'])}"
+        yield f"changed: {changed}"
     elif event.type in _LINES and (line := _LINES[event.type](said)):
         yield line
-    if event.type == "approval_requested" and _is_revised(story, event) and steps.fields:
+    if event.type == "approval_requested" and _is_revised(story, event) and steps.outline.steps:
         yield f"the plan that was shown: {steps.told()}"
 
 

@@ -1,6 +1,6 @@
 """A run as bars over time, as wide as the window: what ran, waited, failed and stood still."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from rich.cells import cell_len
@@ -8,8 +8,8 @@ from rich.cells import cell_len
 from replan.cli.views.cells import cut, one_line, padded, seconds
 from replan.cli.views.overview import mark_of, money
 from replan.plan.model import StepStatus
-from replan.runs.attempts import AttemptView
 from replan.runs.calls import calls_of
+from replan.runs.spans import spans_of
 from replan.runs.story import StepStory, Story
 
 _LEAST_BAR, _LEAST_NAME = 20, 10
@@ -122,33 +122,13 @@ def _host_bar(story: Story, width: int, column: Column) -> str:
 
 def _step_bar(step: StepStory, story: Story, width: int, column: Column) -> str:
     bar = [" "] * width
-    spans = list(_spans(step, story))
+    spans = spans_of(step, story)
     is_settled = step.status not in (StepStatus.PENDING, StepStatus.EXECUTING)
-    last = max(ended for _, ended, _ in spans) if spans and is_settled else story.ended
+    last = max(each.ended for each in spans) if spans and is_settled else story.ended
     if spans or not is_settled:
         _painted(bar, column, story.planned_at(step.step.id), last, ".")
         _pauses(bar, story, column, last)
     # Where one specialist waits and another one works, the work is seen.
-    for began, ended, sign in sorted(spans, key=lambda each: each[2] != "?"):
-        _painted(bar, column, began, ended, sign)
+    for each in sorted(spans, key=lambda each: each.outcome != "waiting"):
+        _painted(bar, column, each.began, each.ended, _SIGNS[each.outcome])
     return "".join(bar).rstrip()
-
-
-def _spans(step: StepStory, story: Story) -> Iterator[tuple[datetime, datetime, str]]:
-    """The attempts of a step, and the times in which it waited for a person."""
-    for at, each in enumerate(step.attempts):
-        began, ended = each.entry.started_at, _end_of(each, story)
-        if each.entry.outcome == "waiting":
-            who, later = each.entry.specialist, step.attempts[at + 1 :]
-            again = (one.entry.started_at for one in later if one.entry.specialist == who)
-            ended = next(again, story.ended)
-        yield began, ended, _SIGNS[each.outcome]
-
-
-def _end_of(attempt: AttemptView, story: Story) -> datetime:
-    """The end of an attempt; of one that was cut off, when work on the run ended."""
-    entry = attempt.entry
-    if entry.ended_at is not None:
-        return entry.ended_at
-    cuts = (pause.began for pause in story.pauses if pause.began >= entry.started_at)
-    return next(cuts, story.ended)

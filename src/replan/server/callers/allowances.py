@@ -94,7 +94,7 @@ class Allowances:
                 name=who.name,
                 run_id=run_id,
                 # What it took since its first lease is not counted yet.
-                before=old.before if old else await self._spent(run_id),
+                before=old.before if old else await self._before(who, run_id),
                 tokens=_tokens(who.limits, ledger, others, shares, limits.max_tokens),
                 money=_money(who.limits, ledger, others, shares, limits.max_cost),
                 renews=old,
@@ -123,6 +123,11 @@ class Allowances:
         else:
             leases[lease.run_id] = lease.renews
         return lease.renews
+
+    async def _before(self, who: Identity, run_id: str) -> Spending:
+        """What a run took before its lease; it counts where tokens or money are bounded."""
+        is_bound = who.limits.tokens_a_day or who.limits.money_a_day
+        return await self._spent(run_id) if is_bound else Spending()
 
     async def _spent(self, run_id: str) -> Spending:
         return (await self._storage.journal.spent(run_id)).get("run", Spending())

@@ -7,8 +7,9 @@ from pydantic import AfterValidator, Field
 
 from replan.values import Value
 
-Role = Literal["read", "answer", "run", "operate"]
-"""What a token may do: look; answer and approve; start, stop and resume; everything."""
+Role = Literal["read", "answer", "run", "operate", "watch"]
+"""What a token may do: look; answer and approve; start, stop and resume; everything; and `watch`,
+which reads figures of the process and no run."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
@@ -60,5 +61,7 @@ class Identity(Value):
         return self.user or self.name
 
     def may(self, role: Role) -> bool:
-        """Whether something may be done; whoever may do anything may look."""
-        return role == "read" or role in self.roles or "operate" in self.roles
+        """Whether something may be done; whoever may do anything with runs may look."""
+        if role == "read":
+            return self.roles != frozenset[Role]({"watch"})
+        return role in self.roles or "operate" in self.roles

@@ -6,35 +6,43 @@ and only about what was shown.
 """
 
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pydantic import JsonValue
 from starlette.responses import Response
 
-from replan.errors import InputError, ReplanError
+from replan.errors import ReplanError
 from replan.runs.looking import RunView
-from replan.runs.run import Run
 from replan.runs.run_event import RunEvent
 from replan.server.callers.identity import Identity
 from replan.server.doors.chat_wire import (
     ChatBody,
     ChatChoice,
     ChatCompletion,
+    ChatMessage,
     ChatSaid,
     ChatUsage,
     ModelList,
     ModelTold,
     RunBehind,
     error_of,
+    said_before,
 )
-from replan.server.doors.conversations import Conversations, answers_in, course_of
+from replan.server.doors.conversations import (
+    Begun,
+    Conversations,
+    answers_in,
+    course_of,
+    said_of,
+    text_in,
+)
 from replan.server.endpoints import Call
 from replan.server.house import House
 from replan.server.problems import RefusedError, refusal_of
 from replan.server.stream import Stream
-from replan.server.work import answered, begun
 from replan.state.usage import Usage
 
 
@@ -70,15 +78,6 @@ def _team(house: House, name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Begun:
-    """The run that answers a request."""
-
-    run: Run
-    after: int = 0  # the number of its last event that is known
-    problem: str = ""  # why what was said could not be used
-
-
-@dataclass(frozen=True)
 class Turn:
     """One request of a conversation."""
 
@@ -94,31 +93,29 @@ class Turn:
         Raises:
             RefusedError: It may not be answered by this token, or nothing is left of an allowance.
         """
-        waiting = await self.chats.waiting(self.body)
+        body = self.body
+        # What waits has asked something before: of a new conversation, nothing is looked up.
+        is_new = not body.session_id and all(each.role != "assistant" for each in body.messages)
+        waiting = None if is_new else await self.chats.waiting(_key(body, body.messages[:-1]))
         if waiting is None:
-            given = {"messages": [each.message for each in self.body.news]}
-            options: Any = {"run_id": self.house.new_id(), "labels": {"door": "chat"}}
-            options["thread_id"] = self.chats.thread(self.body)
-            run = await begun(self.house, self.who, self.team, given, tokens=True, **options)
-            return Begun(run)
+            thread = self.chats.thread(body.session_id)
+            return await self.chats.begun("chat", [each.message for each in body.news], thread)
         view, shown = waiting
-        if not self.who.may("answer"):
-            told = f"The run {view.run_id} waits, and this token has not the role 'answer'."
-            raise RefusedError(403, "not_allowed", f"{told} Let somebody answer who has it.")
-        known = len(await self.house.storage.runs.events(view.run_id))
-        try:
-            answers = answers_in(self.body.messages[-1].text, view.waiting, shown)
-            run = await answered(self.house, self.who, view.record, answers, tokens=True)
-        except InputError as error:
-            run = Run(self.house.runtime_of(view.record), view.run_id)
-            return Begun(run, known, str(error))
-        return Begun(run, known)
+        said = body.messages[-1].text
+        return await self.chats.answered(view, lambda: answers_in(said, view.waiting, shown))
+
+    async def told(self, view: RunView, problem: str) -> str:
+        """What is said of a run at rest; one that waits is found again by it."""
+        said = said_of(view, problem)
+        answer = ChatMessage(role="assistant", content=said)
+        await self.chats.note(_key(self.body, [*self.body.messages, answer]), view)
+        return said
 
     async def completion(self, begun: Begun) -> ChatCompletion:
         """Wait for the answer."""
         await begun.run
         view = await begun.run.look()
-        said = ChatSaid(content=await self.chats.told(self.body, view, begun.problem))
+        said = ChatSaid(content=await self.told(view, begun.problem))
         if self.body.tells_course:
             events = begun.run.events(after=begun.after)
             course = "".join([course_of(each) async for each in events])
@@ -146,12 +143,12 @@ class Turn:
             events = begun.run.events(after=begun.after, tokens=True)
             async with aclosing(events):
                 async for event in events:
-                    told += _text_in(event)
+                    told += text_in(event)
                     if delta := self._delta(event):
                         yield _piece(head, delta)
             await begun.run
             view = await begun.run.look()
-            whole = await self.chats.told(self.body, view, begun.problem)
+            whole = await self.told(view, begun.problem)
         except ReplanError as error:
             yield f"data: {json.dumps(error_of(refusal_of(error)))}\n\n"
             return
@@ -168,15 +165,15 @@ class Turn:
 
     def _delta(self, event: RunEvent) -> dict[str, str]:
         """What a piece has of an event; nothing of most."""
-        if text := _text_in(event):
+        if text := text_in(event):
             return {"content": text}
         course = course_of(event) if self.body.tells_course else ""
         return {"reasoning_content": course} if course else {}
 
 
-def _text_in(event: RunEvent) -> str:
-    """The piece of the answer that an event is; empty for any other."""
-    return str(event.details.get("text", "")) if event.type == "answer_token" else ""
+def _key(body: ChatBody, said: Sequence[ChatMessage]) -> JsonValue:
+    """What a conversation is found by: its session id, else what was said in it."""
+    return body.session_id or said_before(said)
 
 
 def _piece(head: Mapping[str, Any], delta: Mapping[str, str], finish: str | None = None) -> str:

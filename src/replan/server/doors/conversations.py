@@ -2,19 +2,22 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
+from langchain_core.messages import BaseMessage
 from pydantic import JsonValue
 
 from replan.errors import InputError
 from replan.runs.asks import Ask
 from replan.runs.looking import RunView
+from replan.runs.run import Run
 from replan.runs.run_event import RunEvent
 from replan.server.callers.identity import Identity
-from replan.server.doors.chat_wire import ChatBody, ChatMessage, said_before
 from replan.server.house import House
+from replan.server.problems import RefusedError
+from replan.server.work import answered, begun
 
 _PLACE = ("replan", "server", "chats")
 _HOW = {
@@ -25,20 +28,60 @@ _HOW = {
 
 
 @dataclass(frozen=True)
+class Begun:
+    """The run that answers a request."""
+
+    run: Run
+    after: int = 0  # the number of its last event that is known
+    problem: str = ""  # why what was said could not be used
+
+
+@dataclass(frozen=True)
 class Conversations:
     """The conversations of a token with a team.
 
-    A run that waits is noted in the store under what its client sends next: the session id, or
-    everything that was said until then, with the question itself.
+    A run that waits is noted in the store under a key: what its client sends next.
     """
 
     house: House
     who: Identity
     team: str
 
-    async def waiting(self, body: ChatBody) -> tuple[RunView, Mapping[str, str]] | None:
+    async def begun(
+        self, door: str, messages: Sequence[BaseMessage], thread_id: str | None = None
+    ) -> Begun:
+        """Begin a run.
+
+        Raises:
+            RefusedError: Nothing is left of an allowance.
+        """
+        options: Any = {"run_id": self.house.new_id(), "labels": {"door": door}}
+        given = {"messages": list(messages)}
+        options["thread_id"] = thread_id
+        return Begun(await begun(self.house, self.who, self.team, given, tokens=True, **options))
+
+    async def answered(
+        self, view: RunView, answers: Callable[[], Mapping[str, JsonValue]]
+    ) -> Begun:
+        """Go on with a run that waits; answers that do not fit are its problem.
+
+        Raises:
+            RefusedError: It may not be answered by this token, or nothing is left of an allowance.
+        """
+        if not self.who.may("answer"):
+            told = f"The run {view.run_id} waits, and this token has not the role 'answer'."
+            raise RefusedError(403, "not_allowed", f"{told} Let somebody answer who has it.")
+        known = len(await self.house.storage.runs.events(view.run_id))
+        try:
+            run = await answered(self.house, self.who, view.record, answers(), tokens=True)
+        except InputError as error:
+            run = Run(self.house.runtime_of(view.record), view.run_id)
+            return Begun(run, known, str(error))
+        return Begun(run, known)
+
+    async def waiting(self, key: JsonValue) -> tuple[RunView, Mapping[str, str]] | None:
         """The run of a conversation that waits, with the fingerprints of what it showed."""
-        item = await self.house.storage.store.aget(self._place, _key(body, body.messages[:-1]))
+        item = await self.house.storage.store.aget(self._place, _digest(key))
         run_id = str(item.value["run_id"]) if item is not None else ""
         record = await self.house.storage.runs.get(run_id) if run_id else None
         if item is None or record is None or not self.house.is_seen(record, self.who):
@@ -47,31 +90,26 @@ class Conversations:
         shown = cast("Mapping[str, str]", item.value["shown"])
         return (view, shown) if view.outcome == "waiting" else None
 
-    async def told(self, body: ChatBody, view: RunView, problem: str = "") -> str:
-        """What is said of a run at rest; one that waits is found again by it."""
-        said = said_of(view, problem)
+    async def note(self, key: JsonValue, view: RunView) -> None:
+        """Note a run that waits, so that it is found again."""
         if view.outcome == "waiting":
-            answer = ChatMessage(role="assistant", content=said)
             shown = {ask.key: ask.fingerprint for ask in view.waiting}
             value = {"run_id": view.run_id, "shown": shown}
-            key = _key(body, [*body.messages, answer])
-            await self.house.storage.store.aput(self._place, key, value, index=False)
-        return said
+            await self.house.storage.store.aput(self._place, _digest(key), value, index=False)
 
-    def thread(self, body: ChatBody) -> str | None:
+    async def forget(self, key: JsonValue) -> None:
+        """Let a run that waits wait for somebody else."""
+        await self.house.storage.store.adelete(self._place, _digest(key))
+
+    def thread(self, session_id: str) -> str | None:
         """The thread of a session; None for a conversation that its client keeps."""
-        if not body.session_id:
+        if not session_id:
             return None
-        return "chat-" + _digest([self.who.tenant, self.who.name, self.team, body.session_id])
+        return "chat-" + _digest([self.who.tenant, self.who.name, self.team, session_id])
 
     @property
     def _place(self) -> tuple[str, ...]:
         return (*_PLACE, f"t-{self.who.tenant}", f"n-{self.who.name}", _digest(self.team))
-
-
-def _key(body: ChatBody, said: Sequence[ChatMessage]) -> str:
-    """What a conversation is found by: its session id, else what was said in it."""
-    return _digest(body.session_id or said_before(said))
 
 
 def _digest(value: JsonValue) -> str:
@@ -119,6 +157,11 @@ def course_of(event: RunEvent) -> str:
             return f"Step {told.get('step_id')} @{told.get('specialist')} is done again.\n"
         case _:
             return ""
+
+
+def text_in(event: RunEvent) -> str:
+    """The piece of the answer that an event is; empty for any other."""
+    return str(event.details.get("text", "")) if event.type == "answer_token" else ""
 
 
 def said_of(view: RunView, problem: str = "") -> str:

@@ -10,11 +10,8 @@ from replan.errors import ReplanError
 from replan.ports.run_book import RunRecord
 from replan.runs.run_input import asked, kept_input
 from replan.server.answers import (
-    SESSION,
+    OWN_LABELS,
     TEAM,
-    TENANT,
-    TOKEN,
-    USER,
     RunTold,
     TextTold,
 )
@@ -25,7 +22,6 @@ from replan.server.problems import FieldProblem, RefusedError, bad_field, bad_re
 from replan.server.work import answered, begun, gone_on, lease_of, leased
 from replan.state.questions import fingerprint_of
 
-_OWN_LABELS = (TEAM, TENANT, TOKEN, USER, SESSION, "version", "queue")
 _PRIORITY = "priority"
 _ASKED = "asked"
 """The field of a run's order that tells one request from another."""
@@ -125,7 +121,7 @@ async def resume(call: Call) -> Reply:
     """Resume a run that was stopped or killed, or that a limit ended."""
     house, who = call.house, call.who
     record = await house.record_of(call.path["run_id"], who)
-    settings = settings_for(house, who, record.labels[TEAM], call.body.settings)
+    settings = settings_for(house, who, record.labels.get(TEAM, ""), call.body.settings)
     await gone_on(house, who, record, settings)
     return Reply(await _told(call, record.run_id), 202)
 
@@ -147,7 +143,7 @@ async def _corrected(call: Call, action: str) -> Reply:
     if await call.house.storage.runs.get(new_id) is not None:
         fix = f"GET /runs/{body.run_id} shows it. Give another one, or none."
         raise bad_field("run_id", body.run_id, "there is a run of this name", fix)
-    asked_for = settings_for(call.house, call.who, record.labels[TEAM], body.settings)
+    asked_for = settings_for(call.house, call.who, record.labels.get(TEAM, ""), body.settings)
     lease, settings = await lease_of(call.house, call.who, record, asked_for, new_id)
     options = {
         "by": call.who.person,
@@ -172,7 +168,7 @@ def _check_labels(labels: Mapping[str, str]) -> None:
         fix = "Give a number from -9 to 0: a run may give way to others, not push in."
         problem = "this is no priority that a caller may set"
         raise bad_field(f"labels.{_PRIORITY}", labels[_PRIORITY], problem, fix)
-    for name in _OWN_LABELS:
+    for name in OWN_LABELS:
         if name in labels:
             fix = "Give the label another name."
             raise bad_field(f"labels.{name}", labels[name], "the server gives this label", fix)

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from starlette.responses import Response
 
-from replan.errors import InputError, ReplanError
+from replan.errors import ContextError, InputError, ReplanError
 from replan.ports.session_store import SessionKey
 from replan.runs.event_log import event_told
 from replan.server.bodies import NAME
@@ -20,7 +20,13 @@ from replan.server.doors.session_wire import (
     TurnBody,
 )
 from replan.server.endpoints import EVENTS, Call, forbidden
-from replan.server.problems import RefusedError, bad_field, refusal_of
+from replan.server.problems import (
+    FieldProblem,
+    RefusedError,
+    bad_field,
+    bad_request,
+    refusal_of,
+)
 from replan.server.session_turns import Told, client_of, told_of
 from replan.server.stream import Stream
 from replan.sessions.carried import RUN
@@ -33,8 +39,8 @@ T = TypeVar("T")
 async def turn(call: Call) -> AgentResult | Response:
     """Take a turn of a session: its result, or its events with the result at the end."""
     body: TurnBody = call.body
-    session_id = _checked(call.path["session_id"], "session_id")
-    _check_input(call)
+    session_id = checked(call.path["session_id"], "session_id")
+    check_input(call)
     team, _ = call.house.team_named(body.team)
     client = client_of(call.house, call.who, team, body.settings)
     parts = told_of(
@@ -48,16 +54,14 @@ async def turn(call: Call) -> AgentResult | Response:
     if EVENTS not in call.request.headers.get("accept", ""):
         async with aclosing(parts):
             async for part in parts:
-                if isinstance(part, ReplanError):
-                    raise part
+                _check_begun(part, body)
                 if isinstance(part, AgentResult):
                     return part
         raise ReplanError("The turn ended without a result.")
     seat = call.house.seat_of(call.who)
     # What cannot be begun is a problem, and no stream.
     first = await anext(parts)
-    if isinstance(first, ReplanError):
-        raise first
+    _check_begun(first, body)
     return Stream(_lines(first, parts), call.house.beat, seat)
 
 
@@ -82,8 +86,13 @@ async def exported(call: Call) -> SessionTold:
 
 async def imported(call: Call) -> SessionKept:
     """Take over a session that was exported; no run comes with it."""
-    context = AgentContext.from_dict(call.body.context)
-    _checked(context.session_id, "context.session_id")
+    try:
+        context = AgentContext.from_dict(call.body.context)
+    except ContextError as error:
+        raise bad_request(
+            [_in_context(each) for each in refusal_of(error).problem.mistakes]
+        ) from None
+    checked(context.session_id, "context.session_id")
     if RUN in context.project_state:
         # It could say that something was approved, or that there are no limits.
         problem = "a run that is open cannot be taken over from outside"
@@ -105,6 +114,13 @@ async def delete(call: Call) -> Response:
     return Response(status_code=204)
 
 
+def _in_context(mistake: FieldProblem) -> FieldProblem:
+    """A mistake of a session, by the path of its field in the request."""
+    inner = mistake.field.removeprefix("context")
+    sign = "." if inner and not inner.startswith(("[", ".")) else ""
+    return mistake.replace(field=f"context{sign}{inner}")
+
+
 def _client(call: Call) -> ClientAgentAdapter:
     # What is kept is the same for all teams.
     return client_of(call.house, call.who, next(iter(call.house.runtimes)))
@@ -123,14 +139,24 @@ async def _known(call: Call, doing: Awaitable[T]) -> T:
         raise RefusedError(404, "unknown_session", told) from None
 
 
-def _checked(session_id: str, field: str) -> str:
+def checked(session_id: str, field: str) -> str:
+    """The name of a session.
+
+    Raises:
+        RefusedError: No session can have it.
+    """
     if not re.fullmatch(NAME, session_id):
         fix = "Begin with a letter or a digit; use letters, digits and . _ : ~ -, 100 at most."
         raise bad_field(field, session_id, "no session can have this name", fix)
     return session_id
 
 
-def _check_input(call: Call) -> None:
+def check_input(call: Call) -> None:
+    """Refuse a turn that says nothing, or decides what its caller may not.
+
+    Raises:
+        RefusedError: It does.
+    """
     body: TurnBody = call.body
     given = body.input
     if isinstance(given, str) and not (given.strip() or body.files):
@@ -139,6 +165,16 @@ def _check_input(call: Call) -> None:
         raise bad_field("files", len(body.files), "files go with a text", "Give input as a text.")
     if isinstance(given, dict) and not call.who.may("answer"):
         raise forbidden(call.who, "answer")
+
+
+def _check_begun(part: Told, body: TurnBody) -> None:
+    """Refuse a turn that began no work, since its input has no meaning now."""
+    if isinstance(part, ReplanError):
+        raise part
+    kind = f"{InputError.__name__}: "
+    if isinstance(part, AgentResult) and not part.metadata and (part.error or "").startswith(kind):
+        problem, _, fix = (part.error or "").removeprefix(kind).partition(". ")
+        raise bad_field("input", body.input, problem, fix)
 
 
 async def _lines(first: Told, parts: AsyncGenerator[Told]) -> AsyncGenerator[str]:

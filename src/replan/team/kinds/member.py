@@ -37,6 +37,8 @@ class Member(Part):
         memory: What it sees of the earlier conversation, if this differs from the team: mode and
             history_limit. The settings of summaries belong to the host.
         rag: Which knowledge its steps receive, if this differs from the team.
+        queue: The queue whose workers do its steps, on other machines, with other keys. Without
+            workers (replan run, a server without --queue) its steps are done as any other.
     """
 
     marks: ClassVar[tuple[str, ...]] = ()
@@ -49,6 +51,7 @@ class Member(Part):
     limits: Budget = Field(default_factory=Budget)
     memory: MemoryOptions = Field(default_factory=MemoryOptions)
     rag: RAGOptions = Field(default_factory=RAGOptions)
+    queue: str = Field(default="", pattern=r"^([a-z0-9][a-z0-9_-]{0,19})?$")
 
     @property
     def card(self) -> SpecialistCard:

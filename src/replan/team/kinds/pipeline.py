@@ -52,6 +52,9 @@ class Pipeline(Giving):
         )
 
 
+_FORM = "Write module:Class, as in painting:RoomAgent."
+
+
 def pipeline_named(reference: str, folder: Path) -> "type[BaseAgent]":
     """Import the class of a pipeline's main agent by `module:Class`, as a file in a folder would.
 
@@ -63,7 +66,8 @@ def pipeline_named(reference: str, folder: Path) -> "type[BaseAgent]":
         found = read.validate_python(reference, context=Surroundings(folder=folder.resolve()))
     except ValidationError as error:
         told = error.errors()[0]
-        fix = told.get("ctx", {}).get("fix", "Write module:Class.")
+        is_named = told["type"] != "bad_reference"
+        fix = told.get("ctx", {}).get("fix", _FORM) if is_named else _FORM
         problem = told["msg"].rstrip(".")
         raise ConfigurationError("pipeline", reference, problem, fix) from error
     return cast("type[BaseAgent]", found)

@@ -50,6 +50,7 @@ from replan.adapters.storage.holds.thread_holds import Holds
 from replan.adapters.storage.stored_values.sealing import with_allowed
 from replan.errors import StorageError, ThreadLostError
 from replan.langgraph_inside.checkpoints import DeltaChannelHistory, go_on_after, ids, newest_time
+from replan.langgraph_inside.tasks import of_whole_tasks
 from replan.ports.ownership import Owner
 
 T = TypeVar("T")
@@ -91,6 +92,15 @@ class MemorySaver(Holding, InMemorySaver):
     def __init__(self, serde: SerializerProtocol, holds: Holds) -> None:
         super().__init__(serde=serde)
         self.holds = holds
+
+    def put_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        super().put_writes(config, of_whole_tasks(writes), task_id, task_path)
 
 
 class WholeSaver(Holding):
@@ -149,7 +159,8 @@ class WholeSaver(Holding):
         task_path: str = "",
     ) -> None:
         parent: Any = super()
-        await self._owned(config, lambda: parent.aput_writes(config, writes, task_id, task_path))
+        whole = of_whole_tasks(writes)
+        await self._owned(config, lambda: parent.aput_writes(config, whole, task_id, task_path))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Remove a thread's checkpoints; a run that works on it is left alone."""

@@ -16,7 +16,7 @@ from replan.adapters.storage.holds.thread_holds import Holds
 from replan.adapters.storage.stored_values.places import of_event, of_request, of_run, of_text
 from replan.adapters.storage.stored_values.sealing import Seal
 from replan.adapters.storage.tables import schema
-from replan.ports.run_book import KeptText, LoggedEvent, Request, RunOutcome, RunRecord
+from replan.ports.run_book import NOT_OVER, KeptText, LoggedEvent, Request, RunOutcome, RunRecord
 
 ForgetThread = Callable[[str], Awaitable[None]]
 """Removes the checkpoints of a thread."""
@@ -90,8 +90,11 @@ class SqlRunBook:
         labels: Mapping[str, str] | None = None,
         *,
         behind: RunRecord | None = None,
+        outcomes: Collection[RunOutcome] = (),
     ) -> Sequence[RunRecord]:
         query, table = select(schema.runs), schema.labels
+        if outcomes:
+            query = query.where(schema.runs.c.outcome.in_(outcomes))
         if behind is not None:
             began, own_id = schema.runs.c.started_at, schema.runs.c.run_id
             same = (began == behind.started_at) & (own_id > behind.run_id)
@@ -100,6 +103,19 @@ class SqlRunBook:
             labelled = select(table.c.run_id).where(table.c.name == name, table.c.value == value)
             query = query.where(schema.runs.c.run_id.in_(labelled))
         return await self._records(_newest_first(query).limit(limit))
+
+    async def standing(self, label: str) -> Mapping[tuple[str, RunOutcome], int]:
+        table, named = schema.runs, schema.labels
+        has = (named.c.run_id == table.c.run_id) & (named.c.name == label)
+        value = func.coalesce(named.c.value, "").label("value")
+        query = (
+            select(value, table.c.outcome, func.count().label("number"))
+            .select_from(table.outerjoin(named, has))
+            .where(table.c.outcome.in_(NOT_OVER))
+            .group_by(value, table.c.outcome)
+        )
+        rows = await self._database.rows(query, lambda row: row)
+        return {(row.value, row.outcome): row.number for row in rows}
 
     async def remove(self, run_id: str) -> None:
         table = schema.runs

@@ -1,0 +1,85 @@
+"""`replan ui`: a page that shows runs."""
+# ruff: noqa: PLC0415 - the help of a command loads no framework
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from replan.cli.options import StorageOption
+from replan.cli.process import end_with, place
+
+_NEEDED = ("jinja2", "js_lib_htmx", "jwt", "markupsafe", "nh3", "starlette", "uvicorn")
+
+
+def ui(
+    teams: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="TEAM.yaml",
+            help="Teams whose runs can be begun and continued; else the default.",
+        ),
+    ] = None,
+    *,
+    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes a free one.")
+    ] = 8322,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--name", metavar="HOST", help="A name by which browsers call the page; repeatable."
+        ),
+    ] = None,
+    prefix: Annotated[
+        str,
+        typer.Option("--prefix", metavar="PATH", help="The path under which a proxy offers it."),
+    ] = "",
+    tokens: Annotated[
+        Path | None,
+        typer.Option(
+            "--tokens",
+            metavar="FILE",
+            help="Who may enter; else the token REPLAN_TOKEN, else one that this user keeps.",
+        ),
+    ] = None,
+    grace: Annotated[
+        float, typer.Option("--grace", min=0.0, help="Seconds that running steps get at the end.")
+    ] = 10.0,
+    storage: StorageOption = None,
+) -> None:
+    """Show runs in a browser, until Ctrl-C: live and afterwards, with all that they did."""
+
+    def shown() -> int:
+        from replan.cli.kept.place import own_folder
+        from replan.errors import ConfigurationError
+
+        try:
+            from replan.ui.serving import WantedPages, show
+        except ImportError as error:
+            if error.name and error.name.partition(".")[0] in _NEEDED:
+                problem, fix = "a page needs the extra ui", "pip install 'replan[ui]'"
+                raise ConfigurationError("ui", error.name, problem, f"{fix}.") from error
+            raise
+        kept = place(storage)
+        wanted = WantedPages(
+            teams=teams or [],
+            environment=os.environ,
+            storage=kept.where if kept.outlives else ":memory:",
+            key=kept.key,
+            keep_days=kept.keep_days,
+            host=host,
+            port=port,
+            names=name or [],
+            tokens=tokens,
+            grace=grace,
+            prefix=prefix,
+            secret=own_folder() / "ui.token",
+        )
+        show(wanted, lambda text: typer.echo(text, err=True))
+        return 0
+
+    end_with(shown)

@@ -1,0 +1,159 @@
+"""The instruments of one process: no label of theirs grows with runs, and none names a tenant."""
+
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    start_http_server,
+)
+from prometheus_client.exposition import choose_encoder
+
+from replan.errors import InputError
+from replan.events.types import (
+    BaseEvent,
+    ModelAnswered,
+    RunStopped,
+    SpecialistCompleted,
+    TaskCompleted,
+)
+
+_CALL = (0.1, 0.3, 1, 3, 10, 30, 60, 180, 600)
+_RUN = (0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1_800, 3_600)
+_LAG = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 5)
+
+Standing = Mapping[tuple[str, str], int]
+"""How many runs there are that are not over, by team and outcome."""
+
+
+class Watch:
+    """Counts what the runs of a process do, and writes it for whoever scrapes it."""
+
+    def __init__(self) -> None:
+        """Make the instruments; each process has its own."""
+        self._registry = own = CollectorRegistry()
+        ProcessCollector(registry=own)
+        self._rests = Counter(
+            "replan_runs",
+            "Runs that came to rest here, by how: an outcome, waiting, interrupted or failed.",
+            ["team", "outcome"],
+            registry=own,
+        )
+        self._run_seconds = Histogram(
+            "replan_run_seconds",
+            "Seconds of work on a run until it came to rest.",
+            ["team"],
+            buckets=_RUN,
+            registry=own,
+        )
+        self._steps = Histogram(
+            "replan_step_seconds",
+            "Seconds of a step with all its attempts.",
+            ["team", "specialist", "status"],
+            buckets=_RUN,
+            registry=own,
+        )
+        self._calls = Histogram(
+            "replan_model_call_seconds",
+            "Seconds of a call of a model.",
+            ["team", "model", "result"],
+            buckets=_CALL,
+            registry=own,
+        )
+        self._tokens = Counter(
+            "replan_model_tokens", "Tokens of models.", ["team", "model", "kind"], registry=own
+        )
+        self._cost = Counter(
+            "replan_model_cost",
+            "What calls of models are charged, in the currency of the prices.",
+            ["team", "model"],
+            registry=own,
+        )
+        self._at_work = Gauge(
+            "replan_runs_at_work", "Runs that this process works on.", ["team"], registry=own
+        )
+        self._standing = Gauge(
+            "replan_runs_standing",
+            "Runs in the storage that are not over, whoever works on them.",
+            ["team", "outcome"],
+            registry=own,
+        )
+        self._streams = Gauge("replan_open_streams", "Open streams of events.", registry=own)
+        self._lag = Histogram(
+            "replan_loop_lag_seconds",
+            "Seconds by which the event loop woke late.",
+            buckets=_LAG,
+            registry=own,
+        )
+
+    def heard(self, team: str, event: BaseEvent) -> None:
+        """Count an event of a run of a team."""
+        match event:
+            case ModelAnswered():
+                self._answered(team, event)
+            case SpecialistCompleted():
+                seconds, status = event.step_seconds or 0.0, event.result.status
+                self._steps.labels(team, event.specialist, status).observe(seconds)
+            case TaskCompleted():
+                self._rested(team, event.outcome, event.run_seconds or 0.0)
+            case RunStopped():
+                self._rested(team, event.why, event.seconds)
+            case _:
+                pass
+
+    def counts_works(self, team: str, number: Callable[[], int]) -> None:
+        """Have the runs of a team counted that are worked on here, whenever somebody looks."""
+        self._at_work.labels(team).set_function(number)
+
+    def counts_streams(self, number: Callable[[], int]) -> None:
+        """Have the open streams counted whenever somebody looks."""
+        self._streams.set_function(number)
+
+    def lagged(self, seconds: float) -> None:
+        """Note how late the event loop was."""
+        self._lag.observe(seconds)
+
+    def stands(self, standing: Standing) -> None:
+        """Note which runs in the storage are not over."""
+        self._standing.clear()
+        for (team, outcome), number in standing.items():
+            self._standing.labels(team, outcome).set(number)
+
+    def written(self, accept: str) -> tuple[bytes, str]:
+        """All figures, in the newest form that the reader accepts, and the media type."""
+        encoder, media_type = choose_encoder(accept)
+        return encoder(self._registry), media_type
+
+    @contextmanager
+    def served(self, port: int) -> Generator[None]:
+        """Tell the figures to whoever asks at a port of this machine, for as long as the block.
+
+        Raises:
+            InputError: The port cannot be used.
+        """
+        try:
+            server, thread = start_http_server(port, "127.0.0.1", self._registry)
+        except OSError as error:
+            told = f"The figures cannot be told at port {port}: {error.strerror}."
+            raise InputError(f"{told} Give --metrics another port.") from error
+        try:
+            yield
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+    def _rested(self, team: str, outcome: str, seconds: float) -> None:
+        self._rests.labels(team, outcome).inc()
+        self._run_seconds.labels(team).observe(seconds)
+
+    def _answered(self, team: str, event: ModelAnswered) -> None:
+        result = "failed" if event.error else "ok"
+        self._calls.labels(team, event.model, result).observe(event.seconds)
+        for kind, tokens in (("input", event.input_tokens), ("output", event.output_tokens)):
+            self._tokens.labels(team, event.model, kind).inc(max(0, tokens or 0))
+        self._cost.labels(team, event.model).inc(max(0.0, event.cost or 0.0))

@@ -1,0 +1,123 @@
+"""Runs as tasks of A2A: how one stands, what it asks, and what it made; read from the storage."""
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from a2a.helpers.proto_helpers import new_data_part, new_text_part
+from a2a.types.a2a_pb2 import Artifact, Message, Part, Role, Task, TaskState, TaskStatus
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+
+from replan.runs.looking import RunView
+from replan.server.answers import AskTold
+from replan.server.doors.conversations import said_of
+
+CONTEXT = "context"
+"""The label of a run that says to which context of A2A it belongs."""
+
+ANSWER = "answer"
+"""The artifact that is the answer of a run."""
+
+_STATES = {
+    "running": TaskState.TASK_STATE_WORKING,
+    "waiting": TaskState.TASK_STATE_INPUT_REQUIRED,
+    # It can be gone on with, and needs a word of somebody for it.
+    "interrupted": TaskState.TASK_STATE_INPUT_REQUIRED,
+    "failed": TaskState.TASK_STATE_FAILED,
+    "rejected": TaskState.TASK_STATE_REJECTED,
+}
+OVER = frozenset(
+    {
+        TaskState.TASK_STATE_COMPLETED,
+        TaskState.TASK_STATE_FAILED,
+        TaskState.TASK_STATE_REJECTED,
+        TaskState.TASK_STATE_CANCELED,
+    }
+)
+"""The states in which a task takes no message any more."""
+
+
+def task_of(view: RunView, *, is_cancelled: bool = False, most: int | None = None) -> Task:
+    """Tell a run as a task.
+
+    Args:
+        view: The run.
+        is_cancelled: Whether a client cancelled the task.
+        most: How many messages of its history are told; None for all.
+    """
+    history = list(_history(view))
+    kept = history if most is None else history[len(history) - min(most, len(history)) :]
+    return Task(
+        id=view.run_id,
+        context_id=context_of(view),
+        status=status_of(view, is_cancelled=is_cancelled),
+        artifacts=artifacts_of(view),
+        history=kept,
+        metadata=cast("Any", {"replan": {"outcome": view.outcome}}),
+    )
+
+
+def context_of(view: RunView) -> str:
+    """The context of a task; a run that began at another door has one of its own."""
+    return view.record.labels.get(CONTEXT, view.run_id)
+
+
+def status_of(view: RunView, *, is_cancelled: bool = False) -> TaskStatus:
+    """Tell how a task stands, and what it asks or why it ended."""
+    state = _STATES.get(view.outcome, TaskState.TASK_STATE_COMPLETED)
+    if is_cancelled and view.outcome in ("waiting", "interrupted"):
+        state = TaskState.TASK_STATE_CANCELED
+    status = TaskStatus(state=state)
+    status.timestamp.FromDatetime(view.heard_at)
+    parts = [] if state == TaskState.TASK_STATE_CANCELED else _parts(view)
+    if parts:
+        status.message.CopyFrom(message_of(view, parts, "status"))
+    return status
+
+
+def artifacts_of(view: RunView) -> list[Artifact]:
+    """What a run made: its answer, as a text and, if the team has a type for it, as a value."""
+    answer = view.state.get("final_answer")
+    if answer is None or view.outcome in ("running", "waiting", "interrupted"):
+        return []
+    parts = [new_text_part(answer.text)]
+    output = view.state.get("output")
+    if output is not None:
+        parts.append(new_data_part(output))
+    return [Artifact(artifact_id=ANSWER, name=ANSWER, parts=parts)]
+
+
+def message_of(view: RunView, parts: list[Part], name: str) -> Message:
+    """Make a message of a task's agent."""
+    return Message(
+        message_id=f"{view.run_id}-{name}",
+        context_id=context_of(view),
+        task_id=view.run_id,
+        role=Role.ROLE_AGENT,
+        parts=parts,
+    )
+
+
+def _parts(view: RunView) -> list[Part]:
+    match view.outcome:
+        case "waiting":
+            asked: list[Any] = [
+                AskTold.of(each).model_dump(mode="json", exclude_defaults=True)
+                for each in view.waiting
+            ]
+            return [new_text_part(said_of(view)), new_data_part({"asks": asked})]
+        case "interrupted":
+            return [new_text_part(f"The run stands still: {view.why}. Send a message to go on.")]
+        case "failed" | "rejected":
+            return [new_text_part(said_of(view))]
+        case _:
+            return []
+
+
+def _history(view: RunView) -> Iterator[Message]:
+    said: list[BaseMessage] = list(view.state.get("messages", ()))
+    for number, each in enumerate(said):
+        if isinstance(each, HumanMessage | AIMessage) and each.text:
+            is_user = isinstance(each, HumanMessage)
+            message = message_of(view, [new_text_part(each.text)], f"message-{number}")
+            message.role = Role.ROLE_USER if is_user else Role.ROLE_AGENT
+            yield message

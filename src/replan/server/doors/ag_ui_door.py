@@ -1,0 +1,230 @@
+"""The door of AG-UI: a front end lets a team do what was said last in a thread.
+
+The messages that a request carries are the conversation. The id of its thread finds the run that
+waits in it: answers to its interrupts, or the newest message, go on with it.
+"""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, cast
+
+from ag_ui.core import (
+    PROTOCOL_VERSION,
+    BaseEvent,
+    RunAgentInput,
+    RunErrorEvent,
+    RunFinishedCancelledOutcome,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    RunFinishedSuccessOutcome,
+    RunStartedEvent,
+    TokenUsage,
+)
+from ag_ui.encoder import EventEncoder
+from langchain_core.messages import BaseMessage
+from pydantic import JsonValue
+from starlette.responses import Response
+
+from replan.errors import ReplanError
+from replan.runs.asks import Ask
+from replan.runs.looking import RunView
+from replan.server.answers import AskTold
+from replan.server.doors.ag_ui_events import Course, interrupt_of, place_of
+from replan.server.doors.chat_wire import ChatMessage
+from replan.server.doors.conversations import Begun, Conversations, answers_in, said_of
+from replan.server.endpoints import Call, Endpoint
+from replan.server.house import House
+from replan.server.problems import RefusedError, bad_field, refusal_of
+from replan.server.stream import Stream
+from replan.state.usage import Usage
+
+_NOT_SAID = ("tool", "activity", "reasoning")
+"""Messages of a thread that nobody said: what a front end keeps of a run's course."""
+
+
+async def run(call: Call) -> Response:
+    """Do what was said last in a thread, and tell its course as AG-UI's events."""
+    body: RunAgentInput = call.body
+    name = call.path["team"]
+    if name not in call.house.runtimes:
+        there = ", ".join(call.house.runtimes)
+        told = f"There is no team '{name[:100]}'. There are: {there}."
+        raise RefusedError(404, "unknown_team", told)
+    seat = call.house.seat_of(call.who)
+    turn = _Turn(call.house, body, Conversations(call.house, call.who, name))
+    # What cannot be begun is a problem, and no stream.
+    begun = await turn.begun()
+    return Stream(turn.lines(begun), call.house.beat, seat)
+
+
+ENDPOINT = Endpoint(
+    method="POST",
+    path="/ag-ui/{team}",
+    does=run,
+    says="Run a team for a front end",
+    role="run",
+    takes=RunAgentInput,
+    gives={200: None},
+    streams=True,
+)
+"""The only address of AG-UI."""
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """One request of a thread."""
+
+    house: House
+    body: RunAgentInput
+    chats: Conversations
+
+    async def begun(self) -> Begun | RunView:
+        """Begin a run, or go on with the one that waits, or let that one wait."""
+        if self.body.tools:
+            fix = "Leave them out: the team's specialists have tools of their own."
+            raise bad_field("tools", "...", "a team takes no tools from outside", fix)
+        waiting = await self.chats.waiting(self._key)
+        if waiting is None and self.body.resume:
+            fix = "Leave it out, and send a message."
+            raise bad_field("resume", "...", "nothing waits in this thread", fix)
+        if waiting is None:
+            return await self.chats.begun("ag-ui", self._messages())
+        view, shown = waiting
+        if not self.body.resume:
+            said = self._last()
+            return await self.chats.answered(view, lambda: answers_in(said, view.waiting, shown))
+        given = _answers(self.body, view.waiting)
+        if given is None:
+            await self.chats.forget(self._key)
+            return view
+        return await self.chats.answered(view, lambda: given)
+
+    async def lines(self, begun: Begun | RunView) -> AsyncGenerator[str]:
+        """Tell the course of the run as server-sent events."""
+        encoder = EventEncoder()
+        async with aclosing(self._events(begun)) as events:
+            async for event in events:
+                yield encoder.encode(event)
+
+    async def _events(self, begun: Begun | RunView) -> AsyncGenerator[BaseEvent]:
+        ids: Any = {"thread_id": self.body.thread_id, "run_id": self.body.run_id}
+        is_left = isinstance(begun, RunView)
+        behind = {"replan": {"run_id": begun.run_id if is_left else begun.run.run_id}}
+        yield RunStartedEvent(**ids, protocol_version=PROTOCOL_VERSION, metadata=behind)
+        if is_left:
+            yield RunFinishedEvent(**ids, outcome=RunFinishedCancelledOutcome())
+            return
+        course = Course(begun.run, begun.after)
+        try:
+            async with aclosing(begun.run.events(after=begun.after, tokens=True)) as events:
+                async for event in events:
+                    for each in await course.told(event):
+                        yield each
+            await begun.run
+            view = await begun.run.look()
+            await self.chats.note(self._key, view)
+        except ReplanError as error:
+            problem = refusal_of(error).problem
+            yield RunErrorEvent(message=problem.detail, code=problem.code)
+            return
+        is_answered = view.outcome not in ("waiting", "interrupted", "failed")
+        for each in course.ended(view, said_of(view) if is_answered else ""):
+            yield each
+        yield _end(ids, view, begun.problem)
+
+    @property
+    def _key(self) -> JsonValue:
+        return ["ag-ui", self.body.thread_id]
+
+    def _last(self) -> str:
+        """What the user said last."""
+        said = [_said(each) for each in self.body.messages if each.role == "user"]
+        if not said or not said[-1].text.strip():
+            raise _silent()
+        return said[-1].text
+
+    def _messages(self) -> list[BaseMessage]:
+        said = [_said(each) for each in self.body.messages if each.role not in _NOT_SAID]
+        if not said or said[-1].role != "user" or not said[-1].text.strip():
+            raise _silent()
+        known = [f"{each.description}: {each.value}" for each in self.body.context or ()]
+        context = [ChatMessage(role="system", content="\n".join(known))] if known else []
+        return [each.message for each in (*context, *said)]
+
+
+def _silent() -> RefusedError:
+    fix = "Let a message of the user with a text be the last one."
+    return bad_field("messages", "...", "the last one says nothing", fix)
+
+
+def _said(message: Any) -> ChatMessage:
+    """A message of a thread, as other conversations have it."""
+    content = message.content
+    if isinstance(content, list):
+        parts = cast("list[Any]", content)
+        content = tuple(_part(each) for each in parts)
+    return ChatMessage.model_validate({"role": message.role, "content": content or ""})
+
+
+def _part(part: Any) -> dict[str, Any]:
+    if part.type == "text":
+        return {"type": "text", "text": part.text}
+    source = getattr(part, "source", None)
+    if part.type != "image" or source is None or source.type not in ("data", "url"):
+        fix = "Send texts, and images with their data or a URL."
+        raise bad_field("messages", part.type, "a team cannot read this part", fix)
+    is_url = source.type == "url"
+    url = source.value if is_url else f"data:{source.mime_type};base64,{source.value}"
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def _answers(body: RunAgentInput, asks: Sequence[Ask]) -> Mapping[str, JsonValue] | None:
+    """The answers to all interrupts; None if one is abandoned, and nothing is decided."""
+    asked = {place_of(each): each for each in asks}
+    entries = body.resume or []
+    for number, entry in enumerate(entries):
+        if entry.interrupt_id not in asked:
+            fix = f"Give one of: {', '.join(asked)}."
+            path = f"resume[{number}].interruptId"
+            raise bad_field(path, entry.interrupt_id, "the run does not ask this", fix)
+    given = {each.interrupt_id: each for each in entries}
+    if len(given) < len(asked) or len(entries) > len(given):
+        fix = f"Give one for each of: {', '.join(asked)}."
+        raise bad_field("resume", len(entries), "each interrupt needs exactly one entry", fix)
+    if any(each.status == "cancelled" for each in entries):
+        return None
+    return {asked[place].key: _bound(asked[place], given[place].payload) for place in asked}
+
+
+def _bound(ask: Ask, payload: Any) -> JsonValue:
+    """An answer, bound to what was shown."""
+    if not ask.fingerprint:
+        return payload
+    if isinstance(payload, dict) and payload.keys() & {"action", "answer"}:
+        return cast("JsonValue", {**payload, "fingerprint": ask.fingerprint})
+    return {"answer": payload, "fingerprint": ask.fingerprint}
+
+
+def _end(ids: Any, view: RunView, problem: str) -> BaseEvent:
+    """How a run that rests is told to have ended."""
+    used = view.state.get("usage", Usage())
+    usage = [
+        TokenUsage(
+            input_tokens=used.input_tokens,
+            output_tokens=used.output_tokens,
+            total_tokens=used.total_tokens,
+        )
+    ]
+    result = {"run_id": view.run_id, "outcome": view.outcome}
+    told: Any = {**ids, "usage": usage, "result": result}
+    match view.outcome:
+        case "waiting":
+            asked = [interrupt_of(AskTold.of(each), problem) for each in view.waiting]
+            return RunFinishedEvent(**told, outcome=RunFinishedInterruptOutcome(interrupts=asked))
+        case "interrupted" if not view.is_killed:
+            return RunFinishedEvent(**told, outcome=RunFinishedCancelledOutcome())
+        case "failed" | "interrupted":
+            return RunErrorEvent(message=said_of(view), code=view.outcome, usage=usage)
+        case _:
+            return RunFinishedEvent(**told, outcome=RunFinishedSuccessOutcome())

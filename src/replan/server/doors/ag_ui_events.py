@@ -1,0 +1,189 @@
+"""The course of a run as AG-UI's events: texts, reasoning, steps, calls of tools, and the plan."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ag_ui.core import (
+    BaseEvent,
+    Interrupt,
+    ReasoningEndEvent,
+    ReasoningMessageContentEvent,
+    ReasoningMessageEndEvent,
+    ReasoningMessageStartEvent,
+    ReasoningStartEvent,
+    StateDeltaEvent,
+    StateSnapshotEvent,
+    StepFinishedEvent,
+    StepStartedEvent,
+    TextMessageContentEvent,
+    TextMessageEndEvent,
+    TextMessageStartEvent,
+    ToolCallArgsEvent,
+    ToolCallEndEvent,
+    ToolCallResultEvent,
+    ToolCallStartEvent,
+)
+
+from replan.runs.asks import Ask
+from replan.runs.looking import RunView
+from replan.runs.run import Run
+from replan.runs.run_event import RunEvent
+from replan.server.answers import AskTold, RunTold
+
+_REASONS = {"question": "input_required", "approval": "tool_call"}
+"""Why a run stopped, in the words that front ends know; else that it needs a confirmation."""
+
+
+def place_of(ask: Ask | AskTold) -> str:
+    """The id of an interrupt: what is asked, as it was shown."""
+    return f"{ask.key} {ask.fingerprint}".strip()
+
+
+def interrupt_of(ask: AskTold, problem: str) -> Interrupt:
+    """What is asked, as an interrupt."""
+    said = [problem or ask.problem, *ask.remarks, ask.text]
+    schema = ask.response_schema
+    return Interrupt(
+        id=place_of(ask),
+        reason=_REASONS.get(ask.kind, "confirmation"),
+        message="\n\n".join(filter(None, said)),
+        response_schema=schema if isinstance(schema, dict) else None,
+        metadata={"replan": ask.model_dump(mode="json", exclude={"response_schema"})},
+    )
+
+
+class Course:
+    """Tells a run; it keeps what is open, since AG-UI wants everything closed in its order."""
+
+    def __init__(self, run: Run, after: int) -> None:
+        self._run = run
+        self._after = after  # the number of the last event that is known, other in each stream
+        self._message = ""  # the id of the open message
+        self._said = ""  # what the open message says
+        self._steps = dict[str, str]()  # the names of the steps at work, by their ids
+        self._calls = dict[Any, str]()  # the ids of the calls of tools at work
+        self._messages = 0  # messages that were begun
+        self._places = dict[str, int]()  # where each step stands in the state
+
+    async def told(self, event: RunEvent) -> Sequence[BaseEvent]:
+        """Give what an event of the run is in AG-UI."""
+        if event.type in ("plan_created", "plan_updated"):
+            return [self._snapshot(await self._run.look())]
+        return list(self._of(event))
+
+    def ended(self, view: RunView, text: str) -> Iterator[BaseEvent]:
+        """Close what is open, and say what was not said yet: the answer, if there is one.
+
+        A reply that was begun anew cannot be taken back; it is followed by the whole one.
+        """
+        rest = text.removeprefix(self._said) if text.startswith(self._said) else ""
+        if rest:
+            yield from self._text(rest)
+        elif text and text != self._said:
+            yield from self._closed()
+            yield from self._text(text)
+        yield from self._closed()
+        for name in list(self._steps.values()):
+            yield StepFinishedEvent(step_name=name)
+        if view.plan is not None:
+            yield self._snapshot(view)
+
+    def _of(self, event: RunEvent) -> Iterator[BaseEvent]:
+        match event.type:
+            case "answer_token":
+                yield from self._text(str(event.details.get("text", "")))
+            case "answer_restarted":
+                yield from self._closed()
+            case "thinking_completed" | "feedback_generated":
+                yield from _thought(event)
+            case "specialist_invoked":
+                yield from self._began(event)
+            case "specialist_completed" | "specialist_retried" | "input_requested":
+                yield from self._stopped(event)
+            case "tool_invoked" | "tool_completed":
+                yield from self._called(event)
+            case _:
+                return
+
+    def _snapshot(self, view: RunView) -> StateSnapshotEvent:
+        told = RunTold.of(view)
+        kept = {"id", "description", "specialist", "status"}
+        steps = [each.model_dump(mode="json", include=kept) for each in told.steps]
+        self._places = {str(each["id"]): place for place, each in enumerate(steps)}
+        return StateSnapshotEvent(snapshot={"plan": told.plan, "steps": steps})
+
+    def _text(self, text: str) -> Iterator[BaseEvent]:
+        if not text:
+            return
+        if not self._message:
+            self._messages += 1
+            self._message = f"{self._run.run_id}-text-{self._after}-{self._messages}"
+            yield TextMessageStartEvent(message_id=self._message, role="assistant")
+        self._said += text
+        yield TextMessageContentEvent(message_id=self._message, delta=text)
+
+    def _closed(self) -> Iterator[BaseEvent]:
+        if self._message:
+            yield TextMessageEndEvent(message_id=self._message)
+        self._message = self._said = ""
+
+    def _began(self, event: RunEvent) -> Iterator[BaseEvent]:
+        step = str(event.details.get("step_id"))
+        if step not in self._steps:
+            self._steps[step] = f"{step} {event.details.get('specialist')}"
+            yield StepStartedEvent(step_name=self._steps[step])
+        yield from self._stands(step, "running")
+
+    def _stopped(self, event: RunEvent) -> Iterator[BaseEvent]:
+        step = str(event.details.get("step_id"))
+        if name := self._steps.pop(step, None):
+            yield StepFinishedEvent(step_name=name)
+        if event.type == "input_requested":
+            yield from self._stands(step, "waiting")
+        elif event.type == "specialist_completed":
+            ended = event.details.get("status")
+            yield from self._stands(step, "completed" if ended == "success" else str(ended))
+
+    def _stands(self, step: str, status: str) -> Iterator[BaseEvent]:
+        if (place := self._places.get(step)) is not None:
+            change: Any = {"op": "replace", "path": f"/steps/{place}/status", "value": status}
+            yield StateDeltaEvent(delta=[change])
+
+    def _called(self, event: RunEvent) -> Iterator[BaseEvent]:
+        call, told = _call(event), event.details
+        if call not in self._calls:
+            # A person may have refused a call before it was made.
+            name = self._calls[call] = _name(event)
+            yield ToolCallStartEvent(tool_call_id=name, tool_call_name=str(told.get("tool")))
+            arguments = json.dumps(told.get("arguments"), ensure_ascii=False)
+            yield ToolCallArgsEvent(tool_call_id=name, delta=arguments)
+            yield ToolCallEndEvent(tool_call_id=name)
+        if event.type == "tool_completed":
+            name = self._calls.pop(call)
+            text = str(told.get("result") or told.get("status"))
+            ids: Any = {"message_id": f"{name}-result", "tool_call_id": name}
+            yield ToolCallResultEvent(**ids, content=text, role="tool")
+
+
+def _thought(event: RunEvent) -> Iterator[BaseEvent]:
+    """What the host thought of a request, or of a round."""
+    text = event.details.get("reasoning") or event.details.get("feedback")
+    if not isinstance(text, str) or not text.strip():
+        return
+    name: Any = {"message_id": _name(event)}
+    yield ReasoningStartEvent(**name)
+    yield ReasoningMessageStartEvent(**name)
+    yield ReasoningMessageContentEvent(**name, delta=text)
+    yield ReasoningMessageEndEvent(**name)
+    yield ReasoningEndEvent(**name)
+
+
+def _name(event: RunEvent) -> str:
+    """What an event is called among all messages and calls of a thread."""
+    return f"{event.run_id}-{event.seq}"
+
+
+def _call(event: RunEvent) -> tuple[object, ...]:
+    """Which call of a tool an event is about."""
+    return tuple(event.details.get(each) for each in ("node", "step_id", "attempt", "call"))

@@ -1,0 +1,72 @@
+"""A step that workers of another queue do: what it is given, and what its end means here."""
+
+from typing import cast
+
+from pydantic import TypeAdapter
+
+from replan.errors import LimitReachedError, StepElsewhereError
+from replan.events.emitter import Emitter
+from replan.events.types import Event
+from replan.ports.ask_user import Waiting, asker_at_work, place_at_work
+from replan.ports.elsewhere import Elsewhere, StepEnd, StepErrand
+from replan.spending.meter import Meter
+from replan.state.results import ExecutionContext, SpecialistResult
+from replan.steps.step_record import StepRecord
+from replan.values import restored
+
+_EVENT = TypeAdapter[Event](Event)
+
+
+async def done_elsewhere(
+    elsewhere: Elsewhere, queue: str, context: ExecutionContext, record: StepRecord, meter: Meter
+) -> SpecialistResult:
+    """Have an attempt made by a worker of a queue; its questions and errors are those of the step.
+
+    Raises:
+        Waiting: It asks a person.
+        LimitReachedError: A limit of the run kept it from a call.
+        StepElsewhereError: It failed, or was cut off.
+    """
+    errand = StepErrand(
+        context=context,
+        specialist=record.specialist,
+        settings=record.board.settings,
+        on_doubt=record.on_doubt,
+        questions=record.questions,
+        thread_id=record.thread().thread_id,
+    )
+    emitter = record.emitter
+    end = await elsewhere.done(queue, errand, lambda event: _told(event, emitter))
+    meter.count_elsewhere(end.used)
+    _ask_again(end)
+    match end.how:
+        case "result":
+            return restored(SpecialistResult, end.result)
+        case "limit":
+            raise LimitReachedError(*end.limit)
+        case _:
+            raise StepElsewhereError(
+                queue, end.error, can_pass=end.can_pass, is_cut_off=end.how == "cut off"
+            )
+
+
+def _told(event: object, emitter: Emitter) -> None:
+    """Tell of an event of the other process as one of this run."""
+    emitter.pass_on(_EVENT.validate_python(event))
+
+
+def _ask_again(end: StepEnd) -> None:
+    """Ask here what was asked there: what is answered gives its answer, the rest waits."""
+    asker, waiting = asker_at_work.get(), cast("Waiting | None", None)
+    if asker is None:
+        raise RuntimeError("a step has somebody who asks")
+    for asked in end.asked:
+        before = place_at_work.set(asked.place)
+        try:
+            asker.ask(asked.text, asked.kind, asked.details)
+        except Waiting as signal:
+            waiting = signal
+        finally:
+            place_at_work.reset(before)
+    if waiting is not None and end.how == "asked":
+        raise waiting

@@ -1,0 +1,1 @@
+"""The page of `replan ui`: understand a run, and act on it."""

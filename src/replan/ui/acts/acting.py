@@ -1,0 +1,97 @@
+"""What all acts share: whose they are, on which run, and what is said where they come too late."""
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from replan.ports.run_book import RunRecord
+from replan.runs.service import Runtime
+from replan.server.answers import TEAM
+from replan.server.endpoints import Call
+from replan.server.house import House
+from replan.server.problems import RefusedError
+from replan.ui.reading import Reading, record_of
+from replan.ui.run_page import run_values
+from replan.ui.site import Site
+
+
+@dataclass(frozen=True, kw_only=True)
+class Acted:
+    """A run that somebody acts on, as it stands, in the house whose team works on it."""
+
+    house: House
+    record: RunRecord
+    reading: Reading
+    is_of_terminal: bool = False
+
+    @property
+    def runtime(self) -> Runtime:
+        """What works on it."""
+        return self.house.runtime_of(self.record)
+
+    def only_served(self, how: str) -> None:
+        """Leave to the terminal what needs an order of its own.
+
+        Raises:
+            RefusedError: A terminal began the run.
+        """
+        if self.is_of_terminal:
+            told = f"A terminal began this run, and a new one from it is begun there: {how}"
+            raise RefusedError(409, "of_terminal", told)
+
+
+async def run_acted_on(site: Site, request: Request) -> Acted:
+    """The run that an address names, if somebody here can go on with it.
+
+    Raises:
+        RefusedError: There is none, or no team here works on it.
+    """
+    who = request.state.who
+    record = await record_of(site.house, request.path_params["run_id"], who)
+    reading, team = await site.readings.of(record), record.labels.get(TEAM, "")
+    if team in site.house.runtimes:
+        return Acted(house=site.house, record=record, reading=reading)
+    if team or site.terminals is None:
+        told = f"The team '{team}' of this run is not served here. Act on it where it is."
+        raise RefusedError(409, "other_team", told)
+    house = await site.terminals.house_for(site.house, record, who)
+    return Acted(house=house, record=record, reading=reading, is_of_terminal=True)
+
+
+def call_of(house: House, request: Request, body: Any, run_id: str = "") -> Call:
+    """A call as the server's own doors take it: they check the same for everybody."""
+    return Call(
+        house=house,
+        who=request.state.who,
+        path={"run_id": run_id} if run_id else {},
+        body=body,
+        query=None,
+        request=request,
+    )
+
+
+def to_run(site: Site, run_id: str) -> Response:
+    """Go to the page of a run."""
+    return RedirectResponse(f"{site.prefix}/runs/{quote(run_id, safe='')}", 303)
+
+
+def stale(site: Site, request: Request, reading: Reading, told: str) -> Response:
+    """Refuse an act on what is there no more, and show what is."""
+    return site.page(request, "stale", 409, told=told, **run_values(reading, "plan"))
+
+
+def confirm(site: Site, request: Request, **values: Any) -> Response:
+    """Ask whether an act is meant, before it is done.
+
+    Args:
+        site: The pages.
+        request: What is answered.
+        values: `title`, `does` (sentences), `action` (the path), `fields` (what the form carries),
+            `button` and `back`; others of `confirm.html` are optional.
+    """
+    known: dict[str, Any] = {"shown": "", "ticks": {}, "limits": None, "lines": (), "problem": ""}
+    values = {**known, **values}
+    return site.page(request, "confirm", 422 if values["problem"] else 200, **values)

@@ -1,0 +1,124 @@
+"""Answer what a run asks: a question, a call of a tool, work in doubt, or its plan."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import JsonValue
+from starlette.requests import Request
+from starlette.responses import Response
+
+from replan.errors import InputError
+from replan.runs.asks import PLAN, Ask, arguments_of
+from replan.server.bodies import AnswerBody
+from replan.server.doors import runs
+from replan.server.problems import RefusedError
+from replan.state.questions import CHANGED
+from replan.ui.acts.acting import call_of, confirm, run_acted_on, stale, to_run
+from replan.ui.acts.shown import shown_of
+from replan.ui.forms import form_of
+from replan.ui.site import Site
+
+GONE = "This is not asked any more, or was answered meanwhile."
+OTHER = "Something else is asked now than the page showed."
+_WORDS = {
+    "approve": "Approve",
+    "edit": "Approve with these arguments",
+    "reject": "Reject",
+    "run again": "Run it again",
+    "done": "It is done",
+    "fail": "It has failed",
+}
+_LETS_HAPPEN = ("approve", "edit", "run again")
+
+
+async def answer(site: Site, request: Request) -> Response:
+    """Take an answer; one that lets something happen is shown before."""
+    fields = await form_of(site, request)
+    acted = await run_acted_on(site, request)
+    record, reading = acted.record, acted.reading
+    ask = asked_in(reading.run.waiting, fields)
+    if ask is None or fields.get("seen") != shown_of(ask):
+        return stale(site, request, reading, OTHER if ask else GONE)
+    try:
+        value = value_of(ask, fields)
+    except InputError as error:
+        typed = {"text": "", "arguments": "", "action": "", **fields}
+        values: dict[str, Any] = {"ask": ask, "run": reading.run, "typed": typed}
+        return site.page(request, "answer", 422, problem=str(error), **values)
+    if fields.get("action") in _LETS_HAPPEN and not fields.get("sure"):
+        return _asked_again(site, request, ask, fields, value)
+    call = call_of(acted.house, request, AnswerBody(answers={ask.key: value}), record.run_id)
+    try:
+        await runs.answer(call)
+    except RefusedError as error:
+        if error.problem.code != "nothing_asked":
+            raise
+        return stale(site, request, await site.readings.of(record), GONE)
+    except InputError as error:
+        if str(error) != CHANGED:
+            raise
+        return stale(site, request, await site.readings.of(record), OTHER)
+    return to_run(site, record.run_id)
+
+
+def asked_in(asks: tuple[Ask, ...], fields: Mapping[str, str]) -> Ask | None:
+    """What a form answers, if it is still asked."""
+    return next((ask for ask in asks if ask.key == fields.get("key")), None)
+
+
+def value_of(ask: Ask, fields: Mapping[str, str]) -> JsonValue:
+    """Read a form as the answer to what it shows, bound to that.
+
+    Raises:
+        InputError: It says nothing, or what is no answer to this.
+    """
+    text, action = fields.get("text", "").strip(), fields.get("action", "")
+    if ask.kind == "question":
+        if not text:
+            raise InputError("The answer is empty. Write one.")
+        return ask.bound(text)
+    decision: dict[str, JsonValue] = {"action": action}
+    if ask.kind == "in doubt":
+        _one_of(action, "run again", "done", "fail")
+        decision |= {"text": text} if text else {}
+    else:
+        _one_of(action, "approve", "reject", "edit")
+        decision |= {"reason": text} if action == "reject" and text else {}
+    if action == "edit":
+        is_plan = ask.kind == PLAN
+        changed = fields.get("plan", "") if is_plan else arguments_of(fields.get("arguments", ""))
+        decision |= {"plan" if is_plan else "arguments": changed}
+    return {**decision, "fingerprint": ask.fingerprint} if ask.fingerprint else decision
+
+
+def _one_of(action: str, *known: str) -> None:
+    if action not in known:
+        raise InputError(f"'{action[:40]}' is no decision on this. Choose: {', '.join(known)}.")
+
+
+def _asked_again(
+    site: Site, request: Request, ask: Ask, fields: dict[str, str], value: JsonValue
+) -> Response:
+    """Show what would happen."""
+    is_plan, details = ask.kind == PLAN, ask.details
+    tool = details.get("tool") if isinstance(details, dict) else ""
+    what = "The plan runs" if is_plan else f"The tool {tool} is called"
+    does = {
+        "approve": f"{what} as it is shown here.",
+        "edit": f"{what} with what you changed.",
+        "run again": "The work is done once more, also if it already had its effect.",
+    }[fields["action"]]
+    shown: object = ask.text if is_plan else details
+    if fields["action"] == "edit" and isinstance(value, dict):
+        shown = value.get("arguments", value.get("plan"))
+    return confirm(
+        site,
+        request,
+        title=f"{_WORDS[fields['action']]}?",
+        does=[does, "The run goes on, and what it calls may cost."],
+        shown=shown,
+        action=request.url.path,
+        fields={**fields, "sure": "1"},
+        button=_WORDS[fields["action"]],
+        back=f"/runs/{request.path_params['run_id']}",
+    )

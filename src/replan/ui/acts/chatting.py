@@ -1,0 +1,229 @@
+"""A chat over the sessions that the terminal and the server keep, too."""
+
+import asyncio
+import json
+from contextlib import aclosing
+from typing import Any, cast
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from replan.errors import InputError, ReplanError
+from replan.ports.session_store import SessionKey
+from replan.runs.asks import Ask
+from replan.server.answers import TEAM
+from replan.server.doors.session_wire import TurnBody
+from replan.server.doors.sessions import check_input, checked
+from replan.server.problems import RefusedError, bad_field
+from replan.server.reading import valid
+from replan.server.session_turns import client_of, told_of
+from replan.sessions.client import ClientAgentAdapter
+from replan.sessions.session_runs import run_in
+from replan.state.context import Message
+from replan.state.questions import fingerprint_of
+from replan.ui.acts.acting import call_of, confirm
+from replan.ui.acts.answering import asked_in, value_of
+from replan.ui.acts.shown import shown_of
+from replan.ui.acts.talks import Talk
+from replan.ui.acts.uploads import upload_of
+from replan.ui.forms import form_of
+from replan.ui.site import Site
+
+_MOST_SHOWN = 50
+_MOST_TALKS = 200
+_LETS_HAPPEN = ("approve", "edit", "run again")
+
+
+async def chats(site: Site, request: Request) -> Response:
+    """List the sessions of who looks."""
+    sessions = await _client(site, request).sessions(100)
+    return site.page(request, "chats", sessions=sessions, new_id=site.house.new_id())
+
+
+async def chat(site: Site, request: Request) -> Response:
+    """Show a session, and where it goes on."""
+    return await _page(site, request)
+
+
+async def _page(site: Site, request: Request, problem: str = "", text: str = "") -> Response:
+    session_id = _session(request)
+    before = request.query_params.get("before", "")
+    older = int(before) if before.isascii() and before.isdigit() and len(before) < 12 else None  # noqa: PLR2004 - digits
+    client = _client(site, request)
+    messages, earlier = (), None
+    try:
+        page = await client.history(session_id, before=older, limit=_MOST_SHOWN)
+        messages, earlier = page.messages, page.before
+    except InputError:
+        if await site.house.storage.sessions.load(_key(request)) is not None:
+            raise
+    run_id, asks = await _open(site, request, client)
+    talk = site.talks.get(_key(request))
+    return site.page(
+        request,
+        "chat",
+        422 if problem else 200,
+        session_id=session_id,
+        messages=[_in_words(each) for each in messages],
+        earlier=earlier,
+        asks=asks,
+        run_id=run_id,
+        talk=talk,
+        teams=list(site.house.runtimes),
+        problem=problem,
+        text=text,
+        turn_id=site.house.new_id(),
+        seen=_seen(asks),
+    )
+
+
+def _in_words(message: Message) -> Message:
+    """A message; answers by key, which a session keeps as JSON, as a person would say them."""
+    text = message.content
+    if message.role != "user" or not isinstance(text, str) or not text.startswith("{"):
+        return message
+    try:
+        answers: Any = json.loads(text)
+    except ValueError:
+        return message
+    if not isinstance(answers, dict):
+        return message
+    said = cast("dict[str, Any]", answers)
+    if "action" not in said:
+        return message
+    others = [said.get(name) for name in ("reason", "text", "arguments", "plan")]
+    return message.replace(
+        content=": ".join(str(each) for each in (said["action"], *others) if each)
+    )
+
+
+async def _open(
+    site: Site, request: Request, client: ClientAgentAdapter
+) -> tuple[str, tuple[Ask, ...]]:
+    """The run of a session that is open, and what it asks."""
+    key = _key(request)
+    if await site.house.storage.sessions.load(key) is None:
+        return "", ()
+    run_id = run_in(await client.export(key.session_id))
+    record = await site.house.storage.runs.get(run_id) if run_id else None
+    if record is None or not site.house.is_seen(record, request.state.who):
+        return "", ()
+    return run_id, (await site.house.runtime_of(record).look(run_id)).waiting
+
+
+def _seen(asks: tuple[Ask, ...]) -> str:
+    """Name what a session asks: a text answers it."""
+    return fingerprint_of(*map(shown_of, asks))
+
+
+async def changes(site: Site, request: Request) -> Response:
+    """Tell an open page whether its turn is over."""
+    talk = site.talks.get(_key(request))
+    if request.query_params.get("boot") != site.boot or talk is None or not talk.is_at_work:
+        return Response(headers={"HX-Refresh": "true"})
+    return Response(status_code=204)
+
+
+async def say(site: Site, request: Request) -> Response:
+    """Take a turn with a text and files."""
+    fields, files = await upload_of(site, request)
+    text = fields.get("text", "")
+    _, asks = await _open(site, request, _client(site, request))
+    if fields.get("seen") != _seen(asks):
+        told = "Something else is asked now than the page showed. Nothing was sent."
+        return await _page(site, request, told, text)
+    given: dict[str, Any] = {"input": text, "files": files, "team": fields.get("team", "")}
+    given["turn_id"] = fields.get("turn_id") or None
+    try:
+        body = valid(TurnBody, lambda: TurnBody.model_validate(given))
+        return await _begin(site, request, body, text)
+    except ReplanError as error:
+        return await _page(site, request, _told(error), text)
+
+
+async def answer(site: Site, request: Request) -> Response:
+    """Take a turn that answers what a session asks by its key."""
+    fields = await form_of(site, request)
+    run_id, asks = await _open(site, request, _client(site, request))
+    ask = asked_in(asks, fields)
+    if ask is None or fields.get("seen") != shown_of(ask):
+        told = "Something else is asked now than the page showed. Nothing was done."
+        return await _page(site, request, told)
+    try:
+        value = value_of(ask, fields)
+    except InputError as error:
+        return await _page(site, request, str(error))
+    if fields.get("action") in _LETS_HAPPEN and not fields.get("sure"):
+        return confirm(
+            site,
+            request,
+            title="Let this happen?",
+            does=["The run of this chat goes on, and what it calls may cost."],
+            shown=value,
+            action=request.url.path,
+            fields={**fields, "sure": "1"},
+            button="Yes",
+            back=f"/chat/{_session(request)}",
+        )
+    record = await site.house.storage.runs.get(run_id)
+    team = record.labels.get(TEAM, "") if record else ""
+    answers = {"input": {ask.key: value}, "team": team, "turn_id": fields.get("turn_id") or None}
+    try:
+        body = valid(TurnBody, lambda: TurnBody.model_validate(answers))
+        return await _begin(site, request, body, fields.get("text") or fields.get("action", ""))
+    except ReplanError as error:
+        return await _page(site, request, _told(error))
+
+
+async def _begin(site: Site, request: Request, body: TurnBody, text: str) -> Response:
+    """Begin a turn; it goes on whoever leaves."""
+    key, house = _key(request), site.house
+    check_input(call_of(site.house, request, body))
+    team, _ = house.team_named(body.team)
+    old = site.talks.get(key)
+    turn_id = body.turn_id or house.new_id()
+    if old is not None and old.turn_id != turn_id and old.is_at_work:
+        raise RefusedError(409, "busy", "A turn is being taken. Wait for it, or stop its run.")
+    if old is None or old.turn_id != turn_id:
+        talk = site.talks[key] = Talk(text=text, turn_id=turn_id)
+        client = client_of(house, request.state.who, team, body.settings)
+        parts = told_of(house, client, key.session_id, body.said, turn_id=turn_id)
+
+        async def taken() -> None:
+            async with aclosing(parts):
+                async for part in parts:
+                    if isinstance(part, ReplanError):
+                        talk.problem = _told(part)
+            if not talk.problem and site.talks.get(key) is talk:
+                del site.talks[key]
+
+        talk.task = asyncio.ensure_future(taken())
+        house.turns.add(talk.task)
+        talk.task.add_done_callback(house.turns.discard)
+        while len(site.talks) > _MOST_TALKS:
+            site.talks.pop(next(iter(site.talks)))
+    there = f"{site.prefix}/chat/{quote(key.session_id, safe='')}#end"
+    return RedirectResponse(there, 303)
+
+
+def _told(error: ReplanError) -> str:
+    mistakes = getattr(getattr(error, "problem", None), "mistakes", ())
+    listed = [f"{each.field}: {each.problem}. {each.fix}" for each in mistakes]
+    return "\n".join(listed) or str(error)
+
+
+def _session(request: Request) -> str:
+    return checked(request.path_params["session_id"], "session_id")
+
+
+def _key(request: Request) -> SessionKey:
+    who = request.state.who
+    return SessionKey(who.tenant, who.person, _session(request))
+
+
+def _client(site: Site, request: Request) -> ClientAgentAdapter:
+    if not site.house.runtimes:
+        raise bad_field("team", "", "no team is served", "Start replan ui with a team file.")
+    # What is kept is the same for all teams.
+    return client_of(site.house, request.state.who, next(iter(site.house.runtimes)))

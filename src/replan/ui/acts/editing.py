@@ -1,0 +1,172 @@
+"""Edit the plan of a run: see what would run again and what is otherwise, then let it run."""
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from replan.calling import check_input, team_of
+from replan.errors import InputError, PlanDocumentError
+from replan.plan.markdown.document import PlanDocument
+from replan.plan.markdown.seal import sealed, unsealed
+from replan.plan.model import TaskPlan
+from replan.plan.rerun import Rerun, rerun_reasons
+from replan.runs.asks import PLAN, Ask
+from replan.runs.correcting import said_before
+from replan.runs.run_input import kept_input
+from replan.runs.whole_run import WholeRun
+from replan.server.answers import OWN_LABELS, TEAM
+from replan.server.house import own_id
+from replan.server.problems import RefusedError
+from replan.server.work import begun
+from replan.state.questions import fingerprint_of
+from replan.ui.acts.acting import Acted, confirm, run_acted_on, stale, to_run
+from replan.ui.acts.shown import shown_of
+from replan.ui.drawn.revisions import difference
+from replan.ui.forms import form_of
+from replan.ui.reading import Reading
+from replan.ui.site import Site
+
+CHANGED = "The plan is another one by now than the one that you edited."
+
+
+async def edit(site: Site, request: Request) -> Response:
+    """Give the document of a run's plan, to be edited."""
+    acted = await run_acted_on(site, request)
+    reading = acted.reading
+    if _plan_asked(reading.run) is None:
+        acted.only_served("replan run with the edited document")
+    return _editor(site, request, reading, document_of(reading.run))
+
+
+def document_of(run: WholeRun) -> str:
+    """The document that somebody may edit: the one that waits for a word, else as it stands.
+
+    Raises:
+        RefusedError: There is none, or the run is at work.
+    """
+    if (ask := _plan_asked(run)) is not None:
+        return ask.draft or ask.text
+    if run.plan is None:
+        raise RefusedError(409, "no_plan", "This run has no plan, so there is nothing to edit.")
+    if run.outcome == "running":
+        told = "The run is at work, and its plan changes with it. Stop the run, then edit."
+        raise RefusedError(409, "at_work", told)
+    return sealed(run.plan, run.run_id, is_named=True).content
+
+
+def _plan_asked(run: WholeRun) -> Ask | None:
+    return next((ask for ask in run.waiting if ask.kind == PLAN), None)
+
+
+def _editor(
+    site: Site, request: Request, reading: Reading, text: str, problem: str = "", status: int = 200
+) -> Response:
+    run = reading.run
+    values: dict[str, Any] = {"run": run, "text": text, "problem": problem}
+    values["seen"] = fingerprint_of(document_of(run))
+    return site.page(request, "edit", status, is_asked=_plan_asked(run) is not None, **values)
+
+
+async def edited(site: Site, request: Request) -> Response:
+    """Show what an edited document would do, and do it once that is meant."""
+    fields = await form_of(site, request)
+    acted = await run_acted_on(site, request)
+    reading = acted.reading
+    before, text = document_of(reading.run), fields.get("plan", "")
+    if fields.get("seen") != fingerprint_of(before):
+        return stale(site, request, reading, CHANGED)
+    graph = acted.runtime.graph
+    try:
+        plan = PlanDocument.parse(text).plan
+        check_input(graph, {"messages": [("user", "")], "plan": text})
+    except (PlanDocumentError, InputError) as error:
+        return _editor(site, request, reading, text, str(error), 422)
+    if fields.get("sure"):
+        return await _anew(site, request, acted, text, fields.get("run_id", ""))
+    return _shown(site, request, acted, plan, text)
+
+
+def _shown(site: Site, request: Request, acted: Acted, plan: TaskPlan, text: str) -> Response:
+    run, ask = acted.reading.run, _plan_asked(acted.reading.run)
+    lines = list(difference(*(unsealed(each).splitlines() for each in (document_of(run), text))))
+    reruns = rerun_reasons(plan)
+    fields = {"plan": text, "seen": fingerprint_of(document_of(run))}
+    if ask is None:
+        action = request.url.path
+        fields |= {"run_id": site.house.new_id(), "sure": "1"}
+        where = "A new run begins from this plan, and keeps what is finished."
+    else:
+        action = f"/runs/{run.run_id}/answer"
+        fields |= {"key": ask.key, "seen": shown_of(ask), "action": "edit", "sure": "1"}
+        where = "The run goes on with this plan."
+    running = len([*plan.open_steps()]) + sum(_is_settled(plan, each) for each in reruns)
+    how_many = f"{running} of {plan.total_steps} steps run."
+    return confirm(
+        site,
+        request,
+        title="Let this plan run?",
+        does=[
+            *(["Nothing is changed."] if all(each.kind == "same" for each in lines) else []),
+            *(_again(each) for each in reruns),
+            *_effects(acted, plan, reruns),
+            f"{how_many} {where} What they call may cost.",
+        ],
+        lines=lines,
+        action=action,
+        fields=fields,
+        button="Let it run",
+        back=f"/runs/{run.run_id}/plan",
+    )
+
+
+def _again(rerun: Rerun) -> str:
+    steps = ", ".join(map(str, rerun.of))
+    why = {
+        "edited": "it was edited",
+        "reopened": "its mark was taken away",
+        "awaits": f"it waits for {steps}",
+        "given": f"it was given another result of {steps}",
+    }[rerun.why]
+    return f"Step {rerun.step} runs again: {why}."
+
+
+def _is_settled(plan: TaskPlan, rerun: Rerun) -> bool:
+    return rerun.step not in {step.id for step in plan.open_steps()}
+
+
+def _effects(acted: Acted, plan: TaskPlan, reruns: tuple[Rerun, ...]) -> list[str]:
+    """What of it must not be done twice unasked."""
+    cards = {card.name.casefold(): card for card in team_of(acted.runtime.graph)}
+    told = list[str]()
+    for rerun in reruns:
+        for name in plan.step(rerun.step).specialists:
+            card = cards.get(name.casefold())
+            if card is not None and card.effects != "pure":
+                told.append(f"Step {rerun.step} at @{name} may have its effect a second time.")
+    return told
+
+
+async def _anew(site: Site, request: Request, acted: Acted, text: str, name: str) -> Response:
+    """Begin a run from an edited document; the same form begins one run only."""
+    acted.only_served("replan run with the edited document")
+    house, who, record = site.house, request.state.who, acted.record
+    if len(name) != len(house.new_id()) or not (name.isascii() and name.isalnum()):
+        raise RefusedError(422, "bad_request", "The form is not whole. Load the page anew.")
+    run_id = own_id(name, who)
+    known = await house.storage.runs.get(run_id)
+    if known is not None:
+        return to_run(site, (await house.record_of(name, who)).run_id)
+    state = (await acted.runtime.look(record.run_id)).state
+    given: dict[str, Any] = {"messages": said_before(state), "plan": text}
+    await begun(
+        house,
+        who,
+        record.labels[TEAM],
+        given,
+        run_id=run_id,
+        labels={n: each for n, each in record.labels.items() if n not in OWN_LABELS},
+        title=record.title,
+        order=kept_input(given),
+    )
+    return to_run(site, run_id)

@@ -1,0 +1,71 @@
+"""Start a run from a form: a task, a plan, files."""
+
+from typing import Any, cast
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from replan.errors import ReplanError
+from replan.server.bodies import StartBody
+from replan.server.doors import runs
+from replan.server.house import House, team_services
+from replan.server.problems import refusal_of
+from replan.server.reading import valid
+from replan.ui.acts.acting import call_of, to_run
+from replan.ui.acts.steering import settings_in
+from replan.ui.acts.uploads import upload_of
+from replan.ui.site import Site
+
+_FIELDS = ("task", "plan", "title", "labels", "limits", "team")
+
+
+async def ask_start(site: Site, request: Request) -> Response:
+    """Show the form of a new run."""
+    return _page(site, request, {})
+
+
+def _page(site: Site, request: Request, typed: dict[str, str], problem: Any = None) -> Response:
+    values = {name: typed.get(name, "") for name in _FIELDS}
+    values["run_id"] = typed.get("run_id") or site.house.new_id()
+    status = 200 if problem is None else problem.status
+    teams = {name: bounds_told(site.house, name) for name in site.house.runtimes}
+    return site.page(request, "start", status, teams=teams, typed=values, problem=problem)
+
+
+def bounds_told(house: House, team: str) -> str:
+    """What a run of a team takes at most, in words."""
+    limits = team_services(house.runtimes[team]).settings.limits
+    bounds = {
+        "model calls": limits.max_model_calls,
+        "tokens": limits.max_tokens,
+        "cost": limits.max_cost,
+        "seconds": limits.max_seconds,
+    }
+    return ", ".join(f"{value:g} {name}" for name, value in bounds.items() if value is not None)
+
+
+async def start(site: Site, request: Request) -> Response:
+    """Start a run; the same form starts one run only."""
+    fields, files = await upload_of(site, request)
+    try:
+        body = _body(fields, files)
+        done = await runs.start(call_of(site.house, request, body))
+    except ReplanError as error:
+        refusal = refusal_of(error)
+        return _page(site, request, {**fields, "run_id": ""}, refusal.problem)
+    return to_run(site, cast("Any", done.value).run_id)
+
+
+def _body(fields: dict[str, str], files: list[dict[str, str]]) -> StartBody:
+    pairs = (line.partition("=") for line in fields.get("labels", "").splitlines() if line.strip())
+    given: dict[str, Any] = {
+        "task": fields.get("task", ""),
+        "plan": (fields.get("plan", "").strip() and fields["plan"]) or None,
+        "title": fields.get("title", ""),
+        "team": fields.get("team", ""),
+        "files": files,
+        "run_id": fields.get("run_id") or None,
+        "labels": {name.strip(): value.strip() for name, _, value in pairs},
+        "settings": settings_in(fields),
+    }
+    return valid(StartBody, lambda: StartBody.model_validate(given))

@@ -1,0 +1,203 @@
+"""Stop and resume a run; do one of its steps again, or leave it out."""
+
+from typing import Any, Literal, cast
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from replan.calling import team_of
+from replan.cli.kept.orders import limits_of
+from replan.errors import ReplanError
+from replan.runs.correcting import Correction, check, is_over
+from replan.runs.looking import RunView
+from replan.runs.repeating import repeated_by
+from replan.server.bodies import CorrectionBody, GoOnBody, StopBody
+from replan.server.doors import runs
+from replan.server.endpoints import Reply
+from replan.state.limits import RunSettings
+from replan.state.rules import limit_value
+from replan.ui.acts.acting import call_of, confirm, run_acted_on, stale, to_run
+from replan.ui.acts.shown import standing_of
+from replan.ui.forms import form_of
+from replan.ui.reading import Reading
+from replan.ui.site import Site
+
+MOVED = "The run stands otherwise than the page showed."
+
+
+async def ask_stop(site: Site, request: Request) -> Response:
+    """Ask whether a run is to stop."""
+    reading = (await run_acted_on(site, request)).reading
+    if reading.run.outcome not in ("running", "waiting"):
+        return stale(site, request, reading, "The run does not go on: there is nothing to stop.")
+    does = ["No new step starts. The run can be resumed.", "Steps at work get some time to end."]
+    ticks = {"at_once": "Do not wait for them: break them off."}
+    return confirm(
+        site,
+        request,
+        title="Stop the run?",
+        does=does,
+        ticks=ticks,
+        button="Stop",
+        **_form(request, reading, is_bound=False),
+    )
+
+
+async def stop(site: Site, request: Request) -> Response:
+    """Stop a run, however it stands by now."""
+    fields = await form_of(site, request)
+    acted = await run_acted_on(site, request)
+    body = StopBody(at_once=bool(fields.get("at_once")))
+    await runs.stop(call_of(acted.house, request, body, acted.record.run_id))
+    return to_run(site, acted.record.run_id)
+
+
+async def ask_resume(site: Site, request: Request) -> Response:
+    """Ask with which limits a run is to go on."""
+    acted = await run_acted_on(site, request)
+    record, reading = acted.record, acted.reading
+    view = await acted.runtime.look(record.run_id)
+    if not _can_resume(view):
+        return stale(site, request, reading, _why_not(view))
+    return _resume_page(site, request, reading, view)
+
+
+def _resume_page(
+    site: Site, request: Request, reading: Reading, view: RunView, **more: Any
+) -> Response:
+    limit = view.state.get("limit_reached", "")
+    does = ["What is finished is kept. The run goes on, and what it calls may cost."]
+    limits = ""
+    if limit:
+        value = limit_value(view.state, limit)
+        does.insert(0, f"The limit {limit}={value:g} ended it: it has to be raised.")
+        limits = f"{limit}={2 * value:g}"
+    known: dict[str, Any] = {"title": "Resume the run?", "button": "Resume", "limits": limits}
+    return confirm(site, request, does=does, **{**known, **_form(request, reading), **more})
+
+
+def _can_resume(view: RunView) -> bool:
+    return view.outcome == "interrupted" or bool(
+        not view.is_held and not is_over(view.state) and view.outcome != "waiting"
+    )
+
+
+def _why_not(view: RunView) -> str:
+    if view.is_held:
+        return "The run is at work: there is nothing to resume."
+    if view.outcome == "waiting":
+        return "The run waits for an answer: it goes on when it is given."
+    return "The run is over: there is nothing to resume."
+
+
+async def resume(site: Site, request: Request) -> Response:
+    """Resume a run as it was shown."""
+    fields = await form_of(site, request)
+    acted = await run_acted_on(site, request)
+    record, reading = acted.record, acted.reading
+    if fields.get("seen") != standing_of(reading.run):
+        return stale(site, request, reading, MOVED)
+    try:
+        settings = settings_in(fields)
+        await runs.resume(call_of(acted.house, request, GoOnBody(settings=settings), record.run_id))
+    except ReplanError as error:
+        view = await acted.runtime.look(record.run_id)
+        if not _can_resume(view):
+            raise
+        typed = {"limits": fields.get("limits", ""), "problem": _told(error)}
+        return _resume_page(site, request, reading, view, **typed)
+    return to_run(site, record.run_id)
+
+
+def settings_in(fields: dict[str, str]) -> RunSettings | None:
+    """The limits that a form has, a line each.
+
+    Raises:
+        InputError: One of them is no limit.
+    """
+    lines = [line.strip() for line in fields.get("limits", "").splitlines() if line.strip()]
+    limits = limits_of(lines)
+    return None if limits is None else RunSettings(limits=limits)
+
+
+def _told(error: ReplanError) -> str:
+    mistakes = getattr(getattr(error, "problem", None), "mistakes", ())
+    listed = [f"{each.field}: {each.problem}. {each.fix}" for each in mistakes]
+    return "\n".join(listed) or str(error)
+
+
+async def ask_retry(site: Site, request: Request) -> Response:
+    """Show what would be done again with a step."""
+    return await _ask_correction(site, request, "retry")
+
+
+async def ask_skip(site: Site, request: Request) -> Response:
+    """Ask whether a step is to be left out."""
+    return await _ask_correction(site, request, "skip")
+
+
+async def _ask_correction(
+    site: Site, request: Request, action: Literal["retry", "skip"]
+) -> Response:
+    acted = await run_acted_on(site, request)
+    record, reading = acted.record, acted.reading
+    step = request.path_params["step"]
+    runtime = acted.runtime
+    view = await runtime.look(record.run_id)
+    if is_over(view.state):
+        acted.only_served(f"replan {action} {record.run_id[:8]} {step}")
+    correction = Correction(action=action, step=step, by=request.state.who.person)
+    check(correction, view)
+    repeats = await repeated_by(
+        correction, view, team_of(runtime.graph), site.house.storage.journal
+    )
+    planned = view.plan.step(step) if view.plan else None
+    reruns = (
+        [f"Step {each} runs again." for each in correction.reruns(view.plan)] if view.plan else []
+    )
+    where = "A new run begins from this plan" if is_over(view.state) else "The run goes on"
+    skipped = ["The steps behind it run without its result."] if action == "skip" else []
+    ticks = {"repeat_effects": f"Do again: {'; '.join(repeats)}"} if repeats else {}
+    return confirm(
+        site,
+        request,
+        title=f"{'Do step' if action == 'retry' else 'Leave out step'} {step}"
+        f"{' again' if action == 'retry' else ''}?",
+        does=[*reruns, *skipped, f"{where}, and what it calls may cost."],
+        shown=planned.description if planned else "",
+        ticks=ticks,
+        button="Do it again" if action == "retry" else "Leave it out",
+        **_form(request, reading),
+    )
+
+
+async def retry(site: Site, request: Request) -> Response:
+    """Do a step again as it was shown."""
+    return await _correct(site, request, "retry")
+
+
+async def skip(site: Site, request: Request) -> Response:
+    """Leave a step out of a run as it was shown."""
+    return await _correct(site, request, "skip")
+
+
+async def _correct(site: Site, request: Request, action: Literal["retry", "skip"]) -> Response:
+    fields = await form_of(site, request)
+    acted = await run_acted_on(site, request)
+    record, reading = acted.record, acted.reading
+    if fields.get("seen") != standing_of(reading.run):
+        return stale(site, request, reading, MOVED)
+    body = CorrectionBody(
+        step=request.path_params["step"], repeat_effects=bool(fields.get("repeat_effects"))
+    )
+    done = await getattr(runs, action)(call_of(acted.house, request, body, record.run_id))
+    return to_run(site, cast("Any", cast("Reply", done).value).run_id)
+
+
+def _form(request: Request, reading: Reading, *, is_bound: bool = True) -> dict[str, Any]:
+    """Where a form goes, and what it was made of."""
+    return {
+        "action": request.url.path,
+        "fields": {"seen": standing_of(reading.run)} if is_bound else {},
+        "back": f"/runs/{reading.run.run_id}",
+    }

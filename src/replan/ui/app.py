@@ -1,0 +1,132 @@
+"""All addresses of the pages behind their gate, as one ASGI application."""
+
+import secrets
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from replan.server.gate import LOOPBACK, NOBODY, Gate
+from replan.server.house import House
+from replan.server.problems import RefusedError
+from replan.ui.acts.pages import ACTING
+from replan.ui.acts.terminal import Terminals
+from replan.ui.door import Door
+from replan.ui.entering import Entrance
+from replan.ui.forms import fields_of
+from replan.ui.htmx import script
+from replan.ui.reading import Readings
+from replan.ui.run_page import changes, one_run, prompt, step, whole_text
+from replan.ui.runs_page import runs
+from replan.ui.site import Page, Site, refused, templates
+
+_STYLE = (Path(__file__).parent / "static" / "page.css").read_bytes()
+_KEPT = {"Cache-Control": "private, max-age=3600"}
+
+
+async def _entrance(site: Site, request: Request) -> Response:
+    """Take the code of an opening address, or show where a token can be typed."""
+    code = parse_qs(request.url.query).get("code", [""])[0]
+    if token := site.entrance.token_for(code):
+        return site.entrance.enter(token)
+    return site.page(request, "enter", 401 if code else 200, is_used=bool(code), is_wrong=False)
+
+
+async def _enter(site: Site, request: Request) -> Response:
+    """Take a token that somebody typed."""
+    token = (await fields_of(site, request)).get("token", "").strip()
+    if await site.house.tokens.whose(token) is not None:
+        return site.entrance.enter(token)
+    return site.page(request, "enter", 401, is_used=False, is_wrong=True)
+
+
+async def _leave(site: Site, _: Request) -> Response:
+    return site.entrance.leave()
+
+
+async def _script(_site: Site, _: Request) -> Response:
+    return Response(script(), media_type="text/javascript", headers=_KEPT)
+
+
+async def _style(_site: Site, _: Request) -> Response:
+    return Response(_STYLE, media_type="text/css", headers={"Cache-Control": "no-cache"})
+
+
+PAGES = (
+    Page(method="GET", path="/", does=runs),
+    Page(method="GET", path="/runs/{run_id}", does=one_run),
+    Page(method="GET", path="/runs/{run_id}/changes", does=changes),
+    Page(method="GET", path="/runs/{run_id}/steps/{step:int}", does=step),
+    Page(method="GET", path="/runs/{run_id}/prompts/{seq:int}", does=prompt),
+    Page(method="GET", path="/runs/{run_id}/texts/{ref}", does=whole_text),
+    Page(method="GET", path="/enter", does=_entrance, role=None),
+    Page(method="POST", path="/enter", does=_enter, role=None),
+    Page(method="GET", path="/leave", does=_leave, role=None),
+    Page(method="GET", path="/lib/htmx.js", does=_script, role=None),
+    Page(method="GET", path="/lib/page.css", does=_style, role=None),
+    *ACTING,
+)
+"""What the pages answer."""
+
+
+def application(
+    house: House,
+    entrance: Entrance,
+    hosts: Collection[str] = LOOPBACK,
+    terminals: Terminals | None = None,
+) -> ASGIApp:
+    """The pages of a house.
+
+    Args:
+        house: The teams and their runs.
+        entrance: Who gets in, and under which path.
+        hosts: The names by which the pages may be called.
+        terminals: What goes on with runs that a terminal began.
+    """
+    boot = secrets.token_hex(4)
+    site = Site(
+        house=house,
+        entrance=entrance,
+        boot=boot,
+        templates=templates(),
+        readings=Readings(house),
+        terminals=terminals,
+    )
+
+    async def not_found(request: Request, _: Exception) -> Response:
+        told = f"There is no page {request.url.path[:100]} here."
+        return refused(site, request, RefusedError(404, "unknown_page", told))
+
+    handlers: Any = {HTTPException: not_found}
+    routes = [each.route(site) for each in PAGES]
+    gate = Gate(
+        app=Starlette(routes=routes, exception_handlers=handlers),
+        hosts=hosts,
+        tokens=house.tokens,
+        is_open={each.path for each in PAGES if each.role is None},
+        tell=lambda _, refusal: _Refused(site, refusal),
+        token_in=entrance.token_in,
+    )
+    return Door(app=gate, prefix=entrance.prefix)
+
+
+class _Refused(Response):
+    """Why the gate does not let somebody through, as a page."""
+
+    def __init__(self, site: Site, refusal: RefusedError) -> None:
+        super().__init__()
+        self._site, self._refusal = site, refusal
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request({**scope, "state": {"who": NOBODY}}, receive)
+        if self._refusal.problem.status == 401:  # noqa: PLR2004 - it asks for a token
+            answer = self._site.page(request, "enter", 401, is_used=False, is_wrong=False)
+        else:
+            answer = refused(self._site, request, self._refusal)
+        await answer(scope, receive, send)

@@ -1,0 +1,191 @@
+"""The graph of a plan: boxes in columns over lines, each box behind all that it waits for."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.plan.order import layers
+from replan.runs.story import StepStory, Story
+from replan.ui.drawn.revisions import changed_steps
+
+BOX_WIDTH, BOX_HEIGHT = 208, 64
+_ACROSS, _DOWN, _MARGIN = 72, 18, 12
+_SWEEPS = 4  # through all columns, forth and back in turns
+
+_STATES = {
+    StepStatus.PENDING: "pending",
+    StepStatus.EXECUTING: "running",
+    StepStatus.COMPLETED: "done",
+    StepStatus.FAILED: "failed",
+    StepStatus.SKIPPED: "skipped",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """How a step stands: a word for the eye, and words."""
+
+    state: str  # pending, running, waiting, interrupted, done, failed, skipped or removed
+    told: str  # such as `waits for a person`
+    changed: int = 0  # the version of the plan in which it was added or changed last; else 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Box:
+    """A step at its place."""
+
+    step: int
+    title: str
+    who: str
+    standing: Standing
+    x: int
+    y: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edge:
+    """A line from a step to one that waits for it, as the path of an SVG."""
+
+    source: int
+    target: int
+    path: str
+    condition: str = ""  # how the first one must end; empty for a dependency
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graph:
+    """Boxes and edges, and the room that they take, in pixels."""
+
+    boxes: tuple[Box, ...]
+    edges: tuple[Edge, ...]
+    width: int
+    height: int
+
+
+def graph_of(story: Story) -> Graph:
+    """Draw the plan of a run as it stands."""
+    plan = story.run.plan or TaskPlan()
+    return drawn(plan, standings(story))
+
+
+def standings(story: Story) -> dict[int, Standing]:
+    """How each step of a run stands, and for whom it waits."""
+    steps = {each.step.id: each for each in story.steps}
+    changed = changed_steps(story.run.events)
+    return {
+        number: Standing(state=state, told=told, changed=changed.get(number, 0))
+        for number, each in steps.items()
+        for state, told in [_standing(each, steps, is_over=story.is_over)]
+    }
+
+
+def _standing(step: StepStory, steps: Mapping[int, StepStory], *, is_over: bool) -> tuple[str, str]:
+    if step.removed:
+        return "removed", step.removed
+    if step.is_asking and not is_over:
+        return "waiting", "waits for a person"
+    if step.status is not StepStatus.PENDING:
+        state = _STATES[step.status]
+        return state, state
+    if step.attempts and step.attempts[-1].outcome == "in doubt":
+        return "interrupted", "cut off in the middle"
+    return "pending", "not done" if is_over else _awaited(step, steps)
+
+
+def _awaited(step: StepStory, steps: Mapping[int, StepStory]) -> str:
+    awaited = [steps[each] for each in step.step.awaits if each in steps]
+    handled = step.step.condition.step if step.step.condition else None
+    failed = [
+        str(each.step.id)
+        for each in awaited
+        if each.status is StepStatus.FAILED and not each.step.optional and each.step.id != handled
+    ]
+    if failed:
+        return f"blocked: {', '.join(failed)} failed"
+    is_open = (StepStatus.PENDING, StepStatus.EXECUTING)
+    coming = [str(each.step.id) for each in awaited if each.status in is_open]
+    return f"waits for {', '.join(coming)}" if coming else "waits for its turn"
+
+
+def drawn(plan: TaskPlan, standing: Mapping[int, Standing]) -> Graph:
+    """Place the steps of a plan: a column a layer, in an order with few crossings."""
+    columns = _untangled([[step.id for step in layer] for layer in layers(plan)], plan)
+    tallest = max(map(len, columns), default=0)
+    places = dict(_places(columns, tallest))
+    unknown = Standing(state="pending", told="")
+    return Graph(
+        boxes=tuple(
+            Box(
+                step=step.id,
+                title=step.description,
+                who=", ".join(step.specialists),
+                standing=standing.get(step.id, unknown),
+                x=places[step.id][0],
+                y=places[step.id][1],
+            )
+            for step in plan.steps
+        ),
+        edges=tuple(edge for step in plan.steps for edge in _edges(step, places)),
+        width=2 * _MARGIN + max(0, len(columns) * (BOX_WIDTH + _ACROSS) - _ACROSS),
+        height=2 * _MARGIN + max(0, tallest * (BOX_HEIGHT + _DOWN) - _DOWN),
+    )
+
+
+def _places(
+    columns: Sequence[Sequence[int]], tallest: int
+) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Where each box stands; a short column in the middle of the height."""
+    for across, column in enumerate(columns):
+        above = (tallest - len(column)) * (BOX_HEIGHT + _DOWN) // 2
+        for down, step in enumerate(column):
+            x = _MARGIN + across * (BOX_WIDTH + _ACROSS)
+            yield step, (x, _MARGIN + above + down * (BOX_HEIGHT + _DOWN))
+
+
+def _edges(step: PlanStep, places: Mapping[int, tuple[int, int]]) -> Iterator[Edge]:
+    for other in step.awaits:
+        if other in places:
+            is_condition = step.condition is not None and step.condition.step == other
+            yield Edge(
+                source=other,
+                target=step.id,
+                path=_path(places[other], places[step.id]),
+                condition=step.condition.outcome if step.condition and is_condition else "",
+            )
+
+
+def _path(source: tuple[int, int], target: tuple[int, int]) -> str:
+    x1, y1 = source[0] + BOX_WIDTH, source[1] + BOX_HEIGHT // 2
+    x2, y2 = target[0], target[1] + BOX_HEIGHT // 2
+    bend = _ACROSS // 2
+    return f"M{x1},{y1} C{x1 + bend},{y1} {x2 - bend},{y2} {x2},{y2}"
+
+
+def _untangled(columns: list[list[int]], plan: TaskPlan) -> list[list[int]]:
+    """Put each step near the middle of those that it is joined to (barycentre)."""
+    before = {step.id: step.awaits for step in plan.steps}
+    behind: dict[int, list[int]] = {step.id: [] for step in plan.steps}
+    for step in plan.steps:
+        for other in step.awaits:
+            if other in behind:
+                behind[other].append(step.id)
+    columns = [[*column] for column in columns]
+    heights = {each: _height(at, column) for column in columns for at, each in enumerate(column)}
+    for sweep in range(_SWEEPS):
+        neighbours = behind if sweep % 2 else before
+        for column in reversed(columns) if sweep % 2 else columns:
+            middle = {each: _middle(each, neighbours[each], heights) for each in column}
+            column.sort(key=middle.__getitem__)
+            heights |= {each: _height(at, column) for at, each in enumerate(column)}
+    return columns
+
+
+def _height(at: int, column: Sequence[int]) -> float:
+    """A place in a column, from its middle."""
+    return at - (len(column) - 1) / 2
+
+
+def _middle(step: int, neighbours: Sequence[int], heights: Mapping[int, float]) -> float:
+    known = [heights[each] for each in neighbours if each in heights]
+    return fmean(known) if known else heights[step]

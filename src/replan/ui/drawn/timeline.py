@@ -1,0 +1,157 @@
+"""A run as rows of bars over time: what worked, waited, failed, and when nobody was at work."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from replan.plan.model import StepStatus
+from replan.runs.calls import Calls, calls_of
+from replan.runs.spans import Span, spans_of
+from replan.runs.story import Pause, StepStory, Story
+
+_MOST_TICKS = 8
+_LEAST_WIDTH = 0.2  # percent, so that the eye finds the shortest bar
+_LENGTHS = (0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 21600, 86400, 604800)
+_PAUSES = {"waiting": "waits", "killed": "unknown"}
+_WHY = {
+    "waiting": "waited for a person",
+    "killed": "at work or not: the process ended without a word",
+}
+_OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bar:
+    """A stretch of a row, in percent of the time that is shown."""
+
+    left: float
+    width: float
+    # planned (not begun, or between attempts), running, done, failed, waiting (for a person),
+    # in-doubt, cancelled; of a pause waits, unknown or idle.
+    kind: str
+    told: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """What is drawn of a step, of the host or of the whole run."""
+
+    name: str
+    step: int = 0  # 0 for the host and the run
+    seconds: float | None = None
+    calls: Calls
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timeline:
+    """Rows of one run on one scale."""
+
+    first: float  # seconds from the beginning of the run to the left edge
+    last: float  # and to the right one
+    whole: float  # how long the run took
+    ticks: tuple[tuple[float, float], ...]  # percent, and seconds from the beginning
+    pauses: tuple[Bar, ...]  # they go through all rows
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class _Scale:
+    began: datetime
+    first: float
+    length: float
+
+    def bar(self, began: datetime, ended: datetime, kind: str, told: str) -> Iterator[Bar]:
+        """Draw a stretch of time, as far as it is shown."""
+        left, right = self._place(began), self._place(ended)
+        if right >= 0 and left <= 100:  # noqa: PLR2004 - percent
+            left, right = max(0.0, left), min(100.0, right)
+            width = max(_LEAST_WIDTH, right - left)
+            left = min(left, 100 - width)
+            yield Bar(left=round(left, 3), width=round(width, 3), kind=kind, told=told)
+
+    def _place(self, at: datetime) -> float:
+        return ((at - self.began).total_seconds() - self.first) / self.length * 100
+
+
+def timeline_of(story: Story, first: float = 0.0, last: float | None = None) -> Timeline:
+    """Draw a run, or a part of it.
+
+    Args:
+        story: The run.
+        first: Seconds from its beginning to where the drawing begins.
+        last: Seconds to where it ends; by default to the end of the run.
+    """
+    whole = max(story.seconds, 0.001)
+    first = min(max(0.0, first), whole)
+    last = whole if last is None or last <= first else last
+    scale = _Scale(story.began, first, max(last - first, 0.001))
+    pauses = [bar for pause in story.pauses for bar in _pause(pause, story, scale)]
+    return Timeline(
+        first=first,
+        last=first + scale.length,
+        whole=story.seconds,
+        ticks=tuple(_ticks(first, scale.length)),
+        pauses=tuple(pauses),
+        rows=(
+            Row(
+                name="all",
+                seconds=story.seconds,
+                calls=story.calls,
+                bars=tuple(scale.bar(story.began, story.ended, "running", "the run")),
+            ),
+            _host(story, scale),
+            *(_step(each, story, scale) for each in story.steps),
+        ),
+    )
+
+
+def _ticks(first: float, length: float) -> Iterator[tuple[float, float]]:
+    """Round times, as many as can be read."""
+    apart = next((each for each in _LENGTHS if length / each <= _MOST_TICKS), length / _MOST_TICKS)
+    number = int(first / apart)
+    while (at := number * apart) <= first + length:
+        if at >= first:
+            yield round((at - first) / length * 100, 3), round(at, 3)
+        number += 1
+
+
+def _pause(pause: Pause, story: Story, scale: _Scale) -> Iterable[Bar]:
+    why = _WHY.get(pause.why, "nobody worked on it")
+    return scale.bar(pause.began, pause.ended or story.ended, _PAUSES.get(pause.why, "idle"), why)
+
+
+def _host(story: Story, scale: _Scale) -> Row:
+    host = calls_of(story.host_calls)
+    bars = list[Bar]()
+    for event in story.host_calls:
+        took = event.details.get("seconds") or 0.0
+        if event.at is not None and isinstance(took, float | int):
+            kind = "failed" if event.details.get("error") else "done"
+            told = f"{event.details.get('node', 'host')}: {took:.2f} s"
+            bars += scale.bar(event.at - timedelta(seconds=took), event.at, kind, told)
+    return Row(name="host", seconds=host.seconds, calls=host, bars=tuple(bars))
+
+
+def _step(step: StepStory, story: Story, scale: _Scale) -> Row:
+    spans, bars = spans_of(step, story), list[Bar]()
+    is_open = step.status in _OPEN and not story.is_over
+    if spans or is_open:
+        last = story.ended if is_open else max(each.ended for each in spans)
+        planned = min([story.planned_at(step.step.id), *(each.began for each in spans)])
+        bars += scale.bar(planned, last, "planned", "waits")
+    # Where one specialist waits and another one works, the work is seen.
+    for each in sorted(spans, key=lambda span: span.outcome != "waiting"):
+        bars += scale.bar(each.began, each.ended, each.outcome.replace(" ", "-"), _told(each))
+    return Row(
+        name=step.step.description,
+        step=step.step.id,
+        seconds=step.seconds,
+        calls=step.calls,
+        bars=tuple(bars),
+    )
+
+
+def _told(span: Span) -> str:
+    took = (span.ended - span.began).total_seconds()
+    return f"{span.specialist}, attempt {span.number}: {span.outcome}, {took:.2f} s"

@@ -1,0 +1,184 @@
+"""What was done in a run as a tree: step, attempt, call of a model or a tool."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, cast
+
+from pydantic import JsonValue
+
+from replan.runs.attempts import AttemptView
+from replan.runs.calls import Calls, calls_of
+from replan.runs.run_event import RunEvent
+from replan.runs.story import StepStory, Story
+
+HOST = 0
+"""The number of the branch that has the calls of the host."""
+
+_MODEL = ("model_called", "model_answered", "memory_summary")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """A long text that is kept beside the events, and is read when somebody opens it."""
+
+    ref: str
+    role: str = ""
+    length: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """A call of a model or a tool."""
+
+    seq: int  # of its newest event: its address in the run
+    kind: Literal["model", "tool"]
+    name: str
+    node: str
+    at: datetime | None
+    # running, cut off, failed, done; of a tool its own word, such as rejected
+    state: str
+    seconds: float | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost: float | None = None
+    error: str = ""
+    prompt: tuple[Text, ...] = ()
+    reply: Text | None = None
+    effects: str = ""
+    approval: str = ""
+    arguments: Mapping[str, JsonValue] | None = None
+    arguments_text: Text | None = None  # the whole, where `arguments` is shortened
+    result: str = ""
+    result_text: Text | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """An attempt of a step at a specialist."""
+
+    number: int
+    specialist: str
+    began: datetime
+    outcome: str
+    error: str
+    seconds: float | None
+    spent: Calls
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Branch:
+    """A step, or the host, with what it did."""
+
+    step: int
+    title: str
+    specialists: tuple[str, ...]
+    standing: str
+    seconds: float | None
+    spent: Calls
+    attempts: tuple[Attempt, ...] = ()
+    calls: tuple[Call, ...] = ()  # those of the host, which belong to no attempt
+
+
+def tree_of(story: Story) -> list[Branch]:
+    """Give the branches of a run: the host, then its steps in their order."""
+    prompts = _prompts(story.run.events)
+    host, took = story.host_calls, calls_of(story.host_calls)
+    no_end = "running" if story.run.outcome == "running" else "cut off"
+    return [
+        Branch(
+            step=HOST,
+            title="host",
+            specialists=(),
+            standing="",
+            seconds=took.seconds,
+            spent=took,
+            calls=tuple(_call(each, prompts, no_end) for each in host),
+        ),
+        *(branch_of(step, prompts) for step in story.steps),
+    ]
+
+
+def branch_of(step: StepStory, prompts: Mapping[Any, RunEvent]) -> Branch:
+    """Give the branch of one step."""
+    return Branch(
+        step=step.step.id,
+        title=step.step.description,
+        specialists=step.specialists,
+        standing=step.standing,
+        seconds=step.seconds,
+        spent=step.calls,
+        attempts=tuple(_attempt(each, prompts) for each in step.attempts),
+    )
+
+
+def _attempt(attempt: AttemptView, prompts: Mapping[Any, RunEvent]) -> Attempt:
+    no_end = "running" if attempt.outcome == "running" else "cut off"
+    return Attempt(
+        number=attempt.entry.number,
+        specialist=attempt.entry.specialist,
+        began=attempt.entry.started_at,
+        outcome=attempt.outcome,
+        error=attempt.entry.error,
+        seconds=attempt.seconds,
+        spent=calls_of(attempt.calls),
+        calls=tuple(_call(each, prompts, no_end) for each in attempt.calls),
+    )
+
+
+def _prompts(events: Iterable[RunEvent]) -> dict[Any, RunEvent]:
+    """The beginnings of calls of models: they have the prompts, the ends have the rest."""
+    return {call_key(event): event for event in events if event.type == "model_called"}
+
+
+def call_key(event: RunEvent) -> tuple[str, ...]:
+    """What the events of one call have in common."""
+    said = event.details
+    return tuple(str(said.get(each)) for each in ("node", "step_id", "attempt", "call"))
+
+
+def _call(event: RunEvent, prompts: Mapping[Any, RunEvent], no_end: str) -> Call:
+    said = cast("dict[str, Any]", event.details)
+    common: dict[str, Any] = {
+        "seq": event.seq or 0,
+        "node": str(said.get("node", "")),
+        "at": event.at,
+        "seconds": said.get("seconds"),
+        "cost": said.get("cost"),
+        "error": str(said.get("error") or ""),
+    }
+    if event.type in _MODEL:
+        began = prompts.get(call_key(event), event)
+        is_open = event.type == "model_called"
+        return Call(
+            kind="model",
+            name=str(said.get("model", "")),
+            state=no_end if is_open else "failed" if common["error"] else "done",
+            input_tokens=said.get("input_tokens"),
+            output_tokens=said.get("output_tokens"),
+            prompt=tuple(map(_said, cast("Any", began.details.get("prompt") or ()))),
+            reply=_said(said["reply"]) if said.get("reply") else None,
+            **common,
+        )
+    return Call(
+        kind="tool",
+        name=str(said.get("tool", "")),
+        state=no_end if event.type == "tool_invoked" else str(said.get("status", "")),
+        effects=str(said.get("effects", "")),
+        approval=str(said.get("approval") or ""),
+        arguments=said.get("arguments") or {},
+        arguments_text=_whole(said, "arguments"),
+        result=str(said.get("result", "")),
+        result_text=_whole(said, "result"),
+        **common,
+    )
+
+
+def _said(part: Mapping[str, Any]) -> Text:
+    return Text(ref=str(part["ref"]), role=str(part["role"]), length=part.get("length"))
+
+
+def _whole(said: Mapping[str, Any], name: str) -> Text | None:
+    ref = said.get(f"{name}_ref")
+    return Text(ref=str(ref)) if ref else None

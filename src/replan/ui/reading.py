@@ -1,0 +1,104 @@
+"""Runs as the pages show them: read anew only when something has happened."""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from replan.assembly import viewer
+from replan.calling import Graph
+from replan.cli.kept.place import found
+from replan.errors import InputError
+from replan.ports.run_book import RunRecord
+from replan.runs.run_event import RunEvent
+from replan.runs.story import Story, story_of
+from replan.runs.whole_run import WholeRun, whole_run
+from replan.server.answers import TEAM
+from replan.server.callers.identity import Identity
+from replan.server.house import House
+from replan.server.problems import RefusedError
+
+_KEPT = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """A run as it was read."""
+
+    run: WholeRun
+    story: Story
+
+    @property
+    def seq(self) -> int:
+        """The number of its newest event."""
+        return (self.run.events[-1].seq or 0) if self.run.events else 0
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether something may still happen by itself."""
+        return self.run.outcome == "running"
+
+
+Mark = tuple[str, datetime, bool]
+
+
+@dataclass(frozen=True)
+class Readings:
+    """The newest readings, by run: several tabs and browsers follow the same one."""
+
+    house: House
+    kept: OrderedDict[str, tuple[Mark, Reading]] = field(
+        default_factory=OrderedDict[str, tuple[Mark, Reading]]
+    )
+
+    async def of(self, record: RunRecord) -> Reading:
+        """Read a run."""
+        storage, now = self.house.storage, self.house.clock()
+        is_held = record.outcome == "running" and await storage.holds.is_held(record.thread_id)
+        mark = record.outcome, record.updated_at, is_held
+        before = self.kept.get(record.run_id)
+        if before and before[0] == mark:
+            reading = before[1]
+            if not await storage.runs.events(record.run_id, reading.seq):
+                if not is_held:
+                    return reading
+                # Only the clock went on.
+                run = reading.run.model_copy(update={"updated_at": now})
+                return Reading(run=run, story=story_of(run))
+        run = await whole_run(graph_for(self.house, record), storage, record, now)
+        reading = Reading(run=run, story=story_of(run))
+        self.kept[record.run_id] = mark, reading
+        while len(self.kept) > _KEPT:
+            self.kept.popitem(last=False)
+        return reading
+
+
+def graph_for(house: House, record: RunRecord) -> Graph:
+    """What reads the state of a run: its own graph if its team is served, else one for all."""
+    runtime = house.runtimes.get(record.labels.get(TEAM, ""))
+    return viewer(house.storage) if runtime is None else runtime.graph
+
+
+async def record_of(house: House, name: str, who: Identity) -> RunRecord:
+    """A run that somebody may see: whoever has no tenant sees all runs of the storage.
+
+    Raises:
+        RefusedError: There is none.
+    """
+    if who.tenant:
+        return await house.record_of(name, who)
+    try:
+        return await found(house.storage.runs, name)
+    except InputError as error:
+        raise RefusedError(404, "unknown_run", str(error)) from None
+
+
+def event_numbered(run: WholeRun, seq: int) -> RunEvent:
+    """One event of a run.
+
+    Raises:
+        RefusedError: There is none of this number.
+    """
+    for event in run.events:
+        if event.seq == seq:
+            return event
+    raise RefusedError(404, "unknown_event", f"The run has no event {seq}.")

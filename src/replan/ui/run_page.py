@@ -1,0 +1,221 @@
+"""One run, live and afterwards: its pages, and what of them changes while it goes on."""
+
+import hashlib
+from typing import Any, cast
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from replan.cli.views.history import moments
+from replan.cli.views.overview import goal_of, took, used
+from replan.cli.views.reasons import ended_why
+from replan.plan.markdown.seal import unsealed
+from replan.plan.model import StepStatus
+from replan.runs.run_event import RunEvent
+from replan.runs.whole_run import with_texts
+from replan.server.problems import RefusedError
+from replan.ui.drawn.graph import graph_of, standings
+from replan.ui.drawn.revisions import revisions_of
+from replan.ui.drawn.threads import threads_of
+from replan.ui.drawn.timeline import timeline_of
+from replan.ui.drawn.tree import call_key, tree_of
+from replan.ui.reading import Reading, event_numbered, record_of
+from replan.ui.site import Site
+from replan.ui.step_page import given_of, jobs_of, step_values
+
+TABS = {
+    "plan": "Plan",
+    "timeline": "Timeline",
+    "steps": "Steps",
+    "history": "History",
+    "given": "Given and made",
+}
+_STRUCTURAL = (
+    "plan_created",
+    "steps_reopened",
+    "run_corrected",
+    "run_resumed",
+    "run_stopped",
+    "task_completed",
+)
+"""After these more has changed than some steps."""
+
+_MANY = 100
+"""Rows of a timeline that are drawn anew twice a second."""
+
+_HISTORY = ("model_", "tool_", "specialist_token")
+"""What does not stand in the history."""
+
+
+async def reading_of(site: Site, request: Request) -> Reading:
+    """The run that an address names, as it stands."""
+    record = await record_of(site.house, request.path_params["run_id"], request.state.who)
+    return await site.readings.of(record)
+
+
+async def one_run(site: Site, request: Request) -> Response:
+    """Show a run."""
+    reading = await reading_of(site, request)
+    tab = request.query_params.get("tab", "plan")
+    if tab not in TABS:
+        told = f"There is no view '{tab[:40]}' of a run. There are: {', '.join(TABS)}."
+        raise RefusedError(404, "unknown_view", told)
+    return site.page(request, "run", **run_values(reading, tab), **stage_values(reading, tab))
+
+
+async def changes(site: Site, request: Request) -> Response:
+    """Give what of a page has changed since the event that it knows."""
+    asked, reading = request.query_params, await reading_of(site, request)
+    if asked.get("boot") != site.boot:
+        # The server was started anew, maybe as another version.
+        return Response(headers={"HX-Refresh": "true"})
+    tab, seq = asked.get("tab", "plan"), asked.get("seq", "")
+    if tab not in TABS or not (seq.isascii() and seq.isdigit() and len(seq) < len("9" * 12)):
+        return Response(headers={"HX-Refresh": "true"})
+    new = [each for each in reading.run.events if (each.seq or 0) > int(seq)]
+    values: dict[str, Any] = {**run_values(reading, tab), "oob": True}
+    values["has_new_asks"] = asked.get("mark") != values["mark"]
+    if values["has_new_asks"] or any(map(_is_structural, new)):
+        values |= {"whole": True, **stage_values(reading, tab)}
+    else:
+        values |= {"whole": False, **_touched(reading, tab, new)}
+    return site.page(request, "changes", **values)
+
+
+def _is_structural(event: RunEvent) -> bool:
+    return event.type in _STRUCTURAL or event.type == "plan_updated"
+
+
+def _touched(reading: Reading, tab: str, new: list[RunEvent]) -> dict[str, Any]:
+    """The parts of a view that some events changed."""
+    story = reading.story
+    steps = {_step_of(each) for each in new}
+    ended = {_step_of(each) for each in new if each.type == "specialist_completed"}
+    # The steps behind one that ended wait for others now.
+    steps |= {s.step.id for s in story.steps if ended.intersection(s.step.awaits)}
+    values: dict[str, Any] = {
+        "boxes": (),
+        "branches": (),
+        "rows": False,
+        "stands": standings(story),
+    }
+    if tab == "plan":
+        values["boxes"] = [box for box in graph_of(story).boxes if box.step in steps]
+    elif tab == "steps":
+        values["branches"] = [each for each in tree_of(story) if each.step in steps]
+    elif tab == "timeline" and new:
+        values |= {"timeline": timeline_of(story), "rows": True}
+    elif tab in ("history", "given") and any(not e.type.startswith(_HISTORY) for e in new):
+        values |= {"whole": True, **stage_values(reading, tab)}
+    return values
+
+
+def _step_of(event: RunEvent) -> int:
+    """The step that an event is about; 0 for the host."""
+    return int(cast("Any", event.details.get("step_id")) or 0)
+
+
+def run_values(reading: Reading, tab: str) -> dict[str, Any]:
+    """What stands at the top of each page of a run."""
+    run, story = reading.run, reading.story
+    asks = ";".join(f"{each.key} {each.fingerprint} {each.problem}" for each in run.waiting)
+    mark = hashlib.sha256(f"{run.outcome} {asks}".encode()).hexdigest()[:12]
+    return {
+        "run": run,
+        "story": story,
+        "tab": tab,
+        "tabs": TABS,
+        "seq": reading.seq,
+        "mark": mark,
+        "pace": _pace(reading, tab),
+        "goal": goal_of(story),
+        "why": ended_why(story),
+        "took": took(story),
+        "used": used(story.calls),
+        "done": story.count(StepStatus.COMPLETED),
+        "total": len(story.planned),
+        "oob": False,
+    }
+
+
+def _pace(reading: Reading, tab: str) -> str:
+    """How often a page asks for changes; empty once the run is over."""
+    if not reading.is_at_work:
+        return "" if reading.story.is_over else "2s"
+    # A timeline is drawn anew as a whole: all its bars move.
+    is_large = tab == "timeline" and len(reading.story.steps) > _MANY
+    return "2s" if is_large else "500ms"
+
+
+def stage_values(reading: Reading, tab: str) -> dict[str, Any]:
+    """What a view shows below the top."""
+    story = reading.story
+    values: dict[str, Any] = {"stands": standings(story)}
+    match tab:
+        case "plan":
+            values["graph"] = graph_of(story)
+            values["document"] = unsealed(reading.run.plan.content) if reading.run.plan else ""
+        case "timeline":
+            values["timeline"] = timeline_of(story)
+        case "steps":
+            values["branches"] = tree_of(story)
+        case "history":
+            values |= {"moments": moments(story), "revisions": revisions_of(story)[::-1]}
+        case _:
+            values |= {"given": given_of(reading.run.events), "jobs": jobs_of(reading.run)}
+            values["threads"] = threads_of(reading.run.threads)
+    return values
+
+
+async def step(site: Site, request: Request) -> Response:
+    """Show a step: as a page, or as the part of one."""
+    reading, number = await reading_of(site, request), request.path_params["step"]
+    if not any(each.step.id == number for each in reading.story.steps):
+        raise RefusedError(404, "unknown_step", f"There is no step {number} in this run.")
+    values = run_values(reading, "steps") | step_values(reading.story, number)
+    is_part = request.headers.get("hx-request") == "true"
+    return site.page(request, "step_part" if is_part else "step", **values)
+
+
+async def prompt(site: Site, request: Request) -> Response:
+    """Show what a model was sent in a call, and what it said."""
+    reading = await reading_of(site, request)
+    event = event_numbered(reading.run, request.path_params["seq"])
+    key = call_key(event)
+    own = tuple(e for e in reading.run.events if call_key(e) == key and e.type in _MODELS)
+    run = await with_texts(reading.run, site.house.storage, own or (event,))
+    said = [_said(part, run.texts) for each in own for part in _list(each.details.get("prompt"))]
+    replies = [each.details["reply"] for each in own if isinstance(each.details.get("reply"), dict)]
+    values: dict[str, Any] = {"said": said, "replies": [_said(each, run.texts) for each in replies]}
+    is_part = request.headers.get("hx-request") == "true"
+    values |= run_values(reading, "steps") | {"event": event}
+    return site.page(request, "prompt_part" if is_part else "prompt", **values)
+
+
+_MODELS = ("model_called", "model_answered", "memory_summary")
+
+
+def _list(value: object) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _said(part: Any, texts: dict[str, str]) -> dict[str, Any]:
+    """A message, cut where a browser would suffer; the whole is one link away."""
+    text = texts.get(str(part.get("ref")))
+    longest = 100_000
+    return {
+        "role": str(part.get("role")),
+        "ref": str(part.get("ref")),
+        "text": None if text is None else text[:longest],
+        "is_cut": text is not None and len(text) > longest,
+    }
+
+
+async def whole_text(site: Site, request: Request) -> Response:
+    """Give a long text as it is, as plain text."""
+    record = await record_of(site.house, request.path_params["run_id"], request.state.who)
+    text = await site.house.storage.runs.text(record.run_id, request.path_params["ref"])
+    if text is None:
+        told = "This text is not kept, or not any more."
+        raise RefusedError(404, "unknown_text", told)
+    return PlainTextResponse(text.encode("utf-8", "replace"))

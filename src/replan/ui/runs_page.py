@@ -1,0 +1,162 @@
+"""The list of runs: those that wait for a person first, then a page of all, the newest first."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast, get_args
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from replan.ports.journal import Spending
+from replan.ports.run_book import RunOutcome, RunRecord
+from replan.runs.asks import Ask
+from replan.runs.looking import RunView, seen
+from replan.server.answers import TENANT
+from replan.server.house import House
+from replan.server.problems import bad_field
+from replan.state.results import Outcome
+from replan.ui.reading import graph_for, record_of
+from replan.ui.site import Site
+
+OUTCOMES = ("running", "waiting", "interrupted", *get_args(Outcome))
+_PAGE, _WAITING, _SCANNED = 50, 20, 20_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filter:
+    """Which runs are listed."""
+
+    q: str = ""
+    outcome: str = ""
+    label: str = ""
+    behind: str = ""
+
+    @property
+    def is_any(self) -> bool:
+        """Whether it leaves some runs out."""
+        return bool(self.q or self.outcome or self.label)
+
+    def query(self, behind: str = "") -> str:
+        """It as the end of an address."""
+        fields = {**vars(self), "behind": behind}
+        return urlencode({name: value for name, value in fields.items() if value})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A run in the list."""
+
+    record: RunRecord
+    outcome: str
+    seconds: float
+    spent: Spending
+    asks: tuple[Ask, ...] = ()
+
+
+async def runs(site: Site, request: Request) -> Response:
+    """List runs."""
+    asked = request.query_params
+    wanted = Filter(**{name: asked.get(name, "").strip()[:200] for name in vars(Filter())})
+    if wanted.outcome and wanted.outcome not in OUTCOMES:
+        fix = f"Give one of: {', '.join(OUTCOMES)}."
+        raise bad_field("outcome", wanted.outcome, "there is no such outcome", fix)
+    is_first = not wanted.behind and not wanted.is_any
+    waiting = await _waiting(site.house, request) if is_first else []
+    found, behind = await _found(site.house, request, wanted)
+    rows = await asyncio.gather(*(_row(site.house, each) for each in found))
+    values: dict[str, Any] = {
+        "rows": [each for each in rows if wanted.outcome in ("", each.outcome)],
+        "wanted": wanted,
+        "outcomes": OUTCOMES,
+        "more": wanted.query(behind) if behind else "",
+    }
+    if request.headers.get("hx-target") == "more":
+        return site.page(request, "rows", **values)
+    return site.page(request, "runs", waiting=waiting, **values)
+
+
+async def _waiting(house: House, request: Request) -> list[Row]:
+    """The runs that wait for a person, with what they ask."""
+    labels = _labels(request)
+    records = await house.storage.runs.recent(_WAITING, labels, outcomes=("waiting",))
+    rows = [await _looked_at(house, each) for each in records if _is_seen(house, request, each)]
+    return [each for each in rows if each.outcome == "waiting"]
+
+
+async def _found(house: House, request: Request, wanted: Filter) -> tuple[list[RunRecord], str]:
+    """A page of records, and the one behind which the next page begins."""
+    found, scanned = list[RunRecord](), 0
+    last = await _behind(house, request, wanted.behind)
+    batch = 1_000 if wanted.q else _PAGE + 1
+    while scanned < _SCANNED:
+        records = await house.storage.runs.recent(
+            batch, _labels(request, wanted.label), behind=last, outcomes=_recorded(wanted.outcome)
+        )
+        for record in records:
+            if len(found) == _PAGE:
+                return found, found[-1].run_id
+            last, scanned = record, scanned + 1
+            if _is_seen(house, request, record) and _has(record, wanted.q.casefold()):
+                found.append(record)
+        if len(records) < batch:
+            return found, ""
+    return found, last.run_id if last else ""
+
+
+async def _behind(house: House, request: Request, name: str) -> RunRecord | None:
+    return await record_of(house, name, request.state.who) if name else None
+
+
+def _recorded(outcome: str) -> Sequence[RunOutcome]:
+    """How the records stand of runs with an outcome: a killed process could not say so."""
+    own = ("running",) if outcome in ("waiting", "interrupted") else ()
+    return cast("Sequence[RunOutcome]", (outcome, *own)) if outcome else ()
+
+
+def _labels(request: Request, given: str = "") -> dict[str, str]:
+    tenant = request.state.who.tenant
+    name, sign, value = given.partition("=")
+    if given and not sign:
+        raise bad_field("label", given, "it is no label", "Write NAME=VALUE, such as team=shop.")
+    return ({name.strip(): value.strip()} if given else {}) | ({TENANT: tenant} if tenant else {})
+
+
+def _is_seen(house: House, request: Request, record: RunRecord) -> bool:
+    who = request.state.who
+    return not who.tenant or house.is_seen(record, who)
+
+
+def _has(record: RunRecord, text: str) -> bool:
+    """Whether a text stands in the title, in the id or in a label."""
+    texts = (record.title, record.run_id, *record.labels.values())
+    return not text or any(text in each.casefold() for each in texts)
+
+
+async def _row(house: House, record: RunRecord) -> Row:
+    if record.outcome == "running":
+        # A process that was killed could not say how the run stands.
+        return await _looked_at(house, record)
+    seconds = (record.updated_at - record.started_at).total_seconds()
+    return Row(
+        record=record,
+        outcome=record.outcome,
+        seconds=seconds,
+        spent=await _spent(house, record),
+    )
+
+
+async def _looked_at(house: House, record: RunRecord) -> Row:
+    view: RunView = await seen(graph_for(house, record), house.storage, record, house.clock())
+    return Row(
+        record=record,
+        outcome=view.outcome,
+        seconds=view.seconds,
+        spent=await _spent(house, record),
+        asks=view.waiting,
+    )
+
+
+async def _spent(house: House, record: RunRecord) -> Spending:
+    return (await house.storage.journal.spent(record.run_id)).get("run", Spending())

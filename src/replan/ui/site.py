@@ -1,0 +1,154 @@
+"""What all pages share: the house, the templates, and the answer to a request."""
+
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from replan.cli.views.cells import harmless, seconds
+from replan.cli.views.overview import day, money
+from replan.errors import ReplanError
+from replan.server.callers.identity import Identity, Role
+from replan.server.endpoints import forbidden
+from replan.server.house import House
+from replan.server.problems import RefusedError, refusal_of
+from replan.ui.acts.shown import shown_of
+from replan.ui.acts.talks import Talk
+from replan.ui.acts.terminal import Terminals
+from replan.ui.entering import Entrance, form_token
+from replan.ui.htmx import integrity
+from replan.ui.markdown import safe
+from replan.ui.reading import Readings
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """The pages of a house.
+
+    Attributes:
+        house: The teams and their runs.
+        entrance: Who gets in, and under which path.
+        boot: Names this start of the server; a page of another start loads itself anew.
+        templates: The templates.
+        readings: The runs that were read last.
+        terminals: What goes on with runs that a terminal began; None where nothing does.
+        talks: The turns of chats that are being taken, by whose they are and the session.
+    """
+
+    house: House
+    entrance: Entrance
+    boot: str
+    templates: Environment
+    readings: Readings
+    terminals: Terminals | None = None
+    talks: dict[tuple[str, str, str], Talk] = field(
+        default_factory=dict[tuple[str, str, str], Talk]
+    )
+
+    @property
+    def prefix(self) -> str:
+        """What stands before every path of a link."""
+        return self.entrance.prefix
+
+    def page(self, request: Request, name: str, status: int = 200, **values: Any) -> Response:
+        """Fill a template in.
+
+        Args:
+            request: What is answered.
+            name: The template's file, without its ending.
+            status: The status of the answer.
+            values: What the template reads, beside `P` (what stands before a path), `who`, `boot`
+                and `form_token`, which a form carries as `form`.
+        """
+        who: Identity | None = getattr(request.state, "who", None)
+        token = self.entrance.token_in(request.headers)
+        text = self.templates.get_template(f"{name}.html").render(
+            P=self.prefix, who=who, boot=self.boot, form_token=form_token(token), **values
+        )
+        return HTMLResponse(text, status)
+
+
+Does = Callable[[Site, Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """One address of the pages."""
+
+    method: str
+    path: str
+    does: Does
+    role: Role | None = "read"  # who may open it; None: anybody
+
+    def route(self, site: Site) -> Route:
+        """The page for Starlette."""
+
+        async def answer(request: Request) -> Response:
+            try:
+                who: Identity = request.state.who
+                if self.role is not None and not who.may(self.role):
+                    raise forbidden(who, self.role)
+                return await self.does(site, request)
+            except ReplanError as error:
+                return refused(site, request, refusal_of(error))
+
+        return Route(self.path, answer, methods=[self.method])
+
+
+def refused(site: Site, request: Request, refusal: RefusedError) -> Response:
+    """Say on a page why not."""
+    problem = refusal.problem
+    return site.page(request, "refused", problem.status, problem=problem)
+
+
+def templates() -> Environment:
+    """The templates; whatever they are given is text unless `safe` made it."""
+    made = Environment(
+        loader=PackageLoader("replan.ui"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    filters: dict[str, Any] = {
+        "markdown": safe,
+        "seconds": seconds,
+        "money": money,
+        "day": day,
+        "clock": _clock,
+        "tick": _tick,
+        "json": _json,
+        "text": _text,
+        "seen": shown_of,
+    }
+    known: dict[str, Any] = {"integrity": integrity()}
+    made.filters.update(filters)
+    made.globals.update(known)
+    return made
+
+
+def _clock(at: datetime | None) -> str:
+    return at.astimezone().strftime("%H:%M:%S") if at else ""
+
+
+def _tick(at: float, whole: float) -> str:
+    """A time on the scale of a run."""
+    return f"{at * 1000:.0f} ms" if whole < 1 else seconds(at)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2, default=str)
+
+
+def _text(value: object) -> str:
+    """A text of others without what a browser would show in another order or not at all."""
+    return harmless(str(value))

@@ -1,0 +1,102 @@
+"""What is to be seen of a step, and of what a run remembered, looked up and collected."""
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+from replan.cli.views.given import knowledge_told, memory_told
+from replan.cli.views.history import LEAST_TOLD, moments
+from replan.runs.run_event import RunEvent
+from replan.runs.story import StepStory, Story
+from replan.runs.waits import waits_of
+from replan.runs.whole_run import WholeRun
+from replan.ui.drawn.graph import standings
+from replan.ui.drawn.threads import threads_of
+from replan.ui.drawn.tree import tree_of
+
+_GIVEN = (
+    "memory_applied",
+    "memory_summary",
+    "knowledge_retrieved",
+    "fact_remembered",
+    "fact_forgotten",
+)
+
+
+def step_values(story: Story, number: int) -> dict[str, Any]:
+    """What the page of a step shows."""
+    run = story.run
+    step = next(each for each in story.steps if each.step.id == number)
+    own = tuple(each for each in run.events if each.details.get("step_id") == number)
+    return {
+        "step": step,
+        "standing": standings(story)[number],
+        "waits": [each for each in waits_of(step, story) if each.seconds >= LEAST_TOLD],
+        "moments": moments(story, number),
+        "branch": next(each for each in tree_of(story) if each.step == number),
+        "results": [each for each in run.results if each.step_id == number],
+        "threads": threads_of(run.threads, number),
+        "given": given_of(own),
+        "jobs": jobs_of(run, step),
+    }
+
+
+def given_of(events: Iterable[RunEvent]) -> list[dict[str, Any]]:
+    """What was remembered and looked up, and for whom."""
+    return [_given(each) for each in events if each.type in _GIVEN]
+
+
+def _given(event: RunEvent) -> dict[str, Any]:
+    said: dict[str, Any] = event.details
+    step = said.get("step_id")
+    lines: list[str] = []
+    match event.type:
+        case "memory_applied":
+            told = memory_told(said)
+        case "memory_summary":
+            told = str(said.get("error") or f"a summary covers {said.get('covered')} messages")
+        case "knowledge_retrieved":
+            told = knowledge_told(said)
+            lines = [
+                str(each) for n in ("left_out", "unused", "failed") for each in said.get(n, ())
+            ]
+        case kind:
+            done = "remembered" if kind == "fact_remembered" else "forgot"
+            told = f"{done} fact {said.get('fact_id')}: {said.get('text', '')}"
+    return {
+        "at": event.at,
+        "who": "host" if step is None else f"step {step} {said.get('specialist', '')}",
+        "told": told,
+        "lines": lines,
+        "sources": said.get("sources", ()),
+        "seq": event.seq if said.get("prompt") else None,
+    }
+
+
+def jobs_of(run: WholeRun, step: StepStory | None = None) -> list[dict[str, Any]]:
+    """The jobs of a run as forms: where it asks now, else what it came to."""
+    told = [(each.step_id, each.output, False) for each in run.results]
+    told += [(each.step_id, each.details, True) for each in run.waiting]
+    forms = {number: form for number, value, is_open in told if (form := _form(value, is_open))}
+    number = None if step is None else step.step.id
+    return [{"step": at, **form} for at, form in forms.items() if number in (None, at)]
+
+
+def _form(value: object, is_open: bool) -> dict[str, Any] | None:  # noqa: FBT001 - of the value
+    """What a value tells of a job: where it stands while it asks, or the whole job at its end."""
+    fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    collected = fields.get("collected", fields.get("collected_info"))
+    missing = fields.get("missing", fields.get("missing_info"))
+    if "phase" not in fields or not isinstance(collected, dict) or not isinstance(missing, list):
+        return None
+    states = {"completed": "done", "failed": "failed"}
+    return {
+        "type": str(fields.get("type", "job")),
+        "command": str(fields.get("command", "")),
+        "phase": str(fields["phase"]),
+        "state": states.get(str(fields.get("status")), "waiting"),
+        "collected": collected,
+        "missing": missing,
+        "problems": [str(each) for each in fields.get("problems") or () if each],
+        "turns": fields.get("turns", 0),
+        "is_open": is_open,
+    }

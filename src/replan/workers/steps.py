@@ -1,0 +1,177 @@
+"""Steps in a queue: what a run gives to workers of other machines, and how they do it.
+
+What they tell each other are notes of the run, encrypted where its storage is. A step is known by
+its idempotency key, so one that is begun again is the same job; of two ends the first one counts.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from pydantic import JsonValue
+
+from replan.events.types import BaseEvent, MemorySummary, ModelAnswered, ModelCalled
+from replan.ports.elsewhere import StepEnd, StepErrand
+from replan.ports.journal import Journal
+from replan.runs.stopping import put_an_end_to
+from replan.services import Services
+from replan.state.results import SpecialistResult
+from replan.steps.for_others import done_for_another
+from replan.values import restored
+from replan.workers.queue import NewJob, Queue, queue_of
+
+STEP = "step"
+"""The kind of these jobs."""
+
+_LOOK = 0.2
+_ASK_EACH = 10  # looks between two questions whether somebody has the job
+_MOST_PUTS = 5
+_GATHERED = 0.1
+
+
+class _Place(NamedTuple):
+    """Where the notes of a step are."""
+
+    journal: Journal
+    run_id: str
+    key: str
+
+    def named(self, what: str) -> str:
+        return f"elsewhere/{self.key}/{what}"
+
+    async def note(self, what: str, value: JsonValue) -> JsonValue:
+        return await self.journal.note(self.run_id, self.named(what), value)
+
+    async def notes(self) -> Mapping[str, Any]:
+        start = self.named("")
+        found = await self.journal.notes(self.run_id, start)
+        return {key.removeprefix(start): value for key, value in found.items()}
+
+    async def strike(self, what: str = "") -> None:
+        await self.journal.strike(self.run_id, self.named(what))
+
+
+class QueuedSteps:
+    """Gives steps to the workers of their queues, and waits for what comes of them."""
+
+    def __init__(self, queue: Queue, journal: Journal, digest: str) -> None:
+        self._queue = queue
+        self._journal = journal
+        self._digest = digest
+
+    async def done(self, queue: str, errand: StepErrand, hear: Callable[[Any], None]) -> StepEnd:
+        """Have an attempt made, and wait for its end."""
+        context = errand.context
+        place = _Place(self._journal, context.run_id, context.idempotency_key)
+        job = NewJob(
+            kind=STEP,
+            lock=f"step:{context.run_id}:{context.idempotency_key}",
+            queue=queue_of(queue, self._digest),
+            arguments={"run_id": context.run_id, "key": context.idempotency_key},
+        )
+        await self._clear(place, job, context.attempt)
+        await place.note("errand", errand.model_dump(mode="json"))
+        await self._queue.put(job)
+        try:
+            return await self._awaited(place, job, hear)
+        except asyncio.CancelledError:
+            await place.note("stop", value=True)
+            await self._queue.cancel(job.lock)
+            raise
+
+    async def _clear(self, place: _Place, job: NewJob, attempt: int) -> None:
+        """Remove what is past; what a run left that was killed meanwhile goes on."""
+        notes = await place.notes()
+        # Its worker reads so soon, or is taken for dead.
+        while "stop" in notes and await self._queue.has(job.lock):  # noqa: ASYNC110 - in another process
+            await asyncio.sleep(_LOOK)
+        end = restored(StepEnd, notes["end"]) if "end" in notes else None
+        is_past = end is not None and end.attempt < attempt and not _is_success(end)
+        if "stop" in notes or is_past:
+            await place.strike()
+
+    async def _awaited(self, place: _Place, job: NewJob, hear: Callable[[Any], None]) -> StepEnd:
+        looks = puts = 0
+        while True:
+            notes = await place.notes()
+            for what, value in notes.items():
+                if what.startswith("event/"):
+                    for event in value:
+                        hear(event)
+                    await place.strike(what)
+            if "end" in notes:
+                return restored(StepEnd, notes["end"])
+            looks += 1
+            if looks % _ASK_EACH == 0 and not await self._queue.has(job.lock):
+                if puts == _MOST_PUTS:
+                    told = f"No worker brought it to an end; it was put there {1 + puts} times."
+                    return StepEnd(how="failed", error=told, can_pass=False)
+                puts += await self._queue.put(job)
+            await asyncio.sleep(_LOOK)
+
+
+class StepJobs:
+    """Does the steps of a queue."""
+
+    def __init__(self, services: Services, journal: Journal) -> None:
+        self._services = services
+        self._journal = journal
+
+    async def do(self, run_id: str, key: str) -> None:
+        """Make an attempt of a step, unless it has an end or nobody wants it any more."""
+        place = _Place(self._journal, run_id, key)
+        notes = await place.notes()
+        if "errand" not in notes or "end" in notes or "stop" in notes:
+            return
+        errand = restored(StepErrand, notes["errand"])
+        card = self._services.specialists[errand.specialist].card
+        if "begun" in notes and card.effects == "unsafe":
+            told = "its worker ended in the middle, and nobody knows what it did"
+            end = StepEnd(how="cut off", error=told, attempt=errand.context.attempt)
+        else:
+            await place.note("begun", value=True)
+            end = await self._made(errand, place)
+        if end is not None:
+            await place.note("end", end.model_dump(mode="json"))
+
+    async def _made(self, errand: StepErrand, place: _Place) -> StepEnd | None:
+        """Make it, and tell of its calls meanwhile; None if the run wants it no longer."""
+        told = asyncio.Queue[BaseEvent]()
+        making = asyncio.ensure_future(done_for_another(errand, self._services, told.put_nowait))
+        try:
+            while not making.done():
+                await asyncio.wait({making}, timeout=_GATHERED)
+                await self._tell(place, told)
+                if not making.done() and await self._is_stopped(place):
+                    return None
+            await self._tell(place, told)
+            return making.result()
+        finally:
+            await put_an_end_to(making)
+
+    async def _is_stopped(self, place: _Place) -> bool:
+        name = place.named("stop")
+        return name in await self._journal.notes(place.run_id, name)
+
+    async def _tell(self, place: _Place, told: "asyncio.Queue[BaseEvent]") -> None:
+        """Put on record what was told of."""
+        batch = list[JsonValue]()
+        while not told.empty():
+            batch.append(_written(told.get_nowait()))
+        if batch:
+            await place.note(f"event/{self._services.new_id()}", batch)
+
+
+def _is_success(end: StepEnd) -> bool:
+    """Whether it is a result that counts, which the run did not record before it was killed."""
+    return end.how == "result" and not restored(SpecialistResult, end.result).is_failed
+
+
+def _written(event: BaseEvent) -> JsonValue:
+    """An event as JSON, with the texts that are left out of it elsewhere."""
+    fields = event.model_dump(mode="json")
+    if isinstance(event, ModelCalled | MemorySummary):
+        fields["prompt"] = [said.model_dump() for said in event.prompt]
+    if isinstance(event, ModelAnswered | MemorySummary) and event.reply is not None:
+        fields["reply"] = event.reply.model_dump()
+    return fields

@@ -1,0 +1,193 @@
+"""The pages of `replan ui` without a browser: who gets in, what is found, and what is refused."""
+
+from datetime import UTC, datetime, timedelta
+
+import httpx
+
+from pages import OWNER, shown
+from replan import Host, Specialist, Team, ask_user, open_runtime, open_storage
+from replan.jobs.action_spec import ActionSpec
+from replan.jobs.slot import Slot
+from replan.jobs.spec import Command, JobSpec
+from replan.ports.run_book import RunRecord
+from replan.testing import ScriptedModel, always
+from served import as_, tokens_of
+
+END = {"feedback": always("---\nverdict: complete\n---\nThe **end**.")}
+PLAN = "# Fence\n\n- [ ] 1. Measure @worker\n- [ ] 2. Paint @painter (after 1)\n"
+
+
+def team():
+    return Team(
+        host=Host(model=ScriptedModel(END)),
+        specialists=[
+            Specialist(name="worker", intended_use="Works.", run=lambda _: "9 m", effects="pure"),
+            Specialist(name="painter", intended_use="Paints.", run=lambda _: ask_user("Hue?")),
+        ],
+    )
+
+
+async def begun(storage, run_id="r1", **labels):
+    """A run that waits for an answer."""
+    given = {"messages": [("user", "Paint the fence")], "plan": PLAN}
+    async with open_runtime(team(), storage=storage) as runtime:
+        await (await runtime.start(given, run_id=run_id, labels=labels))
+
+
+async def test_the_gate_lets_in_who_has_a_token_and_tells_others_how():
+    async with open_storage(":memory:") as storage, shown(team(), storage) as client:
+        own = str(client.base_url).removeprefix("http://").rstrip("/")
+        cases = [
+            ({"Host": "evil.example"}, "GET", 421),
+            ({"Origin": "http://evil.example"}, "GET", 403),
+            ({"Origin": "null"}, "GET", 403),
+            ({"Authorization": ""}, "GET", 401),
+            ({"Authorization": "Bearer no"}, "GET", 401),
+            ({"Sec-Fetch-Site": "cross-site"}, "POST", 403),
+            ({"Sec-Fetch-Site": "same-site"}, "POST", 403),
+        ]
+        for headers, method, status in cases:
+            answer = await client.request(
+                method, "/enter" if method == "POST" else "/", headers=headers
+            )
+            assert answer.status_code == status, headers
+            policy = answer.headers["content-security-policy"]
+            assert "script-src 'self';" in policy
+            assert "unsafe-eval" not in policy
+            assert answer.headers["cache-control"] == "no-store"
+        same = {"Origin": f"http://{own}", "Sec-Fetch-Site": "same-origin"}
+        assert (await client.get("/", headers=same)).status_code == 200
+        async with httpx.AsyncClient(base_url=client.base_url, trust_env=False) as browser:
+            told = await browser.get("/runs/r1")
+            assert told.status_code == 401
+            assert "Open the address that" in told.text
+            entered = await browser.get(client.opening)
+            cookie = entered.headers["set-cookie"].lower()
+            assert entered.status_code == 303
+            assert "httponly" in cookie
+            assert "samesite=strict" in cookie
+            assert (await browser.get("/")).status_code == 200
+            again = await client.get(client.opening, headers={"Authorization": ""})
+            assert again.status_code == 401
+            assert "It works once" in again.text
+            wrong = await browser.post("/enter", data={"token": "no-such-token-here"})
+            assert wrong.status_code == 401
+            assert (await browser.post("/enter", data={"token": OWNER})).status_code == 303
+
+
+async def test_a_prefix_works_whether_or_not_the_proxy_takes_it_off():
+    async with open_storage(":memory:") as storage:
+        await begun(storage)
+        async with shown(team(), storage, prefix="/tools/replan") as client:
+            root = str(client.base_url).partition("/tools")[0]
+            for path in ("/tools/replan/", "/", "/tools/replan/runs/r1", "/runs/r1"):
+                answer = await client.get(f"{root}{path}")
+                assert answer.status_code == 200
+                assert 'href="/tools/replan/lib/page.css"' in answer.text
+                assert 'href="/runs' not in answer.text
+
+
+async def test_the_list_finds_runs_and_shows_first_what_waits():
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    async with open_storage(":memory:") as storage:
+        for number in range(120):
+            at = began + timedelta(minutes=number)
+            record = RunRecord(
+                run_id=f"n{number:03d}",
+                thread_id=f"t{number}",
+                title=f"Order {number}",
+                outcome="failed" if number % 3 else "completed",
+                started_at=at,
+                updated_at=at,
+                labels={"customer": f"c{number % 5}"},
+            )
+            await storage.runs.begin(record)
+        await begun(storage)
+        async with shown(team(), storage) as client:
+            first = (await client.get("/")).text
+            assert first.index("Hue?") < first.index("Order 119")
+            assert first.count('role="row"') == 51
+            more = first.partition('id="more"')[2].partition('href="')[2].partition('"')[0]
+            second = (await client.get(more.replace("&amp;", "&"))).text
+            assert "Order 70<" in second
+            found = (await client.get("/", params={"q": "order 77"})).text
+            assert found.count('role="row"') == 2
+            both = {"outcome": "failed", "label": "customer=c2"}
+            found = (await client.get("/", params=both)).text
+            assert 0 < found.count("o-failed") == found.count('role="row"') - 1
+            assert "No run is like that" in (await client.get("/", params={"q": "zebra"})).text
+            for wrong, status in [
+                ({"outcome": "x"}, 422),
+                ({"label": "x"}, 422),
+                ({"behind": "x"}, 404),
+            ]:
+                assert (await client.get("/", params=wrong)).status_code == status
+
+
+async def test_a_job_is_a_form_that_fills_and_its_secrets_stay_hidden():
+    spec = JobSpec(
+        "travel",
+        slots=[
+            Slot("origin", question="Where from?"),
+            Slot("pin", question="Which PIN?", secret=True),
+            Slot("target", question="Where to?"),
+        ],
+        commands=[Command("book", needs=["origin", "pin", "target"], action="book_it")],
+        actions=[ActionSpec("book_it", run=lambda **_: "booked", effects="pure")],
+    )
+    booker = Specialist(name="booker", intended_use="Books.", job=spec)
+    agency = Team(host=Host(model=ScriptedModel(END)), specialists=[booker])
+    given = {"messages": [("user", "Go")], "plan": "- [ ] 1. Book @booker\n"}
+    async with open_storage(":memory:") as storage, shown(agency, storage) as client:
+        async with open_runtime(agency, storage=storage) as runtime:
+            result = await (await runtime.start(given, run_id="r1"))
+            seen = list[str]()
+            for answer in ("Rome", "4711", "Oslo"):
+                for path in ("/runs/r1?tab=given", "/runs/r1/steps/1"):
+                    page = await client.get(path)
+                    assert page.status_code == 200
+                    assert "asked now" in page.text
+                    seen.append(page.text)
+                (asked,) = (await runtime.look("r1")).waiting
+                result = await (await runtime.answer("r1", {asked.key: answer}))
+        assert result.outcome == "completed"
+        over = (await client.get("/runs/r1?tab=given")).text
+    assert "<dd>Rome</dd>" in seen[2]
+    assert "<dd>Oslo</dd>" in over
+    assert "asked now" not in over
+    assert all("<dd>4711" not in each for each in (*seen, over))
+
+
+async def test_wrong_addresses_say_what_there_is():
+    async with open_storage(":memory:") as storage:
+        await begun(storage)
+        async with shown(team(), storage) as client:
+            cases = {
+                "/runs/nobody": "There is no run",
+                "/runs/r1?tab=x": "There are: plan",
+                "/runs/r1/steps/9": "There is no step 9",
+                "/runs/r1/prompts/999": "has no event 999",
+                "/runs/r1/texts/none": "not kept",
+                "/nowhere": "There is no page",
+            }
+            for path, told in cases.items():
+                answer = await client.get(path)
+                assert answer.status_code == 404, path
+                assert told in answer.text
+            stale = await client.get("/runs/r1/changes", params={"seq": 0, "boot": "of-before"})
+            assert stale.headers["hx-refresh"] == "true"
+
+
+async def test_a_tenant_sees_his_own_runs_alone():
+    tokens = tokens_of(anna={"tenant": "north", "roles": ["read"]}, root={"roles": ["operate"]})
+    async with open_storage(":memory:") as storage:
+        await begun(storage, "r1", tenant="north", team="house")
+        await begun(storage, "r2", tenant="south", team="house")
+        async with shown(team(), storage, tokens) as client:
+            assert (await client.get("/runs/r1", headers=as_("anna"))).status_code == 200
+            for path in ("/runs/r2", "/runs/r2/changes", "/runs/r2/texts/x", "/runs/r2/steps/1"):
+                assert (await client.get(path, headers=as_("anna"))).status_code == 404
+            listed = (await client.get("/", headers=as_("anna"))).text
+            assert "runs/r1" in listed
+            assert "runs/r2" not in listed
+            assert "runs/r2" in (await client.get("/", headers=as_("root"))).text

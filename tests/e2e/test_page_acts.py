@@ -1,0 +1,301 @@
+"""What people do on the pages of `replan ui`: shown before, bound to what was shown, and noted."""
+
+import asyncio
+import re
+from html import unescape
+
+from acts_teams import END, Fence
+from kept_runs import KeptRun, kill
+from pages import shown
+from replan import open_storage
+from replan.testing import ScriptedModel, always
+from served import as_, tokens_of
+
+
+async def form(client, path, number=0, **headers):
+    """The fields and the address of a form of a page, as a browser would send it untouched."""
+    page = await client.get(path, **headers)
+    assert page.status_code == 200, page.text
+    return parsed(page.text, number)
+
+
+def parsed(text, number=0):
+    found = re.findall(
+        r'<form class="act" method="post" action="([^"]*)".*?</form>', text, re.DOTALL
+    )
+    whole = re.findall(r'<form class="act".*?</form>', text, re.DOTALL)[number]
+    fields = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)"', whole)
+    texts = re.findall(r'<textarea name="([^"]*)"[^>]*>\n?(.*?)</textarea>', whole, re.DOTALL)
+    return unescape(found[number]), {name: unescape(value) for name, value in fields + texts}
+
+
+async def sent(client, path, fields, status=303, **options):
+    answer = await client.post(path, data=fields, **options)
+    assert answer.status_code == status, answer.text
+    return answer
+
+
+async def confirmed(client, answer):
+    """Send the form of a page that asks whether it is meant."""
+    assert answer.status_code == 200, answer.text
+    return await sent(client, *parsed(answer.text))
+
+
+async def rested(client, where, until):
+    """The page of a run once it stands so; each look is answered when the run was read anew."""
+    async with asyncio.timeout(10):
+        while True:
+            page = (await client.get(where)).text
+            if f'class="badge o-{until}"' in page:
+                return page
+
+
+async def begun(client, plan, **more):
+    path, fields = await form(client, "/start")
+    files = more.pop("files", [("files", ("", b""))])
+    answer = await client.post(path, data={**fields, "plan": plan, **more}, files=files)
+    assert answer.status_code == 303, answer.text
+    return answer.headers["location"]
+
+
+async def test_a_run_is_started_with_a_file_answered_and_a_late_answer_is_refused():
+    fence = Fence()
+    async with open_storage(":memory:") as storage, shown(fence.team(), storage) as client:
+        path, fields = await form(client, "/start")
+        assert "model calls" in (await client.get("/start")).text
+        files = [("files", ('hues"1".txt', b"blue\r\n--x\r\n", "text/plain"))]
+        given = {**fields, "task": "Paint it", "plan": fence.PLAN, "labels": "job=7"}
+        both = await asyncio.gather(*(client.post(path, data=given, files=files) for _ in range(2)))
+        assert [each.status_code for each in both] == [303, 303], both[0].text
+        (where,) = {each.headers["location"] for each in both}
+        page = await rested(client, where, "waiting")
+        assert "Hue?" in page
+        assert "job=7" in page
+        action, seen = parsed(page)
+        empty = await sent(client, action, {**seen, "text": " "}, 422)
+        assert "The answer is empty" in empty.text
+        await sent(client, action, {**seen, "form": "0" * 64, "text": "red"}, 403)
+        late = await sent(client, action, {**seen, "seen": "other", "text": "red"}, 409)
+        assert "Something else is asked now" in late.text
+        assert "Hue?" in late.text
+        await sent(client, action, {**seen, "text": "blue"})
+        page = await rested(client, where, "completed")
+        assert fence.painted == ["blue"]
+        assert "owner answered 2/painter/1: blue" in (await client.get(f"{where}?tab=history")).text
+        twice = await sent(client, action, {**seen, "text": "red"}, 409)
+        assert "not asked any more" in twice.text
+        assert 'class="badge o-completed"' in twice.text
+        events = str([e async for e in _events(storage, where)])
+        assert "hues" in events or "blue" in events
+
+
+async def _events(storage, where):
+    run_id = where.rpartition("/")[2]
+    for each in await storage.runs.events(run_id):
+        yield each
+
+
+async def test_a_call_is_approved_with_other_arguments_and_only_as_it_was_shown():
+    fence = Fence()
+    async with open_storage(":memory:") as storage, shown(fence.paying(), storage) as client:
+        where = await begun(client, "- [ ] 1. Pay @payer\n")
+        page = await rested(client, where, "waiting")
+        action, seen = parsed(page)
+        bad = await sent(client, action, {**seen, "action": "edit", "arguments": "{"}, 422)
+        assert "These are no arguments (line 1, column 2" in bad.text
+        assert ">{</textarea>" in bad.text
+        changed = {**seen, "action": "edit", "arguments": '{"to": "bob", "amount": 5}'}
+        asked = await sent(client, action, changed, 200)
+        assert "bob" in asked.text
+        assert fence.paid == []
+        await confirmed(client, asked)
+        await rested(client, where, "completed")
+        assert fence.paid == [("bob", 5)]
+        other = await begun(client, "- [ ] 1. Pay @payer\n")
+        action, seen = parsed(await rested(client, other, "waiting"))
+        await sent(client, action, {**seen, "action": "reject", "text": "too dear"})
+        await rested(client, other, "completed")
+        assert fence.paid == [("bob", 5)]
+        assert "too dear" in (await client.get(f"{other}?tab=history")).text
+
+
+async def test_a_plan_is_edited_seen_and_let_run_and_a_finished_one_begins_a_new_run():
+    fence, plan = Fence(), "- [ ] 1. Measure @worker\n- [ ] 2. Cut @worker (after 1)\n"
+    model = ScriptedModel({"think": always(f"---\ncomplexity: complex\n---\n{plan}"), **END})
+    async with (
+        open_storage(":memory:") as storage,
+        shown(fence.team(model, approval="plan"), storage) as client,
+    ):
+        where = await begun(client, "", task="Build a fence")
+        await rested(client, where, "waiting")
+        path, fields = await form(client, f"{where}/plan")
+        wrong = await sent(client, path, {**fields, "plan": "- [ ] 1. Go @nobody\n"}, 422)
+        assert "nobody" in wrong.text
+        text = fields["plan"].replace("2. Cut", "2. Saw")
+        seen = await sent(client, path, {**fields, "plan": text}, 200)
+        assert '<span class="d-added">+ - [ ] 2. Saw' in seen.text
+        assert "2 of 2 steps run." in seen.text
+        assert fence.did == []
+        await confirmed(client, seen)
+        await rested(client, where, "completed")
+        assert fence.did == ["Measure", "Saw"]
+        stale = await sent(client, path, {**fields, "plan": text}, 409)
+        assert "The plan is another one by now" in stale.text
+        path, fields = await form(client, f"{where}/plan")
+        text = fields["plan"].replace("2. Saw", "2. Split")
+        seen = await sent(client, path, {**fields, "plan": text}, 200)
+        assert "Step 2 runs again: it was edited." in seen.text
+        assert "1 of 2 steps run. A new run begins" in seen.text
+        new = (await confirmed(client, seen)).headers["location"]
+        assert new != where
+        await rested(client, new, "completed")
+        assert fence.did == ["Measure", "Saw", "Split"]
+
+
+async def test_a_run_is_stopped_resumed_with_a_limit_and_its_steps_corrected():
+    fence = Fence()
+    async with (
+        open_storage(":memory:") as storage,
+        shown(fence.team(), storage, grace=0.1) as client,
+    ):
+        fence.leave.clear()
+        where = await begun(client, "- [ ] 1. Measure @worker\n- [ ] 2. Cut @worker (after 1)\n")
+        await fence.at_work.wait()
+        assert (await client.get(f"{where}/plan")).status_code == 409
+        late = await form(client, f"{where}/stop")
+        await sent(client, late[0], {**late[1], "at_once": "1"})
+        await rested(client, where, "interrupted")
+        path, fields = await form(client, f"{where}/resume")
+        bad = await sent(client, path, {**fields, "limits": "max_stepps=3"}, 422)
+        assert "max_stepps=3" in bad.text
+        fence.leave.set()
+        await sent(client, path, fields)
+        await rested(client, where, "completed")
+        assert (await sent(client, path, fields, 409)).text.count("stands otherwise") == 1
+        told = (await client.get(f"{where}?tab=history")).text
+        assert "gone on with by owner" in told
+        path, fields = await form(client, f"{where}/steps/1/retry")
+        asked = (await client.get(path)).text
+        assert "Step 2 (after 1) runs again." in asked
+        assert "A new run begins" in asked
+        new = (await sent(client, path, fields)).headers["location"]
+        await rested(client, new, "completed")
+        assert fence.did[-2:] == ["Measure", "Cut"]
+        refused = await client.get(f"{new}/steps/1/skip")
+        assert "completed, so there is nothing to skip" in refused.text
+
+
+async def test_who_may_only_read_sees_no_forms_and_does_nothing():
+    fence = Fence()
+    tokens = tokens_of(reader={"roles": {"read"}}, answerer={"roles": {"answer"}}, owner={})
+    async with (
+        open_storage(":memory:") as storage,
+        shown(fence.team(), storage, tokens) as client,
+    ):
+        client.headers.update(as_("owner"))
+        where = await begun(client, fence.PLAN)
+        owned = parsed(await rested(client, where, "waiting"))
+        page = (await client.get(where, headers=as_("reader"))).text
+        assert "Hue?" in page
+        assert "<form" not in page
+        assert "Stop…" not in page
+        for path in (f"{where}/stop", f"{where}/plan", "/start", f"{where}/steps/1/retry"):
+            assert (await client.get(path, headers=as_("reader"))).status_code == 403, path
+        await sent(client, owned[0], {**owned[1], "text": "red"}, 403, headers=as_("reader"))
+        # A form of one person's page is none of another's.
+        await sent(client, owned[0], {**owned[1], "text": "red"}, 403, headers=as_("answerer"))
+        action, seen = await form(client, where, headers=as_("answerer"))
+        await sent(client, action, {**seen, "text": "red"}, headers=as_("answerer"))
+        await rested(client, where, "completed")
+        assert "answerer answered" in (await client.get(f"{where}?tab=history")).text
+
+
+async def test_a_wrong_start_starts_nothing_and_says_what_to_change():
+    async with open_storage(":memory:") as storage, shown(Fence().team(), storage) as client:
+        path, fields = await form(client, "/start")
+        none, files = ("files", ("", b"")), lambda name, held: [("files", (name, held))]
+        cases = [
+            ({}, [none], "there is nothing to do"),
+            ({"plan": "- [ ] 1. Go @nobody\n"}, [none], "nobody"),
+            ({"task": "x", "limits": "max_rounds=9999"}, [none], "looser"),
+            ({"task": "x", "labels": "user=eva"}, [none], "the server gives this label"),
+            ({"task": "x"}, files("a/b.txt", b"x"), "files[0].name"),
+            ({"task": "x"}, files("a.txt", b"\xff\xfe\x00"), "is none of UTF-8 text"),
+            ({"task": "x"}, files("a.pdf", b"x" * 10_000_001), "more than 10,000,000 bytes"),
+        ]
+        for given, held, told in cases:
+            answer = await client.post(path, data={**fields, **given}, files=held)
+            assert answer.status_code == 422, (told, answer.text)
+            assert told in unescape(answer.text), answer.text
+        halves = {"Content-Type": "multipart/form-data; boundary=x"}
+        broken = await client.post(path, content=b"--x\r\nContent-Disp", headers=halves)
+        assert broken.status_code == 400
+        assert (await client.post(path, data=fields)).status_code == 415
+        assert "No run is kept here yet" in (await client.get("/")).text
+
+
+async def test_a_chat_takes_turns_asks_and_goes_on_in_its_session():
+    fence = Fence()
+    model = ScriptedModel(
+        {
+            "think": [
+                "---\ncomplexity: complex\n---\n- [ ] 1. Paint @painter\n",
+                "---\ncomplexity: simple\n---\nYou are *welcome*.",
+            ],
+            **END,
+        }
+    )
+    async with open_storage(":memory:") as storage, shown(fence.team(model), storage) as client:
+        where = re.search(r'href="(/chat/\w+)"', (await client.get("/chat")).text)[1]
+        path, fields = await form(client, where)
+        turn = {**fields, "text": "Paint the fence"}
+        plain = [("files", ("", b""))]
+        await sent(client, path, turn, files=plain)
+        page = await spoken(client, where, "Hue?")
+        stale = await sent(
+            client, path, {**fields, "turn_id": "t2", "text": "red"}, 422, files=plain
+        )
+        assert "Something else is asked now" in stale.text
+        path, fields = parsed(page)
+        await sent(client, path, {**fields, "text": "blue"}, files=plain)
+        await spoken(client, where, "The end.")
+        assert fence.painted == ["blue"]
+        path, fields = await form(client, where)
+        await sent(client, path, {**fields, "text": "Thanks"}, files=plain)
+        await spoken(client, where, "<em>welcome</em>")
+        assert "Paint the fence" in (await client.get("/chat")).text
+
+
+async def spoken(client, where, text):
+    async with asyncio.timeout(10):
+        while True:
+            page = (await client.get(where)).text
+            if text in page and "At work" not in page:
+                return page
+
+
+async def test_a_run_that_a_terminal_began_and_a_kill_ended_is_gone_on_with_by_its_own_team(
+    tmp_path,
+):
+    kept = KeptRun(tmp_path, str(tmp_path / "runs.db"), traps={3: kill})
+    await asyncio.to_thread(kept.die, kept.begin)
+    kept.traps.clear()
+    async with open_storage(kept.where) as storage, shown(Fence().team(), storage) as client:
+        (record,) = await storage.runs.recent(1)
+        where = f"/runs/{record.run_id}"
+        page = await rested(client, where, "interrupted")
+        assert "its process ended without a word" in page
+        path, fields = await form(client, f"{where}/resume")
+        with kept.at_work():
+            await sent(client, path, fields)
+            page = await rested(client, where, "completed")
+        assert {*kept.effects} == {1, 2, 3, 4, 5, 6}
+        assert "gone on with by owner" in (await client.get(f"{where}?tab=history")).text
+        other = await client.get(f"{where}/steps/1/retry")
+        assert other.status_code == 409
+        assert f"replan retry {record.run_id[:8]} 1" in other.text
+        changed = {**record.order, "directory": "/"}
+        await storage.runs.begin(record.replace(run_id="r2", thread_id="r2", order=changed))
+        refused = await client.get("/runs/r2/resume")
+        assert refused.status_code == 409
+        assert "was changed since" in refused.text

@@ -1,0 +1,239 @@
+"""The pages in a real Chromium: a run that goes on, a server that ends, texts that mean harm."""
+
+import asyncio
+import re
+
+from harmful import Harm, harmful_events
+from pages import OWNER, browser, screen, shown
+from replan import Host, Specialist, Team, ask_user, open_runtime, open_storage
+from replan.ports.ask_user import ask
+from replan.ports.run_book import KeptText
+from replan.testing import ScriptedModel, always
+
+END = {"feedback": always("---\nverdict: complete\n---\nThe **end**.")}
+PLAN = """# Fence
+
+- [ ] 1. Measure @worker
+- [ ] 2. Buy wood @worker (after 1)
+- [ ] 3. Choose a colour @painter (after 1)
+- [ ] 4. Paint @worker (after 2, 3)
+"""
+VIEWS = ("plan", "timeline", "steps", "history", "given")
+GIVEN = {"messages": [("user", "Repair the fence before winter")], "plan": PLAN}
+
+
+def team(work=lambda _: "9 m"):
+    return Team(
+        host=Host(model=ScriptedModel(END)),
+        specialists=[
+            Specialist(name="worker", intended_use="Works.", run=work, effects="pure"),
+            Specialist(name="painter", intended_use="Paints.", run=lambda _: ask_user("Hue?")),
+        ],
+    )
+
+
+async def entered(client, chromium, **options):
+    """A page of a browser that has come in by the opening address or by a token."""
+    context = await chromium.new_context(**options)
+    page = await context.new_page()
+    await page.goto(f"{client.base_url}enter")
+    await page.fill("#token", OWNER)
+    await page.keyboard.press("Enter")
+    await page.wait_for_selector("h1 >> text=Runs")
+    return page
+
+
+async def test_an_open_page_and_seven_tabs_follow_a_run_to_its_end(tmp_path):
+    gates = {step: asyncio.Event() for step in (1, 2, 4)}
+
+    async def work(context):
+        await gates[context.plan_step.id].wait()
+        return "9 m"
+
+    async with (
+        browser() as chromium,
+        open_storage(tmp_path / "runs.db") as storage,
+        open_runtime(team(work), storage=storage) as runtime,
+        shown(team(), storage) as client,
+    ):
+        page, faults = await entered(client, chromium), []
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        run = await runtime.start(GIVEN, run_id="r1")
+        await page.goto(f"{client.base_url}runs/r1")
+        await page.wait_for_selector("#n1.s-running")
+        await page.evaluate("window.same = true")
+        await page.focus("#n2")
+        gates[1].set()
+        await page.wait_for_selector("#n2.s-running")
+        tabs = [await _opened(page, client, view) for view in (*VIEWS, "plan", "steps")]
+        await page.click("#n2")
+        await page.wait_for_selector("#detail .stepview >> text=Buy wood")
+        gates[2].set()
+        await run
+        for tab in (page, *tabs):
+            await tab.wait_for_selector("#asks >> text=Hue?")
+        assert "Buy wood" in await page.inner_text("#detail .stepview")
+        await screen(page, "run_waiting")
+        gates[4].set()
+        await (await runtime.answer("r1", {"3": "blue"}, by="Anna"))
+        for tab in (page, *tabs):
+            await tab.wait_for_selector("#asks .answer strong >> text=end")
+            await tab.wait_for_selector("#poll:not([hx-get])", state="attached")
+        assert await page.evaluate("window.same")
+        assert faults == []
+        for tab, view in zip(tabs, VIEWS, strict=False):
+            await screen(tab, f"run_{view}")
+
+
+async def test_an_open_page_says_that_its_server_is_gone_and_goes_on_with_a_new_one():
+    async with browser() as chromium, open_storage(":memory:") as storage:
+        async with open_runtime(team(), storage=storage) as runtime:
+            await (await runtime.start(GIVEN, run_id="r1"))
+        async with shown(team(), storage) as client:
+            port, page = client.base_url.port, await entered(client, chromium)
+            await page.goto(f"{client.base_url}runs/r1")
+        await page.wait_for_selector(".lost", state="visible")
+        anew = asyncio.ensure_future(page.wait_for_event("load"))
+        async with shown(team(), storage, port=port):
+            await anew
+            await page.wait_for_selector("#asks >> text=Hue?")
+            assert await page.is_hidden(".lost")
+
+
+async def _opened(page, client, view):
+    """One more tab of a browser."""
+    tab = await page.context.new_page()
+    await tab.goto(f"{client.base_url}runs/r1?tab={view}")
+    return tab
+
+
+async def test_the_keyboard_alone_a_phone_and_no_script_reach_everything(tmp_path):
+    async with browser() as chromium, open_storage(":memory:") as storage:
+        async with open_runtime(team(), storage=storage) as runtime:
+            await (await runtime.start(GIVEN, run_id="r1"))
+        async with shown(team(), storage) as client:
+            options = {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"}
+            page = await entered(client, chromium, **options)
+            for view in (
+                "",
+                *(f"runs/r1?tab={t}" for t in ("plan", "timeline", "steps", "history", "given")),
+            ):
+                await page.goto(f"{client.base_url}{view}")
+                assert await page.evaluate("document.documentElement.scrollWidth") <= 390, view
+                await screen(page, f"phone_{view.rpartition('=')[2] or 'runs'}")
+            plain = await entered(client, chromium, java_script_enabled=False)
+            await _pressed(plain, "Fence", "runs/r1")
+            await _pressed(plain, "Steps", "tab=steps")
+            await plain.goto(f"{client.base_url}runs/r1")
+            await _pressed(plain, "1. Measure", "steps/1")
+            assert "Attempt 1" in await plain.inner_text("main")
+
+
+async def _pressed(page, text, path):
+    """Go by the tab key to a link, and press Enter."""
+    for _ in range(40):
+        await page.keyboard.press("Tab")
+        handle = page.locator("a:focus")
+        if await handle.count() and text in await handle.inner_text():
+            await page.keyboard.press("Enter")
+            await page.wait_for_url(re.compile(re.escape(path)))
+            return
+    raise AssertionError(f"no link '{text}' takes the focus")
+
+
+async def test_harmful_texts_in_forty_places_run_nothing_load_nothing_and_are_seen(tmp_path):
+    harm = Harm()
+    end = f"---\nverdict: complete\n---\n{harm('answer')}"
+    plan = (
+        f"# {harm.line('plan title')}\n\n{harm.line('plan intro')}\n\n"
+        f"- [ ] 1. {harm.line('step')} @worker\n  {harm.line('brief')}\n"
+        f"- [ ] 2. {harm.line('asking step')} @painter (after 1)\n"
+        f"- [ ] 3. {harm.line('failing step')} @breaker\n"
+    )
+
+    asked, told, error = harm("question"), {"a": harm("details")}, harm("step error")
+
+    def fail(_):
+        raise RuntimeError(error)
+
+    hostile = Team(
+        host=Host(model=ScriptedModel({"feedback": always(end)})),
+        specialists=[
+            Specialist(
+                name="worker", intended_use="W.", run=lambda _: harm("result"), effects="pure"
+            ),
+            Specialist(name="painter", intended_use="P.", run=lambda _: ask(asked, details=told)),
+            Specialist(name="breaker", intended_use="B.", run=fail),
+        ],
+    )
+    given = {"messages": [("user", harm("request"))], "plan": plan}
+    async with open_storage(":memory:") as storage, browser() as chromium:
+        async with open_runtime(hostile, storage=storage) as runtime:
+            labels = {"note": harm.line("label")[:180]}
+            run = await runtime.start(given, run_id="r1", title=harm("title"), labels=labels)
+            first = await run
+            record = await storage.runs.get("r1")
+            texts = [
+                KeptText("p", harm("prompt"), record.started_at),
+                KeptText("a", harm("reply"), record.started_at),
+            ]
+            await storage.runs.add_events("r1", harmful_events(harm, record.started_at), texts)
+            assert first.outcome == "waiting"
+            async with shown(hostile, storage) as client:
+                seen = await _harmless(client, chromium)
+            await (await runtime.answer("r1", {"2": harm("answer of a person")}, by=harm("by")))
+            async with shown(hostile, storage) as client:
+                seen += await _harmless(client, chromium)
+        found = {place for mark, place in harm.marks if f"{mark} " in seen}
+        assert len(found) >= 40, sorted({place for _, place in harm.marks} - found)
+
+
+async def _harmless(client, chromium):
+    """Open all pages of a run, see that nothing happens, and give what people see."""
+    page, sent, seen = await entered(client, chromium), [], []
+    own = str(client.base_url)
+    page.on("request", lambda each: sent.append((each.method, each.url)))
+    page.on("dialog", lambda _: sent.append(("dialog", "")))
+    paths = ["", *(f"runs/r1?tab={each}" for each in VIEWS), "runs/r1/steps/1"]
+    events_kept = [e for e in await _events(client) if e]
+    for path in [*paths, *(f"runs/r1/prompts/{seq}" for seq in events_kept)]:
+        await page.goto(f"{own}{path}")
+        for summary in await page.query_selector_all("details:not([open]) > summary"):
+            await summary.evaluate("each => each.parentElement.open = true")
+        # What is opened is loaded in the place of its link.
+        await page.wait_for_selector("details[open] > .body[hx-get] > a", state="detached")
+        assert await page.evaluate("window.pwned") is None, path
+        odd = await page.evaluate(_ODD)
+        assert odd == [], (path, odd)
+        assert await page.locator("main").is_visible()
+        seen.append(await page.inner_text("body"))
+        seen += await page.evaluate(
+            "[...document.querySelectorAll('title')].map(e => e.textContent)"
+        )
+    assert [
+        each for each in sent if each[0] != "GET" or not each[1].startswith((own, "data:"))
+    ] == []
+    await page.context.close()
+    return "\n".join(seen)
+
+
+async def _events(client):
+    """The numbers of the calls of models that have a page."""
+    text = (await client.get("/runs/r1/steps/1")).text + (
+        await client.get("/runs/r1?tab=given")
+    ).text
+    return sorted({int(each) for each in re.findall(r"/prompts/(\d+)", text)})
+
+
+_ODD = """() => {
+  const odd = [...document.querySelectorAll(
+    'iframe, object, embed, base, img, style, script:not([src]), meta[http-equiv],' +
+    'main form:not([action^="/"])')];
+  const own = ['hx-get', 'hx-target', 'hx-trigger', 'hx-swap', 'hx-swap-oob', 'hx-preserve'];
+  for (const each of document.querySelectorAll('*')) for (const a of each.attributes) {
+    if (/^on|^hx-on/.test(a.name) || /^javascript:/i.test(a.value)) odd.push(each);
+    if (/hx-/.test(a.name) && a.name !== 'data-hx-disable' && !own.includes(a.name)) odd.push(each);
+    if (own.includes(a.name) && each.closest('[data-hx-disable]')) odd.push(each);
+  }
+  return odd.map(each => each.outerHTML.slice(0, 200));
+}"""

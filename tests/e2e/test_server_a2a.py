@@ -1,0 +1,166 @@
+"""The server through A2A's own client: a team is an agent, and a run is a task."""
+
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
+from a2a.helpers.proto_helpers import new_data_part, new_text_part, new_url_part
+from a2a.types.a2a_pb2 import (
+    CancelTaskRequest,
+    GetTaskRequest,
+    ListTasksRequest,
+    Message,
+    Role,
+    SendMessageConfiguration,
+    SendMessageRequest,
+    SubscribeToTaskRequest,
+    TaskState,
+)
+from a2a.utils.errors import A2AError
+
+from replan import Host, Specialist, Team, ask_user
+from replan.testing import ScriptedModel, always
+from served import OWNER, as_, served, tokens_of
+
+PLAN = "---\ncomplexity: complex\n---\n# Hall\n\n- [ ] 1. Paint the hall @painter\n"
+END = always("---\nverdict: complete\n---\nThe hall is painted.")
+ASKS, DONE = TaskState.TASK_STATE_INPUT_REQUIRED, TaskState.TASK_STATE_COMPLETED
+
+
+def team(**settings):
+    def paint(context):
+        return f"{context.task_description}: {ask_user('Which colour?')}"
+
+    member = Specialist(name="painter", intended_use="Paints.", run=paint, effects="pure")
+    model = ScriptedModel({"think": always(PLAN), "feedback": END})
+    return Team(host=Host(model=model), specialists=[member], **settings)
+
+
+@asynccontextmanager
+async def agent_of(client, headers=None, where="town", *, streaming=True):
+    """A client that knows no more than the address of an agent and a token."""
+    address = f"{str(client.base_url).rstrip('/')}/a2a/{where}"
+    headers = headers or {"Authorization": f"Bearer {OWNER}"}
+    async with httpx.AsyncClient(headers=headers, trust_env=False, timeout=60) as http:
+        card = await A2ACardResolver(http, address).get_agent_card()
+        config = ClientConfig(streaming=streaming, httpx_client=http)
+        async with ClientFactory(config).create(card) as agent:
+            yield agent
+
+
+def message(said, message_id="m1", **fields):
+    part = new_text_part(said) if isinstance(said, str) else new_data_part(said)
+    return Message(message_id=message_id, role=Role.ROLE_USER, parts=[part], **fields)
+
+
+async def sent(agent, *args, config=None, **fields):
+    request = SendMessageRequest(message=message(*args, **fields), configuration=config)
+    return [each async for each in agent.send_message(request)]
+
+
+async def test_a_task_asks_is_answered_streamed_and_told_by_a_server_that_was_started_anew(
+    tmp_path,
+):
+    where = tmp_path / "runs.db"
+    async with served({"town": team()}, where) as client, agent_of(client) as agent:
+        first = await sent(agent, "Paint the hall.", context_id="c1")
+        assert first[0].task.context_id == "c1"
+        task = first[0].task.id
+        assert first[-1].status_update.status.state == ASKS
+        assert "Which colour?" in first[-1].status_update.status.message.parts[0].text
+        # Sent again, it is the same task; the next one is of its own.
+        assert (await sent(agent, "Paint the hall.", context_id="c1"))[0].task.id == task
+        assert (await sent(agent, "Paint the hall.", "m2"))[0].task.id != task
+    async with served({"town": team()}, where) as client, agent_of(client) as agent:
+        kept = await agent.get_task(GetTaskRequest(id=task))
+        assert (kept.status.state, kept.history[0].parts[0].text) == (ASKS, "Paint the hall.")
+        followed = [each async for each in agent.subscribe(SubscribeToTaskRequest(id=task))]
+        assert followed[-1].status_update.status.state == ASKS
+        parts = await sent(agent, "blue", "m3", task_id=task)
+        chunks = [p.artifact_update for p in parts if p.WhichOneof("payload") == "artifact_update"]
+        assert chunks[-1].last_chunk
+        assert chunks[-1].artifact.parts[0].text == "The hall is painted."
+        assert len(chunks) > 2
+        assert parts[-1].status_update.status.state == DONE
+        # An answer that comes twice is one.
+        assert (await sent(agent, "blue", "m3", task_id=task))[0].task.status.state == DONE
+        ended = await agent.get_task(GetTaskRequest(id=task, history_length=0))
+        assert (ended.artifacts[0].parts[0].text, len(ended.history)) == ("The hall is painted.", 0)
+        run = (await client.get(f"/runs/{task}")).json()
+        assert "blue" in run["steps"][0]["result"]
+        for wrong in (
+            sent(agent, "red", "m4", task_id=task),
+            agent.cancel_task(CancelTaskRequest(id=task)),
+            anext(agent.subscribe(SubscribeToTaskRequest(id=task))),
+        ):
+            with pytest.raises(A2AError, match=r"task is over|takes no message"):
+                await wrong
+
+
+async def test_a_task_waits_to_be_decided_cancelled_and_listed_without_a_stream():
+    async with (
+        served({"town": team(approval="plan")}) as client,
+        agent_of(client, streaming=False) as agent,
+    ):
+        (asked,) = await sent(agent, "Paint the hall.", context_id="c1")
+        task = asked.task
+        assert "- [ ] 1. Paint the hall" in task.status.message.parts[0].text
+        with pytest.raises(A2AError, match="no decision"):
+            await sent(agent, "Looks interesting", "m2", task_id=task.id)
+        (asked,) = await sent(agent, {"plan": {"action": "approve"}}, "m3", task_id=task.id)
+        assert "Which colour?" in asked.task.status.message.parts[0].text
+        gone = await agent.cancel_task(CancelTaskRequest(id=task.id))
+        assert gone.status.state == TaskState.TASK_STATE_CANCELED
+        with pytest.raises(A2AError, match="takes no message"):
+            await sent(agent, "blue", "m4", task_id=task.id)
+        at_once = SendMessageConfiguration(return_immediately=True)
+        (other,) = await sent(agent, "Paint the hall.", "m5", config=at_once)
+        listed = await agent.list_tasks(ListTasksRequest(page_size=1))
+        assert [each.id for each in listed.tasks] == [other.task.id]
+        rest = await agent.list_tasks(ListTasksRequest(page_token=listed.next_page_token))
+        assert [each.id for each in rest.tasks] == [task.id]
+        of_context = await agent.list_tasks(ListTasksRequest(context_id="c1"))
+        assert [each.id for each in of_context.tasks] == [task.id]
+        wrong = Message(message_id="m6", role=Role.ROLE_USER, parts=[new_url_part("http://a/b")])
+        for each, why in (
+            (SendMessageRequest(message=wrong), "not fetched"),
+            (SendMessageRequest(message=message(" ", "m7")), "says nothing"),
+            (SendMessageRequest(message=message("Hi", "m8", context_id="no name")), "contextId"),
+            (SendMessageRequest(message=message("Hi", "m9", task_id="nobody")), "no such task"),
+        ):
+            with pytest.raises(A2AError, match=why):
+                [part async for part in agent.send_message(each)]
+
+
+async def test_a_task_of_another_tenant_is_unknown_and_roles_hold():
+    tokens = tokens_of(
+        anna={"tenant": "north", "roles": ["run"]},
+        ben={"tenant": "south"},
+        eve={"tenant": "north", "roles": ["read"]},
+    )
+    async with served({"town": team(), "mill": team()}, tokens=tokens) as client:
+        async with agent_of(client, as_("anna")) as agent:
+            first = await sent(agent, "Paint the hall.")
+            task = first[0].task.id
+            with pytest.raises(A2AError, match="role 'answer'"):
+                await sent(agent, "blue", "m2", task_id=task)
+        for name, where in (("ben", "town"), ("anna", "mill")):
+            async with agent_of(client, as_(name), where=where) as agent:
+                for wrong in (
+                    agent.get_task(GetTaskRequest(id=task)),
+                    agent.cancel_task(CancelTaskRequest(id=task)),
+                    anext(agent.subscribe(SubscribeToTaskRequest(id=task))),
+                    sent(agent, "blue", "m3", task_id=task),
+                ):
+                    with pytest.raises(A2AError, match="no such task"):
+                        await wrong
+                assert not (await agent.list_tasks(ListTasksRequest())).tasks
+        async with agent_of(client, as_("eve")) as agent:
+            assert (await agent.get_task(GetTaskRequest(id=task))).status.state == ASKS
+            with pytest.raises(A2AError, match="role 'run'"):
+                await sent(agent, "Paint the hall.")
+        card = "/a2a/town/.well-known/agent-card.json"
+        assert (await client.get(card, headers={"Authorization": "no"})).status_code == 401
+        nobody = await client.post("/a2a/nobody", json={}, headers=as_("ben"))
+        assert nobody.json()["code"] == "unknown_team"

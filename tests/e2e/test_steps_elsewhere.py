@@ -1,0 +1,171 @@
+"""Steps that the workers of another queue do: real processes, which are killed, on PostgreSQL.
+
+A step waits at its gate, a named pipe, until the test writes to it; each time that a step begins it
+leaves a line with the id of its process and its idempotency key.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import time
+
+import httpx
+import pytest
+
+import warm
+from replan import Limits, RunSettings, build_graph, open_storage
+from replan.errors import ConfigurationError
+from replan.team.team_file import read_team_file
+from replan.testing import OpenAIServer
+from replan.workers.opening import WorkerWanted, open_worker, publish
+from replan.workers.queue import open_queue
+from replan.workers.queued_runtime import open_queued_runtime
+from replan.workers.versions import version_of
+
+CREW = """\
+import os
+from pathlib import Path
+
+from replan import ask_user
+
+HERE = Path(__file__).parent
+
+
+def work(context):
+    words = context.plan_step.description.split()[0]
+    with (HERE / "begun").open("a") as begun:
+        begun.write(f"{words} {os.getpid()} {context.idempotency_key}\\n")
+    gate = HERE / f"gate-{words}"
+    if gate.exists():
+        gate.read_text()
+    return f"Done {words} in {os.environ.get('PLACE')}."
+
+
+def ask(context):
+    return f"It is {ask_user('Which colour?')} in {os.environ.get('PLACE')}."
+"""
+TEAM = """\
+name: crew
+host: {{model: offline}}
+models: {{chat: {{model: 'openai:scripted', base_url: {url}, api_key_env: NO_KEY}}}}
+specialists:
+  - {{name: worker, intended_use: Works., run: 'crew:work', effects: pure}}
+  - {{name: gpu, intended_use: Computes., run: 'crew:work', effects: pure, queue: gpu}}
+  - {{name: biller, intended_use: Bills., run: 'crew:work', effects: unsafe, queue: gpu}}
+  - {{name: asker, intended_use: Asks., run: 'crew:ask', effects: pure, queue: gpu}}
+  - {{name: thinker, intended_use: Thinks., chat_model: chat, queue: gpu}}
+"""
+PLAN = """\
+- [ ] 1. here @worker
+- [ ] 2. there @gpu
+- [ ] 3. Choose @asker
+- [ ] 4. bill @biller
+- [ ] 5. Think @thinker
+"""
+
+
+async def until(looked):
+    latest = time.monotonic() + 30
+    while not (found := looked()):
+        assert time.monotonic() < latest, "it did not happen"
+        await asyncio.sleep(0.02)
+    return found
+
+
+@pytest.fixture
+def processes():
+    begun = []
+    yield begun
+    for each in begun:
+        each.close()
+
+
+async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by_others(  # noqa: PLR0915 - one life of a run
+    tmp_path, postgres_database, monkeypatch, processes
+):
+    address, team = postgres_database, tmp_path / "team.yaml"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NO_KEY", "none")
+    (tmp_path / "crew.py").write_text(CREW)
+    for name in ("there", "bill"):
+        os.mkfifo(tmp_path / f"gate-{name}")
+
+    def worker(place, queues, *more):
+        words = ["-m", "replan", "worker", "--storage", address, "--team", team, "--lease", 1.5]
+        env = {**os.environ, "PLACE": place}
+        processes.append(
+            warm.Process([*words, "--queues", queues, "--concurrency", 5, *more], env=env)
+        )
+        return processes[-1]
+
+    def begun(name, but=()):
+        file = tmp_path / "begun"
+        lines = file.read_text().splitlines() if file.exists() else []
+        rows = [line.split() for line in lines]
+        return next((row for row in rows if row[0] == name and int(row[1]) not in but), None)
+
+    with OpenAIServer(lambda _: "A thought.") as models:
+        team.write_text(TEAM.format(url=models.base_url))
+        await asyncio.to_thread(publish, team, address)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        worker("here", "runs", "--metrics", port)
+        first = worker("there", "gpu")
+        read, digest = read_team_file(team, os.environ), version_of(team).digest
+        async with (
+            open_storage(address) as storage,
+            open_queue(address) as queue,
+            open_queued_runtime(
+                build_graph(read.config, storage=storage, models=read.models),
+                storage=storage,
+                queue=queue,
+                digest=digest,
+            ) as runtime,
+        ):
+            limits = RunSettings(limits=Limits(max_model_calls=50, max_tokens=100_000))
+            run = await runtime.start({"plan": PLAN}, run_id="r", settings=limits)
+            for name in ("there", "bill"):
+                await until(lambda name=name: begun(name))
+            old, key = int(begun("there")[1]), begun("there")[2]
+            assert old == int(begun("bill")[1]) != int(begun("here")[1])
+            os.kill(old, signal.SIGKILL)
+            worker("there again", "gpu")
+            again = await until(lambda: begun("there", but={old}))
+            # Taken up by another worker, under the same key.
+            assert again[2] == key
+            await asyncio.to_thread((tmp_path / "gate-there").write_text, "go")
+            asked = await run
+            assert asked.outcome == "waiting"
+            (tmp_path / "gate-bill").rename(tmp_path / "open-bill")
+            # What is unsafe was not done again: a person is asked.
+            assert not begun("bill", but={old})
+            asks = {each.key: each.text for each in (await runtime.look("r")).waiting}
+            assert set(asks) == {"3/asker/1", "4/biller/1"}, asks
+            answers = {"3/asker/1": "blue", "4/biller/1": "done"}
+            result = await (await runtime.answer("r", answers, by="anna"))
+            assert result.outcome == "completed", result
+            texts = {step: result.results[step].text for step in (1, 2, 3, 5)}
+            assert texts == {
+                1: "Done here in here.",
+                2: "Done there in there again.",
+                3: "It is blue in there again.",
+                5: "A thought.",
+            }
+            # A call of another process is in the usage, in the journal and among the events.
+            assert result.usage.calls >= 1
+            assert (await storage.journal.spent("r"))["run"].calls == result.usage.calls
+            events = [event async for event in runtime.events("r")]
+            answered = [each for each in events if each.type == "model_answered"]
+            assert [each.details["specialist"] for each in answered if each.details["step_id"]] == [
+                "thinker"
+            ]
+            where = f"http://127.0.0.1:{port}/metrics"
+            figures = (await asyncio.to_thread(httpx.get, where, trust_env=False)).text
+            for outcome in ("waiting", "completed"):
+                assert f'replan_runs_total{{outcome="{outcome}",team="crew"}} 1.0' in figures
+    assert first.wait() != 0
+    wanted = WorkerWanted(team=team, storage=address, queues=["runs", "gpu"])
+    with pytest.raises(ConfigurationError, match="Let another worker have --queues gpu"):
+        async with open_worker(wanted):
+            pass

@@ -1,0 +1,47 @@
+"""The schema of job files for editors says what the reader says."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from replan import JobFileError
+from replan.jobs.job_file import job_schema, read_job_file
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+TEA = """\
+name: tea
+slots: [{name: kind, question: {en: Your tea, zh: 什么茶}, choices: {green: [绿], black: }}]
+commands: [{name: brew, needs: [kind], action: ask_user, parameters: {question: Hot}}]
+languages: [en, zh]
+"""
+WRONG = {
+    "slots: 3": "slots",
+    "slots: [{name: kind}]": "slots[0].question",
+    "slots: [{name: kind, question: Which, secrt: true}]": "slots[0].secrt",
+    "slots: [{name: kind, question: {fr: Lequel}}]": "slots[0].question",
+    "slots: [{name: kind, question: Which, type: colour}]": "slots[0].type",
+    "slots: [{name: kind, question: Which, choices: 3}]": "slots[0].choices",
+    "commands: []": "commands",
+    "base_urls: [ftp://here]": "base_urls[0]",
+    "max_asks: 0": "max_asks",
+}
+
+
+def test_the_schema_takes_what_the_reader_takes_and_refuses_what_it_refuses(tmp_path):
+    Draft202012Validator.check_schema(job_schema())
+    validator, path = Draft202012Validator(job_schema()), tmp_path / "job.yaml"
+    files = [EXAMPLES / "jobs/travel.yaml", EXAMPLES / "product_listings/listings.yaml", path]
+    path.write_text(TEA, "utf-8")
+    for each in files:
+        read_job_file(each)
+        assert list(validator.iter_errors(yaml.safe_load(each.read_text("utf-8")))) == [], each
+    for text, field in WRONG.items():
+        content = yaml.safe_load(TEA) | yaml.safe_load(text)
+        path.write_text(yaml.safe_dump(content, allow_unicode=True), "utf-8")
+        with pytest.raises(JobFileError) as error:
+            read_job_file(path)
+        assert field in [each.field for each in error.value.mistakes], text
+        (wrong, *_) = validator.iter_errors(content)
+        assert wrong.absolute_path[0] == field.partition("[")[0], text

@@ -1,0 +1,250 @@
+"""What the page draws of a run: every step at a place of its own, every time on one scale."""
+
+import time
+from datetime import timedelta
+
+from hypothesis import given, strategies as st
+
+from made_runs import NOON, STEPS, answered, at, attempt, call, event, whole
+from replan.jobs.job import Asked, Job
+from replan.jobs.slot import Slot, ValidationIssue
+from replan.jobs.spec import Command, JobSpec
+from replan.plan.model import Condition, PlanStep, StepStatus, TaskPlan
+from replan.runs.asks import Ask
+from replan.runs.story import story_of
+from replan.runs.thread_views import ThreadView
+from replan.ui.drawn.graph import BOX_HEIGHT, BOX_WIDTH, drawn, graph_of
+from replan.ui.drawn.job_form import job_form
+from replan.ui.drawn.revisions import difference, revisions_of
+from replan.ui.drawn.threads import threads_of
+from replan.ui.drawn.timeline import timeline_of
+from replan.ui.drawn.tree import tree_of
+
+
+@st.composite
+def plans(draw):
+    count = draw(st.integers(0, 25))
+    steps = []
+    for number in range(1, count + 1):
+        earlier = st.lists(st.integers(1, number - 1), max_size=4, unique=True)
+        after = draw(earlier) if number > 1 else []
+        steps.append(PlanStep(id=number, description=f"s{number}", dependencies=tuple(after)))
+    return TaskPlan(steps=tuple(draw(st.permutations(steps))))
+
+
+@given(plans())
+def test_boxes_never_overlap_and_stand_behind_all_that_they_wait_for(plan):
+    graph = drawn(plan, {})
+    places = {box.step: box for box in graph.boxes}
+    assert [box.step for box in graph.boxes] == [step.id for step in plan.steps]
+    for box in graph.boxes:
+        assert 0 <= box.x <= graph.width - BOX_WIDTH
+        assert 0 <= box.y <= graph.height - BOX_HEIGHT
+        same = [one for one in graph.boxes if one.x == box.x and one is not box]
+        assert all(abs(one.y - box.y) >= BOX_HEIGHT for one in same)
+    joined = {(edge.source, edge.target) for edge in graph.edges}
+    assert joined == {(each, step.id) for step in plan.steps for each in step.awaits}
+    assert all(places[a].x + BOX_WIDTH < places[b].x for a, b in joined)
+
+
+def test_a_plan_of_500_steps_is_drawn_in_milliseconds():
+    steps = tuple(
+        PlanStep(
+            id=n,
+            description=f"Step {n}",
+            dependencies=tuple({max(1, n - 7), max(1, n - 3 - n % 4)}) if n > 8 else (),
+        )
+        for n in range(1, 501)
+    )
+    plan = TaskPlan(steps=steps)
+    began = time.process_time()
+    graph = drawn(plan, {})
+    assert time.process_time() - began < 0.25
+    assert len(graph.boxes) == 500
+
+
+def test_boxes_that_follow_each_other_stand_in_the_order_that_crosses_least():
+    tops = [PlanStep(id=n, description="t") for n in (1, 2, 3)]
+    below = [PlanStep(id=n, description="b", dependencies=(14 - n - 10,)) for n in (11, 12, 13)]
+    graph = drawn(TaskPlan(steps=(*tops, *below)), {})
+    rows = {box.step: box.y for box in graph.boxes}
+    assert all(rows[edge.source] == rows[edge.target] for edge in graph.edges)
+
+
+def test_a_box_says_how_its_step_stands_and_for_whom_it_waits():
+    told = {box.step: box.standing for box in graph_of(story_of(whole(outcome="running"))).boxes}
+    assert [told[1].state, told[2].state] == ["done", "failed"]
+    assert told[3].told == "blocked: 2 failed"
+    steps = (
+        STEPS[0],
+        STEPS[1].replace(status=StepStatus.PENDING),
+        STEPS[2],
+        PlanStep(id=4, description="Mend", condition=Condition(step=2, outcome="failed")),
+    )
+    changes = {"modified": {"3": {"description": "Tell"}}}
+    run = whole(
+        outcome="waiting",
+        plan=TaskPlan(title="Buy", steps=steps),
+        ledger=(attempt(1, 1, 1, 10), attempt(2, 1, 20, 30, "waiting")),
+        events=(*whole().events, event(11, 70, "plan_updated", version=2, changes=changes)),
+        waiting=(Ask(key="2/worker/0", kind="question", text="Pay?", step_id=2),),
+    )
+    graph = graph_of(story_of(run))
+    told = {box.step: (box.standing.state, box.standing.told) for box in graph.boxes}
+    assert told[2] == ("waiting", "waits for a person")
+    assert told[3] == ("pending", "waits for 2")
+    assert {box.step: box.standing.changed for box in graph.boxes}[3] == 2
+    assert [edge.condition for edge in graph.edges if edge.target == 4] == ["failed"]
+    killed = whole(outcome="interrupted", plan=TaskPlan(steps=steps), ledger=whole().ledger[:3])
+    states = {box.step: box.standing.state for box in graph_of(story_of(killed)).boxes}
+    assert states[2] == "interrupted"
+
+
+def test_the_timeline_has_each_attempt_each_wait_and_the_time_between_processes():
+    timeline = timeline_of(story_of(whole()))
+    rows = {row.step: row for row in timeline.rows[2:]}
+    assert [bar.kind for bar in rows[1].bars] == ["planned", "failed", "done"]
+    assert rows[1].bars[1].told == "worker, attempt 1: failed, 9.00 s"
+    assert (rows[1].bars[1].left, rows[1].bars[1].width) == (1, 9)
+    # The attempt that a kill cut off ends where work did.
+    assert [bar.kind for bar in rows[2].bars] == ["planned", "in-doubt", "failed"]
+    assert rows[2].bars[1].left + rows[2].bars[1].width == 25
+    assert [(bar.kind, bar.left, bar.width) for bar in timeline.pauses] == [("unknown", 25, 35)]
+    assert [seconds for _, seconds in timeline.ticks] == [0, 30, 60, 90]
+    assert rows[3].bars == ()
+    part = timeline_of(story_of(whole()), 60, 80)
+    assert [bar.kind for bar in part.rows[3].bars] == ["planned", "failed"]
+    assert (part.rows[3].bars[1].left, part.rows[3].bars[1].width) == (0, 100)
+    asks = (attempt(1, 1, 1, 10, "waiting"), attempt(1, 2, 40, 50))
+    asked = timeline_of(story_of(whole(ledger=asks)))
+    assert [(bar.kind, bar.width) for bar in asked.rows[2].bars][1:] == [
+        ("waiting", 39),
+        ("done", 10),
+    ]
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1e6), st.floats(0, 1e6)), max_size=8),
+    st.floats(-10, 1e6),
+    st.floats(-10, 1e6),
+)
+def test_bars_and_ticks_never_leave_the_drawing(times, first, last):
+    ledger = tuple(attempt(1, n, min(pair), max(pair)) for n, pair in enumerate(times, start=1))
+    timeline = timeline_of(story_of(whole(ledger=ledger, updated_at=at(1e6))), first, last)
+    bars = [bar for row in timeline.rows for bar in row.bars] + [*timeline.pauses]
+    assert all(bar.left >= 0 and bar.left + bar.width <= 100.001 for bar in bars)
+    assert 0 < len(timeline.ticks) <= 9
+    assert all(0 <= left <= 100 for left, _ in timeline.ticks)
+
+
+def test_the_tree_has_the_tokens_the_price_and_the_addresses_of_prompts():
+    prompt = [{"role": "user", "length": 9000, "ref": "abc"}]
+    called = event(4, 14, "model_called", **call(1, 2, "a", model="m", prompt=prompt))
+    reply = {"role": "assistant", "length": 5, "ref": "def"}
+    ended = event(5, 15, "model_answered", **answered(1, 2, "a", 0.25), reply=reply)
+    tool = {"tool": "price", "arguments": {"of": "go…"}, "arguments_ref": "ghi"}
+    cut_off = event(6, 21, "tool_invoked", **call(2, 1, "t", **tool), effects="unsafe")
+    host, first, second, third = tree_of(story_of(whole(events=(called, ended, cut_off))))
+    assert (host.step, host.calls) == (0, ())
+    model = first.attempts[1].calls[0]
+    assert (model.seq, model.state, model.input_tokens, model.cost) == (5, "done", 10, 0.25)
+    assert (model.prompt[0].ref, model.prompt[0].length) == ("abc", 9000)
+    assert model.reply is not None
+    assert model.reply.ref == "def"
+    assert first.spent.tokens == 15
+    gone = second.attempts[0].calls[0]
+    assert (gone.kind, gone.state, gone.effects) == ("tool", "cut off", "unsafe")
+    assert gone.arguments_text is not None
+    assert gone.arguments_text.ref == "ghi"
+    assert third.attempts == ()
+
+
+def test_a_revision_is_a_difference_of_lines_with_who_and_why():
+    outline = [
+        {"id": 1, "description": "Book", "assigned_to": "ann"},
+        {"id": 2, "description": "Pay"},
+    ]
+    added = {"index": 1, "step": {"id": 3, "description": "Ask", "dependencies": [1]}}
+    changes = {"modified": {"1": {"description": "Rent"}}, "added": [added], "removed": [2]}
+    events = (
+        event(1, 1, "plan_created", version=1, title="Trip", outline=outline),
+        event(2, 2, "plan_updated", version=1, changes={}),
+        event(3, 3, "plan_updated", version=2, by="person", changes=changes),
+    )
+    first, second = revisions_of(story_of(whole(events=events)))
+    assert first.is_first
+    assert [line.text for line in first.lines] == ["# Trip", "1. Book @ann", "2. Pay"]
+    assert (second.by, second.version) == ("person", 2)
+    assert [(line.kind, line.text) for line in second.lines] == [
+        ("same", "# Trip"),
+        ("removed", "1. Book @ann"),
+        ("removed", "2. Pay"),
+        ("added", "1. Rent @ann"),
+        ("added", "3. Ask (after 1)"),
+    ]
+
+
+@given(st.lists(st.sampled_from("abc")), st.lists(st.sampled_from("abc")))
+def test_a_difference_has_both_texts_in_it(before, after):
+    lines = [*difference(before, after)]
+    assert [line.text for line in lines if line.kind != "added"] == before
+    assert [line.text for line in lines if line.kind != "removed"] == after
+
+
+def test_a_job_is_a_form_that_fills_and_keeps_its_secrets():
+    spec = JobSpec(
+        "booking",
+        slots=[
+            Slot("city", question="Where?"),
+            Slot("card", question="Card?", secret=True),
+            Slot("day", question="When?", type="date"),
+            Slot("note", question="Note?"),
+        ],
+        commands=[
+            Command(
+                "book",
+                needs=["city", "card", "day"],
+                takes=["note"],
+                action="ask_user",
+                parameters={"question": "Well?"},
+            )
+        ],
+    )
+    issue = ValidationIssue(field="day", message="That is no day.", code="type")
+    job = Job(
+        id="j",
+        type="booking",
+        command="book",
+        required_info=("city", "card", "day"),
+        collected_info={"city": "Rome", "card": "4111"},
+        validation_errors=(issue,),
+        asked=Asked(names=("day",), count=1),
+    )
+    form = job_form(spec, job)
+    assert [(one.name, one.state) for one in form.fields] == [
+        ("city", "filled"),
+        ("card", "filled"),
+        ("day", "asked"),
+        ("note", "optional"),
+    ]
+    assert form.fields[0].value == "Rome"
+    assert "4111" not in str(form)
+    assert form.fields[2].problem == "That is no day."
+
+
+def test_threads_are_trees_of_their_depth():
+    def view(depth, step=1):
+        said = {"phase": "p", "phases": (), "messages": 1}
+        return ThreadView(step_id=step, specialist="w", depth=depth, **said)
+
+    first, second = threads_of([view(0), view(1), view(2), view(1), view(0, 2)])
+    assert [len(each.below) for each in first.below] == [1, 0]
+    assert (second.thread.step_id, second.below) == (2, ())
+    assert len(threads_of([view(0), view(0, 2)], step=2)) == 1
+
+
+def test_a_run_without_a_plan_is_drawn_too():
+    story = story_of(whole(plan=None, ledger=(), events=(), updated_at=NOON + timedelta(0)))
+    assert graph_of(story).boxes == ()
+    assert len(timeline_of(story).rows) == 2
+    assert revisions_of(story) == []
