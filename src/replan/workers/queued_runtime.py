@@ -105,13 +105,18 @@ async def open_queued_runtime(
         options: As in `open_runtime`.
     """
     async with open_runtime(team, storage=storage, **options) as runtime:
-
-        async def is_queued(run_id: str) -> bool:
-            return await queue.has(lock_of(run_id))
-
-        bench = replace(runtime.bench, is_queued=is_queued)
-        queued = Runtime(bench, QueuedWorks(bench, queue, digest))
+        queued = queued_beside(runtime, queue, digest)
         try:
             yield queued
         finally:
             await queued.close()
+
+
+def queued_beside(runtime: Runtime, queue: Queue, digest: str) -> Runtime:
+    """A runtime that puts runs into a queue, where another one of this process does them."""
+
+    async def is_queued(run_id: str) -> bool:
+        return await queue.has(lock_of(run_id))
+
+    bench = replace(runtime.bench, is_queued=is_queued)
+    return Runtime(bench, QueuedWorks(bench, queue, digest))

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -16,7 +16,6 @@ from replan.runs.service import Runtime
 from replan.workers.fenced_jobs import MOST_ATTEMPTS
 from replan.workers.queue import Queue
 from replan.workers.run_jobs import GivenBack, RunJobs
-from replan.workers.schedules import Schedule, entered
 
 LEASE = 30.0
 """Seconds without a sign of life after which others take the jobs of a worker up."""
@@ -46,7 +45,7 @@ class Worker:
         concurrency: int,
         lease: float = LEASE,
         handlers: Mapping[str, Handler] | None = None,
-        schedules: Sequence[Schedule] = (),
+        beside: Callable[[], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
         """Prepare; `work` does it.
 
@@ -58,7 +57,7 @@ class Worker:
             concurrency: Jobs at once.
             lease: Seconds without a sign of life after which others take the jobs up.
             handlers: What does jobs of further kinds, by their names.
-            schedules: What is to begin by itself, and when.
+            beside: What it does meanwhile, without end.
         """
         self._queue = queue
         self._runtime = runtime
@@ -70,7 +69,7 @@ class Worker:
         self._handlers: dict[str, Handler] = {"run": jobs.do, **(handlers or {})}
         for kind, handler in self._handlers.items():
             _register(queue, kind, handler)
-        entered(schedules, queue, runtime, queues[0])
+        self._beside = beside
         self._working = ProcrastinateWorker(
             queue.app,
             queues=queues,
@@ -85,11 +84,17 @@ class Worker:
 
     async def work(self) -> None:
         """Work until `drain` is called; what goes wrong with the queue begins it anew."""
-        looking = asyncio.ensure_future(self._look_after())
+        meanwhile = {asyncio.ensure_future(self._look_after())}
+        if self._beside is not None:
+            meanwhile.add(asyncio.ensure_future(self._beside()))
         working = asyncio.ensure_future(self._worked())
         drained = asyncio.ensure_future(self._drained.wait())
         try:
-            await asyncio.wait({working, drained}, return_when=asyncio.FIRST_COMPLETED)
+            first = asyncio.FIRST_COMPLETED
+            await asyncio.wait({working, drained, *meanwhile}, return_when=first)
+            for each in meanwhile:
+                if each.done():
+                    each.result()
             await asyncio.wait({working}, timeout=_LAST)
             if working.done():
                 working.result()
@@ -97,9 +102,9 @@ class Worker:
                 # Others take its jobs up once its lease is over.
                 logger.warning("worker ends with jobs that do not end")
         finally:
-            for task in (looking, drained):
+            for task in (drained, *meanwhile):
                 task.cancel()
-            await asyncio.wait({looking, drained}, timeout=_LAST)
+            await asyncio.wait({drained, *meanwhile}, timeout=_LAST)
 
     async def _worked(self) -> None:
         while not self._is_draining:
