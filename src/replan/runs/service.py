@@ -65,7 +65,7 @@ class Runtime:
     def __init__(self, bench: Bench, works: Works | None = None) -> None:
         """Prepare; `open_runtime` does it."""
         self._bench = bench
-        self._works = works or Works(bench)
+        self._works = works if works is not None else Works(bench)
         self._is_closed = False
 
     @property
