@@ -102,9 +102,7 @@ class Worker:
                 # Others take its jobs up once its lease is over.
                 logger.warning("worker ends with jobs that do not end")
         finally:
-            for task in (drained, *meanwhile):
-                task.cancel()
-            await asyncio.wait({drained, *meanwhile}, timeout=_LAST)
+            await ended(drained, *meanwhile)
 
     async def _worked(self) -> None:
         while not self._is_draining:
@@ -174,6 +172,20 @@ async def drained_by_signals(worker: Worker) -> AsyncGenerator[None]:
                 loop.remove_signal_handler(each)
         if tasks:
             await asyncio.wait(tasks)
+
+
+async def ended(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel tasks until they end, as often as it takes for some seconds."""
+    # In Python 3.11, a cancellation is lost that comes while a pool hands a connection over
+    # (`asyncio.wait_for`), and a task without end goes on.
+    left = set(tasks)
+    for _ in range(int(_LAST)):
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=1.0)
+        if not left:
+            return
+    logger.warning("worker ends with tasks that do not end")
 
 
 def _register(queue: Queue, kind: str, handler: Handler) -> None:
