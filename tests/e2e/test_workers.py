@@ -17,6 +17,7 @@ import pytest
 
 import warm
 from replan import open_storage
+from replan.server.house import Queueing
 from replan.team.team_file import read_team_file
 from replan.workers.opening import publish
 from replan.workers.queue import open_queue
@@ -241,7 +242,12 @@ async def test_a_server_leaves_its_runs_to_workers(house):
             return open_queued_runtime(team, queue=queue, digest=digest, **options)
 
         asked = {"plan": "- [ ] 1. Paint @asker\n", "run_id": "r"}
-        async with served(team, storage, queue=opening) as client:
+
+        async def waiting():
+            return {"house": (await queue.waiting()).get(digest, 0)}
+
+        queueing = Queueing(opening=opening, answers=lambda: queue.has(""), waiting=waiting)
+        async with served(team, storage, queue=queueing) as client:
             begun = await client.post("/runs", json=asked)
             assert (begun.status_code, begun.json()["outcome"]) == (201, "running")
             assert (await client.post("/runs", json=asked)).status_code == 200
@@ -249,6 +255,9 @@ async def test_a_server_leaves_its_runs_to_workers(house):
             assert other.status_code == 409
             pushing = await client.post("/runs", json={**asked, "labels": {"priority": "5"}})
             assert pushing.status_code == 422
+            assert (await client.get("/ready")).status_code == 200
+            figures = (await client.get("/metrics")).text
+            assert 'replan_runs_queued{team="house"} 1.0' in figures
             house.worker()
 
             async def is_waiting():

@@ -419,7 +419,7 @@ class Runtime:
         Raises:
             InputError: There is no such run.
         """
-        while run_id in self._works or await is_worked_on(run_id, self._bench):
+        while run_id in self._works or await is_worked_on(run_id, self._bench, is_followed=True):
             if run_id in self._works:
                 await self._works.ended(run_id)
             elif self._is_closed:

@@ -16,8 +16,7 @@ from replan.runs.labels import checked_labels
 from replan.runs.reading import is_worked_on
 from replan.runs.service import Runtime
 from replan.values import Value
-from replan.workers.queue import RUNS, checked_level, queue_of
-from replan.workers.queued_runtime import PRIORITY, QUEUE
+from replan.workers.queue import PRIORITY, QUEUE, RUNS, checked_level, queue_of
 
 MADE_UP_FOR = timedelta(minutes=10)
 """How long ago a time may be that still begins its run."""
