@@ -91,7 +91,7 @@ async def open_worker(
         open_queue(address, connections=_OF_QUEUE) as queue,
     ):
         await check_published(queue, version)
-        steps = QueuedSteps(queue, storage.journal, version.digest)
+        steps = QueuedSteps(queue, storage, version.digest)
         graph = build_graph(team.config, storage=storage, models=team.models, elsewhere=steps)
         for_others = StepJobs(services_in(graph), storage.journal)
         watch, name = Watch(), name_of(team)
