@@ -21,6 +21,8 @@ from replan.workers.queue import PRIORITY, QUEUE, RUNS, checked_level, queue_of
 MADE_UP_FOR = timedelta(minutes=10)
 """How long ago a time may be that still begins its run."""
 
+# A worker that said that it begins a run, and has not for so long, is dead.
+_BEGINS_WITHIN = timedelta(minutes=1)
 _LOOK = 30.0  # seconds; a machine that was suspended wakes from a longer sleep too late
 _MARGIN = 0.05
 _FIELDS = 5
@@ -127,23 +129,33 @@ async def begin_due(
         if at == begun.get(each.name) or now - at > MADE_UP_FOR:
             continue
         try:
-            await _begin(each, at, queued)
+            is_done = await _begun(each, at, queued)
         except ReplanError as error:
             # The next look does it.
             fields = {"schedule": each.name, "error": str(error)}
             logger.warning("schedule did not begin its run", extra=fields)
         else:
-            more[each.name] = at
+            more |= {each.name: at} if is_done else {}
     return more
 
 
-async def _begin(schedule: Schedule, at: datetime, queued: Runtime) -> None:
-    """Begin a run, unless another worker has; of its name there is one."""
+async def _begun(schedule: Schedule, at: datetime, queued: Runtime) -> bool:
+    """Begin a run, unless another worker does; tell whether nothing is left to do."""
     run_id, bench = f"{schedule.name}-{at:%Y%m%dT%H%M}", queued.bench
     known = await bench.book.get(run_id)
-    if known is not None:
-        is_left = known.outcome == "running" and not await is_worked_on(run_id, bench)
-        if not is_left:
-            return
+    if known is None and not await _is_ours(run_id, at, queued):
+        return False
     # One that is on record without its job was left there by a worker that died.
-    await queued.start(schedule.task, run_id=run_id, labels=schedule.labels)
+    is_over = known is not None and known.outcome != "running"
+    if not is_over and (known is None or not await is_worked_on(run_id, bench)):
+        await queued.start(schedule.task, run_id=run_id, labels=schedule.labels)
+    return True
+
+
+async def _is_ours(run_id: str, at: datetime, queued: Runtime) -> bool:
+    """Whether this worker is to begin a run: it was the first to say so, or the first one died."""
+    bench = queued.bench
+    if bench.storage is None or bench.clock() - at > _BEGINS_WITHIN:
+        return True
+    own = bench.new_id()
+    return await bench.storage.journal.note(run_id, "schedule", own) == own
