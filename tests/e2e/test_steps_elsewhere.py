@@ -130,6 +130,10 @@ async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by
                 await until(lambda name=name: begun(name))
             old, key = int(begun("there")[1]), begun("there")[2]
             assert old == int(begun("bill")[1]) != int(begun("here")[1])
+            # A call whose process is killed is charged, and nobody has its usage.
+            async with asyncio.timeout(30):
+                while 5 not in {each.step_id for each in (await runtime.look("r")).results}:  # noqa: ASYNC110 - in another process
+                    await asyncio.sleep(0.05)
             os.kill(old, signal.SIGKILL)
             worker("there again", "gpu")
             again = await until(lambda: begun("there", but={old}))
