@@ -214,8 +214,7 @@ async def checked(house: House, runtime: Runtime, names: list[str]) -> Row:
     for name in names:
         view = await runtime.look(name)
         wrong["not ended"] += view.outcome != "completed"
-        results = {each.step_id for each in await storage.journal.results(name)}
-        wrong["lost"] += STEPS - len(results)
+        wrong["lost"] += STEPS - len(await storage.journal.results(name))
         ledger = await storage.journal.ledger(name)
         done = Counter(each.step_id for each in ledger if each.outcome == "done")
         wrong["done twice"] += sum(number > 1 for number in done.values())

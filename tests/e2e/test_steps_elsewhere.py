@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import time
+from contextlib import asynccontextmanager
 
 import httpx
 import pytest
@@ -129,6 +130,10 @@ async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by
                 await until(lambda name=name: begun(name))
             old, key = int(begun("there")[1]), begun("there")[2]
             assert old == int(begun("bill")[1]) != int(begun("here")[1])
+            # A call whose process is killed is charged, and nobody has its usage.
+            async with asyncio.timeout(30):
+                while 5 not in {each.step_id for each in (await runtime.look("r")).results}:  # noqa: ASYNC110 - in another process
+                    await asyncio.sleep(0.05)
             os.kill(old, signal.SIGKILL)
             worker("there again", "gpu")
             again = await until(lambda: begun("there", but={old}))
@@ -169,3 +174,70 @@ async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by
     with pytest.raises(ConfigurationError, match="Let another worker have --queues gpu"):
         async with open_worker(wanted):
             pass
+
+
+@asynccontextmanager
+async def working(wanted):
+    """A worker in this process."""
+    async with open_worker(wanted) as worker:
+        task = asyncio.ensure_future(worker.work())
+        try:
+            yield
+        finally:
+            await worker.drain()
+            await task
+
+
+async def test_a_step_waits_in_its_queue_as_its_run_does_and_a_stop_takes_it_back(  # noqa: PLR0915 - one life of two runs
+    tmp_path, postgres_database, monkeypatch
+):
+    address, team = postgres_database, tmp_path / "team.yaml"
+    monkeypatch.setenv("NO_KEY", "none")
+    (tmp_path / "crew_that_waits.py").write_text(CREW)
+    team.write_text(TEAM.format(url="http://127.0.0.1:9").replace("crew:", "crew_that_waits:"))
+    await asyncio.to_thread(publish, team, address)
+    read, digest = read_team_file(team, os.environ), version_of(team).digest
+    fields = {"team": team, "storage": address, "lease": 3.0, "grace": 0.1}
+    async with (
+        working(WorkerWanted(**fields)),
+        open_storage(address) as storage,
+        open_queue(address) as queue,
+        open_queued_runtime(
+            build_graph(read.config, storage=storage, models=read.models),
+            storage=storage,
+            queue=queue,
+            digest=digest,
+        ) as runtime,
+    ):
+
+        async def steps():
+            query = "SELECT args, priority FROM procrastinate_jobs WHERE task_name = 'step'"
+            query += " AND status = 'todo' ORDER BY priority DESC"
+            return await queue.app.connector.execute_query_all_async(query)
+
+        async def waiting(number):
+            while len(found := await steps()) != number:  # noqa: ASYNC110 - in other processes
+                await asyncio.sleep(0.02)
+            return [(each["args"]["tenant"], each["priority"]) for each in found]
+
+        async with asyncio.timeout(30):
+            options = {
+                "settings": RunSettings(limits=Limits(step_timeout=1.0, step_retries=0)),
+                "labels": {"tenant": "anna", "priority": "2"},
+            }
+            stopped = await runtime.start({"plan": "- [ ] 1. never @gpu\n"}, **options)
+            assert await waiting(1) == [("anna", 200_000_000)]
+            run = await runtime.start({"plan": "- [ ] 1. late @gpu\n"}, **options)
+            assert await waiting(2) == [("anna", 200_000_000), ("anna", 199_999_999)]
+            await stopped.stop()
+            assert (await stopped).outcome == "interrupted"
+            assert await waiting(1) == [("anna", 199_999_999)]
+            # Its time is over twice before anybody takes it up, and it has not begun.
+            begun = time.monotonic()
+            while time.monotonic() < begun + 2:
+                assert len(await steps()) == 1
+                await asyncio.sleep(0.1)
+            async with working(WorkerWanted(**fields, queues=["gpu"])):
+                result = await run
+        assert (result.outcome, result.results[1].text[:9]) == ("completed", "Done late")
+    assert [line.split()[0] for line in (tmp_path / "begun").read_text().splitlines()] == ["late"]

@@ -1,7 +1,7 @@
 """Runs in a queue on PostgreSQL, and workers that are killed, stopped, drained and of old versions.
 
-The workers are real processes of `replan worker`. A step waits at its gate, a named pipe, until the
-test writes to it; each time that a step begins it leaves a line with the id of its process.
+The workers are real processes of `replan worker`. A step waits at its gate for as long as the
+file is there; each time that a step begins it leaves a line with the id of its process.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ import pytest
 
 import warm
 from replan import open_storage
+from replan.server.house import Queueing
 from replan.team.team_file import read_team_file
 from replan.workers.opening import publish
 from replan.workers.queue import open_queue
@@ -26,6 +27,7 @@ from served import served
 
 CREW = """\
 import os
+import time
 from pathlib import Path
 
 from replan import ask_user
@@ -38,8 +40,8 @@ def work(context):
     with (HERE / "begun").open("a") as begun:
         begun.write(f"{words} {os.getpid()}\\n")
     gate = HERE / f"gate-{words}"
-    if gate.exists():
-        gate.read_text()
+    while gate.exists():
+        time.sleep(0.02)
     return f"Done {words}."
 
 
@@ -72,12 +74,10 @@ class House:
         return process
 
     def gate(self, name):
-        os.mkfifo(self.folder / f"gate-{name}")
+        (self.folder / f"gate-{name}").touch()
 
-    async def open(self, name):
-        gate = self.folder / f"gate-{name}"
-        await asyncio.to_thread(gate.write_text, "go")
-        gate.unlink(missing_ok=True)
+    def open(self, name):
+        (self.folder / f"gate-{name}").unlink()
 
     @property
     def begun(self):
@@ -176,9 +176,7 @@ async def test_others_take_up_what_a_worker_left_that_was_killed_stopped_or_told
             await house.has_begun(name, but=pids)
         os.kill(owner["frozen"], signal.SIGCONT)
         for name in runs:
-            (house.folder / f"gate-{name}").rename(house.folder / f"open-{name}")
-            fifo = house.folder / f"open-{name}"
-            await asyncio.to_thread(fifo.write_text, "go")
+            house.open(name)
         for name, run in runs.items():
             result = await run
             assert (name, result.outcome) == (name, "completed")
@@ -194,7 +192,7 @@ async def test_others_take_up_what_a_worker_left_that_was_killed_stopped_or_told
 
 async def test_a_tenant_with_many_runs_keeps_no_other_waiting_and_stops_take_them_back(house):
     async with queued(house) as (runtime, _):
-        for number in range(30):
+        for number in range(10):
             await runtime.start(
                 plan(f"many{number}"), run_id=f"m{number}", labels={"tenant": "many"}
             )
@@ -202,16 +200,16 @@ async def test_a_tenant_with_many_runs_keeps_no_other_waiting_and_stops_take_the
         await runtime.start(
             plan("urgent"), run_id="urgent", labels={"tenant": "many", "priority": "3"}
         )
-        for number in range(4, 30):
+        for number in range(4, 10):
             await runtime.stop(f"m{number}")
-        assert (await runtime.look("m29")).outcome == "interrupted"
+        assert (await runtime.look("m9")).outcome == "interrupted"
         house.worker("--concurrency", 1)
         results = [await runtime.rested(f"m{number}") for number in range(4)]
         assert {each.outcome for each in results} == {"completed"}
         assert [name for name, _ in house.begun] == [
             "urgent", "many0", "few", "many1", "many2", "many3"
         ]  # fmt: skip
-        assert (await runtime.resume("m29")).outcome == "completed"
+        assert (await runtime.resume("m9")).outcome == "completed"
 
 
 async def test_a_worker_with_another_version_does_not_take_up_a_run(house):
@@ -241,7 +239,12 @@ async def test_a_server_leaves_its_runs_to_workers(house):
             return open_queued_runtime(team, queue=queue, digest=digest, **options)
 
         asked = {"plan": "- [ ] 1. Paint @asker\n", "run_id": "r"}
-        async with served(team, storage, queue=opening) as client:
+
+        async def waiting():
+            return {"house": (await queue.waiting()).get(digest, 0)}
+
+        queueing = Queueing(opening=opening, answers=lambda: queue.has(""), waiting=waiting)
+        async with served(team, storage, queue=queueing) as client:
             begun = await client.post("/runs", json=asked)
             assert (begun.status_code, begun.json()["outcome"]) == (201, "running")
             assert (await client.post("/runs", json=asked)).status_code == 200
@@ -249,6 +252,9 @@ async def test_a_server_leaves_its_runs_to_workers(house):
             assert other.status_code == 409
             pushing = await client.post("/runs", json={**asked, "labels": {"priority": "5"}})
             assert pushing.status_code == 422
+            assert (await client.get("/ready")).status_code == 200
+            figures = (await client.get("/metrics")).text
+            assert 'replan_runs_queued{team="house"} 1.0' in figures
             house.worker()
 
             async def is_waiting():

@@ -82,6 +82,12 @@ class Watch:
             ["team", "outcome"],
             registry=own,
         )
+        self._queued = Gauge(
+            "replan_runs_queued",
+            "Runs that wait in the queue for a worker.",
+            ["team"],
+            registry=own,
+        )
         self._streams = Gauge("replan_open_streams", "Open streams of events.", registry=own)
         self._lag = Histogram(
             "replan_loop_lag_seconds",
@@ -122,6 +128,11 @@ class Watch:
         self._standing.clear()
         for (team, outcome), number in standing.items():
             self._standing.labels(team, outcome).set(number)
+
+    def queues(self, waiting: Mapping[str, int]) -> None:
+        """Note how many runs wait in the queue, by their teams."""
+        for team, number in waiting.items():
+            self._queued.labels(team).set(number)
 
     def written(self, accept: str) -> tuple[bytes, str]:
         """All figures, in the newest form that the reader accepts, and the media type."""

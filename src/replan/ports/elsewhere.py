@@ -69,12 +69,19 @@ class StepEnd(Value):
 class Elsewhere(Protocol):
     """Has steps done by the workers of a queue."""
 
-    async def done(self, queue: str, errand: StepErrand, hear: Callable[[Any], None]) -> StepEnd:
+    async def done(
+        self,
+        queue: str,
+        errand: StepErrand,
+        hear: Callable[[Any], None],
+        begins: Callable[[], None],
+    ) -> StepEnd:
         """Have an attempt made, and wait for its end; whoever stops to wait stops the attempt.
 
         Args:
             queue: The name of the queue.
             errand: The attempt.
             hear: Hears the events of its calls.
+            begins: Is called once a worker has it, maybe more than once.
         """
         ...

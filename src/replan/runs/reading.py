@@ -52,20 +52,21 @@ async def view_of(record: RunRecord, bench: Bench, *, is_here: bool = False) -> 
     if bench.storage is None:
         return RunView(record=record, heard_at=record.updated_at, state={}, is_held=is_here)
     view = await seen(bench.graph, bench.storage, record, bench.clock())
-    if not view.is_held and bench.is_queued and await bench.is_queued(record.run_id):
+    if not view.is_held and bench.queued and await bench.queued(record.run_id):
         # A worker has it, or will have it: also one that has just put it back.
         return replace(view, record=view.record.replace(outcome="running"), is_held=True)
     return view
 
 
-async def is_worked_on(run_id: str, bench: Bench) -> bool:
-    """Whether some process works on a run that is kept."""
-    record = await record_of(run_id, bench)
-    if bench.storage is None:
-        return False
-    if record.outcome == "running" and await bench.storage.holds.is_held(record.thread_id):
+async def is_worked_on(run_id: str, bench: Bench, *, is_followed: bool = False) -> bool:
+    """Whether some process works on a run that is kept, or its work waits in a queue."""
+    # In this order: a worker has the job for as long as it works on the run.
+    if bench.queued and await bench.queued(run_id, is_followed=is_followed):
         return True
-    return bench.is_queued is not None and await bench.is_queued(run_id)
+    record = await record_of(run_id, bench)
+    if bench.storage is None or record.outcome != "running":
+        return False
+    return await bench.storage.holds.is_held(record.thread_id)
 
 
 async def only_waits(run_id: str, snapshot: StateSnapshot, bench: Bench) -> bool:
@@ -91,10 +92,15 @@ def result_in(state: Mapping[str, Any], bench: Bench) -> RunResult:
 
 async def events_of(run_id: str, after: int, bench: Bench) -> AsyncGenerator[RunEvent]:
     """The events of a run after a number, those that come too, until nobody works on it."""
-    is_coming = True
+    is_coming, waited = True, False
     while is_coming:
         # Looked at before the events are read: what comes to rest meanwhile told them all.
-        is_coming = await is_worked_on(run_id, bench)
+        waits = bench.queued and await bench.queued(run_id, is_followed=True) == "waits"
+        if waits and waited:
+            await asyncio.sleep(BEAT)
+            continue
+        waited = bool(waits)
+        is_coming = waited or await is_worked_on(run_id, bench, is_followed=True)
         for logged in await bench.book.events(run_id, after):
             after = logged.seq
             yield run_event(run_id, logged)

@@ -65,7 +65,7 @@ class Runtime:
     def __init__(self, bench: Bench, works: Works | None = None) -> None:
         """Prepare; `open_runtime` does it."""
         self._bench = bench
-        self._works = works or Works(bench)
+        self._works = works if works is not None else Works(bench)
         self._is_closed = False
 
     @property
@@ -419,7 +419,7 @@ class Runtime:
         Raises:
             InputError: There is no such run.
         """
-        while run_id in self._works or await is_worked_on(run_id, self._bench):
+        while run_id in self._works or await is_worked_on(run_id, self._bench, is_followed=True):
             if run_id in self._works:
                 await self._works.ended(run_id)
             elif self._is_closed:

@@ -1,11 +1,11 @@
 """One run while this process works on it: from where it stands to its end, a question or a stop."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, TypedDict, cast
+from typing import Any, Literal, Protocol, TypedDict, cast
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
@@ -39,6 +39,24 @@ class Following(TypedDict, total=False):
     stop: asyncio.Event  # set it to stop the run; whoever else stops the run sets it, too
 
 
+Stand = Literal["waits", "at work"]
+"""How the job of a run stands: it waits in the queue, or a worker has it."""
+
+
+class Queued(Protocol):
+    """Tells how runs stand in the queue."""
+
+    async def __call__(self, run_id: str, *, is_followed: bool = False) -> Stand | None:
+        """How the job of a run stands; None: there is none.
+
+        Args:
+            run_id: The run.
+            is_followed: Whether an answer of a moment ago is good enough, because the next question
+                comes soon.
+        """
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Bench:
     """What runs are worked on with."""
@@ -50,8 +68,7 @@ class Bench:
     new_id: Callable[[], str]
     grace: float  # seconds that running steps have to end once a run is to stop
     heard: Heard | None = None  # hears the events of all runs, once they are on record
-    # Whether work on a run waits in a queue, or a worker has it; none: there is no queue.
-    is_queued: Callable[[str], Awaitable[bool]] | None = None
+    queued: Queued | None = None  # how runs stand in the queue; none: there is no queue
 
 
 @dataclass(frozen=True, kw_only=True)

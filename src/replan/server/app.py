@@ -244,7 +244,7 @@ ENDPOINTS = (
         method="GET",
         path="/ready",
         does=teams.ready,
-        says="Whether the storage answers",
+        says="Whether the storage answers, and the queue if there is one",
         role=None,
         gives={200: Health},
     ),

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -36,8 +36,16 @@ from replan.services import Services
 from replan.spending.scopes import check_prices
 from replan.state.limits import Limits
 
-Queueing = Callable[[str, AnyTeam, Mapping[str, Any]], AbstractAsyncContextManager[Runtime]]
-"""Opens a runtime whose runs are done by workers."""
+
+@dataclass(frozen=True, kw_only=True)
+class Queueing:
+    """A queue in which the runs of a server wait for workers."""
+
+    # Opens the runtime of a team, by its name.
+    opening: Callable[[str, AnyTeam, Mapping[str, Any]], AbstractAsyncContextManager[Runtime]]
+    answers: Callable[[], Awaitable[object]]  # raises if the queue cannot be reached
+    waiting: Callable[[], Awaitable[Mapping[str, int]]]  # how many runs wait, by their teams
+
 
 MOST_STREAMS = 1_000
 """Streams of one token that may be open at once."""
@@ -56,6 +64,7 @@ class House:
     clock: Callable[[], datetime]
     beat: float  # seconds between two signs of life of a silent stream
     body_seconds: float  # seconds in which the body of a request has to arrive
+    queue: Queueing | None = None  # where runs wait for workers; none: they are done here
     watch: Watch = field(default_factory=Watch)  # counts what happens here
     # What settles the account of a run when it rests.
     settling: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
@@ -217,8 +226,7 @@ async def open_house(  # noqa: PLR0913 - what its server leaves open
         body_seconds: Seconds in which the body of a request has to arrive.
         clock: Returns the time, with a time zone.
         grace: Seconds that running steps have to end when a run is stopped.
-        queue: Opens a runtime whose runs are done by workers, for a team by its name; none: runs
-            are done here.
+        queue: Where the runs wait for workers; none: they are done here.
 
     Raises:
         ConfigurationError: Money is bounded that nobody can count.
@@ -228,7 +236,7 @@ async def open_house(  # noqa: PLR0913 - what its server leaves open
         for name, team in teams.items():
             options: Any = {"storage": storage, "clock": clock, "new_id": lambda: uuid4().hex}
             options["heard"] = partial(watch.heard, name)
-            opening = (queue and queue(name, team, options)) or open_runtime(
+            opening = (queue and queue.opening(name, team, options)) or open_runtime(
                 team, grace=grace, **options
             )
             runtime = runtimes[name] = await stack.enter_async_context(opening)
@@ -248,6 +256,7 @@ async def open_house(  # noqa: PLR0913 - what its server leaves open
             clock=clock,
             beat=beat,
             body_seconds=body_seconds,
+            queue=queue,
             watch=watch,
             streams=streams,
         )

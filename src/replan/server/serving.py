@@ -63,8 +63,7 @@ async def open_server(  # noqa: PLR0913 - what a server leaves open
         head_seconds: Seconds in which the head of a connection's first request has to arrive.
         options: `grace` is the seconds that running steps have to end at the end of the block,
             `beat` those between two signs of life of a silent stream, and `body_seconds` those in
-            which the body of a request has to arrive. `queue` opens a runtime whose runs are done
-            by workers.
+            which the body of a request has to arrive. `queue` is where the runs wait for workers.
 
     Raises:
         UsageError: The teams, the tokens, the storage or the address cannot be used.
@@ -150,7 +149,11 @@ async def _queueing(wanted: Wanted, teams: Mapping[str, TeamFile]) -> AsyncGener
         ) -> AbstractAsyncContextManager[Runtime]:
             return open_queued_runtime(team, queue=queue, digest=versions[name].digest, **options)
 
-        yield opening
+        async def waiting() -> dict[str, int]:
+            found = await queue.waiting()
+            return {name: found.get(each.digest, 0) for name, each in versions.items()}
+
+        yield Queueing(opening=opening, answers=lambda: queue.has(""), waiting=waiting)
 
 
 def named_teams(wanted: Wanted) -> dict[str, TeamFile]:

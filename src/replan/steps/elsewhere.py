@@ -1,5 +1,6 @@
 """A step that workers of another queue do: what it is given, and what its end means here."""
 
+from contextlib import ExitStack
 from typing import cast
 
 from pydantic import TypeAdapter
@@ -36,7 +37,12 @@ async def done_elsewhere(
         thread_id=record.thread().thread_id,
     )
     emitter = record.emitter
-    end = await elsewhere.done(queue, errand, lambda event: _told(event, emitter))
+    # The time in the queue is not that of the step.
+    with ExitStack() as in_queue:
+        in_queue.enter_context(meter.waiting.running())
+        end = await elsewhere.done(
+            queue, errand, lambda event: _told(event, emitter), in_queue.close
+        )
     meter.count_elsewhere(end.used)
     _ask_again(end)
     match end.how:

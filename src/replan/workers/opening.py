@@ -21,7 +21,8 @@ from replan.runtime import open_runtime
 from replan.team.team_file import TeamFile, read_team_file
 from replan.workers.fenced_jobs import APPLICATION
 from replan.workers.queue import RUNS, check_address, open_queue, queue_of
-from replan.workers.schedules import read_schedules
+from replan.workers.queued_runtime import queued_beside
+from replan.workers.schedules import keep, read_schedules
 from replan.workers.steps import STEP, QueuedSteps, StepJobs
 from replan.workers.versions import check_published, published, version_of
 from replan.workers.worker import LEASE, Handler, Worker, drained_by_signals
@@ -90,7 +91,7 @@ async def open_worker(
         open_queue(address, connections=_OF_QUEUE) as queue,
     ):
         await check_published(queue, version)
-        steps = QueuedSteps(queue, storage.journal, version.digest)
+        steps = QueuedSteps(queue, storage, version.digest)
         graph = build_graph(team.config, storage=storage, models=team.models, elsewhere=steps)
         for_others = StepJobs(services_in(graph), storage.journal)
         watch, name = Watch(), name_of(team)
@@ -99,6 +100,7 @@ async def open_worker(
         told = nullcontext() if wanted.metrics is None else watch.served(wanted.metrics)
         async with runtime_of as runtime, lag_told(watch.lagged):
             watch.counts_works(name, lambda: runtime.at_work)
+            queued = queued_beside(runtime, queue, version.digest)
             with told:
                 yield Worker(
                     queue,
@@ -108,7 +110,7 @@ async def open_worker(
                     concurrency=wanted.concurrency,
                     lease=wanted.lease,
                     handlers={STEP: for_others.do, **(handlers or {})},
-                    schedules=schedules,
+                    beside=partial(keep, schedules, queued) if schedules else None,
                 )
 
 

@@ -3,13 +3,15 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, LiteralString, TypeVar
 
 import psycopg
 from procrastinate import exceptions
 from procrastinate.connector import Notify
 from procrastinate.psycopg_connector import PsycopgConnector
+
+from replan.adapters.storage.uninterrupted import uninterrupted
 
 SCHEMA = "replan_queue"
 """The schema of the queue, in the database of the storage."""
@@ -70,11 +72,13 @@ class PatientConnector(PsycopgConnector):
                 # Jobs are found by looking, too.
                 await asyncio.sleep(_LONGEST_PAUSE)
 
-    async def _insist(self, attempt: Callable[[], Awaitable[T]]) -> T:
+    async def _insist(self, attempt: Callable[[], Coroutine[Any, Any, T]]) -> T:
         latest, pause = time.monotonic() + self._patience, _PAUSE
         while True:
             try:
-                return await attempt()
+                # A pool that hands a connection over loses a cancellation (`asyncio.wait_for` of
+                # Python 3.11).
+                return await uninterrupted(attempt())
             except exceptions.ConnectorException as error:
                 if not is_away(error) or time.monotonic() + pause > latest:
                     raise

@@ -1,8 +1,8 @@
 """The queue of jobs in the database of a storage: put, look, cancel."""
 
 import re
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Collection, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -13,12 +13,17 @@ from pydantic import JsonValue
 
 from replan.adapters.storage.postgres import shown
 from replan.errors import ConfigurationError, StorageError
+from replan.runs.work import Stand
 from replan.workers.fenced_jobs import FencedJobs
+from replan.workers.followed import Followed
 from replan.workers.patient_connector import SCHEMA, PatientConnector
 from replan.workers.turns import MOST_LEVEL, TURNS, priority_of
 
 RUNS = "runs"
 """The queue of a run that names none."""
+
+TENANT, PRIORITY, QUEUE = "tenant", "priority", "queue"
+"""The labels of a run that say whose it is, how urgent it is, and in which queue it waits."""
 
 PATIENCE = 30.0
 _LOCK = int.from_bytes(b"ReplanQ", "big")
@@ -28,6 +33,18 @@ SELECT EXISTS (
     SELECT 1 FROM procrastinate_jobs
     WHERE (lock = %(lock)s AND status = 'doing') OR (queueing_lock = %(lock)s AND status = 'todo')
 ) AS found
+"""
+_STANDS = """
+SELECT lock, 'at work' AS stand FROM procrastinate_jobs
+    WHERE status = 'doing' AND lock = ANY(%(locks)s)
+UNION ALL
+SELECT queueing_lock, 'waits' FROM procrastinate_jobs
+    WHERE status = 'todo' AND queueing_lock = ANY(%(locks)s)
+ORDER BY stand DESC
+"""
+_WAITING = """
+SELECT split_part(queue_name, ':', 2) AS digest, count(*) AS number FROM procrastinate_jobs
+WHERE status = 'todo' AND task_name = 'run' GROUP BY 1
 """
 _CANCEL = """
 WITH gone AS (
@@ -71,15 +88,15 @@ class NewJob:
 class Queue:
     """The queue of a storage; `open_queue` opens it."""
 
-    def __init__(self, app: App, jobs: FencedJobs) -> None:
+    def __init__(self, app: App, jobs: FencedJobs, where: str) -> None:
         self.app = app
         self.jobs = jobs
+        self._where = where
+        self.followed = Followed(self.stands)
 
     async def put(self, job: NewJob) -> bool:
         """Put a job into the queue; tell whether none of its lock waits there already."""
-        turn = await self.app.connector.execute_query_one_async(
-            TURNS, queue=job.queue, tenant=job.tenant, level=job.level
-        )
+        turn = await self._row(TURNS, queue=job.queue, tenant=job.tenant, level=job.level)
         configured = self.app.configure_task(
             job.kind,
             queue=job.queue,
@@ -88,7 +105,8 @@ class Queue:
             priority=priority_of(job.level, turn["turn"]),
         )
         try:
-            await configured.defer_async(**{**job.arguments, "tenant": job.tenant})
+            with _errors(self._where):
+                await configured.defer_async(**{**job.arguments, "tenant": job.tenant})
         except exceptions.AlreadyEnqueued:
             return False
         return True
@@ -96,6 +114,15 @@ class Queue:
     async def has(self, lock: str) -> bool:
         """Whether a job waits, or is at work."""
         return bool((await self._row(_ASKED, lock=lock))["found"])
+
+    async def stands(self, locks: Collection[str]) -> dict[str, Stand]:
+        """How the jobs of these locks stand, as far as there are any."""
+        # Of a job at work and one that waits behind it, the one at work is the later row.
+        return {row["lock"]: row["stand"] for row in await self._rows(_STANDS, locks=[*locks])}
+
+    async def waiting(self) -> dict[str, int]:
+        """How many runs wait here, by the versions of their teams."""
+        return {row["digest"]: row["number"] for row in await self._rows(_WAITING)}
 
     async def cancel(self, lock: str) -> bool:
         """Take a job back that no worker has taken up; tell whether there was one."""
@@ -118,8 +145,13 @@ class Queue:
         query = "SELECT EXISTS (SELECT 1 FROM replan_teams WHERE digest = %(digest)s) AS found"
         return bool((await self._row(query, digest=digest))["found"])
 
+    async def _rows(self, query: Any, **arguments: Any) -> list[dict[str, Any]]:
+        with _errors(self._where):
+            return await self.app.connector.execute_query_all_async(query, **arguments)
+
     async def _row(self, query: Any, **arguments: Any) -> dict[str, Any]:
-        return await self.app.connector.execute_query_one_async(query, **arguments)
+        with _errors(self._where):
+            return await self.app.connector.execute_query_one_async(query, **arguments)
 
 
 @asynccontextmanager
@@ -138,18 +170,30 @@ async def open_queue(
         StorageError: The database cannot be reached.
     """
     check_address(address)
-    try:
+    where = shown(address)
+    connector = PatientConnector(address, patience, connections)
+    app = App(connector=connector)
+    jobs = app.job_manager = FencedJobs(connector)
+    with _errors(where):
         await _prepared(address)
-        connector = PatientConnector(address, patience, connections)
-        app = App(connector=connector)
-        jobs = app.job_manager = FencedJobs(connector)
-        async with app.open_async():
-            yield Queue(app, jobs)
+        await connector.open_async()
+    try:
+        yield Queue(app, jobs, where)
+    finally:
+        await connector.close_async()
+
+
+@contextmanager
+def _errors(where: str) -> Generator[None]:
+    """Tell of a database that cannot be reached as of any storage."""
+    try:
+        yield
+    except exceptions.AlreadyEnqueued:
+        raise
     except (psycopg.Error, exceptions.ConnectorException) as error:
-        cause = error.__cause__ or error
-        raise StorageError(
-            shown(address), f"The queue cannot be used: {cause}", "Check that the server runs."
-        ) from error
+        cause = " ".join(str(error.__cause__ or error).split())
+        problem = f"The queue in it cannot be reached ({cause})."
+        raise StorageError(where, problem, "Check that the server runs.") from error
 
 
 def check_address(address: str) -> None:

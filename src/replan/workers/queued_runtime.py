@@ -12,15 +12,21 @@ from replan.ports.run_book import Request, RequestKind, RunRecord
 from replan.ports.storage import Storage
 from replan.runs.result import RunResult
 from replan.runs.service import Runtime
-from replan.runs.work import Bench, Errand
+from replan.runs.work import Bench, Errand, Stand
 from replan.runs.works import Works
 from replan.runtime import AnyTeam, open_runtime
 from replan.workers.errands import note_errand
-from replan.workers.queue import RUNS, NewJob, Queue, checked_level, queue_of
+from replan.workers.queue import (
+    PRIORITY,
+    QUEUE,
+    RUNS,
+    TENANT,
+    NewJob,
+    Queue,
+    checked_level,
+    queue_of,
+)
 from replan.workers.versions import VERSION
-
-TENANT, PRIORITY, QUEUE = "tenant", "priority", "queue"
-"""The labels of a run that say whose it is, how urgent it is, and in which queue it waits."""
 
 _AT_REST = ("running", "waiting", "interrupted")
 
@@ -105,13 +111,18 @@ async def open_queued_runtime(
         options: As in `open_runtime`.
     """
     async with open_runtime(team, storage=storage, **options) as runtime:
-
-        async def is_queued(run_id: str) -> bool:
-            return await queue.has(lock_of(run_id))
-
-        bench = replace(runtime.bench, is_queued=is_queued)
-        queued = Runtime(bench, QueuedWorks(bench, queue, digest))
+        queued = queued_beside(runtime, queue, digest)
         try:
             yield queued
         finally:
             await queued.close()
+
+
+def queued_beside(runtime: Runtime, queue: Queue, digest: str) -> Runtime:
+    """A runtime that puts runs into a queue, where another one of this process does them."""
+
+    async def stand(run_id: str, *, is_followed: bool = False) -> Stand | None:
+        return await queue.followed.stand(lock_of(run_id), is_followed=is_followed)
+
+    bench = replace(runtime.bench, queued=stand)
+    return Runtime(bench, QueuedWorks(bench, queue, digest))

@@ -1,24 +1,34 @@
 """Runs that begin by themselves: when, and what they are to do."""
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
-from croniter import croniter
+from croniter import CroniterBadDateError, croniter
 from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
 from replan.declared.files import text_of
 from replan.declared.yaml_source import read_yaml
-from replan.errors import ConfigurationError, TeamFileError
+from replan.errors import ConfigurationError, DeclaredFileError, ReplanError
+from replan.runs.labels import checked_labels
+from replan.runs.reading import is_worked_on
 from replan.runs.service import Runtime
 from replan.values import Value
-from replan.workers.queue import Queue
-from replan.workers.queued_runtime import QueuedWorks
-from replan.workers.run_jobs import GivenBack
+from replan.workers.queue import PRIORITY, QUEUE, RUNS, checked_level, queue_of
 
+MADE_UP_FOR = timedelta(minutes=10)
+"""How long ago a time may be that still begins its run."""
+
+# A worker that said that it begins a run, and has not for so long, is dead.
+_BEGINS_WITHIN = timedelta(minutes=1)
+_LOOK = 30.0  # seconds; a machine that was suspended wakes from a longer sleep too late
+_MARGIN = 0.05
 _FIELDS = 5
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$"
+
+logger = logging.getLogger(__name__)
 
 
 class Schedule(Value):
@@ -41,20 +51,34 @@ class Schedule(Value):
     def _is_cron(cls, given: str) -> str:
         if len(given.split()) != _FIELDS or not croniter.is_valid(given):
             raise ValueError("write five fields, such as `0 7 * * 1-5`")
+        try:
+            croniter(given).get_next()
+        except CroniterBadDateError as error:
+            raise ValueError("there is no such day in any year") from error
         return given
+
+    def before(self, now: datetime) -> datetime:
+        """Its latest time."""
+        return croniter(self.cron, now.astimezone(UTC)).get_prev(datetime)
+
+    def after(self, now: datetime) -> datetime:
+        """Its next time."""
+        return croniter(self.cron, now.astimezone(UTC)).get_next(datetime)
 
 
 def read_schedules(path: Path) -> list[Schedule]:
     """Read a file of schedules: a list in YAML.
 
     Raises:
-        TeamFileError: It cannot be read.
+        DeclaredFileError: It cannot be read.
         ConfigurationError: It has a mistake.
     """
-    content = read_yaml(text_of(path, TeamFileError, "Check the path.")).value
+    source = read_yaml(text_of(path, DeclaredFileError, "Check the path."))
+    if source.mistakes:
+        raise DeclaredFileError(path, source.mistakes)
     fix = "Write a list whose entries have name, cron and task."
     try:
-        found = TypeAdapter(list[Schedule]).validate_python(content)
+        found = TypeAdapter(list[Schedule]).validate_python(source.value)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(["schedules", *map(str, first["loc"])])
@@ -63,25 +87,75 @@ def read_schedules(path: Path) -> list[Schedule]:
     for name in names:
         if names.count(name) > 1:
             raise ConfigurationError("schedules", name, "Two have this name.", "Change one.")
+    for each in found:
+        # What would be refused only when its time comes.
+        labels = checked_labels(each.labels)
+        checked_level(labels.get(PRIORITY, "0"))
+        queue_of(labels.get(QUEUE, RUNS), "")
     return found
 
 
-def entered(schedules: Sequence[Schedule], queue: Queue, runtime: Runtime, own: str) -> None:
-    """Have the queue begin a run for each time of each schedule; of all workers, one does it."""
-    works = QueuedWorks(runtime.bench, queue, own.rpartition(":")[2])
-    queued = Runtime(runtime.bench, works)
-    for schedule in schedules:
-        _enter(schedule, queue, queued, own)
+async def keep(schedules: Sequence[Schedule], queued: Runtime) -> None:
+    """Begin the runs of schedules at their times, until it is cancelled.
+
+    Args:
+        schedules: The schedules.
+        queued: Puts the runs into the queue.
+    """
+    begun = dict[str, datetime]()
+    while True:
+        now = queued.bench.clock()
+        begun.update(await begin_due(schedules, queued, begun))
+        wait = min((each.after(now) - queued.bench.clock()).total_seconds() for each in schedules)
+        await asyncio.sleep(min(max(wait, 0.0), _LOOK) + _MARGIN)
 
 
-def _enter(schedule: Schedule, queue: Queue, queued: Runtime, own: str) -> None:
-    kind = f"schedule:{schedule.name}"
+async def begin_due(
+    schedules: Sequence[Schedule], queued: Runtime, begun: Mapping[str, datetime]
+) -> dict[str, datetime]:
+    """Begin the run of the latest time of each schedule, unless that time is long past.
 
-    async def begun(timestamp: int, **_: Any) -> None:
-        at = datetime.fromtimestamp(timestamp, UTC)
-        run_id = f"{schedule.name}-{at:%Y%m%dT%H%M}"
+    Args:
+        schedules: The schedules.
+        queued: Puts the runs into the queue.
+        begun: The times for which nothing is left to do, by the names of the schedules.
+
+    Returns:
+        Further ones.
+    """
+    now, more = queued.bench.clock(), dict[str, datetime]()
+    for each in schedules:
+        at = each.before(now)
+        if at == begun.get(each.name) or now - at > MADE_UP_FOR:
+            continue
+        try:
+            is_done = await _begun(each, at, queued)
+        except ReplanError as error:
+            # The next look does it.
+            fields = {"schedule": each.name, "error": str(error)}
+            logger.warning("schedule did not begin its run", extra=fields)
+        else:
+            more |= {each.name: at} if is_done else {}
+    return more
+
+
+async def _begun(schedule: Schedule, at: datetime, queued: Runtime) -> bool:
+    """Begin a run, unless another worker does; tell whether nothing is left to do."""
+    run_id, bench = f"{schedule.name}-{at:%Y%m%dT%H%M}", queued.bench
+    known = await bench.book.get(run_id)
+    if known is None and not await _is_ours(run_id, at, queued):
+        return False
+    # One that is on record without its job was left there by a worker that died.
+    is_over = known is not None and known.outcome != "running"
+    if not is_over and (known is None or not await is_worked_on(run_id, bench)):
         await queued.start(schedule.task, run_id=run_id, labels=schedule.labels)
+    return True
 
-    # The highest priority: it only puts a run into the queue.
-    task = queue.app.task(name=kind, queue=own, priority=900_000_000, retry=GivenBack())(begun)
-    queue.app.periodic(cron=schedule.cron, periodic_id=schedule.name)(task)
+
+async def _is_ours(run_id: str, at: datetime, queued: Runtime) -> bool:
+    """Whether this worker is to begin a run: it was the first to say so, or the first one died."""
+    bench = queued.bench
+    if bench.storage is None or bench.clock() - at > _BEGINS_WITHIN:
+        return True
+    own = bench.new_id()
+    return await bench.storage.journal.note(run_id, "schedule", own) == own

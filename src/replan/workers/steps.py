@@ -13,12 +13,13 @@ from pydantic import JsonValue
 from replan.events.types import BaseEvent, MemorySummary, ModelAnswered, ModelCalled
 from replan.ports.elsewhere import StepEnd, StepErrand
 from replan.ports.journal import Journal
+from replan.ports.storage import Storage
 from replan.runs.stopping import put_an_end_to
 from replan.services import Services
 from replan.state.results import SpecialistResult
 from replan.steps.for_others import done_for_another
 from replan.values import restored
-from replan.workers.queue import NewJob, Queue, queue_of
+from replan.workers.queue import PRIORITY, TENANT, NewJob, Queue, checked_level, queue_of
 
 STEP = "step"
 """The kind of these jobs."""
@@ -54,26 +55,36 @@ class _Place(NamedTuple):
 class QueuedSteps:
     """Gives steps to the workers of their queues, and waits for what comes of them."""
 
-    def __init__(self, queue: Queue, journal: Journal, digest: str) -> None:
+    def __init__(self, queue: Queue, storage: Storage, digest: str) -> None:
         self._queue = queue
-        self._journal = journal
+        self._storage = storage
         self._digest = digest
 
-    async def done(self, queue: str, errand: StepErrand, hear: Callable[[Any], None]) -> StepEnd:
+    async def done(
+        self,
+        queue: str,
+        errand: StepErrand,
+        hear: Callable[[Any], None],
+        begins: Callable[[], None],
+    ) -> StepEnd:
         """Have an attempt made, and wait for its end."""
         context = errand.context
-        place = _Place(self._journal, context.run_id, context.idempotency_key)
+        place = _Place(self._storage.journal, context.run_id, context.idempotency_key)
+        record = await self._storage.runs.get(context.run_id)
+        labels = record.labels if record is not None else {}
         job = NewJob(
             kind=STEP,
             lock=f"step:{context.run_id}:{context.idempotency_key}",
             queue=queue_of(queue, self._digest),
             arguments={"run_id": context.run_id, "key": context.idempotency_key},
+            tenant=labels.get(TENANT, ""),
+            level=checked_level(labels.get(PRIORITY, "0")),
         )
         await self._clear(place, job, context.attempt)
         await place.note("errand", errand.model_dump(mode="json"))
         await self._queue.put(job)
         try:
-            return await self._awaited(place, job, hear)
+            return await self._awaited(place, job, hear, begins)
         except asyncio.CancelledError:
             await place.note("stop", value=True)
             await self._queue.cancel(job.lock)
@@ -90,22 +101,28 @@ class QueuedSteps:
         if "stop" in notes or is_past:
             await place.strike()
 
-    async def _awaited(self, place: _Place, job: NewJob, hear: Callable[[Any], None]) -> StepEnd:
+    async def _awaited(
+        self,
+        place: _Place,
+        job: NewJob,
+        hear: Callable[[Any], None],
+        begins: Callable[[], None],
+    ) -> StepEnd:
         looks = puts = 0
         while True:
             notes = await place.notes()
-            for what, value in notes.items():
-                if what.startswith("event/"):
-                    for event in value:
-                        hear(event)
-                    await place.strike(what)
+            if "begun" in notes:
+                begins()
+            for what in [each for each in notes if each.startswith("event/")]:
+                for event in notes[what]:
+                    hear(event)
+                await place.strike(what)
             if "end" in notes:
                 return restored(StepEnd, notes["end"])
             looks += 1
             if looks % _ASK_EACH == 0 and not await self._queue.has(job.lock):
                 if puts == _MOST_PUTS:
-                    told = f"No worker brought it to an end; it was put there {1 + puts} times."
-                    return StepEnd(how="failed", error=told, can_pass=False)
+                    return _given_up(puts)
                 puts += await self._queue.put(job)
             await asyncio.sleep(_LOOK)
 
@@ -160,6 +177,11 @@ class StepJobs:
             batch.append(_written(told.get_nowait()))
         if batch:
             await place.note(f"event/{self._services.new_id()}", batch)
+
+
+def _given_up(puts: int) -> StepEnd:
+    told = f"No worker brought it to an end; it was put there {1 + puts} times."
+    return StepEnd(how="failed", error=told, can_pass=False)
 
 
 def _is_success(end: StepEnd) -> bool:

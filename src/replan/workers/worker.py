@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -16,13 +16,15 @@ from replan.runs.service import Runtime
 from replan.workers.fenced_jobs import MOST_ATTEMPTS
 from replan.workers.queue import Queue
 from replan.workers.run_jobs import GivenBack, RunJobs
-from replan.workers.schedules import Schedule, entered
 
 LEASE = 30.0
 """Seconds without a sign of life after which others take the jobs of a worker up."""
 
 POLL = 2.0
 """Seconds between two looks for jobs of which no notice came."""
+
+_LAST = 10.0
+"""Seconds that the queue has at the end to hear of the jobs that are given back."""
 
 Handler = Callable[..., Awaitable[None]]
 """Does the jobs of a kind; it is given the job's arguments."""
@@ -43,7 +45,7 @@ class Worker:
         concurrency: int,
         lease: float = LEASE,
         handlers: Mapping[str, Handler] | None = None,
-        schedules: Sequence[Schedule] = (),
+        beside: Callable[[], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
         """Prepare; `work` does it.
 
@@ -55,18 +57,19 @@ class Worker:
             concurrency: Jobs at once.
             lease: Seconds without a sign of life after which others take the jobs up.
             handlers: What does jobs of further kinds, by their names.
-            schedules: What is to begin by itself, and when.
+            beside: What it does meanwhile, without end.
         """
         self._queue = queue
         self._runtime = runtime
         self._lease = lease
         self._is_draining = False
+        self._drained = asyncio.Event()
         self._unknown = set[int]()  # jobs that the database says it has, and it does not know
         jobs = RunJobs(runtime, storage, lambda: self._is_draining)
         self._handlers: dict[str, Handler] = {"run": jobs.do, **(handlers or {})}
         for kind, handler in self._handlers.items():
             _register(queue, kind, handler)
-        entered(schedules, queue, runtime, queues[0])
+        self._beside = beside
         self._working = ProcrastinateWorker(
             queue.app,
             queues=queues,
@@ -81,23 +84,40 @@ class Worker:
 
     async def work(self) -> None:
         """Work until `drain` is called; what goes wrong with the queue begins it anew."""
-        looking = asyncio.ensure_future(self._look_after())
+        meanwhile = {asyncio.ensure_future(self._look_after())}
+        if self._beside is not None:
+            meanwhile.add(asyncio.ensure_future(self._beside()))
+        working = asyncio.ensure_future(self._worked())
+        drained = asyncio.ensure_future(self._drained.wait())
         try:
-            while not self._is_draining:
-                try:
-                    await self._working.run()
-                except exceptions.ConnectorException as error:
-                    logger.warning("queue is away", extra={"error": str(error.__cause__)})
-                    await asyncio.sleep(POLL)
+            first = asyncio.FIRST_COMPLETED
+            await asyncio.wait({working, drained, *meanwhile}, return_when=first)
+            for each in meanwhile:
+                if each.done():
+                    each.result()
+            await asyncio.wait({working}, timeout=_LAST)
+            if working.done():
+                working.result()
+            else:
+                # Others take its jobs up once its lease is over.
+                logger.warning("worker ends with jobs that do not end")
         finally:
-            looking.cancel()
-            await asyncio.wait({looking})
+            await ended(drained, *meanwhile)
+
+    async def _worked(self) -> None:
+        while not self._is_draining:
+            try:
+                await self._working.run()
+            except exceptions.ConnectorException as error:
+                logger.warning("queue is away", extra={"error": str(error.__cause__)})
+                await asyncio.sleep(POLL)
 
     async def drain(self) -> None:
         """Take up no new job; runs get the grace of the runtime, then others go on with them."""
         self._is_draining = True
         self._working.stop()
         await self._runtime.close()
+        self._drained.set()
 
     async def _look_after(self) -> None:
         """Show that it is alive, also while it drains, and see to jobs of those that are not."""
@@ -152,6 +172,20 @@ async def drained_by_signals(worker: Worker) -> AsyncGenerator[None]:
                 loop.remove_signal_handler(each)
         if tasks:
             await asyncio.wait(tasks)
+
+
+async def ended(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel tasks until they end, as often as it takes for some seconds."""
+    # In Python 3.11, a cancellation is lost that comes while a pool hands a connection over
+    # (`asyncio.wait_for`), and a task without end goes on.
+    left = set(tasks)
+    for _ in range(int(_LAST)):
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=1.0)
+        if not left:
+            return
+    logger.warning("worker ends with tasks that do not end")
 
 
 def _register(queue: Queue, kind: str, handler: Handler) -> None:

@@ -8,7 +8,7 @@ from replan.server.problems import RefusedError
 
 
 async def metrics(call: Call) -> Response:
-    """Tell the figures of the process, and which runs in the storage are not over.
+    """Tell the figures of the process, and which runs are not over, or wait in the queue.
 
     Raises:
         RefusedError: The token is a tenant's; the figures are those of all tenants together.
@@ -21,5 +21,7 @@ async def metrics(call: Call) -> Response:
     house.watch.stands(
         {key: number for key, number in standing.items() if key[0] in house.runtimes}
     )
+    if house.queue is not None:
+        house.watch.queues(await house.queue.waiting())
     content, media_type = house.watch.written(call.request.headers.get("accept", ""))
     return Response(content, headers={"Content-Type": media_type})

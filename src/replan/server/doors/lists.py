@@ -10,6 +10,7 @@ from starlette.responses import Response
 from replan.ports.run_book import RunOutcome, RunRecord
 from replan.runs.event_log import run_event
 from replan.runs.labels import checked_labels
+from replan.runs.reading import is_worked_on
 from replan.server.answers import TEAM, TENANT, EventPage, RunListed, RunPage
 from replan.server.bodies import RunsQuery
 from replan.server.callers.identity import Identity
@@ -113,9 +114,12 @@ def _is_before(record: RunRecord, query: RunsQuery) -> bool:
 
 async def _listed(record: RunRecord, house: House) -> RunListed:
     outcome: RunOutcome = record.outcome
-    if outcome == "running" and not await house.storage.holds.is_held(record.thread_id):
+    runtime = house.runtime_of(record)
+    if outcome == "running" and not await is_worked_on(
+        record.run_id, runtime.bench, is_followed=True
+    ):
         # Its process could not say how it stands.
-        view = await house.runtime_of(record).look(record.run_id)
+        view = await runtime.look(record.run_id)
         outcome = cast("RunOutcome", view.outcome)
     return RunListed(
         run_id=record.run_id,

@@ -34,8 +34,10 @@ async def health(_: Call) -> Health:
 
 
 async def ready(call: Call) -> Health:
-    """Say that the storage answers, too."""
+    """Say that the storage answers, too, and the queue if runs wait in one."""
     await call.house.storage.runs.recent(1)
+    if call.house.queue is not None:
+        await call.house.queue.answers()
     return Health()
 
 
