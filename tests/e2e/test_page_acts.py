@@ -307,11 +307,18 @@ async def test_a_run_that_a_terminal_began_and_a_kill_ended_is_gone_on_with_by_i
             page = await rested(client, where, "completed")
         assert {*kept.effects} == {1, 2, 3, 4, 5, 6}
         assert "gone on with by owner" in (await client.get(f"{where}?tab=history")).text
+        # What would be refused is not offered, but told.
+        assert ">Edit the plan…</a>" not in page
+        step = (await client.get(f"{where}/steps/1")).text
+        assert "/retry" not in step
+        assert f"replan retry {record.run_id[:8]} 1</code>" in step
         other = await client.get(f"{where}/steps/1/retry")
         assert other.status_code == 409
         assert f"replan retry {record.run_id[:8]} 1" in other.text
         changed = {**record.order, "directory": "/"}
         await storage.runs.begin(record.replace(run_id="r2", thread_id="r2", order=changed))
+        foreign = (await client.get("/runs/r2")).text
+        assert 'class="button"' not in foreign
         refused = await client.get("/runs/r2/resume")
         assert refused.status_code == 409
         assert "was changed since" in refused.text
