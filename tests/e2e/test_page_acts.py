@@ -8,7 +8,9 @@ from acts_teams import END, Fence
 from kept_runs import KeptRun, kill
 from pages import shown
 from replan import open_storage
+from replan.ports.run_book import KeptText
 from replan.testing import ScriptedModel, always
+from replan.ui.app import PAGES
 from served import as_, tokens_of
 
 
@@ -181,8 +183,28 @@ async def test_a_run_is_stopped_resumed_with_a_limit_and_its_steps_corrected():
         new = (await sent(client, path, fields)).headers["location"]
         await rested(client, new, "completed")
         assert fence.did[-2:] == ["Measure", "Cut"]
+        await _corrected_with_effects(client)
         refused = await client.get(f"{new}/steps/1/skip")
         assert "completed, so there is nothing to skip" in refused.text
+
+
+async def _corrected_with_effects(client):
+    """See that a step with an effect is done again only if that is said, and can be left out."""
+    where = await begun(client, "- [ ] 1. Paint @painter\n- [ ] 2. Cut @worker (after 1)\n")
+    action, seen = parsed(await rested(client, where, "waiting"))
+    left_out, fields = await form(client, f"{where}/steps/1/skip")
+    await sent(client, action, {**seen, "text": "blue"})
+    await rested(client, where, "completed")
+    late = await sent(client, left_out, fields, 409)
+    assert "stands otherwise" in late.text
+    path, fields = await form(client, f"{where}/steps/1/retry")
+    assert 'name="repeat_effects" value="1" required' in (await client.get(path)).text
+    bare = await client.post(path, data=fields)
+    assert (bare.status_code, "repeat_effects" in bare.text) == (422, True), bare.text
+    new = (await sent(client, path, {**fields, "repeat_effects": "1"})).headers["location"]
+    await rested(client, new, "waiting")
+    await sent(client, *await form(client, f"{new}/steps/1/skip"))
+    await rested(client, new, "completed")
 
 
 async def test_a_run_that_a_limit_ended_goes_on_with_a_raised_one_and_no_more_than_the_team_has():
@@ -215,8 +237,11 @@ async def test_who_may_only_read_sees_no_forms_and_does_nothing():
         assert "Hue?" in page
         assert "<form" not in page
         assert "Stop…" not in page
-        for path in (f"{where}/stop", f"{where}/plan", "/start", f"{where}/steps/1/retry"):
-            assert (await client.get(path, headers=as_("reader"))).status_code == 403, path
+        assert "<form" not in (await client.get("/chat/c1", headers=as_("reader"))).text
+        for method, path, role in addresses(where.rpartition("/")[2]):
+            if role not in ("read", None):
+                refused = await client.request(method, path, headers=as_("reader"))
+                assert (refused.status_code, f"'{role}'" in unescape(refused.text)) == (403, True)
         await sent(client, owned[0], {**owned[1], "text": "red"}, 403, headers=as_("reader"))
         # A form of one person's page is none of another's.
         await sent(client, owned[0], {**owned[1], "text": "red"}, 403, headers=as_("answerer"))
@@ -224,6 +249,52 @@ async def test_who_may_only_read_sees_no_forms_and_does_nothing():
         await sent(client, action, {**seen, "text": "red"}, headers=as_("answerer"))
         await rested(client, where, "completed")
         assert "answerer answered" in (await client.get(f"{where}?tab=history")).text
+
+
+def addresses(run_id):
+    """The method, the path and the role of every page, for one run and one session."""
+    place = {"run_id": run_id, "step:int": "1", "seq:int": "1", "ref": "kept", "session_id": "c1"}
+    for page in PAGES:
+        path = re.sub(r"\{([^}]*)\}", lambda name: place[name[1]], page.path)
+        yield page.method, path, page.role
+
+
+async def test_what_is_of_another_tenant_is_unknown_at_every_address():
+    fence = Fence()
+    model = ScriptedModel(
+        {"think": always("---\ncomplexity: complex\n---\n- [ ] 1. Paint @painter\n"), **END}
+    )
+    tokens = tokens_of(
+        anna={"tenant": "north", "user": "kim"}, ben={"tenant": "south", "user": "kim"}
+    )
+    async with (
+        open_storage(":memory:") as storage,
+        shown(fence.team(model), storage, tokens) as client,
+    ):
+        client.headers.update(as_("anna"))
+        where = await begun(client, "- [ ] 1. Paint @painter\n", task="Paint it")
+        own = await rested(client, where, "waiting")
+        path, fields = await form(client, "/chat/c1")
+        turn = {**fields, "text": "Paint the secret fence"}
+        await sent(client, path, turn, files=[("files", ("", b""))])
+        await spoken(client, "/chat/c1", "Hue?")
+        run_id = where.rpartition("/")[2]
+        at = (await storage.runs.get(run_id)).started_at
+        await storage.runs.add_events(run_id, [], [KeptText("kept", "a secret", at)])
+        assert (await client.get(f"{where}/texts/kept")).text == "a secret"
+        before = await storage.runs.get(run_id), await storage.runs.events(run_id)
+        client.headers.update(as_("ben"))
+        _, foreign = await form(client, "/start")
+        _, seen = parsed(own)
+        sends = {**seen, "form": foreign["form"], "text": "red", "plan": "- [ ] 1. Go @painter"}
+        for method, path, _ in addresses(run_id):
+            files = [("files", ("", b""))] if path in ("/start", "/chat/c1") else None
+            told = await client.request(method, path, data=sends, files=files)
+            if path.startswith("/runs/"):
+                assert told.status_code == 404, (method, path, told.text)
+            assert "secret" not in told.text, (method, path)
+        assert before == (await storage.runs.get(run_id), await storage.runs.events(run_id))
+        assert fence.painted == []
 
 
 async def test_a_wrong_start_starts_nothing_and_says_what_to_change():
@@ -307,11 +378,18 @@ async def test_a_run_that_a_terminal_began_and_a_kill_ended_is_gone_on_with_by_i
             page = await rested(client, where, "completed")
         assert {*kept.effects} == {1, 2, 3, 4, 5, 6}
         assert "gone on with by owner" in (await client.get(f"{where}?tab=history")).text
+        # What would be refused is not offered, but told.
+        assert ">Edit the plan…</a>" not in page
+        step = (await client.get(f"{where}/steps/1")).text
+        assert "/retry" not in step
+        assert f"replan retry {record.run_id[:8]} 1</code>" in step
         other = await client.get(f"{where}/steps/1/retry")
         assert other.status_code == 409
         assert f"replan retry {record.run_id[:8]} 1" in other.text
         changed = {**record.order, "directory": "/"}
         await storage.runs.begin(record.replace(run_id="r2", thread_id="r2", order=changed))
+        foreign = (await client.get("/runs/r2")).text
+        assert 'class="button"' not in foreign
         refused = await client.get("/runs/r2/resume")
         assert refused.status_code == 409
         assert "was changed since" in refused.text

@@ -169,7 +169,7 @@ async def test_harmful_texts_in_forty_places_run_nothing_load_nothing_and_are_se
     given = {"messages": [("user", harm("request"))], "plan": plan}
     async with open_storage(":memory:") as storage, browser() as chromium:
         async with open_runtime(hostile, storage=storage) as runtime:
-            labels = {"note": harm.line("label")[:180]}
+            labels = {"note": harm.line("label")[:180], "team": "house"}
             run = await runtime.start(given, run_id="r1", title=harm("title"), labels=labels)
             first = await run
             record = await storage.runs.get("r1")
@@ -181,6 +181,7 @@ async def test_harmful_texts_in_forty_places_run_nothing_load_nothing_and_are_se
             assert first.outcome == "waiting"
             async with shown(hostile, storage) as client:
                 seen = await _harmless(client, chromium)
+                await _acts_harmless(client, chromium, harm)
             await (await runtime.answer("r1", {"2": harm("answer of a person")}, by=harm("by")))
             async with shown(hostile, storage) as client:
                 seen += await _harmless(client, chromium)
@@ -215,6 +216,48 @@ async def _harmless(client, chromium):
     ] == []
     await page.context.close()
     return "\n".join(seen)
+
+
+async def _acts_harmless(client, chromium, harm):
+    """Open the pages of all acts with harm in what they show, and in what was typed."""
+    page, sent = await entered(client, chromium), []
+    own = str(client.base_url)
+    page.on("request", lambda each: sent.append(each.url))
+    page.on("dialog", lambda _: sent.append("dialog"))
+    huge = harm("typed") + "\u202e" * 10 + "<b>" * 20_000
+    for path, typed, button in (
+        ("runs/r1/stop", {}, ""),
+        ("runs/r1/steps/1/retry", {}, ""),
+        ("runs/r1/steps/2/skip", {}, ""),
+        ("runs/r1/plan", {"plan": None}, "Show what would run"),
+        ("runs/r1/plan", {"plan": huge}, "Show what would run"),
+        ("start", {"task": huge, "plan": huge, "title": huge}, "Start the run"),
+        ("chat/c1", {}, ""),
+    ):
+        await page.goto(f"{own}{path}")
+        assert await page.evaluate(_ODD) == [], path
+        await page.evaluate("document.querySelectorAll('details').forEach(e => e.open = true)")
+        for name, text in typed.items():
+            place = page.locator(f"[name={name}]")
+            await place.fill(await place.input_value() if text is None else text)
+        if button:
+            await page.click(f"button >> text={button}")
+            await page.wait_for_load_state()
+        odd = await page.evaluate(_ODD)
+        assert (odd, await page.evaluate("window.pwned")) == ([], None), (path, odd)
+        assert await page.locator("main").is_visible(), path
+        assert "\u202e" not in await page.inner_text("main"), path
+    # A question that is asked no more is told with the run as it stands.
+    await page.goto(f"{own}runs/r1")
+    stale = "document.querySelector('[name=seen]').value = 'other'"
+    await page.evaluate(stale)
+    await page.fill("#asks textarea[name=text]", huge)
+    await page.click("#asks button")
+    await page.wait_for_selector("h1 >> text=Nothing was done")
+    odd = await page.evaluate(_ODD)
+    assert (odd, await page.evaluate("window.pwned")) == ([], None), odd
+    assert [each for each in sent if not each.startswith((own, "data:"))] == []
+    await page.context.close()
 
 
 async def _events(client):

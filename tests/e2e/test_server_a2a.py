@@ -1,5 +1,7 @@
 """The server through A2A's own client: a team is an agent, and a run is a task."""
 
+import asyncio
+import json
 from contextlib import asynccontextmanager
 
 import httpx
@@ -131,6 +133,78 @@ async def test_a_task_waits_to_be_decided_cancelled_and_listed_without_a_stream(
         ):
             with pytest.raises(A2AError, match=why):
                 [part async for part in agent.send_message(each)]
+
+
+async def streams_left(client):
+    """Wait until no stream is open any more."""
+    async with asyncio.timeout(10):
+        while True:
+            if "replan_open_streams 0.0" in (await client.get("/metrics")).text:
+                return
+
+
+def held_up(at_work, leave):
+    """A team whose work goes on once it is let."""
+
+    async def paint(_):
+        at_work.set()
+        await leave.wait()
+        return "painted"
+
+    member = Specialist(name="painter", intended_use="Paints.", run=paint, effects="pure")
+    model = ScriptedModel({"think": always(PLAN), "feedback": END})
+    return Team(host=Host(model=model), specialists=[member])
+
+
+async def check_nonsense(client, asked):
+    """See that each body that is no request is told so, and is no failure of the server."""
+    said = {"messageId": "m4", "parts": [{"data": {"a": 1e999}}]}
+    for body, code in (
+        (b"", -32700),
+        (b"{", -32700),
+        (b"\xff", -32700),
+        (b"[" * 100_000, -32700),
+        (b"[]", -32600),
+        (b'{"jsonrpc":"2.0","id":"\\ud800","method":"GetTask"}', -32700),
+        (json.dumps({**asked, "id": {}}).encode(), -32600),
+        (json.dumps({**asked, "method": "__init__"}).encode(), -32601),
+        (json.dumps({**asked, "params": None}).encode(), -32602),
+        (json.dumps({**asked, "method": "SendMessage", "params": {"message": said}}), -32700),
+    ):
+        told = await client.post("/a2a/town", content=body, headers={"A2A-Version": "1.0"})
+        assert (told.status_code, told.json()["error"]["code"]) == (200, code), body[:80]
+
+
+async def test_a_task_at_work_is_cancelled_left_by_who_follows_it_and_told_no_nonsense():
+    at_work, leave = asyncio.Event(), asyncio.Event()
+    slow = held_up(at_work, leave)
+    version = {"A2A-Version": "1.0"}
+    async with served({"town": slow}, grace=0.1) as client, agent_of(client) as agent:
+        # Whoever leaves in the middle frees the seat, and takes nothing from the run.
+        parts = agent.send_message(SendMessageRequest(message=message("Paint the hall.")))
+        task = (await anext(parts)).task.id
+        await at_work.wait()
+        assert "replan_open_streams 1.0" in (await client.get("/metrics")).text
+        await parts.aclose()
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "SubscribeToTask", "params": {"id": task}}
+        async with client.stream("POST", "/a2a/town", json=asked, headers=version) as stream:
+            assert "TASK_STATE_WORKING" in await anext(stream.aiter_lines())
+        await streams_left(client)
+        working = await agent.get_task(GetTaskRequest(id=task))
+        assert working.status.state == TaskState.TASK_STATE_WORKING
+        with pytest.raises(A2AError, match="takes no message"):
+            await sent(agent, "blue", "m2", task_id=task)
+        follows = agent.subscribe(SubscribeToTaskRequest(id=task))
+        await anext(follows)
+        gone = await agent.cancel_task(CancelTaskRequest(id=task))
+        assert gone.status.state == TaskState.TASK_STATE_CANCELED
+        ended = [each async for each in follows][-1]
+        assert ended.status_update.status.state == TaskState.TASK_STATE_CANCELED
+        leave.set()
+        with pytest.raises(A2AError, match="takes no message"):
+            await sent(agent, "go on", "m3", task_id=task)
+        await check_nonsense(client, asked)
+        assert len((await agent.list_tasks(ListTasksRequest())).tasks) == 1
 
 
 async def test_a_task_of_another_tenant_is_unknown_and_roles_hold():

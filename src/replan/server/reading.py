@@ -99,6 +99,16 @@ def _too_large() -> RefusedError:
 
 
 def _read(held: bytes, kind: type[V]) -> V:
+    given = json_of(held)
+    return valid(kind, lambda: adapter(kind).validate_json(json.dumps(given)))
+
+
+def json_of(held: bytes) -> object:
+    """Read JSON of which nothing is lost when it is kept or sent on.
+
+    Raises:
+        RefusedError: It is none, too deep, or has a value that cannot be kept.
+    """
     try:
         given: object = json.loads(held) if held.strip() else {}
     except RecursionError:
@@ -129,7 +139,7 @@ def _read(held: bytes, kind: type[V]) -> V:
                 for path, each in reading.mistakes.items()
             ]
         )
-    return valid(kind, lambda: adapter(kind).validate_json(json.dumps(copy)))
+    return copy
 
 
 def valid(kind: type[V], read: Callable[[], V]) -> V:

@@ -7,6 +7,7 @@ from datetime import datetime
 from replan.assembly import viewer
 from replan.calling import Graph
 from replan.cli.kept.place import found
+from replan.cli.kept.signature import is_signed
 from replan.errors import InputError
 from replan.ports.run_book import RunRecord
 from replan.runs.run_event import RunEvent
@@ -26,6 +27,7 @@ class Reading:
 
     run: WholeRun
     story: Story
+    doer: str = ""  # who goes on with it here: `team`, `terminal` or nobody
 
     @property
     def seq(self) -> int:
@@ -63,13 +65,19 @@ class Readings:
                     return reading
                 # Only the clock went on.
                 run = reading.run.model_copy(update={"updated_at": now})
-                return Reading(run=run, story=story_of(run))
+                return Reading(run=run, story=story_of(run), doer=reading.doer)
         run = await whole_run(graph_for(self.house, record), storage, record, now)
-        reading = Reading(run=run, story=story_of(run))
+        reading = Reading(run=run, story=story_of(run), doer=self._doer(record))
         self.kept[record.run_id] = mark, reading
         while len(self.kept) > _KEPT:
             self.kept.popitem(last=False)
         return reading
+
+    def _doer(self, record: RunRecord) -> str:
+        team = record.labels.get(TEAM, "")
+        if team in self.house.runtimes:
+            return "team"
+        return "terminal" if not team and is_signed(record.order, record.run_id) else ""
 
 
 def graph_for(house: House, record: RunRecord) -> Graph:

@@ -123,6 +123,7 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
     return {
         "run": run,
         "story": story,
+        "doer": reading.doer,
         "tab": tab,
         "tabs": TABS,
         "seq": reading.seq,

@@ -4,17 +4,20 @@ Everything that is told of a task is read from the storage, so a server that was
 it, too. A message that is sent twice is one task.
 """
 
+import asyncio
 import hashlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterable
 from contextlib import aclosing
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from a2a.helpers.proto_helpers import new_text_part
 from a2a.server.context import ServerCallContext
 from a2a.server.events import Event
+from a2a.server.jsonrpc_models import JSONParseError
 from a2a.server.request_handlers.request_handler import RequestHandler
+from a2a.server.request_handlers.response_helpers import build_error_response
 from a2a.server.routes.jsonrpc_dispatcher import JsonRpcDispatcher
 from a2a.types.a2a_pb2 import (
     AgentCapabilities,
@@ -48,6 +51,7 @@ from a2a.utils.errors import (
     UnsupportedOperationError,
 )
 from google.protobuf.json_format import MessageToDict
+from sse_starlette.sse import EventSourceResponse
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -75,7 +79,8 @@ from replan.server.doors.conversations import course_of, text_in
 from replan.server.endpoints import forbidden, told
 from replan.server.house import House, team_services
 from replan.server.problems import RefusedError
-from replan.server.reading import bytes_of
+from replan.server.reading import bytes_of, json_of
+from replan.server.stream import Stream
 from replan.server.work import answered, begun, gone_on
 
 _CANCELLED = ("replan", "server", "a2a", "cancelled")
@@ -101,13 +106,29 @@ def routes(house: House) -> list[Route]:
             held = await bytes_of(request, house.body_seconds)
         except RefusedError as refusal:
             return told(refusal)
+        try:
+            await asyncio.to_thread(json_of, held)
+        except RefusedError as refusal:
+            refused = JSONParseError(message=error_of(refusal).message)
+            return JSONResponse(build_error_response(None, refused))
         handler = _Handler(house, request.state.who, team)
-        return await JsonRpcDispatcher(handler).handle_requests(_again(request, held))
+        answer = await JsonRpcDispatcher(handler).handle_requests(_again(request, held))
+        if not isinstance(answer, EventSourceResponse):
+            return answer
+        # The protocol's own stream waits for a reader who takes nothing, however long.
+        told_of: Any = cast("Any", answer).body_iterator
+        return Stream(_lines(told_of), house.beat, house.seat_of(handler.who))
 
     return [
         Route("/a2a/{team}" + AGENT_CARD_WELL_KNOWN_PATH, card, methods=["GET"]),
         Route("/a2a/{team}", called, methods=["POST"]),
     ]
+
+
+async def _lines(events: AsyncIterable[Any]) -> AsyncGenerator[str]:
+    async for event in events:
+        kind = f"event: {event['event']}\n" if "event" in event else ""
+        yield f"{kind}data: {event['data']}\n\n"
 
 
 def _team(house: House, request: Request) -> str:
@@ -180,11 +201,11 @@ class _Handler(RequestHandler):
     ) -> AsyncGenerator[Event]:
         """Begin a task, or go on with one, and tell its course."""
         try:
-            with self.house.seat_of(self.who):
-                run, after = await self._begun(params)
-                async with aclosing(self._course(run, after)) as events:
-                    async for event in events:
-                        yield event
+            self.house.seat_of(self.who)  # refuses one too many before anything is begun
+            run, after = await self._begun(params)
+            async with aclosing(self._course(run, after)) as events:
+                async for event in events:
+                    yield event
         except ReplanError as error:
             raise error_of(error) from error
 
@@ -193,15 +214,15 @@ class _Handler(RequestHandler):
     ) -> AsyncGenerator[Event]:
         """Tell the course of a task from now on."""
         try:
-            with self.house.seat_of(self.who):
-                view = await self._view(params.id)
-                if (await self._told(view)).status.state in OVER:
-                    raise UnsupportedOperationError("The task is over. GetTask has its answer.")
-                run = Run(self.house.runtime_of(view.record), view.run_id)
-                known = len(await self.house.storage.runs.events(view.run_id))
-                async with aclosing(self._course(run, known)) as events:
-                    async for event in events:
-                        yield event
+            self.house.seat_of(self.who)
+            view = await self._view(params.id)
+            if (await self._told(view)).status.state in OVER:
+                raise UnsupportedOperationError("The task is over. GetTask has its answer.")
+            run = Run(self.house.runtime_of(view.record), view.run_id)
+            known = len(await self.house.storage.runs.events(view.run_id))
+            async with aclosing(self._course(run, known)) as events:
+                async for event in events:
+                    yield event
         except ReplanError as error:
             raise error_of(error) from error
 

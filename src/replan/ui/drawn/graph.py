@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.plan.model import StepStatus, TaskPlan
 from replan.plan.order import layers
 from replan.runs.story import StepStory, Story
 from replan.ui.drawn.revisions import changed_steps
@@ -126,7 +126,7 @@ def drawn(plan: TaskPlan, standing: Mapping[int, Standing]) -> Graph:
             )
             for step in plan.steps
         ),
-        edges=tuple(edge for step in plan.steps for edge in _edges(step, places)),
+        edges=tuple(_edges(plan, places)),
         width=2 * _MARGIN + max(0, len(columns) * (BOX_WIDTH + _ACROSS) - _ACROSS),
         height=2 * _MARGIN + max(0, tallest * (BOX_HEIGHT + _DOWN) - _DOWN),
     )
@@ -143,16 +143,28 @@ def _places(
             yield step, (x, _MARGIN + above + down * (BOX_HEIGHT + _DOWN))
 
 
-def _edges(step: PlanStep, places: Mapping[int, tuple[int, int]]) -> Iterator[Edge]:
-    for other in step.awaits:
-        if other in places:
-            is_condition = step.condition is not None and step.condition.step == other
-            yield Edge(
-                source=other,
-                target=step.id,
-                path=_path(places[other], places[step.id]),
-                condition=step.condition.outcome if step.condition and is_condition else "",
-            )
+def _edges(plan: TaskPlan, places: Mapping[int, tuple[int, int]]) -> Iterator[Edge]:
+    """The lines between the boxes, but those that follow from others: they run behind boxes."""
+    before = _all_before(plan)
+    for step in plan.steps:
+        for other in step.awaits:
+            condition = step.condition if step.condition and step.condition.step == other else None
+            follows = any(other in before.get(each, ()) for each in step.awaits)
+            if other in places and (condition or not follows):
+                yield Edge(
+                    source=other,
+                    target=step.id,
+                    path=_path(places[other], places[step.id]),
+                    condition=condition.outcome if condition else "",
+                )
+
+
+def _all_before(plan: TaskPlan) -> dict[int, set[int]]:
+    """All that each step waits for, also by way of others."""
+    before: dict[int, set[int]] = {}
+    for step in (each for layer in layers(plan) for each in layer):
+        before[step.id] = {*step.awaits}.union(*(before.get(each, ()) for each in step.awaits))
+    return before
 
 
 def _path(source: tuple[int, int], target: tuple[int, int]) -> str:
