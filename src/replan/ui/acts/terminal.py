@@ -76,7 +76,7 @@ class Terminals:
         except ReplanError as error:
             if opened.done():
                 raise
-            # Whoever asks is told; the next one tries again.
+            # Whoever asks is told; the next caller tries again.
             del self.runtimes[run_id]
             opened.set_exception(error)
 
