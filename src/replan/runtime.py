@@ -75,6 +75,9 @@ def open_runtime(
         grace: Seconds that running steps have to end when a run is stopped.
         heard: Called with each event of every run once it is on record, to count or to send them.
             It may not raise.
+
+    Raises:
+        ConfigurationError: The graph of the team was built without storage, and storage is given.
     """
     clock, new_id = clock or _now, new_id or _new_id
     return Opening(lambda: _opened(team, storage, clock, new_id, grace, heard))
@@ -124,6 +127,7 @@ async def _opened(
     async with AsyncExitStack() as stack:
         if isinstance(storage, str | Path):
             storage = await stack.enter_async_context(open_storage(storage))
+        check_kept("team", team, storage)
         book = storage.runs if storage else MemoryRunBook(MemoryJournal(), MemoryHolds(), _nothing)
         bench = Bench(
             graph=graph_of(team, storage, clock=clock),
@@ -138,6 +142,19 @@ async def _opened(
         runtime = Runtime(bench)
         stack.push_async_callback(runtime.close)
         yield runtime
+
+
+def check_kept(field: str, team: AnyTeam, storage: Storage | None) -> None:
+    """Refuse a graph that keeps nothing where runs are to be kept: none of them could go on.
+
+    Raises:
+        ConfigurationError: The graph was built without storage.
+    """
+    if storage is None or not isinstance(team, CompiledStateGraph) or team.checkpointer:
+        return
+    problem = "This graph was built without storage, so its runs could not be answered or resumed"
+    fix = "Give the team itself, or build_graph(team, storage=storage) with the same storage."
+    raise ConfigurationError(field, team.name, problem, fix)
 
 
 @asynccontextmanager

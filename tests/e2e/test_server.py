@@ -216,7 +216,10 @@ async def test_what_is_wrong_is_a_problem_with_its_field_and_fix():
         given = await client.post(f"/runs/{run}/answers", json={"answers": {"9": "blue"}})
         assert given.json()["mistakes"][0]["field"] == "answers.9"
         assert (await client.get("/health")).json() == {"status": "ok"}
-        limits = (await client.get("/teams/house")).json()["settings"]["limits"]
+        told = (await client.get("/teams/house")).json()
+        effects = {each["name"]: each["effects"] for each in told["specialists"]}
+        assert effects == {"worker": "pure", "painter": "unsafe"}
+        limits = told["settings"]["limits"]
         assert (limits["max_rounds"], limits["max_steps"]) == (3, 100)
 
 

@@ -25,7 +25,7 @@ from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.run import Run
 from replan.runs.service import Runtime
-from replan.runtime import AnyTeam, open_runtime
+from replan.runtime import AnyTeam, check_kept, open_runtime
 from replan.server.answers import SESSION, TEAM, TENANT, TOKEN, USER
 from replan.server.callers.allowances import Allowances, Lease
 from replan.server.callers.identity import Identity
@@ -229,11 +229,13 @@ async def open_house(  # noqa: PLR0913 - what its server leaves open
         queue: Where the runs wait for workers; none: they are done here.
 
     Raises:
-        ConfigurationError: Money is bounded that nobody can count.
+        ConfigurationError: Money is bounded that nobody can count, or a graph was built without
+            storage.
     """
     async with AsyncExitStack() as stack:
         runtimes, watch = dict[str, Runtime](), Watch()
         for name, team in teams.items():
+            check_kept(f"teams.{name}", team, storage)
             options: Any = {"storage": storage, "clock": clock, "new_id": lambda: uuid4().hex}
             options["heard"] = partial(watch.heard, name)
             opening = (queue and queue.opening(name, team, options)) or open_runtime(

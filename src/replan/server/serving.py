@@ -54,7 +54,8 @@ async def open_server(  # noqa: PLR0913 - what a server leaves open
     At the end of the block, runs at work are stopped, so that they can be resumed.
 
     Args:
-        teams: Teams, graphs from `build_graph` or team files, by the names that requests use.
+        teams: Teams, team files, or graphs that `build_graph` made with this storage, by the names
+            that requests use.
         storage: A storage from `open_storage`, or its argument.
         tokens: The path of a file of tokens, or the only token. Without it a token is made up.
         host: The address to listen on.

@@ -46,7 +46,7 @@ def _told(name: str, services: Services) -> TeamTold:
         SpecialistTold(
             name=each.name,
             intended_use=each.intended_use,
-            effects=each.effects,
+            effects=services.specialists[each.name].card.effects,
             result_schema=_schema(services.shapes.get(each.name)),
         )
         for each in services.team
