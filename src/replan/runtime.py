@@ -150,7 +150,9 @@ def check_kept(field: str, team: AnyTeam, storage: Storage | None) -> None:
     Raises:
         ConfigurationError: The graph was built without storage.
     """
-    if storage is None or not isinstance(team, CompiledStateGraph) or team.checkpointer:
+    if storage is None or not isinstance(team, CompiledStateGraph):
+        return
+    if cast("Any", team).checkpointer:
         return
     problem = "This graph was built without storage, so its runs could not be answered or resumed"
     fix = "Give the team itself, or build_graph(team, storage=storage) with the same storage."
