@@ -152,8 +152,7 @@ def check_kept(field: str, team: AnyTeam, storage: Storage | None) -> None:
     """
     if storage is None or not isinstance(team, CompiledStateGraph):
         return
-    graph: Graph = team
-    if graph.checkpointer:
+    if cast("Any", team).checkpointer:
         return
     problem = "This graph was built without storage, so its runs could not be answered or resumed"
     fix = "Give the team itself, or build_graph(team, storage=storage) with the same storage."
