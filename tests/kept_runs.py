@@ -42,6 +42,12 @@ async def kill(_):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+async def kill_once_seen(kept):
+    """Wait until somebody writes into the pipe `seen` of the run's folder."""
+    await asyncio.to_thread((kept.folder / "seen").read_text)
+    await kill(kept)
+
+
 async def interrupt(_):
     """What Ctrl-C does."""
     signal.raise_signal(signal.SIGINT)

@@ -1,6 +1,10 @@
 """The page driven in a real Chromium: by two people, by the keyboard, while its run is killed."""
 
+import asyncio
+import os
+
 from acts_teams import END, Fence
+from kept_runs import TEAM, KeptRun, kill_once_seen
 from pages import OWNER, browser, screen, shown
 from replan import open_storage
 from replan.testing import ScriptedModel, always
@@ -65,6 +69,44 @@ async def test_two_people_act_on_one_run_and_the_second_is_told_what_is_asked_no
         await screen(one, "retry_confirm")
         await _chatted(one, client)
         assert fence.painted == ["blue", "green"]
+
+
+async def test_a_run_that_is_killed_under_an_open_page_goes_on_and_its_doubt_is_decided_there(
+    tmp_path,
+):
+    kept = KeptRun(tmp_path, str(tmp_path / "runs.db"), traps={3: kill_once_seen})
+    (tmp_path / "team.yaml").write_text(TEAM.replace(", effects: pure", ""))
+    os.mkfifo(tmp_path / "seen")
+    async with (
+        browser() as chromium,
+        open_storage(kept.where) as storage,
+        shown(Fence().team(), storage) as client,
+    ):
+        page, faults = await entered(client, chromium), []
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        dies = asyncio.ensure_future(asyncio.to_thread(kept.die, kept.begin))
+        async with asyncio.timeout(30):
+            while not (records := await storage.runs.recent(1)) and not dies.done():
+                await asyncio.to_thread(os.sched_yield)
+        await page.goto(f"{client.base_url}runs/{records[0].run_id}")
+        await page.wait_for_selector("#n3.s-running")
+        await page.wait_for_selector("#n2.s-done")
+        await asyncio.to_thread((tmp_path / "seen").write_text, "")
+        await dies
+        kept.traps.clear()
+        await page.wait_for_selector("#head .o-interrupted")
+        await screen(page, "killed")
+        with kept.at_work():
+            await page.click("text=Resume…")
+            await page.click("button >> text=Resume")
+            await page.wait_for_selector("#asks >> text=in doubt")
+            await screen(page, "in_doubt")
+            await page.click("text=Run it again…")
+            await page.wait_for_selector("h1 >> text=Run it again?")
+            await page.click("button.main")
+            await page.wait_for_selector("#head .o-completed")
+        assert sorted(kept.effects) == [1, 2, 3, 4, 5, 6]
+        assert faults == []
 
 
 async def _started(page):

@@ -81,6 +81,7 @@ async def check_refusals(client, interrupt):
         ({"tools": [{"name": "a", "description": "", "parameters": {}}]}, "tools"),
         ({"messages": []}, "messages"),
         ({"threadId": 7}, "threadId"),
+        ({"threadId": ""}, "threadId"),
     ]
     for fields, field in wrong:
         refused = await client.post("/ag-ui/town", json=asked() | fields)

@@ -81,6 +81,9 @@ class _Turn:
 
     async def begun(self) -> Begun | RunView:
         """Begin a run, or go on with the one that waits, or let that one wait."""
+        if not self.body.thread_id:
+            fix = "Name the thread: what waits in it is found by its name."
+            raise bad_field("threadId", "", "it is empty", fix)
         if self.body.tools:
             fix = "Leave them out: the team's specialists have tools of their own."
             raise bad_field("tools", "...", "a team takes no tools from outside", fix)
