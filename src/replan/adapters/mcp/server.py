@@ -1,8 +1,10 @@
 """The tools of an MCP server; connected when first needed, and again after it died."""
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 _MOST_PAGES = 100
 _MOST_TOOLS = 2_000
 _LONGEST_PROBLEM = 2_000
+_CLIENT = "replan.adapters.mcp.connection"
 
 
 class McpServer:
@@ -54,11 +57,11 @@ class McpServer:
         raise ToolServerError(self._name, f"it has no tool {name}")
 
     async def execute(self, name: str, arguments: Mapping[str, Any]) -> str:
+        self._check(name, arguments)
+        connection = await self._knowing(name)
         from replan.adapters.mcp.asking import Call  # noqa: PLC0415 - the client takes a second
         from replan.adapters.mcp.results import text_of  # noqa: PLC0415
 
-        self._check(name, arguments)
-        connection = await self._knowing(name)
         client, call = await connection.client(), Call()
         try:
             with connection.calling(call):
@@ -82,6 +85,10 @@ class McpServer:
             await held.close()
 
     async def _connection(self) -> "Connection":
+        if _CLIENT not in sys.modules:
+            # In a thread: the import takes a second and reads folders, and some servers end what
+            # blocks their loop.
+            await asyncio.to_thread(import_module, _CLIENT)
         loop = asyncio.get_running_loop()
         held = self._held.get(loop)
         if held is None or not held.is_alive:
