@@ -68,6 +68,13 @@ UserOption = Annotated[
 GraceOption = Annotated[
     float, typer.Option("--grace", min=0.0, help="Seconds that running steps get at Ctrl-C.")
 ]
+GraceAtEndOption = Annotated[
+    float, typer.Option("--grace", min=0.0, help="Seconds that running steps get at the end.")
+]
+HostOption = Annotated[str, typer.Option("--host", help="The address to listen on.")]
+PortOption = Annotated[
+    int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes a free one.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 JsonLinesOption = Annotated[
     bool, typer.Option("--json", help="Print each event as a line of JSON.")

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from replan.cli.options import StorageOption
+from replan.cli.options import GraceAtEndOption, HostOption, PortOption, StorageOption
 from replan.cli.process import end_with, place, queue_extra
 
 
@@ -20,10 +20,8 @@ def serve(
         typer.Argument(metavar="TEAM.yaml", help="Team files; else the default team."),
     ] = None,
     *,
-    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes a free one.")
-    ] = 8321,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8321,
     name: Annotated[
         list[str] | None,
         typer.Option(
@@ -38,9 +36,7 @@ def serve(
             help="Who may call; else the token REPLAN_TOKEN, else a new one that is printed.",
         ),
     ] = None,
-    grace: Annotated[
-        float, typer.Option("--grace", min=0.0, help="Seconds that running steps get at the end.")
-    ] = 10.0,
+    grace: GraceAtEndOption = 10.0,
     queue: Annotated[
         bool,
         typer.Option("--queue", help="Leave the runs to workers; the storage is PostgreSQL."),

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from replan.cli.options import StorageOption
+from replan.cli.options import GraceAtEndOption, HostOption, PortOption, StorageOption
 from replan.cli.process import end_with, place
 
 _NEEDED = ("jinja2", "js_lib_htmx", "jwt", "markupsafe", "nh3", "starlette", "uvicorn")
@@ -24,10 +24,8 @@ def ui(
         ),
     ] = None,
     *,
-    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes a free one.")
-    ] = 8322,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8322,
     name: Annotated[
         list[str] | None,
         typer.Option(
@@ -46,9 +44,7 @@ def ui(
             help="Who may enter; else the token REPLAN_TOKEN, else one that this user keeps.",
         ),
     ] = None,
-    grace: Annotated[
-        float, typer.Option("--grace", min=0.0, help="Seconds that running steps get at the end.")
-    ] = 10.0,
+    grace: GraceAtEndOption = 10.0,
     storage: StorageOption = None,
 ) -> None:
     """Show runs in a browser, until Ctrl-C: live and afterwards, with all that they did."""

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from replan.cli.options import StorageOption
+from replan.cli.options import GraceAtEndOption, StorageOption
 from replan.cli.process import end_with, place, queue_extra
 
 TeamOption = Annotated[
@@ -31,9 +31,7 @@ def worker(
             "--schedules", dir_okay=False, exists=True, help="A file of runs that begin by cron."
         ),
     ] = None,
-    grace: Annotated[
-        float, typer.Option("--grace", min=0.0, help="Seconds that running steps get at the end.")
-    ] = 10.0,
+    grace: GraceAtEndOption = 10.0,
     lease: Annotated[
         float,
         typer.Option(
