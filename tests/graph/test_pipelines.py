@@ -29,7 +29,7 @@ from replan.adapters.threads.memory import MemoryThreads
 from replan.assembly import viewer
 from replan.cli.preview import team_of
 from replan.cli.views.attempts import step_lines
-from replan.pipelines import pipeline_agent, run_pipeline
+from replan.pipeline_assembly import pipeline_agent, run_pipeline
 from replan.runs.story import story_of
 from replan.runs.whole_run import whole_run
 from replan.sessions.turn_thread import place_of_threads

@@ -12,7 +12,7 @@ import pipelines
 from pipelines import FourDeep, Killed, KillingThreads, ModelHandler, WritingHandler, ids, texts
 from replan.adapters.threads.memory import MemoryThreads
 from replan.errors import ConfigurationError, PhaseError, StaleThreadError, ThreadError
-from replan.pipelines import run_pipeline
+from replan.pipeline_assembly import run_pipeline
 from replan.state.thread_paths import chained, require_sub_thread
 from replan.state.threads import Thread
 from replan.testing import ScriptedModel
