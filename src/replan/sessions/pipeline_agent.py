@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from replan.adapters.memory_journal import MemoryJournal
 from replan.errors import InputError, LimitReachedError
-from replan.events.types import BaseEvent, Event
+from replan.events.types import BaseEvent, Event, SpecialistToken
 from replan.failures import describe
 from replan.models.chat import Chat
 from replan.ports.agent import TurnOptions, UserInput
@@ -30,7 +30,9 @@ from replan.state.context import AgentContext, AgentResult, Message
 from replan.state.limits import Limits, Price, RunSettings
 from replan.state.questions import Question
 from replan.steps.step_record import Asker
+from replan.texts.storable import well_formed
 from replan.threads.ai_adapter import AIAdapter
+from replan.threads.audience import Audience
 from replan.threads.base_agent import BaseAgent
 from replan.threads.host_utils import HostUtils
 from replan.threads.pipeline import turn_on
@@ -92,7 +94,7 @@ class PipelineAgent:
         Returns:
             The result. Errors are results without success; only a cancellation passes through.
         """
-        return await self._turn(user_input, context, options, lambda _: None)
+        return await self._turn(user_input, context, options, None)
 
     async def stream(
         self,
@@ -100,7 +102,10 @@ class PipelineAgent:
         context: AgentContext | Mapping[str, Any],
         **options: Unpack[TurnOptions],
     ) -> AsyncGenerator[Event | AgentResult]:
-        """Take one turn as `process` does; yields its events as they happen, the result last."""
+        """Take one turn as `process` does; yields its events as they happen, the result last.
+
+        Texts of phases are `specialist_token` events with step 0, those of models in pieces.
+        """
         parts = heard(lambda hear: self._turn(user_input, context, options, hear))
         async with aclosing(parts) as given:
             async for each in given:
@@ -111,7 +116,7 @@ class PipelineAgent:
         user_input: UserInput,
         context: AgentContext | Mapping[str, Any],
         options: TurnOptions,
-        hear: Hear,
+        hear: Hear | None,
     ) -> AgentResult:
         try:
             is_read = isinstance(context, AgentContext)
@@ -121,7 +126,7 @@ class PipelineAgent:
             return AgentResult(success=False, response="", error=describe(error))
 
     async def _taken(
-        self, said: Said, session: AgentContext, options: TurnOptions, hear: Hear
+        self, said: Said, session: AgentContext, options: TurnOptions, hear: Hear | None
     ) -> AgentResult:
         run_id, text = options.get("run_id") or self.new_id(), _text_of(said)
         mark = digest_of([run_id, text])
@@ -129,7 +134,14 @@ class PipelineAgent:
         own = await turn_thread(session, self.threads, place, mark)
 
         def tell(kind: type[BaseEvent], /, **fields: Any) -> None:
-            hear(cast("Event", kind(run_id=run_id, **fields)))
+            if hear is not None:
+                hear(cast("Event", kind(run_id=run_id, **fields)))
+
+        def say(text: str) -> None:
+            tell(SpecialistToken, step_id=0, specialist="", text=well_formed(text))
+
+        async def show(text: str) -> None:
+            say(text)
 
         limits = self.settings.overridden_by(options.get("settings")).limits
         meter = Meter(
@@ -142,6 +154,7 @@ class PipelineAgent:
             thread_repository=own.repository,
             ai_adapter=AIAdapter(self.chat, RunnableConfig(callbacks=[*meter.handlers])),
             tell=tell,
+            audience=Audience() if hear is None else Audience(show=show, on_text=say),
             clock=self.clock,
             new_id=self.new_id,
         )
@@ -172,8 +185,7 @@ class PipelineAgent:
         asker = Asker(0, self.agent.__name__, known=questions, new=new)
         try:
             with asker:
-                while turn.phase is not None and not (stop and stop.is_set()):
-                    await turn.step()
+                await turn.rest(stop)
         except Waiting as waiting:
             known = {each.key: each for each in (*questions, waiting.question)}
             await turn.keep(**{_QUESTIONS: _written(known.values())})

@@ -114,6 +114,8 @@ class InteractionUnit:
         self, task: Task, thread: Thread, agent: "BaseAgent"
     ) -> ThreadMessage:
         """Let the handler produce the bot's message, and store it."""
+        audience = task.host_utils.audience
+        heard = audience.texts
         response = await self._handled(task, thread, agent)
         own = thread_of(task, thread)
         if response.phase_suggestion and suggested(own) is None:
@@ -123,8 +125,7 @@ class InteractionUnit:
             own.settings[SUGGESTION] = {"phase": response.phase_suggestion, "by": task.id}
         bot = self._put(response, own, thread, task)
         await task.host_utils.thread_repository.save_thread(thread)
-        if task.host_utils.show is not None:
-            await task.host_utils.show(bot.text)
+        await audience.hear(bot.text, heard)
         return bot
 
     async def _handled(self, task: Task, thread: Thread, agent: "BaseAgent") -> Response:

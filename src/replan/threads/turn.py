@@ -1,5 +1,6 @@
 """A turn of a main thread: its tasks one after the other, each stored with what came of it."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -102,14 +103,15 @@ class Turn:
         if self._done > MOST_TASKS:
             problem, fix = f"the turn has had {MOST_TASKS} tasks", "Let a handler add no next task."
             raise PhaseError(thread.id, thread.phase, problem, fix)
+        heard = self._utils.audience.texts
         response = await self._agent.execute_task(task, thread)
         if response.failure is None:
-            await self._keep(task, response)
+            await self._keep(task, response, heard)
         return response
 
-    async def rest(self) -> Response:
-        """Do all that is left, and return the last response."""
-        while self.phase is not None:
+    async def rest(self, stop: asyncio.Event | None = None) -> Response:
+        """Do all that is left, up to a stop after a phase, and return the last response."""
+        while self.phase is not None and not (stop and stop.is_set()):
             await self.step()
         return self.answer
 
@@ -197,10 +199,10 @@ class Turn:
         meta = {**task.meta, UI_ACTION: RETRY}
         return task.replace(meta=meta, id=self._utils.new_id())
 
-    async def _keep(self, task: Task, response: Response) -> None:
+    async def _keep(self, task: Task, response: Response, heard: int) -> None:
         """Store, in one write: the message, the suggestion, the sub-thread, and the next tasks."""
         thread, utils = self._thread, self._utils
-        message = await self._message(response)
+        message = await self._message(response, heard)
         if response.phase_suggestion and suggested(thread) is None:
             known = self._agent.state_handlers[thread.phase].following
             check_suggestion(thread, response.phase_suggestion, known, "a response")
@@ -220,14 +222,13 @@ class Turn:
         await utils.thread_repository.save_thread(thread)
         if message is not None and message.meta.get(PLACEHOLDER) is True:
             utils.tell(PlaceholderShown, message_id=message.id, text=message.text, path="")
+        elif message is not None:
+            await utils.audience.hear(message.text, heard)
 
-    async def _message(self, response: Response) -> ThreadMessage | None:
+    async def _message(self, response: Response, heard: int) -> ThreadMessage | None:
         """Change a message, or create one; none if the handler has done it already."""
         thread, utils = self._thread, self._utils
-        is_heard = response.is_stream
-        async for piece in response.pieces():
-            if utils.show is not None:
-                await utils.show(piece)
+        await utils.audience.follow(response.pieces(), heard)
         if response.skips_message:
             return None
         if not response.text.strip() and response.message_update is None:
@@ -247,8 +248,6 @@ class Turn:
                     meta=meta,
                 )
             )
-            if utils.show is not None and not is_heard and not meta.get(PLACEHOLDER):
-                await utils.show(message.text)
         return message
 
     def _set_tasks(self, tasks: list[Task]) -> None:
