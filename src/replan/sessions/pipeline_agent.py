@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Unpack, cast
+from typing import Any, ClassVar, Unpack, cast
 
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
@@ -22,7 +22,14 @@ from replan.ports.thread_repository import ThreadRepository
 from replan.sessions.heard import Hear, heard
 from replan.sessions.kept_turn import digest_of
 from replan.sessions.request import Said, read_input
-from replan.sessions.turn_thread import MARK, THREADS, place_of_threads, turn_thread
+from replan.sessions.turn_thread import (
+    MARK,
+    QUESTIONS,
+    THREADS,
+    place_of_threads,
+    questions_in,
+    turn_thread,
+)
 from replan.spending.account import Account
 from replan.spending.meter import Meter
 from replan.spending.scopes import RUN, Scope, with_free_ones
@@ -37,9 +44,6 @@ from replan.threads.base_agent import BaseAgent
 from replan.threads.host_utils import HostUtils
 from replan.threads.pipeline import turn_on
 from replan.threads.turn import Turn
-from replan.values import restored
-
-_QUESTIONS = "_questions"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +67,8 @@ class PipelineAgent:
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
     threads: ThreadRepository | None = None
+    # No run of a storage tells of its turns.
+    has_runs: ClassVar[bool] = False
 
     def kept_in(self, storage: Storage) -> "PipelineAgent":
         """Return this agent with the thread of a turn in a storage, for a client.
@@ -188,10 +194,10 @@ class PipelineAgent:
                 await turn.rest(stop)
         except Waiting as waiting:
             known = {each.key: each for each in (*questions, waiting.question)}
-            await turn.keep(**{_QUESTIONS: _written(known.values())})
+            await turn.keep(**{QUESTIONS: _written(known.values())})
             return waiting.question
         if turn.phase is None and not turn.is_failed:
-            await turn.keep(**{_QUESTIONS: []})
+            await turn.keep(**{QUESTIONS: []})
         return None
 
     def _result(
@@ -234,7 +240,7 @@ class PipelineAgent:
 
 async def _begun(turn: Turn, said: str | None, *, is_new: bool, goes_on: bool) -> list[Question]:
     """Begin a turn with what a user said, which may be an answer; give the questions so far."""
-    questions = [restored(Question, each) for each in turn.settings.get(_QUESTIONS, ())]
+    questions = questions_in(turn.settings)
     open_ones = [each for each in questions if each.is_open]
     if goes_on or said is None:
         await turn.begin()
@@ -242,11 +248,11 @@ async def _begun(turn: Turn, said: str | None, *, is_new: bool, goes_on: bool) -
         answered = open_ones[0].replace(answer=said)
         questions = [answered if each is open_ones[0] else each for each in questions]
         # Kept at once, so that nobody is asked again after a limit or a failure.
-        await turn.keep(**{_QUESTIONS: _written(questions)})
+        await turn.keep(**{QUESTIONS: _written(questions)})
         await turn.begin()
     else:
         questions = []
-        turn.note(**{_QUESTIONS: []})
+        turn.note(**{QUESTIONS: []})
         await turn.begin(said)
     return questions
 
