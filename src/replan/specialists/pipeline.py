@@ -31,6 +31,7 @@ from replan.threads.response import Response
 from replan.threads.turn import Turn
 
 _AGAIN = "Try the step again."
+_SUGGEST = "Let it return Response(text, phase_suggestion='completed'), or a next task."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,11 +90,15 @@ class PipelineSpecialist:
             if isinstance(failure, PhaseError):
                 raise failure
             thread_id, phase, _ = turn.place
-            raise PhaseError(thread_id, phase, describe(failure), _AGAIN) from failure
+            told = describe(failure).rstrip(".")
+            raise PhaseError(thread_id, phase, told, _AGAIN) from failure
         if not turn.is_completed:
             _, phase, _ = turn.place
             text = f"{response.text}\n\n(The pipeline rests in the phase '{phase}'.)"
-            return SpecialistResult(result=AIMessage(text), status=ExecutionStatus.PARTIAL)
+            error = f"No phase follows '{phase}': its handler has suggested none. {_SUGGEST}"
+            return SpecialistResult(
+                result=AIMessage(text), status=ExecutionStatus.PARTIAL, error=error
+            )
         if self.shape is not None:
             return shaped_result(response.text, self.shape)
         return SpecialistResult(result=AIMessage(response.text))
