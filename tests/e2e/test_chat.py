@@ -136,7 +136,7 @@ def leave_open_and_approve(shown, paid):
     shown.process.send_signal(signal.SIGINT)
     shown.wait_for("(1 open) > ")
     shown.type("yes, do it\r")
-    shown.wait_for("Something waits for your word first.")
+    shown.wait_for("A question or a plan waits for your answer first.")
     shown.wait_for("(1 open) > ", times=2)
     assert not paid.exists()
     shown.type("\r")
@@ -155,7 +155,7 @@ def stop_and_leave(shown, server):
     shown.wait_for("this message was not kept")
     shown.type("\x04")
     assert shown.end() == 0
-    assert "go on with: replan chat --session " in shown.text
+    assert "continue with: replan chat --session " in shown.text
 
 
 def piped(environment, *words, lines=()):
@@ -212,9 +212,9 @@ def test_sessions_are_listed_shown_moved_and_removed(place, monkeypatch):
     assert "is here already" in called(environment, "sessions", "import", "a")[2]
     assert "--yes" in called(environment, "sessions", "rm", "last")[2]
     assert called(environment, "sessions", "rm", session["session_id"][:4], "--yes")[0] == 0
-    assert "No session is kept here" in called(environment, "sessions", "list")[1]
+    assert "No sessions are stored here" in called(environment, "sessions", "list")[1]
     assert called(environment, "sessions", "import", "a", "--user", "tom")[0] == 0
-    assert "No session is kept here" in called(environment, "sessions", "list")[1]
+    assert "No sessions are stored here" in called(environment, "sessions", "list")[1]
     assert "Hello again" in called(environment, "sessions", "show", "last", "--user", "tom")[1]
 
 

@@ -30,8 +30,8 @@ _WHOLE = 200
 """A title that is shorter is the whole message."""
 
 _KILLED = (
-    "The newest message was not answered: its process was ended. Send it again, and what was done "
-    "of it is not done twice."
+    "The newest message was not answered, because its process ended. Send it again: recorded work "
+    "is not repeated."
 )
 _LEAVE = "Press Ctrl-C once more, or Ctrl-D, to leave."
 
