@@ -81,7 +81,7 @@ def test_a_step_or_an_attempt_that_is_not_there_is_refused(replan, tmp_path, nam
     [
         (("--timeline", "--step", "1"), "--timeline always shows the whole run. Leave out --step"),
         (("--markdown", "--json"), "--markdown always shows the whole run. Leave out --json."),
-        (("--timeline", "--markdown"), "Leave --markdown away."),
+        (("--timeline", "--markdown"), "Leave out --markdown."),
         (("--attempt", "1"), "--attempt needs a step. Name it with --step."),
     ],
 )
