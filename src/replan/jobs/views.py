@@ -33,7 +33,10 @@ def shown_job(spec: JobSpec, job: Job) -> dict[str, JsonValue]:
     plan = job.plan
     if plan is not None:
         plan = plan.replace(items=tuple(masked(spec, item) for item in plan.items))
-    return job.replace(collected_info=masked(spec, job.collected_info), plan=plan).to_dict()
+    shown = job.replace(
+        collected_info=masked(spec, job.collected_info), plan=plan, planned_secrets={}
+    )
+    return shown.to_dict()
 
 
 def masked(spec: JobSpec, values: dict[str, JsonValue]) -> dict[str, JsonValue]:

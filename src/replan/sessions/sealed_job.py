@@ -25,8 +25,8 @@ SECRETS = "job_secrets"
 """Where a session has what of its job is sealed."""
 
 _SALT = b"a job in context"
-# A plan's id and an action's key are digests of the values, and a result may repeat one.
-_HIDDEN = ("plan", "confirmed", "intermediate_results")
+# A plan has the values in it, and what an action gave may repeat one.
+_HIDDEN = ("plan", "planned_secrets", "confirmed", "intermediate_results")
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,7 @@ class JobSeal:
         return job.replace(
             collected_info=masked(self.spec, job.collected_info),
             plan=None,
+            planned_secrets={},
             confirmed="",
             intermediate_results=(),
             error=self.without_secrets(job.error, job),
