@@ -12,6 +12,7 @@ from replan.events.calls import telling_of
 from replan.failures import describe
 from replan.jobs.actions import ActionCall, Executor, Outcome
 from replan.jobs.extraction.port import Extracted, Extractor, Wanted
+from replan.jobs.views import without_secrets
 from replan.models.transcript import ToolRun, Transcript
 from replan.ports.ask_user import ask
 from replan.ports.journal import Journal
@@ -52,7 +53,7 @@ class RecordedExecutor:
         is_told = self._record.on_doubt == "tell"
         run = ToolRun(
             tool=call.action.type,
-            arguments=_shown(call),
+            arguments=without_secrets(call.spec, call.job, dict(call.parameters)),
             effects=call.effects,
             attempt=1 + _doubts(call) if is_told else self._record.attempt,
         )
@@ -62,7 +63,10 @@ class RecordedExecutor:
         with telling_of(place, called, call.effects, approval) as told:
             outcome = await self._executor.execute(call)
             said = outcome.error or json.dumps(outcome.result, ensure_ascii=False)
-            told.ends("success" if outcome.success else "failed", said)
+            told.ends(
+                "success" if outcome.success else "failed",
+                without_secrets(call.spec, call.job, said),
+            )
         return outcome
 
     async def _settled(self, call: ActionCall, place: str) -> Outcome | None:
@@ -130,20 +134,3 @@ def _doubts(call: ActionCall) -> int:
     """How many attempts there were of which nobody knows whether they took effect."""
     results = call.job.intermediate_results
     return sum(each.key == call.key and each.in_doubt for each in results)
-
-
-def _shown(call: ActionCall) -> dict[str, JsonValue]:
-    """The parameters of a call, without the values of secret slots."""
-    spec, held = call.spec, call.job.collected_info
-    secrets = {str(held[slot.name]) for slot in spec.slots if slot.secret and slot.name in held}
-
-    def masked(value: JsonValue) -> JsonValue:
-        if isinstance(value, dict):
-            return {name: masked(each) for name, each in value.items()}
-        if isinstance(value, list):
-            return [masked(each) for each in value]
-        if any(secret in str(value) for secret in secrets):
-            return "***"
-        return value
-
-    return {name: masked(each) for name, each in call.parameters.items()}

@@ -14,11 +14,10 @@ from replan.jobs.actions import Executor
 from replan.jobs.extraction.by_model import ModelExtractor, RulesThenModel
 from replan.jobs.extraction.by_rules import RuleExtractor
 from replan.jobs.extraction.port import Extractor
-from replan.jobs.job import Job
 from replan.jobs.processor import JobProcessor, ProcessResult
 from replan.jobs.recorded import RecordedExecutor, RecordedExtractor
 from replan.jobs.spec import JobSpec
-from replan.jobs.views import shown_job, view_of
+from replan.jobs.views import shown_job, view_of, without_secrets
 from replan.models.chat import Chat
 from replan.models.transcript import transcript_at_work
 from replan.ports.ask_user import ask
@@ -55,7 +54,13 @@ class JobSpecialist:
         )
         result = await processor.process(job, [said])
         while result.need_user_input:
-            answer = ask(result.response_message, details=view_of(self.spec, result.job))
+            job, spec = result.job, self.spec
+            answer = ask(
+                without_secrets(spec, job, result.response_message),
+                details=view_of(spec, job),
+                # Whatever is asked for, the answer may have a secret in it.
+                secret=any(spec.slot(name).secret for name in spec.slots_of(job.command)),
+            )
             result = await processor.process(result.job, [_text(answer)])
         return self._result(result)
 
@@ -74,9 +79,10 @@ class JobSpecialist:
         )
 
     def _result(self, result: ProcessResult) -> SpecialistResult:
-        job: Job = result.job
-        text = AIMessage(result.response_message) if result.response_message else None
-        output: Any = shown_job(self.spec, job)
+        job = shown_job(self.spec, result.job)
+        told = without_secrets(self.spec, result.job, result.response_message)
+        text = AIMessage(told) if told else None
+        output: Any = job.to_dict()
         if result.is_completed:
             return SpecialistResult(result=text, output=output)
         return SpecialistResult(

@@ -48,7 +48,7 @@ async def test_a_key_tells_a_changed_secret_and_nothing_of_its_value(make, recor
     assert "pin" not in beside.collected_info
     back, _ = await keys_of(make, recorder, "pay", "pin: 0815", given=beside)
     assert back == changed
-    assert "0815" not in json.dumps(shown_job(PAY, job))
+    assert "0815" not in json.dumps(shown_job(PAY, job).to_dict())
 
 
 async def test_a_plan_whose_secret_was_changed_outside_is_made_anew(make, recorder):
