@@ -228,3 +228,22 @@ async def test_a_secret_that_a_user_gave_is_told_to_nobody():
     assert 'Result: {"with": "PIN ***", "number": ***}' in results["1/booker"].text
     shown = f"{events}{calls}{[each.model_dump() for each in results.values()]}"
     assert not [each for each in ("48x1", "4711") if each in shown]
+
+
+async def test_a_question_is_put_in_a_models_words_once_however_often_the_step_begins():
+    done = []
+    phrased = ["From where will you go?", "And where to?", "Your PIN, please?"]
+    with ScriptedModel({"feedback": COMPLETE, "phrase": phrased}) as model:
+        spec = spec_of(done)
+        member = Specialist("booker", "Books.", job=spec, phrasing_model=model)
+        teller = Specialist("teller", "Tells.", run=lambda context: "told")
+        team = Team(host=Host(model=model), specialists=[member, teller])
+        graph = build_graph(team, checkpointer=InMemorySaver())
+        plan = {"messages": [("user", "Go.")], "plan": PLAN}
+        state = (await run(graph, plan, config=CONFIG)).state
+        state, asked = await answered(graph, state, ["Rome", "Oslo", "4711", "yes"])
+    assert (state["outcome"], len(done)) == ("completed", 1)
+    assert [each.text for each in asked[:3]] == phrased
+    assert asked[3].text.startswith("Please confirm: book, with")
+    both = Specialist("b", "B.", job=spec, extraction_model="offline", phrasing_model="offline")
+    assert team_of(Team("offline", [both])).per_try == {"b": 4 * spec.max_turns}

@@ -1,7 +1,8 @@
-"""Actions on record: each is noted before it begins and after it ends, and none is done twice."""
+"""Actions on record, so that none is done twice; and what was read and put in other words."""
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from langchain_core.messages import ToolCall
@@ -12,6 +13,8 @@ from replan.events.calls import telling_of
 from replan.failures import describe
 from replan.jobs.actions import ActionCall, Executor, Outcome
 from replan.jobs.extraction.port import Extracted, Extractor, Wanted
+from replan.jobs.phrasing import Phraser
+from replan.jobs.sayings import Language
 from replan.jobs.views import without_secrets
 from replan.models.transcript import ToolRun, Transcript
 from replan.ports.ask_user import ask
@@ -128,6 +131,29 @@ class RecordedExtractor:
         note = {"said": wanted.said, "found": found.model_dump(mode="json")}
         await self._record.note_reply(turn, cast("JsonValue", note))
         return found
+
+
+class RecordedPhraser:
+    """Puts each question in its words once: they are on record, and are the same when it is asked.
+
+    A step that waits is begun again, and its question is known by its words.
+    """
+
+    def __init__(self, phraser: Phraser, record: Transcript) -> None:
+        """Prepare."""
+        self._phraser = phraser
+        self._record = record
+
+    async def phrase(self, text: str, keeps: Sequence[str], language: Language) -> str:
+        """Give what is on record of the question; else let it be put in other words."""
+        asked = json.dumps([text, language], ensure_ascii=True)
+        place = f"phrase/{hashlib.sha256(asked.encode()).hexdigest()[:32]}"
+        kept = await self._record.outcome(place)
+        if isinstance(kept, str):
+            return kept
+        phrased = await self._phraser.phrase(text, keeps, language)
+        await self._record.end(place, phrased)
+        return phrased
 
 
 def _doubts(call: ActionCall) -> int:

@@ -14,8 +14,9 @@ from replan.jobs.actions import Executor
 from replan.jobs.extraction.by_model import ModelExtractor, RulesThenModel
 from replan.jobs.extraction.by_rules import RuleExtractor
 from replan.jobs.extraction.port import Extractor
+from replan.jobs.phrasing import ModelPhraser
 from replan.jobs.processor import JobProcessor, ProcessResult
-from replan.jobs.recorded import RecordedExecutor, RecordedExtractor
+from replan.jobs.recorded import RecordedExecutor, RecordedExtractor, RecordedPhraser
 from replan.jobs.spec import JobSpec
 from replan.jobs.views import shown_job, view_of, without_secrets
 from replan.models.chat import Chat
@@ -31,7 +32,7 @@ class JobSpecialist:
     """Does a step as a job.
 
     A step that waits is done again from its beginning when the answer is there. So what was found
-    in each answer is on record, and so is each action.
+    in each answer is on record, and so are the words of each question and each action.
     """
 
     card: SpecialistCard
@@ -39,6 +40,7 @@ class JobSpecialist:
     api: Executor
     clock: Callable[[], datetime]
     chat: Chat | None = None
+    phrases: Chat | None = None
 
     async def run(self, context: ExecutionContext, config: RunnableConfig) -> SpecialistResult:
         """Take turns until the job is over; the step waits where a question has no answer yet."""
@@ -69,11 +71,15 @@ class JobSpecialist:
         extractor: Extractor = RuleExtractor()
         if self.chat is not None:
             extractor = RulesThenModel(ModelExtractor(self.chat, config))
+        phraser = None
+        if self.phrases is not None:
+            phraser = RecordedPhraser(ModelPhraser(self.phrases, config), record)
         executor = ActionExecutor(self.api, in_thread, lambda: self.clock().date())
         return JobProcessor(
             self.spec,
             extractor=RecordedExtractor(extractor, record),
             executor=RecordedExecutor(executor, record),
+            phraser=phraser,
             clock=self.clock,
             new_id=lambda: record.key,
         )
