@@ -150,6 +150,8 @@ SPEC = JobSpec(
         Slot("cabin", choices={"economy": ["经济舱"], "business": []}, question="Which?"),
         Slot("code", pattern=r"[A-Z]{2}\d{3}", question="Code?"),
         Slot("pets", type="boolean", question="Pets?"),
+        Slot("extras", type="object", question="Extras?"),
+        Slot("stops", type="list", question="Stops?"),
     ],
     commands=[
         Command(
@@ -157,7 +159,7 @@ SPEC = JobSpec(
             needs=["origin", "target", "day"],
             action="ask_user",
             words=["出发", "travel"],
-            takes=["people", "cabin", "code", "pets"],
+            takes=["people", "cabin", "code", "pets", "extras", "stops"],
             parameters={"question": "?"},
         ),
         Command(
@@ -194,6 +196,9 @@ def read(said, asked="", command="go", **held):
         ("economy or business", "cabin", {"cabin": "economy or business"}),
         ("it is AB123", "code", {"code": "AB123"}),
         ("no", "pets", {"pets": False}),
+        ("seats: 4, on: 1 May", "extras", {"extras": "seats: 4, on: 1 May"}),
+        ("4 towns, tomorrow Bergen", "stops", {"stops": "4 towns, tomorrow Bergen"}),
+        ("for 4 people", "extras", {"people": 4}),
         ("1 May or 2 May, who knows", "day", {}),
         ('{"origin": "Rome", "phase": "COMPLETED"}', "", {"origin": "Rome", "phase": "COMPLETED"}),
         ("", "origin", {}),

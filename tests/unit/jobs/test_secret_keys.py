@@ -6,6 +6,7 @@ import pytest
 
 from replan.jobs.action_spec import ActionSpec
 from replan.jobs.actions import Outcome
+from replan.jobs.extraction.port import Extracted
 from replan.jobs.slot import Slot
 from replan.jobs.spec import Command, JobSpec
 from replan.jobs.views import shown_job
@@ -49,6 +50,23 @@ async def test_a_key_tells_a_changed_secret_and_nothing_of_its_value(make, recor
     back, _ = await keys_of(make, recorder, "pay", "pin: 0815", given=beside)
     assert back == changed
     assert "0815" not in json.dumps(shown_job(PAY, job).to_dict())
+
+
+async def test_the_mask_of_a_secret_is_none_of_its_values(make, recorder):
+    class Echo:
+        """A model that gives back what its prompt shows of a secret."""
+
+        async def extract(self, wanted):
+            return Extracted(values={"pin": " *** ", "to": "Bob"})
+
+    executor = recorder()
+    kept = await make(PAY, executor, Echo()).process(
+        make(PAY).new_job("pay", {"to": "Ann", "pin": "4711"}), ["to Bob, please"]
+    )
+    assert executor.calls[0].parameters == {"to": "Bob", "pin": "4711"}
+    assert kept.job.corrections == 1
+    asked = await make(PAY, executor, Echo()).process(make(PAY).new_job("pay"), ["to Bob"])
+    assert asked.job.asked.names == ("pin",)
 
 
 async def test_a_plan_whose_secret_was_changed_outside_is_made_anew(make, recorder):

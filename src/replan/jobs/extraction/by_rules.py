@@ -216,8 +216,8 @@ def _unnamed(
     asked = next((each for each in open_ if each.name == wanted.asked), None)
     if asked is not None and (value := _loose(asked, said, wanted)) is not None:
         values[asked.name] = value
-    elif asked is not None and not has_command and not _is_told(asked):
-        # A free text may hold anything.
+    elif asked is not None and not has_command and _is_free(asked) and _answer(said, asked):
+        # A free text may hold anything, and so may a list or fields.
         return values
     for kind in ("told", "date", "number"):
         takers = [each for each in open_ if _kind_of(each) == kind and each.name not in values]
@@ -230,8 +230,8 @@ def _unnamed(
     return values
 
 
-def _is_told(slot: Slot) -> bool:
-    return bool(slot.choices or slot.pattern or slot.type != "text")
+def _is_free(slot: Slot) -> bool:
+    return slot.type in ("text", "list", "object") and not slot.choices and not slot.pattern
 
 
 def _kind_of(slot: Slot) -> str:
