@@ -63,7 +63,7 @@ class Opened:
         return None if is_at_work else newest
 
 
-def opening(  # noqa: PLR0913 - what a conversation can be with
+def opening(
     order: Order,
     user: str,
     site: Site,
