@@ -36,7 +36,10 @@ def test_the_text_of_a_plan_is_kept_and_not_its_place(tmp_path):
 
 def test_a_plan_without_a_heading_is_named_by_its_first_step(tmp_path):
     path = tmp_path / "plan.md"
-    for text, goal in (("- [ ] 1. Go\n", "Go"), ("1. Go\n2. See\n3. Sleep", "Go, and 2 more steps")):
+    for text, goal in (
+        ("- [ ] 1. Go\n", "Go"),
+        ("1. Go\n2. See\n3. Sleep", "Go, and 2 more steps"),
+    ):
         path.write_text(text)
         order = order_of(str(path))
         assert order.title == goal
