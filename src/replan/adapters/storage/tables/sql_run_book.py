@@ -113,32 +113,31 @@ class SqlRunBook:
         order: RunOrder = "began",
     ) -> Sequence[RunRecord]:
         query, table = select(schema.runs), schema.labels
-        place = self._place(order, schema.runs)
         if outcomes:
             query = query.where(schema.runs.c.outcome.in_(outcomes))
         if behind is not None:
             began, own_id = schema.runs.c.started_at, schema.runs.c.run_id
             same = (began == behind.started_at) & (own_id > behind.run_id)
             later = (began < behind.started_at) | same
-            if place is not None:
+            if order != "began":
                 # The database compares what it computed itself: nothing is rounded on the way.
-                other = schema.runs.alias()
+                place, other = self._place(order, schema.runs), schema.runs.alias()
                 ahead = select(self._place(order, other)).where(other.c.run_id == behind.run_id)
                 of_behind = ahead.scalar_subquery()
                 later = (place < of_behind) | ((place == of_behind) & later)
             query = query.where(later)
-        if place is not None:
-            query = query.order_by(place.desc())
+        if order != "began":
+            query = query.order_by(self._place(order, schema.runs).desc())
         for name, value in (labels or {}).items():
             labelled = select(table.c.run_id).where(table.c.name == name, table.c.value == value)
             query = query.where(schema.runs.c.run_id.in_(labelled))
         return await self._records(_newest_first(query).limit(limit))
 
-    def _place(self, order: RunOrder, runs: FromClause) -> ColumnElement[Any] | None:
-        """The number by which a run stands before others; None where that is its beginning."""
+    def _place(self, order: RunOrder, runs: FromClause) -> ColumnElement[Any]:
+        """What runs with more of it stand first by."""
         match order:
             case "began":
-                return None
+                return runs.c.started_at
             case "outcome":
                 needs = {outcome: -place for place, outcome in enumerate(BY_NEED)}
                 return case(needs, value=runs.c.outcome, else_=-len(BY_NEED))
