@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -28,6 +29,7 @@ from replan.ui.entering import Entrance, form_token
 from replan.ui.htmx import integrity
 from replan.ui.markdown import safe
 from replan.ui.reading import Readings
+from replan.ui.step_page import job_told
 
 logger = logging.getLogger(__name__)
 
@@ -136,6 +138,7 @@ def templates() -> Environment:
         "arguments": call_arguments,
         "argument": argument_shown,
         "mark": _mark,
+        "job": partial(job_told, is_open=True),
     }
     known: dict[str, Any] = {"integrity": integrity()}
     made.filters.update(filters)
