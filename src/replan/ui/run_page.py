@@ -123,6 +123,7 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
         "took": took(story),
         "used": used(story.calls),
         "done": story.count(StepStatus.COMPLETED),
+        "steps_at_work": story.count(StepStatus.EXECUTING),
         "total": len(story.planned),
         "oob": False,
     }
