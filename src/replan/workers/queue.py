@@ -22,8 +22,8 @@ from replan.workers.turns import MOST_LEVEL, TURNS, priority_of
 RUNS = "runs"
 """The queue of a run that names none."""
 
-TENANT, PRIORITY, QUEUE = "tenant", "priority", "queue"
-"""The labels of a run that say whose it is, how urgent it is, and in which queue it waits."""
+TEAM, TENANT, PRIORITY, QUEUE = "team", "tenant", "priority", "queue"
+"""The labels of a run: by whom it is done, whose it is, how urgent it is, where it waits."""
 
 PATIENCE = 30.0
 _LOCK = int.from_bytes(b"ReplanQ", "big")
