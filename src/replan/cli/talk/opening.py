@@ -82,11 +82,17 @@ class Opened:
 
 
 def opening(
-    order: Order, user: str, site: Site, *, job: Path | None = None, pipeline: str | None = None
+    order: Order,
+    user: str,
+    site: Site,
+    *,
+    job: Path | None = None,
+    phrasing_model: str | None = None,
+    pipeline: str | None = None,
 ) -> AbstractAsyncContextManager[Opened]:
     """What opens a conversation with a team, about a job, or with a pipeline."""
     if job is not None:
-        return opened_job(job, order, user, site)
+        return opened_job(job, order, user, site, phrasing_model)
     if pipeline is not None:
         return opened_pipeline(pipeline, order, user, site)
     return opened_talk(order, user, site)
@@ -119,14 +125,21 @@ async def opened_talk(order: Order, user: str, site: Site) -> AsyncGenerator[Ope
 
 
 @asynccontextmanager
-async def opened_job(path: Path, order: Order, user: str, site: Site) -> AsyncGenerator[Opened]:
+async def opened_job(
+    path: Path, order: Order, user: str, site: Site, phrasing_model: str | None = None
+) -> AsyncGenerator[Opened]:
     """Open what a conversation about a job needs."""
     spec, model, key = read_job_file(path), _own_model(order), own_key()
     name = f"the job '{spec.name}'"
     offers = ", ".join(each.called("en") for each in spec.commands)
     async with opened(site.place) as storage:
         agent = job_agent(
-            spec, context_key=key, model=model, base_url=order.base_url, journal=storage.journal
+            spec,
+            context_key=key,
+            model=model,
+            phrasing_model=phrasing_model,
+            base_url=order.base_url,
+            journal=storage.journal,
         )
         yield Opened(
             storage=storage,

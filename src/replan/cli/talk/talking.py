@@ -27,8 +27,8 @@ from replan.sessions.kept_turn import check_agent
 
 _SHOWN = 2
 _KILLED = (
-    "The newest message was not answered: its process was ended. Send it again, and what was done "
-    "of it is not done twice."
+    "The newest message was not answered, because its process ended. Send it again: recorded work "
+    "is not repeated."
 )
 _LEAVE = "Press Ctrl-C once more, or Ctrl-D, to leave."
 
