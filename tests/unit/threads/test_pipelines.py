@@ -260,6 +260,29 @@ async def test_what_a_unit_cannot_use_is_a_failure_that_names_the_phase(
     assert told.split(",", maxsplit=1)[0] in thread.error
 
 
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        ("text", "returned str and no Response"),
+        (Response(""), "returned an empty text"),
+        (Response("x").set_stream(_stream()), "returned a stream, which only the main thread has"),
+    ],
+)
+async def test_what_a_sub_thread_comes_to_must_be_a_whole_text(made: Any, told: str) -> None:
+    summaries = iter([made])
+
+    class Agent(sub_agent(answering(Response("a unit's text")))):
+        async def _summarize_results(self, results: Any, task: Task, thread: Thread) -> Any:
+            return next(summaries, Response("a summary"))
+
+    agent, repository = pipelines.pipeline(Agent), MemoryThreads()
+    response = await run_pipeline(agent, "hello", repository=repository)
+    assert told in str(response.failure)
+    response = await run_pipeline(agent, repository=repository)
+    thread = await stored(repository)
+    assert (response.text, thread.messages[1].text) == ("a summary", "a summary")
+
+
 def _puts(thread: Thread, value: Any) -> Response:
     thread.settings["mine"] = value
     return Response("x")
