@@ -191,10 +191,6 @@ class InteractionUnit:
 def _stored(thread: Thread, sender: Literal["bot", "user"]) -> ThreadMessage | None:
     """Find the message of a side in the round that a thread is in."""
     number = round_of(thread)
-    for message in reversed(thread.messages):
-        found = message.meta.get(ROUND)
-        if found is not None and found < number:
-            return None
-        if found == number and message.sender == sender:
-            return message
-    return None
+    # It may stand anywhere: a round can change the message of an earlier one, and take it over.
+    own = (m for m in reversed(thread.messages) if m.meta.get(ROUND) == number)
+    return next((message for message in own if message.sender == sender), None)
