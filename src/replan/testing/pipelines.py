@@ -163,8 +163,10 @@ def _declare(found: _Package, path: Path, node: ast.AST) -> None:
                 found.below.append(_Named(path, value.lineno, _name_of(value)))
             _take_phase(found, path, target, value)
     elif isinstance(node, ast.Call):
-        made = node.func.value if getattr(node.func, "attr", "") == "create" else node.func
-        found.made.append(_Named(path, node.lineno, _name_of(made)))
+        func = node.func
+        if isinstance(func, ast.Attribute) and func.attr == "create":
+            func = func.value
+        found.made.append(_Named(path, node.lineno, _name_of(func)))
         for each in node.keywords:
             _take_phase(found, path, each.arg or "", each.value)
 
