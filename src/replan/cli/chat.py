@@ -51,6 +51,14 @@ def chat(
         ),
     ] = None,
     model: ModelOption = None,
+    phrasing_model: Annotated[
+        str | None,
+        typer.Option(
+            "--phrasing-model",
+            metavar="MODEL",
+            help="With --job: the model that puts the job's questions in its words.",
+        ),
+    ] = None,
     base_url: BaseUrlOption = None,
     directory: DirectoryOption = None,
     out: OutOption = None,
@@ -74,6 +82,7 @@ def chat(
         "--job": job,
         "--pipeline": pipeline,
         "--model": chosen,
+        "--phrasing-model": phrasing_model,
         "--base-url": base_url,
         "--dir": directory,
         "--out": out,
@@ -93,6 +102,8 @@ def chat(
             raise InputError(
                 "A conversation has one of --team, --job and --pipeline. Give only one of them."
             )
+        if phrasing_model is not None and job is None:
+            raise InputError("--phrasing-model is for the questions of a job. Add --job JOB.yaml.")
         order = Order(
             task="",
             team=team,
@@ -118,7 +129,9 @@ def chat(
             return f"replan chat --session {session_id}{options}" if outlives else ""
 
         whose = own_name() if user is None else user
-        opens = opening(order, whose, told, job=job, pipeline=pipeline)
+        opens = opening(
+            order, whose, told, job=job, phrasing_model=phrasing_model, pipeline=pipeline
+        )
         return attempted(lambda: talked(opens, order, session, told, resume), told)
 
     end_with(ran)
