@@ -11,6 +11,7 @@ from replan.adapters.memory_journal import MemoryJournal
 from replan.ports.journal import (
     Attempt,
     Bound,
+    Charged,
     LedgerEntry,
     Refused,
     Reservation,
@@ -86,6 +87,13 @@ async def test_what_was_used_takes_the_place_of_what_was_reserved(storage):
     await journal.settle(call("never reserved"), used)
     left = Spending(calls=2, tokens=47, cost=0.25)
     assert await journal.spent("r") == {"run": left, "specialist/a": left}
+    # What is settled can be told from what is reserved.
+    charged = Charged(spent=left, reserved={"2": Spending(calls=1, tokens=7)})
+    assert await journal.charged("r") == {"run": charged, "specialist/a": charged}
+    await journal.settle(call("2"), Spending())
+    assert {each.spent.calls: each.reserved for each in (await journal.charged("r")).values()} == {
+        1: {}
+    }
 
 
 async def test_a_refusal_tells_what_is_settled_and_what_is_left(storage):

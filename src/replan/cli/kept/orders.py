@@ -84,7 +84,7 @@ class Prepared:
 def order_of(task: str, **fields: Any) -> Order:
     """Read what the terminal was asked for."""
     if not task.strip():
-        raise InputError("The task is empty. Say what to do, or name a plan document.")
+        raise InputError("The task is empty. Write what to do, or name a plan document.")
     attached(fields.get("files", ()))
     plan = read_plan_text(Path(task)) if is_plan_path(task) else None
     # The shell may hand over bytes that are no text.
@@ -164,7 +164,7 @@ def limits_of(texts: list[str]) -> Limits | None:
         name, sign, value = (part.strip() for part in text.partition("="))
         if not sign or name not in names:
             raise InputError(
-                f"'{text}' is no limit. Write NAME=VALUE with one of: {', '.join(names)}."
+                f"'{text}' is not a limit. Write NAME=VALUE with one of: {', '.join(names)}."
             )
         part = given.setdefault("per_step", {}) if "." in name else given
         part[name.rpartition(".")[2]] = None if value.casefold() == "none" else value
