@@ -28,7 +28,7 @@ from replan.events.met_tools import MetTools
 from replan.langgraph_inside.callbacks import either
 from replan.ports.allowance import Allowance, Request
 from replan.ports.journal import Spending
-from replan.ports.specialist_port import TEXT_SHOWN
+from replan.ports.specialist_port import TEXT_BESIDE, TEXT_SHOWN
 from replan.spending.account import Account, CrowdedOutError
 from replan.spending.charging import (
     announced,
@@ -217,7 +217,8 @@ class Meter(BaseCallbackHandler, Allowance):
 
     def on_custom_event(self, name: str, data: Any, **_: Any) -> None:
         """Pass on what no model said; the words of models come by themselves."""
-        if name == TEXT_SHOWN and self._on_token is not None and not self._has_spoken:
+        is_new = name == TEXT_BESIDE or (name == TEXT_SHOWN and not self._has_spoken)
+        if is_new and self._on_token is not None:
             self._on_token(str(data))
 
     async def _begins(

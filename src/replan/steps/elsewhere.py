@@ -70,7 +70,7 @@ def _ask_again(end: StepEnd) -> None:
     for asked in end.asked:
         before = place_at_work.set(asked.place)
         try:
-            asker.ask(asked.text, asked.kind, asked.details)
+            asker.ask(asked.text, asked.kind, asked.details, secret=asked.secret)
         except Waiting as signal:
             waiting = signal
         finally:

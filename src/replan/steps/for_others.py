@@ -44,10 +44,14 @@ class _ListingAsker(Asker):
         super().__init__(step_id, errand.specialist, known=errand.questions, new=new)
         self.listed: list[AskedElsewhere] = []
 
-    def ask(self, text: str, kind: QuestionKind, details: JsonValue) -> JsonValue:
+    def ask(
+        self, text: str, kind: QuestionKind, details: JsonValue, *, secret: bool = False
+    ) -> JsonValue:
         place = place_at_work.get()
-        self.listed.append(AskedElsewhere(text=text, kind=kind, details=details, place=place))
-        return super().ask(text, kind, details)
+        self.listed.append(
+            AskedElsewhere(text=text, kind=kind, details=details, secret=secret, place=place)
+        )
+        return super().ask(text, kind, details, secret=secret)
 
 
 async def done_for_another(

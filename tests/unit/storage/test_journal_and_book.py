@@ -419,6 +419,36 @@ async def test_the_newest_runs_come_first(storage):
     assert [each.run_id for each in found] == ["3", "1", "0"]
 
 
+async def test_runs_stand_in_the_order_of_need_length_or_price_each_once(storage):
+    # Outcome, seconds, tokens and cost; "e" costs what "b" does, and is newer.
+    told = {
+        "a": ("completed", 9, 5, 0.1),
+        "b": ("failed", 2, 900, 0.2),
+        "c": ("waiting", 3, 80, 0.75),
+        "d": ("running", 0, 0, 0.0),
+        "e": ("failed", 1, 7, 0.2),
+    }
+    for number, (name, (outcome, seconds, tokens, cost)) in enumerate(told.items()):
+        at = NOON.replace(year=2000, second=number)
+        await storage.runs.begin(record(name, at=at))
+        if tokens:
+            await storage.journal.reserve(call(name, run=name), [RUN])
+            used = Spending(calls=1, tokens=tokens, cost=cost)
+            await storage.journal.settle(call(name, run=name), used)
+        await storage.runs.update(name, outcome, at + timedelta(seconds=seconds))
+    for order, wanted in {
+        "outcome": "cdeba",
+        "took": "dacbe",
+        "tokens": "bcead",
+        "cost": "cebad",
+        "began": "edcba",
+    }.items():
+        found, last = "", None
+        while page := await storage.runs.recent(2, behind=last, order=order):
+            found, last = found + "".join(each.run_id for each in page), page[-1]
+        assert found == wanted, order
+
+
 async def test_events_are_numbered_where_they_are_appended(storage):
     runs, half = storage.runs, {"text": "half \ud800"}
     assert await runs.add_events("r", [half, "b"]) == 1
