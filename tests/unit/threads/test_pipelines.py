@@ -12,7 +12,7 @@ import pipelines
 from pipelines import FourDeep, Killed, KillingThreads, ModelHandler, WritingHandler, ids, texts
 from replan.adapters.threads.memory import MemoryThreads
 from replan.errors import ConfigurationError, PhaseError, StaleThreadError, ThreadError
-from replan.pipelines import run_pipeline
+from replan.pipeline_assembly import run_pipeline
 from replan.state.thread_paths import chained, require_sub_thread
 from replan.state.threads import Thread
 from replan.testing import ScriptedModel
@@ -240,6 +240,11 @@ async def _stream():
         (Response("x").add_next_task(Task(name="x")), "returned a next task"),
         (Response("x", phase_suggestion="nowhere"), "suggests 'nowhere'"),
         (Response("x", meta={"message_update": {"message_id": "no"}}), "has a message 'no'"),
+        (Response("x", meta={"message_update": {"id": "no"}}), "message_update is wrong at 'id'"),
+        (Response(5), "returned a Response whose text is of type int"),  # type: ignore[arg-type]
+        (Response("x", meta={"a": object()}), "meta.a is of type object"),
+        (Response("x", meta={"a": [float("nan")]}), "meta.a.0 is nan"),
+        (Response("x", meta={"a": {"$thread": True}}), "meta.a has the name '$thread'"),
     ],
 )
 async def test_what_a_unit_cannot_use_is_a_failure_that_names_the_phase(
@@ -253,6 +258,56 @@ async def test_what_a_unit_cannot_use_is_a_failure_that_names_the_phase(
     sub = thread.messages[1].meta["_thread"]
     assert (sub.phase, len(sub.messages)) == ("initial_phase", 0)
     assert told.split(",", maxsplit=1)[0] in thread.error
+
+
+def _puts(thread: Thread, value: Any) -> Response:
+    thread.settings["mine"] = value
+    return Response("x")
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (lambda *_: Response("x").add_next_task("no task"), "a next task is of type str"),  # type: ignore[arg-type]
+        (lambda *_: Response("x", phase_suggestion="nowhere"), "suggests 'nowhere'"),
+        (
+            lambda *_: Response("x", sub_thread_request=SubThreadRequest(meta_path="meta.a.b")),
+            "give meta and one name",
+        ),
+        (
+            lambda *_: Response(
+                "x", sub_thread_request=SubThreadRequest(meta_path="meta.messages")
+            ),
+            "give meta and one name",
+        ),
+        (lambda _, thread, *__: _puts(thread, object()), "settings.mine is of type object"),
+        (lambda _, thread, *__: _puts(thread, {"$thread": 1}), "settings.mine has the name"),
+    ],
+)
+async def test_what_the_main_thread_cannot_use_leaves_it_as_it_was_and_usable(
+    made: Any, told: str
+) -> None:
+    made_of = iter([made, made])
+
+    def now(*given: Any) -> Response:
+        make = next(made_of, None)
+        return Response("good", phase_suggestion="completed") if make is None else make(*given)
+
+    agent, repository = main_agent(answering(now)), MemoryThreads()
+    for retry in (False, True):
+        said = None if retry else "hello"
+        response = await run_pipeline(agent, said, repository=repository, retry=retry)
+        assert told in str(response.failure)
+        thread = await stored(repository)
+        assert (texts(thread), told in thread.error) == (["hello"], True)
+    response = await run_pipeline(agent, repository=repository, retry=True)
+    assert (response.text, texts(await stored(repository))) == ("good", ["hello", "good"])
+
+
+async def test_texts_that_no_storage_keeps_are_fixed_where_they_come_in() -> None:
+    agent, repository = main_agent(answering(lambda *_: Response("a\ud800\x00b"))), MemoryThreads()
+    await run_pipeline(agent, "he\x00llo", repository=repository)
+    assert texts(await stored(repository)) == ["hello", "a\ufffdb"]
 
 
 async def test_a_unit_has_a_time_limit_and_a_sub_thread_a_bound_on_its_rounds() -> None:

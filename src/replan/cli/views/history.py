@@ -51,7 +51,7 @@ def moments(story: Story, step: int | None = None) -> list[str]:
             continue
         if step is None and event.type == "run_resumed" and (pause := pauses.get(event.at)):
             by = f" by {one_line(said)}" if (said := str(event.details.get("by", ""))) else ""
-            told.append((event.at, f"gone on with{by}{_after(pause, event.at, story.began)}"))
+            told.append((event.at, f"resumed{by}{_after(pause, event.at, story.began)}"))
         lines = list(_of_event(event, story, steps))
         if step is None or (event.type in _ASKED and event.details.get("step_id") == step):
             told += [(event.at, line) for line in lines]
@@ -216,6 +216,8 @@ def _unbound(row: JsonValue) -> JsonValue:
 
 def _stopped(said: Mapping[str, Any]) -> str:
     by = f" by {one_line(said['by'])}" if said.get("by") else ""
+    if said["why"] == "waiting":
+        return "now it waits for a person"
     return f"stopped, {said['why']}{by}{_behind(said.get('error'))}"
 
 
@@ -242,7 +244,9 @@ _LINES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "answer_given": lambda said: answer_told(
         short_key(said["key"]), said["action"], said.get("by", ""), said.get("text", "")
     ),
-    "feedback_generated": lambda said: f"judged{_behind(said.get('feedback'))}",
+    "feedback_generated": lambda said: (
+        f"judged: {one_line(str(said['feedback']))}" if said.get("feedback") else ""
+    ),
     "limit_reached": lambda said: (
         f"limit reached: {said['limit']}={said['value']:g} ({one_line(said['scope'])})"
     ),

@@ -22,6 +22,8 @@ from replan.ui.forms import form_of
 from replan.ui.reading import Reading
 from replan.ui.site import Site
 
+_MOST_TOLD = 20  # steps that are named
+
 MOVED = "The run stands otherwise than the page showed."
 
 
@@ -67,6 +69,9 @@ def _resume_page(
 ) -> Response:
     limit = view.state.get("limit_reached", "")
     does = ["What is finished is kept. The run goes on, and what it calls may cost."]
+    if left := [step.id for step in view.plan.open_steps()] if view.plan else []:
+        others = f" and {len(left) - _MOST_TOLD} more" if len(left) > _MOST_TOLD else ""
+        does.append(f"Not done yet: step {', '.join(map(str, left[:_MOST_TOLD]))}{others}.")
     limits = ""
     if limit:
         value = limit_value(view.state, limit)
