@@ -214,7 +214,12 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
+# Its many headings would else come before the guides in each search.
 _ERRORS = f"""\
+---
+search:
+  boost: 0.01
+---
 # Every error
 
 Every text of an error, from the code, by the class that has it; the mistakes that errors list come
