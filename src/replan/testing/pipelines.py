@@ -153,15 +153,7 @@ def _findings(found: _Package) -> Iterator[Finding]:
 def _declare(found: _Package, path: Path, node: ast.AST) -> None:
     """Take in what a piece of code declares: a class, or the phases of a handler."""
     if isinstance(node, ast.ClassDef):
-        bases = [name for each in node.bases if (name := _name_of(each))]
-        found.classes.append(_Class(node.name, path, node.lineno, bases))
-        for base in bases:
-            if base in _STARTING:
-                found.phases.append(_Named(path, node.lineno, _STARTING[base]))
-        for target, value in _assigned(node.body):
-            if target == "sub_thread_agent":
-                found.below.append(_Named(path, value.lineno, _name_of(value)))
-            _take_phase(found, path, target, value)
+        _declare_class(found, path, node)
     elif isinstance(node, ast.Call):
         func = node.func
         if isinstance(func, ast.Attribute) and func.attr == "create":
@@ -169,6 +161,18 @@ def _declare(found: _Package, path: Path, node: ast.AST) -> None:
         found.made.append(_Named(path, node.lineno, _name_of(func)))
         for each in node.keywords:
             _take_phase(found, path, each.arg or "", each.value)
+
+
+def _declare_class(found: _Package, path: Path, node: ast.ClassDef) -> None:
+    bases = [name for each in node.bases if (name := _name_of(each))]
+    found.classes.append(_Class(node.name, path, node.lineno, bases))
+    for base in bases:
+        if base in _STARTING:
+            found.phases.append(_Named(path, node.lineno, _STARTING[base]))
+    for target, value in _assigned(node.body):
+        if target == "sub_thread_agent":
+            found.below.append(_Named(path, value.lineno, _name_of(value)))
+        _take_phase(found, path, target, value)
 
 
 def _assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
