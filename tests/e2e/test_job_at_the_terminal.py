@@ -50,7 +50,7 @@ def test_a_job_is_left_and_taken_up_again_at_the_terminal(tmp_path):
     assert "--phrasing-model openai:m" in friendly.stderr
     refused = said(tmp_path, [], "--team", str(tmp_path / "tea.yaml"))
     assert refused.returncode == 2
-    assert "a team or a job or a pipeline" in refused.stderr
+    assert "has one of --team, --job and --pipeline" in refused.stderr
 
 
 def test_enter_alone_shows_again_what_a_job_asks(tmp_path, monkeypatch):
