@@ -34,20 +34,20 @@ def chat(
             "--session",
             "-s",
             metavar="ID|last",
-            help="Go on with a session: its id, its beginning, or `last`; else a new one.",
+            help="The session to continue: its id, the beginning of it, or `last`; else a new one.",
         ),
     ] = None,
     team: TeamFileOption = None,
     job: Annotated[
         Path | None,
-        typer.Option("--job", metavar="JOB.yaml", help="Talk about a job, in the place of a team."),
+        typer.Option("--job", metavar="JOB.yaml", help="Talk about a job instead of with a team."),
     ] = None,
     pipeline: Annotated[
         str | None,
         typer.Option(
             "--pipeline",
             metavar="MODULE:CLASS",
-            help="Talk with a pipeline, in the place of a team; its module is in DIR, or here.",
+            help="Talk with a pipeline instead of a team; its module is in --dir.",
         ),
     ] = None,
     model: ModelOption = None,
@@ -99,7 +99,9 @@ def chat(
         from replan.errors import InputError
 
         if sum(each is not None for each in (team, job, pipeline)) > 1:
-            raise InputError("A conversation has a team or a job or a pipeline. Name one of them.")
+            raise InputError(
+                "A conversation has one of --team, --job and --pipeline. Give only one of them."
+            )
         if phrasing_model is not None and job is None:
             raise InputError("--phrasing-model is for the questions of a job. Add --job JOB.yaml.")
         order = Order(

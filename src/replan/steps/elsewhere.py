@@ -37,6 +37,7 @@ async def done_elsewhere(
         thread_id=record.thread().thread_id,
     )
     emitter = record.emitter
+    await meter.share()
     # The time in the queue is not that of the step.
     with ExitStack() as in_queue:
         in_queue.enter_context(meter.waiting.running())
