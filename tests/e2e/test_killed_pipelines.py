@@ -13,7 +13,7 @@ from replan.adapters.threads.memory import MemoryThreads
 from replan.pipeline_assembly import run_pipeline
 
 
-@pytest.mark.parametrize(("store", "stride"), [("sqlite", 11), ("postgres", 17)])
+@pytest.mark.parametrize(("store", "stride"), [("sqlite", 11), ("postgres", 13)])
 def test_a_killed_pipeline_loses_no_message_and_says_none_twice(
     store: str, stride: int, tmp_path: Path, request: pytest.FixtureRequest
 ):

@@ -111,10 +111,10 @@ async def test_what_is_open_of_a_step_stays_open_while_the_rest_of_it_follows(tm
         page, faults = await entered(client, chromium), []
         page.on("pageerror", lambda error: faults.append(str(error)))
         run = await runtime.start(given, run_id="r1")
-        alone = await page.context.new_page()
-        await alone.goto(f"{client.base_url}runs/r1/steps/1")
         await page.goto(f"{client.base_url}runs/r1?tab=steps")
         await _looked_into(page)
+        alone = await page.context.new_page()
+        await alone.goto(f"{client.base_url}runs/r1/steps/1")
         gates["first"].set()
         for tab in (page, alone):
             await tab.wait_for_selector("#c1-1-4 .s-running")

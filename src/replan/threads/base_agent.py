@@ -120,7 +120,8 @@ class BaseAgent:
             raise PhaseError(thread.id, phase, f"{type(self).__name__} has no handler", fix)
         told_phase(thread, task)
         with in_phase(phase, task.sub_thread_path, round_of(own)):
-            return usable(await handler.handle(task, thread, self), own, handler)
+            response = await handler.handle(task, thread, self)
+            return usable(response, own, type(handler).__name__, handler.following)
 
     async def _apply_phase_update_suggestion(self, task: Task, thread: Thread) -> None:
         """Enter the suggested phase, unless the task is a retry."""

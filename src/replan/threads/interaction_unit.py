@@ -19,7 +19,7 @@ from replan.threads.suggestions import (
     thread_of,
 )
 from replan.threads.task import Task
-from replan.threads.usable_response import usable
+from replan.threads.usable_response import usable_below
 
 if TYPE_CHECKING:
     from replan.threads.base_agent import BaseAgent
@@ -136,21 +136,10 @@ class InteractionUnit:
                 raise
             problem = f"{type(handler).__name__} took more than {self.timeout:g} s"
             raise PhaseError(thread.id, phase, problem, "Raise the unit's timeout.") from error
-        response = usable(response, thread_of(task, thread), handler)
+        name, own = type(handler).__name__, thread_of(task, thread)
+        response = usable_below(response, own, name, handler.following)
         if response.failure is not None:
             raise response.failure
-        wrong = {
-            "a stream": response.is_stream,
-            "a next task": bool(response.next_tasks),
-            "a request for a sub-thread": response.sub_thread_request is not None,
-        }
-        for what, is_wrong in wrong.items():
-            if is_wrong:
-                problem = (
-                    f"{type(handler).__name__} returned {what}, which only the main thread has"
-                )
-                fix = "Return the whole text: Response(await adapter.chat(...))."
-                raise PhaseError(thread.id, phase, problem, fix)
         return response
 
     def _put(self, response: Response, own: Thread, thread: Thread, task: Task) -> ThreadMessage:
@@ -202,10 +191,6 @@ class InteractionUnit:
 def _stored(thread: Thread, sender: Literal["bot", "user"]) -> ThreadMessage | None:
     """Find the message of a side in the round that a thread is in."""
     number = round_of(thread)
-    for message in reversed(thread.messages):
-        found = message.meta.get(ROUND)
-        if found is not None and found < number:
-            return None
-        if found == number and message.sender == sender:
-            return message
-    return None
+    # It may stand anywhere: a round can change the message of an earlier one, and take it over.
+    own = (m for m in reversed(thread.messages) if m.meta.get(ROUND) == number)
+    return next((message for message in own if message.sender == sender), None)

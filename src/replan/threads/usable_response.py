@@ -1,6 +1,6 @@
 """Whether a response can be used: found before anything of it is put into a thread."""
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from pydantic import ValidationError
 
@@ -12,22 +12,20 @@ from replan.threads.response import UPDATE, Response
 from replan.threads.suggestions import check_suggestion, suggested
 from replan.threads.task import Task
 
-if TYPE_CHECKING:
-    from replan.threads.state_handler import StateHandler
 
-
-def usable(response: object, own: Thread, handler: "StateHandler") -> Response:
-    """Refuse what a handler returned if it is no response, or says what cannot be done.
+def usable(response: object, own: Thread, name: str, following: tuple[str, ...] = ()) -> Response:
+    """Refuse what is no response, or says what cannot be done.
 
     Args:
-        response: What it returned.
-        own: The thread that the phase is of.
-        handler: Who returned it.
+        response: What a handler or an agent returned.
+        own: The thread that it works on.
+        name: Who returned it.
+        following: The phases that it may suggest.
 
     Raises:
         PhaseError: It cannot be used; nothing of it was done.
     """
-    name, phase = type(handler).__name__, own.phase
+    phase = own.phase
     if not isinstance(response, Response):
         problem = f"{name} returned {type(response).__name__} and no Response"
         raise PhaseError(own.id, phase, problem, "Return Response(text).")
@@ -38,9 +36,30 @@ def usable(response: object, own: Thread, handler: "StateHandler") -> Response:
     if (update := response.message_update) is not None:
         message_in(own, update.message_id)
     if response.phase_suggestion and suggested(own) is None:
-        check_suggestion(own, response.phase_suggestion, handler.following, name)
+        check_suggestion(own, response.phase_suggestion, following, name)
     response.text = storable_text(response.text)
     return response
+
+
+def usable_below(
+    response: object, own: Thread, name: str, following: tuple[str, ...] = ()
+) -> Response:
+    """Refuse as `usable` does, and also what only a response of the main thread has.
+
+    Raises:
+        PhaseError: It cannot be used; nothing of it was done.
+    """
+    found = usable(response, own, name, following)
+    wrong = {
+        "a stream": found.is_stream,
+        "a next task": bool(found.next_tasks),
+        "a request for a sub-thread": found.sub_thread_request is not None,
+    }
+    for what in (each for each, is_wrong in wrong.items() if is_wrong):
+        problem = f"{name} returned {what}, which only the main thread has"
+        fix = "Return the whole text: Response(await adapter.chat(...))."
+        raise PhaseError(own.id, own.phase, problem, fix)
+    return found
 
 
 def _problems(response: Response, name: str) -> list[tuple[str, str]]:

@@ -151,7 +151,8 @@ def stage_values(reading: Reading, tab: str) -> dict[str, Any]:
         case "steps":
             values["branches"] = tree_of(story)
         case "history":
-            values |= {"moments": moments(story), "revisions": revisions_of(story)[::-1]}
+            happened = moments(story, has_failures=True)
+            values |= {"moments": happened, "revisions": revisions_of(story)[::-1]}
         case "given":
             values |= {"given": given_of(reading.run.events), "jobs": jobs_of(reading.run)}
             values["threads"] = threads_of(reading.run.threads)

@@ -260,6 +260,29 @@ async def test_what_a_unit_cannot_use_is_a_failure_that_names_the_phase(
     assert told.split(",", maxsplit=1)[0] in thread.error
 
 
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        ("text", "returned str and no Response"),
+        (Response(""), "returned an empty text"),
+        (Response("x").set_stream(_stream()), "returned a stream, which only the main thread has"),
+    ],
+)
+async def test_what_a_sub_thread_comes_to_must_be_a_whole_text(made: Any, told: str) -> None:
+    summaries = iter([made])
+
+    class Agent(sub_agent(answering(Response("a unit's text")))):
+        async def _summarize_results(self, results: Any, task: Task, thread: Thread) -> Any:
+            return next(summaries, Response("a summary"))
+
+    agent, repository = pipelines.pipeline(Agent), MemoryThreads()
+    response = await run_pipeline(agent, "hello", repository=repository)
+    assert told in str(response.failure)
+    response = await run_pipeline(agent, repository=repository)
+    thread = await stored(repository)
+    assert (response.text, thread.messages[1].text) == ("a summary", "a summary")
+
+
 def _puts(thread: Thread, value: Any) -> Response:
     thread.settings["mine"] = value
     return Response("x")
@@ -355,6 +378,43 @@ async def test_the_suggestion_of_a_handler_wins_and_one_that_was_cut_off_is_drop
             break
         sub = (await stored(repository)).messages[1].meta["_thread"]
         assert texts(sub) == [*once, "Continue.", *once], writes
+    assert writes > 10
+
+
+@pytest.mark.parametrize("way", ["message_update", "skip_bot_message_creation"])
+async def test_a_message_that_a_later_round_changes_is_made_once_by_that_round(way: str) -> None:
+    made = Counter[str]()
+
+    async def revised(task: Task, thread: Thread, agent: BaseAgent, _: Any) -> Response:
+        made["revision"] += 1
+        first = require_sub_thread(thread, task.sub_thread_path).messages[0]
+        is_update = way == "message_update"
+        meta = {way: {"message_id": first.id} if is_update else True}
+        if not is_update:
+            await task.host_utils.thread_repository.update_message(
+                thread, first.id, {"text": "revised"}
+            )
+        return Response("revised", meta=meta)
+
+    inner = sub_agent(
+        answering(Response("draft"), phase="draft", next_phase="revision"),
+        answering(revised, phase="revision", next_phase="last_words"),
+        answering(Response("the end"), phase="last_words"),
+    )
+    agent, writes = pipelines.pipeline(inner), 0
+    for writes in range(30):
+        made.clear()
+        repository = MemoryThreads()
+        try:
+            await run_pipeline(agent, "hello", repository=KillingThreads(repository, writes))
+        except Killed:
+            was_stored = "revised" in repr(texts(await stored(repository)))
+            await run_pipeline(agent, repository=repository)
+        else:
+            break
+        sub = (await stored(repository)).messages[1].meta["_thread"]
+        assert texts(sub) == ["revised", "Continue.", "Continue.", "the end"], writes
+        assert made["revision"] == 1 or not was_stored or way != "message_update", writes
     assert writes > 10
 
 

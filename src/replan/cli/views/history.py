@@ -38,8 +38,11 @@ def moment(at: datetime, began: datetime) -> str:
     return here.strftime("%H:%M:%S" if is_same_day else "%Y-%m-%d %H:%M:%S")
 
 
-def moments(story: Story, step: int | None = None) -> list[str]:
-    """A line for each, in their order; of a step those that a person has to do with."""
+def moments(story: Story, step: int | None = None, *, has_failures: bool = False) -> list[str]:
+    """A line for each, in their order; of a step those that a person has to do with.
+
+    With `has_failures`, also the attempts that came to nothing.
+    """
     pauses = {each.ended: each for each in story.pauses if each.ended}
     told = list[tuple[datetime, str]]()
     steps = _Steps()
@@ -58,8 +61,17 @@ def moments(story: Story, step: int | None = None) -> list[str]:
     for request in story.run.requests:
         own = request if step is None else _of_step(request, step, story)
         told += [(request.at, line) for line in _of_request(own, story)]
+    if has_failures:
+        told += _failures(story)
     told.sort(key=lambda each: each[0])
     return [f"{moment(at, story.began)} {one_line(line)}" for at, line in told]
+
+
+def _failures(story: Story) -> Iterator[tuple[datetime, str]]:
+    for each in (attempt.entry for step in story.steps for attempt in step.attempts):
+        if each.ended_at is not None and each.outcome not in ("done", "waiting"):
+            who = f"step {each.step_id} {each.specialist}, attempt {each.number}"
+            yield each.ended_at, f"{who}: {each.outcome}{_behind(each.error)}"
 
 
 def _of_step(request: Request, step: int, story: Story) -> Request:
