@@ -1,6 +1,7 @@
 """Real clients against a real server: what `LangChainModels` builds, over HTTP on loopback."""
 
 import asyncio
+import cProfile
 import gc
 import random
 import sys
@@ -20,6 +21,7 @@ from pydantic import SecretStr
 
 from replan.adapters.chat_models import LangChainModels
 from replan.failures import can_pass, describe, status_of
+from replan.langgraph_inside.openai_requests import quick_to_ask
 from replan.prompts.sections import Call, Node, call_tag
 from replan.state.usage import TokenCount
 from replan.testing import (
@@ -113,6 +115,37 @@ async def test_tool_calls_arrive_whole_and_streamed():
         assert whole.tool_calls == [CALL]
         assert add_ai_message_chunks(*chunks).tool_calls == [CALL]
         assert server.requests[0].body["tools"][0]["function"]["name"] == "add"
+
+
+async def test_a_request_is_what_langchain_would_send_for_less_work():
+    async with OpenAIServer({"think": always("{}")}) as server:
+        own = model_of(server)
+        quick = quick_to_ask(own)
+        for each in (quick, own):
+            for asking in (
+                each,
+                each.bind(extra_body={"top_k": 3}),
+                each.bind_tools([add], tool_choice="auto"),
+                each.bind_tools([add], strict=True).bind(response_format={"type": "json_object"}),
+            ):
+                await asking.ainvoke(prompt())
+                [_ async for _ in asking.astream(prompt())]
+
+        ours, theirs = (
+            [request.body for request in part]
+            for part in (server.requests[:8], server.requests[8:])
+        )
+        assert ours == theirs
+        assert [body.get("top_k") for body in ours] == [None, None, 3, 3, *[None] * 4]
+        assert await functions_called(quick) < 0.7 * await functions_called(own)
+
+
+async def functions_called(model: BaseChatModel) -> int:
+    await model.ainvoke(prompt())
+    counting = cProfile.Profile()
+    with counting:
+        await model.ainvoke(prompt())
+    return sum(entry.callcount for entry in counting.getstats())
 
 
 async def test_the_client_waits_as_long_as_a_busy_server_asks():

@@ -39,14 +39,16 @@ async def direct_answer(
         "direct_answer", state, services=services, runtime=runtime, config=config, closing=True
     )
     answer, outcome, limit = state.get("final_answer"), "answered", state.get("limit_reached", "")
-    prompt, raw = _prompt(state, call), ""
+    raw = ""
     if answer is None:
         facts = services.facts(settings_of(state), runtime.store, call.run_id, node=call.node)
         # Each node is a task, and its context ends with it.
         facts_at_work.set(facts)
-        answer, raw, outcome, limit = await _answered(call, prompt)
+        answer, raw, outcome, limit = await _answered(call, _prompt(state, call))
     answer, output, problem = (
-        await shaped(call, call.services.models.answering, lambda _: prompt, answer, raw)
+        await shaped(
+            call, call.services.models.answering, lambda _: _prompt(state, call), answer, raw
+        )
         if outcome == "answered"
         else Answer(answer)
     )

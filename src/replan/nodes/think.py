@@ -1,9 +1,9 @@
 """`think`: judge the request; with it comes the answer (simple) or the plan (complex)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
@@ -58,7 +58,7 @@ async def think(
     if has_plan and services.prompts.merged_planning:
         reading = _PLAN_GIVEN
     else:
-        reading, answer, unreadable = await _judged(state, call)
+        reading, answer, unreadable = await _judged(seen.messages, state, call)
     if has_plan:
         reading, answer = reading.replace(complexity=TaskComplexity.COMPLEX), None
     cut = await call.tell_cut() if answer is not None and not refusal_in(answer) else ""
@@ -96,7 +96,7 @@ def _updated(state: EnhancedState, update: Mapping[str, Any]) -> EnhancedState:
 
 
 async def _judged(
-    state: EnhancedState, call: HostCall
+    seen: Sequence[AnyMessage], state: EnhancedState, call: HostCall
 ) -> tuple[ThinkReading, AIMessage | None, list[UnreadableReply]]:
     """Ask the model; a reply that cannot be read at all means a simple request."""
     prompts, threshold = call.services.prompts, settings_of(state).complexity_threshold
@@ -109,7 +109,7 @@ async def _judged(
         reading, unreadable = await ask_readable(
             call,
             call.services.models.thinking,
-            build_thinking_prompt(prompts.seen_in(state).messages, state, prompts),
+            build_thinking_prompt(seen, state, prompts),
             lambda text: unless_cut_thought(
                 read_think(text, call.services.names, threshold), call.end
             ),

@@ -88,14 +88,11 @@ async def followed(
     at_once: asyncio.Event | None = None,  # set it to wait for them no longer
 ) -> EnhancedState:
     """Run a graph until it rests, hand on its events as they happen, and give its state."""
-    # Without a checkpointer nobody else knows the state at the end.
-    modes = ["custom"] if graph.checkpointer else ["custom", "values"]
 
     async def work(control: RunControl) -> dict[str, Any]:
         call, last = await prepared(graph, asked), dict[str, Any]()
-        parts = cast("Any", graph).astream(
-            call.input, call.config, control=control, stream_mode=modes, **_options(graph, call)
-        )
+        options = {**_options(graph, call), "stream_mode": ["custom", "values"]}
+        parts = cast("Any", graph).astream(call.input, call.config, control=control, **options)
         async with aclosing(parts) as given:
             async for mode, part in given:
                 if mode == "values":
@@ -109,7 +106,8 @@ async def followed(
             state = await stoppable(work, stop, grace, at_once)
         except RunStopped:
             return cast("EnhancedState", _stopped(await _saved(graph, asked.config)))
-    if graph.checkpointer:
+    if graph.checkpointer and not state.get("is_completed"):
+        # Only a snapshot tells what is asked, and by whom.
         snapshot: StateSnapshot = await graph.aget_state(asked.config)
         state = state_at_rest(snapshot)
         if snapshot.interrupts:

@@ -1,6 +1,7 @@
 """Listens on an address, and ends without leaving runs in the middle."""
 
 import asyncio
+import gc
 import signal
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
@@ -116,7 +117,9 @@ async def listening(
 
 
 async def until_signalled() -> None:
-    """Wait for SIGINT or SIGTERM."""
+    """Wait for SIGINT or SIGTERM, in a process that does nothing but serve."""
+    # What is there by now stays until the end: the garbage collector need not look at it again.
+    gc.freeze()
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     for each in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError):

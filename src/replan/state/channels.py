@@ -176,6 +176,8 @@ def _latest_of_each_id(messages: list[AnyMessage]) -> list[AnyMessage]:
 def _named(raw: Any, position: int, taken: set[str | None]) -> AnyMessage:
     """Convert one written message; one without an id gets that of its place in the thread."""
     given = cast("Any", raw).get("id") if isinstance(raw, dict) else getattr(raw, "id", None)
+    if given is not None and isinstance(raw, BaseMessage):
+        return cast("AnyMessage", raw)
     copied = cast("Any", raw.model_copy() if isinstance(raw, BaseMessage) else raw)
     message = _added([], [copied])[0] if given is None else convert_to_messages([copied])[0]
     if given is not None:

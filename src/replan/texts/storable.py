@@ -78,12 +78,15 @@ def _storable(value: JsonValue, levels: int) -> JsonValue:
 
 
 def _parts(value: object) -> list[object]:
+    if isinstance(value, list | tuple):
+        return [*cast("list[object]", value)]
     if isinstance(value, BaseModel):
-        return [each for _, each in value]
+        # As by iterating over it, which makes many times as many calls.
+        return [*value.__dict__.values(), *(value.__pydantic_extra__ or {}).values()]
     if isinstance(value, Mapping):
         pairs = cast("Mapping[object, object]", value)
         return [*pairs.keys(), *pairs.values()]
-    return [*cast("list[object]", value)] if isinstance(value, list | tuple) else []
+    return []
 
 
 def _of_text(character: str) -> str:

@@ -1,5 +1,6 @@
 """A worker with all that it needs: its team, its storage, its queue; six connections at most."""
 
+import gc
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
@@ -136,6 +137,8 @@ async def _worked(wanted: WorkerWanted, say: Callable[[str], None]) -> None:
         digest, names = version_of(wanted.team).digest, ", ".join(wanted.queues)
         say(f"worker: {wanted.concurrency} runs at once of {wanted.team} ({digest}) from {names}")
         say("Ctrl-C or SIGTERM ends it; other workers go on with its runs.")
+        # What is there by now stays until the end: the garbage collector need not look at it again.
+        gc.freeze()
         await worker.work()
 
 
