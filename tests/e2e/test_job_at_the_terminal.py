@@ -42,12 +42,13 @@ def test_a_job_is_left_and_taken_up_again_at_the_terminal(tmp_path):
     assert "- cups: 3" in again.stdout
     assert "Result: 3 cups of green tea" in again.stdout
     asks = "Green or black, dear?"
-    with OpenAIServer({"phrase": [asks]}) as server:
+    with OpenAIServer({"phrase": [asks, "Which?"]}) as server:
         words = ("--phrasing-model", "openai:m", "--base-url", server.base_url)
-        friendly = said(tmp_path, ["some tea please"], *words)
+        friendly = said(tmp_path, ["some tea please", "hello"], *words)
         server.assert_finished()
     assert asks in friendly.stdout, friendly.stderr
     assert "--phrasing-model openai:m" in friendly.stderr
+    assert "warning: The question is asked in the words of the job" in friendly.stderr
     refused = said(tmp_path, [], "--team", str(tmp_path / "tea.yaml"))
     assert refused.returncode == 2
     assert "has one of --team, --job and --pipeline" in refused.stderr

@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 from replan.cli.desk.signals import Stop, heard
 from replan.cli.views.course import Course, after
 from replan.cli.views.teller import Teller, seconds
-from replan.events.types import AnswerGiven, Event, InputRequested, TaskCompleted
+from replan.events.types import (
+    AnswerGiven,
+    Event,
+    InputRequested,
+    TaskCompleted,
+    WarningGiven,
+)
 from replan.runs.stopping import GRACE, put_an_end_to
 from replan.state.context import AgentResult
 
@@ -46,13 +52,19 @@ class Turn:
             task.result()
 
     async def _heard(self, parts: AsyncGenerator[Event | AgentResult]) -> None:
+        warned = list[str]()
         async with aclosing(parts) as given:
             async for part in given:
                 if isinstance(part, AgentResult):
+                    # A run tells its warnings when it is over; a turn of a job is no run.
+                    for text in warned if not self.is_told else ():
+                        self.telling.remark(f"warning: {text}")
                     self.result = part
                     continue
                 self.course = after(self.course, part, seconds())
                 self.is_told |= isinstance(part, TaskCompleted)
+                if isinstance(part, WarningGiven):
+                    warned.append(part.text)
                 if self.is_asked_in_place and isinstance(part, InputRequested | AnswerGiven):
                     # Who is asked, and answers, need not be told.
                     self.telling.follow(self.course)
