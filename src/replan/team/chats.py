@@ -98,7 +98,6 @@ class Chats:
 
     def _chat(self, model: Any, field: str, other: "Chat | None") -> "Chat":
         from replan.langgraph_inside.models import without_own_retries  # noqa: PLC0415 - it is LangChain's
-        from replan.langgraph_inside.openai_requests import quick_to_ask  # noqa: PLC0415
         from replan.models.chat import Chat  # noqa: PLC0415
         from replan.secrets.sources import learn_model  # noqa: PLC0415
 
@@ -112,4 +111,4 @@ class Chats:
             ) from error
         learn_model(built)
         built, retries = without_own_retries(cast("BaseChatModel", built))
-        return Chat(quick_to_ask(built), name, retries, other)
+        return Chat(built, name, retries, other)
