@@ -1,7 +1,6 @@
 """Real clients against a real server: what `LangChainModels` builds, over HTTP on loopback."""
 
 import asyncio
-import cProfile
 import gc
 import random
 import sys
@@ -114,37 +113,6 @@ async def test_tool_calls_arrive_whole_and_streamed():
         assert whole.tool_calls == [CALL]
         assert add_ai_message_chunks(*chunks).tool_calls == [CALL]
         assert server.requests[0].body["tools"][0]["function"]["name"] == "add"
-
-
-async def test_a_request_is_what_langchain_would_send_for_half_the_work():
-    more: dict[str, Any] = {"extra_body": {"top_k": 3}}
-    async with OpenAIServer({"think": always("{}")}) as server:
-        own = ChatOpenAI(model="tiny", base_url=server.base_url, api_key=SecretStr("none"))
-        for model in (model_of(server), own):
-            for asking in (
-                model,
-                model.bind(**more),
-                model.bind_tools([add], tool_choice="auto"),
-                model.bind_tools([add], strict=True).bind(response_format={"type": "json_object"}),
-            ):
-                await asking.ainvoke(prompt())
-                [_ async for _ in asking.astream(prompt())]
-
-        ours, theirs = (
-            [dict(request.body) | {"stream_options": None} for request in part]
-            for part in (server.requests[:8], server.requests[8:])
-        )
-        assert ours == theirs
-        assert [each.get("top_k") for each in ours] == [None, None, 3, 3, *[None] * 4]
-        assert await functions_called(model_of(server)) < 0.6 * await functions_called(own)
-
-
-async def functions_called(model: BaseChatModel) -> int:
-    await model.ainvoke(prompt())
-    counting = cProfile.Profile()
-    with counting:
-        await model.ainvoke(prompt())
-    return sum(entry.callcount for entry in counting.getstats())
 
 
 async def test_the_client_waits_as_long_as_a_busy_server_asks():

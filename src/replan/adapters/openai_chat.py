@@ -1,32 +1,13 @@
-"""LangChain's model of the OpenAI protocol, quicker to ask, with what it leaves out of streams."""
+"""LangChain's model of the OpenAI protocol, with what it leaves out of streams."""
 
 from typing import Any
 
-from langchain_core.language_models import LanguageModelInput
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_openai import ChatOpenAI
 
 
 class OpenAIChat(ChatOpenAI):
-    """Sends what is JSON as it is, and keeps the words of a refusal in a stream, too."""
-
-    def _get_request_payload(
-        self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
-    ) -> dict[str, Any]:
-        # LangChain leaves the type of a request open.
-        payload: dict[str, Any] = super()._get_request_payload(  # pyright: ignore[reportUnknownMemberType]
-            input_, stop=stop, **kwargs
-        )
-        if "messages" not in payload:
-            return payload
-        # The client compares every part of a request with its type, to rename what JSON names in
-        # another way. Nothing here is named so, and looking takes half of the calls of functions
-        # that a request needs. What stands in the extra body is sent unseen. Of a reply with a
-        # format, the client reads the calls of tools by the tools themselves.
-        names = ("messages",) if "response_format" in payload else ("messages", "tools")
-        unseen = {name: payload[name] for name in names if payload.get(name)}
-        more: dict[str, Any] = payload.get("extra_body") or {}
-        return {**payload, **dict.fromkeys(unseen, ()), "extra_body": {**unseen, **more}}
+    """Keeps the words of a refusal in a stream, too: of a whole reply LangChain does."""
 
     def _convert_chunk_to_generation_chunk(
         self, chunk: dict[str, Any], *given: Any, **named: Any
