@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -140,6 +141,14 @@ def nothing_is_known_to_be_secret() -> Iterator[None]:
 
     yield
     KNOWN.clear()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_are_made_once() -> None:
+    """Typer makes all commands anew for each one that is typed, which takes longer than most."""
+    from typer import testing  # noqa: PLC0415 - not before the environment is clean
+
+    testing._get_command = cache(testing._get_command)  # noqa: SLF001
 
 
 @pytest.fixture(scope="session", autouse=True)
