@@ -18,7 +18,7 @@ from statistics import median
 from typing import Any
 
 from knowledge import sources
-from langgraph.store.base import PutOp
+from langgraph.store.base import BaseStore, PutOp
 
 from replan import open_storage
 from replan.adapters.storage.store.full_text import words_in
@@ -26,7 +26,10 @@ from replan.adapters.storage.store.words_in_memory import WordsInMemory
 
 _FACTS, _ASKED, _WORDS, _OTHERS = 10_000, 100, 4, 10
 _BATCH = 1_000
-_FIRST, _LATER = "first search, ms of CPU", "a search, median, ms of CPU"
+_OPENED = 6  # times: the first time, and as another process
+_FIRST = "very first search, ms of CPU"
+_NEW = "first search of another process, ms of CPU"
+_LATER = "a search, median, ms of CPU"
 _LINE = range(60, 110)
 
 
@@ -59,16 +62,23 @@ async def searches(where: str, key: str | None, others: int) -> dict[str, float]
             puts = [PutOp(("facts", user), str(at), {"text": text}) for at, text in enumerate(said)]
             for at in range(0, len(puts), _BATCH):
                 await store.abatch(puts[at : at + _BATCH])
-    async with open_storage(where, key=key) as storage:
-        store = storage.store
+    asked = queries(said)
+    first: list[float] = []
+    later: list[float] = []
+    for _ in range(_OPENED):
+        async with open_storage(where, key=key) as storage:
+            store = storage.store
 
-        def search(query: str) -> Callable[[], Awaitable[object]]:
-            return lambda: store.asearch(("facts", "me"), query=query)
+            def search(query: str, store: BaseStore = store) -> Callable[[], Awaitable[object]]:
+                return lambda: store.asearch(("facts", "me"), query=query)
 
-        asked = queries(said)
-        first = await milliseconds(search(asked[0]))
-        later = [await milliseconds(search(query)) for query in asked]
-    return {_FIRST: round(first), _LATER: round(median(later), 1)}
+            first.append(await milliseconds(search(asked[0])))
+            later = [await milliseconds(search(query)) for query in asked]
+    return {
+        _FIRST: round(first[0]),
+        _NEW: round(median(first[1:]), 1),
+        _LATER: round(median(later), 1),
+    }
 
 
 async def ranking() -> float:
@@ -106,9 +116,10 @@ def main() -> None:
     if "--json" in given:
         print(json.dumps(found))
         return
-    print(f"| 10,000 facts | {_FIRST} | {_LATER} |\n|---|---|---|")
+    columns = (_FIRST, _NEW, _LATER)
+    print(f"| 10,000 facts | {' | '.join(columns)} |\n|---|---|---|---|")
     for kind, times in found.items():
-        print(f"| {kind} | {times.get(_FIRST, '')} | {times[_LATER]} |")
+        print(f"| {kind} | {' | '.join(str(times.get(each, '')) for each in columns)} |")
 
 
 if __name__ == "__main__":

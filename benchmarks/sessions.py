@@ -8,6 +8,9 @@ writes (Linux), or PostgreSQL into its log.
 Killed workers: processes take the turns of many sessions from one database, and each is killed
 again and again, at a random moment of a turn. The turn is delivered again, to whoever is free. Each
 turn is a plan of one step with an effect outside, known by its idempotency key.
+
+Racing clients: two processes send a turn of one session at the same moment, again and again. Who is
+refused sends its turn again.
 """
 
 import asyncio
@@ -21,6 +24,7 @@ import threading
 import time
 from argparse import ArgumentParser, Namespace
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from multiprocessing.connection import Connection
@@ -62,6 +66,8 @@ def arguments() -> ArgumentParser:
     parser.add_argument("--of-each", type=int, default=5, help="turns of each of them")
     parser.add_argument("--workers", type=int, default=4, help="processes that take turns")
     parser.add_argument("--kills", type=int, help="kills of each worker (default 5, long 25)")
+    parser.add_argument("--races", type=int, help="races of two clients (default 60, long 1,000)")
+    parser.add_argument("--only-races", action="store_true", help="leave the rest out")
     parser.add_argument("--seed", type=int, default=1, help="draws the moments of kills")
     parser.add_argument("--postgres", help="the DSN of an empty PostgreSQL database")
     return parser
@@ -70,18 +76,24 @@ def arguments() -> ArgumentParser:
 def main(args: Namespace) -> list[Row]:
     """Measure a long session in each store, then kill workers."""
     args.kills = args.kills or (25 if args.long else 5)
+    args.races = args.races or (1_000 if args.long else 60)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         stores = {"SQLite": f"{folder}/a.sqlite", "encrypted SQLite": f"{folder}/b.sqlite"}
         if args.postgres:
             stores["PostgreSQL"] = args.postgres
-        for name, where in stores.items():
+        for name, where in ({} if args.only_races else stores).items():
             key = "a key" if name.startswith("encrypted") else None
             row = asyncio.run(grown(where, key, args.turns))
             rows.append({"table": "A long session", "store": name, **row})
-        where = args.postgres or f"{folder}/c.sqlite"
-        row = Supervisor(where, Path(folder) / "effects", args).row()
-        rows.append({"table": "Killed workers", **row})
+        if not args.only_races:
+            where = args.postgres or f"{folder}/c.sqlite"
+            row = Supervisor(where, Path(folder) / "effects", args).row()
+            rows.append({"table": "Killed workers", **row})
+        for name, where in {"SQLite": f"{folder}/d.sqlite", "PostgreSQL": args.postgres}.items():
+            if where:
+                row = raced(where, args.races)
+                rows.append({"table": "Racing clients", "store": name, **row})
     return rows
 
 
@@ -154,6 +166,80 @@ def team(model: Any, effects: Path | None = None) -> Team:
     return Team(host=Host(model=model), specialists=[worker])
 
 
+RACE = "race"
+"""The session that two clients race on."""
+
+
+def raced(where: str, races: int) -> Row:
+    """Let two clients send a turn at the same moment, as often, and count what became of them."""
+    clients = [started(race, where) for _ in range(2)]
+    refused = calls = 0
+    errors = Counter[str]()
+    for number in range(races):
+        for name, (client, _) in zip("ab", clients, strict=True):
+            client.send(f"{name}{number}")
+        for client, _ in clients:
+            busy, asked, error = client.recv()
+            refused, calls = refused + busy, calls + asked
+            errors[error] += bool(error)
+    for client, process in clients:
+        client.send("")
+        process.join()
+    said, versions = asyncio.run(_kept(where))
+    return {
+        "races": races,
+        "turns": 2 * races,
+        "lost": 2 * races - len(said),
+        "doubled": said.total() - len(said),
+        "versions": versions,
+        "model calls": calls,
+        "refusals": refused,
+        "errors": errors.total(),
+    }
+
+
+async def _kept(where: str) -> tuple[Counter[str], int]:
+    async with open_storage(where) as storage:
+        client = ClientAgentAdapter(storage, build_agent(team(ScriptedModel({}))))
+        kept = await client.export(RACE)
+        again = await client.process(RACE, "a0", turn_id="a0")
+    said = Counter(str(each.content) for each in kept.dialogue_history if each.role == "user")
+    if again.response != "Rome.":
+        raise RuntimeError(f"a turn that is delivered again gives {again.response!r}")
+    return said, len(kept.dialogue_history) // 2
+
+
+def race(connection: Connection, where: str) -> None:
+    """Send turns when told to, until told nothing."""
+    asyncio.run(_racing(connection, where))
+
+
+async def _racing(connection: Connection, where: str) -> None:
+    model = ScriptedModel({"think": always("---\ncomplexity: simple\n---\nRome.")})
+    async with open_storage(where) as storage:
+        client = ClientAgentAdapter(storage, build_agent(team(model)))
+        connection.send("ready")
+        while turn := await asyncio.to_thread(connection.recv):
+            refused, before, result = 0, len(model.calls), None
+            while result is None:
+                try:
+                    result = await client.process(RACE, turn, turn_id=turn)
+                except SessionBusyError:
+                    refused += 1
+            connection.send((refused, len(model.calls) - before, result.error))
+
+
+def started(target: Callable[..., None], *given: str) -> tuple[Connection, Any]:
+    """Start a process that says when it is ready."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["sessions", "replan.testing", "replan.sessions.client"])
+    mine, theirs = context.Pipe()
+    process = context.Process(target=target, args=(theirs, *given))
+    process.start()
+    mine.recv()
+    return mine, process
+
+
 def serve(connection: Connection, where: str, effects: str) -> None:
     """Take turns, one after the other, until the process is killed."""
     asyncio.run(_served(connection, where, Path(effects)))
@@ -218,7 +304,7 @@ class Supervisor:
             except queue.Empty:
                 break
             if worker is None:
-                worker, process = self._started()
+                worker, process = started(serve, self.where, str(self.effects))
             worker.send((turns[0].partition("/")[0], turns[0]))
             self.delivered += 1
             dies = kills < self.args.kills and draw.random() < 0.8  # noqa: PLR2004
@@ -237,15 +323,6 @@ class Supervisor:
         if process is not None:
             process.kill()
             process.join()
-
-    def _started(self) -> tuple[Connection, Any]:
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["sessions", "replan.testing", "replan.sessions.client"])
-        mine, theirs = context.Pipe()
-        process = context.Process(target=serve, args=(theirs, self.where, str(self.effects)))
-        process.start()
-        mine.recv()
-        return mine, process
 
     async def _counted(self) -> Row:
         said = Counter[str]()

@@ -2,7 +2,7 @@
 
     python docs/make_pictures.py
 
-writes `docs/images/run.svg` from a real run, and the graph's drawing into `README.md`.
+writes `docs/images/run.svg` from a real run, and the graph's drawing into `ARCHITECTURE.md`.
 """
 
 import asyncio
@@ -103,9 +103,9 @@ def main() -> None:
         shown = asyncio.run(run_of_demo(Path(out)))
         PICTURE.write_text(svg(shown), encoding="utf-8")
         drawing = mermaid(build_graph(local_team(ROOT / "examples" / "data", Path(out))))
-    readme = ROOT / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    readme.write_text(DRAWING.sub(lambda _: f"```mermaid\n{drawing}```", text), encoding="utf-8")
+    page = ROOT / "ARCHITECTURE.md"
+    text = page.read_text(encoding="utf-8")
+    page.write_text(DRAWING.sub(lambda _: f"```mermaid\n{drawing}```", text), encoding="utf-8")
 
 
 def demo_task() -> str:

@@ -1,7 +1,7 @@
 """What the site makes of the code itself, as a hook of mkdocs: tables, and examples at the names.
 
-The tables of events, settings and commands are made of the types and of the command line, so no
-copy of them is kept. The examples are pieces of the guide pages, whose code the tests run.
+The tables of events, errors, settings and commands are made from the code, so no copy of them is
+kept. The examples are pieces of the guide pages, whose code the tests run.
 """
 
 import ast
@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import typer.main
+from error_texts import KINDS, LEFT, error_texts
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from pydantic import BaseModel
+from signatures import plain_default, plain_type
 
 from replan import (
     Host,
@@ -64,7 +66,12 @@ GIVEN_BY = {
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that are made of the code."""
-    pages = {"event": every_event(), "setting": every_setting(), "command": every_command()}
+    pages = {
+        "event": every_event(),
+        "error": every_error(),
+        "setting": every_setting(),
+        "command": every_command(),
+    }
     measured = (DOCS.parent / "benchmarks" / "README.md").read_text("utf-8")
     measured = measured.replace("](../docs/", "](")
     files.append(File.generated(config, "benchmarks.md", content=measured))
@@ -74,10 +81,16 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Put an example below each name of the reference."""
+    """Put an example below each name of the reference, and where its fields are told."""
     if not page.file.src_uri.startswith("reference/"):
         return markdown
-    return NAMED.sub(lambda found: f"{found[0]}\n{_shown(found[2])}", markdown)
+    return NAMED.sub(lambda found: f"{found[0]}\n{_fields(found[2])}{_shown(found[2])}", markdown)
+
+
+def _fields(name: str) -> str:
+    if name not in {kind.__name__ for kind in SETTINGS}:
+        return ""
+    return f"**Fields**: [each with its meaning](every_setting.md#{name.lower()}).\n\n"
 
 
 def _shown(name: str) -> str:
@@ -144,7 +157,7 @@ def every_event() -> str:
         lines += [f"## `{name}` {{ #{name} }}", "", f"{told.get(name, '')}", ""]
         lines += [f"Class: [`{kind.__name__}`][{kind.__module__}.{kind.__name__}]", ""]
         lines += ["| field | type | default |", "|---|---|---|"]
-        lines += [f"| `{field}` | {_type(info)} | {_default(info)} |"
+        lines += [f"| `{field}` | {_cell(_type(info))} | {_cell(_default(info))} |"
                   for field, info in kind.model_fields.items()]  # fmt: skip
         lines += [""]
     return "\n".join(lines)
@@ -190,17 +203,64 @@ def _attributes(kind: type) -> dict[str, str]:
 
 
 def _type(info: Any) -> str:
-    text = info.annotation.__name__ if isinstance(info.annotation, type) else str(info.annotation)
-    plain = re.sub(r"\b(?:\w+\.)+(?=\w)", "", text).replace("|", "\\|").replace("`", "'")
-    return f"`{plain}`" if len(plain) <= 200 else f"`{plain[:200]}...`"  # noqa: PLR2004 - a row
+    return f"`{plain_type(info.annotation)}`"
 
 
 def _default(info: Any) -> str:
-    if info.is_required():
-        return "none, it must be given"
-    value = info.get_default(call_default_factory=not info.default_factory_takes_validated_data)
-    text = re.sub(r" at 0x\w+", "", repr(value)).replace("|", "\\|").replace("`", "'")
-    return f"`{text}`"
+    return "none, it must be given" if info.is_required() else f"`{plain_default(info)}`"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+# Its many headings would else come before the guides in each search.
+_ERRORS = f"""\
+---
+search:
+  boost: 0.01
+---
+# Every error
+
+Every text of an error, from the code, by the class that has it; the mistakes that errors list come
+last. `{LEFT}` stands for a name, a value or a number. Each text says what to do. By symptom:
+[Troubleshooting](../troubleshooting.md). Which class is raised when:
+[Running](../running.md#errors).
+"""
+_LISTED = (
+    "What the errors of teams, jobs, contexts, plans and requests list, each at its field or line."
+)
+
+
+def every_error() -> str:
+    """A page with each error: its class, and every text that it has in the code."""
+    texts: dict[str, list[str]] = {name: [] for name in KINDS}
+    for each in error_texts():
+        texts.setdefault(each.kind, []).append(each.text)
+    lines, seen = [_ERRORS], set[str]()
+    for name, said in texts.items():
+        if name in KINDS:
+            lines += [f"## `{name}` {{ #{name} }}", "", _of_class(KINDS[name]), ""]
+        else:
+            lines += ["## In lists of mistakes", "", _LISTED, ""]
+        for text in said:
+            lines += [f"#### `` {text} `` {{ #{_anchor(text, seen)} }}", ""]
+    return "\n".join(lines)
+
+
+def _of_class(kind: type) -> str:
+    what = (kind.__doc__ or "").partition("\n")[0]
+    above = next((each.__name__ for each in kind.__mro__[1:] if each.__name__ in KINDS), "")
+    return f"{what} A subclass of [`{above}`](#{above})." if above else what
+
+
+def _anchor(text: str, seen: set[str]) -> str:
+    words = re.findall(r"[a-z0-9]+", text.lower())[:8]
+    name = "-".join(words)
+    while name in seen:
+        name += "-again"
+    seen.add(name)
+    return name
 
 
 def every_command() -> str:

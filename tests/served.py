@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import httpx
 import jsonschema
+from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 
 from replan import open_server
 from replan.server.app import ENDPOINTS
@@ -84,3 +85,15 @@ async def rested(client, run_id, **options):
             ) as stream:
                 async for _ in stream.aiter_lines():
                     pass
+
+
+@asynccontextmanager
+async def agent_of(client, headers=None, where="town", *, streaming=True):
+    """A client that knows no more than the address of an agent and a token."""
+    address = f"{str(client.base_url).rstrip('/')}/a2a/{where}"
+    headers = headers or {"Authorization": f"Bearer {OWNER}"}
+    async with httpx.AsyncClient(headers=headers, trust_env=False, timeout=60) as http:
+        card = await A2ACardResolver(http, address).get_agent_card()
+        config = ClientConfig(streaming=streaming, httpx_client=http)
+        async with ClientFactory(config).create(card) as agent:
+            yield agent

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from replan.jobs.processor import JobProcessor, ProcessResult
     from replan.jobs.slot import Slot
     from replan.jobs.spec import Command, JobSpec
-    from replan.pipelines import pipeline_agent, run_pipeline
+    from replan.pipeline_assembly import pipeline_agent, run_pipeline
     from replan.plan.markdown.document import PlanDocument
     from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
     from replan.ports.agent import Agent
@@ -168,7 +168,7 @@ _PLACES = {
     "replan.jobs.processor": ("JobProcessor", "ProcessResult"),
     "replan.jobs.slot": ("Slot",),
     "replan.jobs.spec": ("Command", "JobSpec"),
-    "replan.pipelines": (
+    "replan.pipeline_assembly": (
         "pipeline_agent",
         "run_pipeline",
     ),

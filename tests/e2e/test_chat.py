@@ -136,7 +136,7 @@ def leave_open_and_approve(shown, paid):
     shown.process.send_signal(signal.SIGINT)
     shown.wait_for("(1 open) > ")
     shown.type("yes, do it\r")
-    shown.wait_for("Something waits for your word first.")
+    shown.wait_for("A question or a plan waits for your answer first.")
     shown.wait_for("(1 open) > ", times=2)
     assert not paid.exists()
     shown.type("\r")
@@ -152,10 +152,10 @@ def stop_and_leave(shown, server):
     shown.process.send_signal(signal.SIGINT)
     shown.wait_for("press Ctrl-C again to stop at once")
     shown.process.send_signal(signal.SIGINT)
-    shown.wait_for("this message was not kept")
+    shown.wait_for("this message was not stored")
     shown.type("\x04")
     assert shown.end() == 0
-    assert "go on with: replan chat --session " in shown.text
+    assert "continue with: replan chat --session " in shown.text
 
 
 def piped(environment, *words, lines=()):
@@ -209,12 +209,12 @@ def test_sessions_are_listed_shown_moved_and_removed(place, monkeypatch):
     assert told.startswith("(2 messages before these; --max shows more)\n\n**you:**\nHello again")
     assert told.endswith(f"session {session['session_id']}: done\n")
     assert called(environment, "sessions", "export", "last", "-o", "a")[0] == 0
-    assert "is here already" in called(environment, "sessions", "import", "a")[2]
+    assert "exists here" in called(environment, "sessions", "import", "a")[2]
     assert "--yes" in called(environment, "sessions", "rm", "last")[2]
     assert called(environment, "sessions", "rm", session["session_id"][:4], "--yes")[0] == 0
-    assert "No session is kept here" in called(environment, "sessions", "list")[1]
+    assert "No sessions are stored here" in called(environment, "sessions", "list")[1]
     assert called(environment, "sessions", "import", "a", "--user", "tom")[0] == 0
-    assert "No session is kept here" in called(environment, "sessions", "list")[1]
+    assert "No sessions are stored here" in called(environment, "sessions", "list")[1]
     assert "Hello again" in called(environment, "sessions", "show", "last", "--user", "tom")[1]
 
 
@@ -233,7 +233,7 @@ def test_waiting_work_of_others_is_taken_over_only_on_request(place, monkeypatch
     # A storage that is there, with a session of its own.
     assert piped(other, *chat, lines=["Hello"])[0] == 0
     code, _, complaint = piped(other, "sessions", "import", "b")
-    assert (code, "begun elsewhere" in complaint) == (2, True)
+    assert (code, "another user or machine began" in complaint) == (2, True)
     assert piped(other, "sessions", "import", "b", "--yes")[0] == 0
     code, told, _ = piped(other, *chat, "-s", "last", lines=["grey"])
     assert (code, "Answer this by its key: " in told) == (3, True)

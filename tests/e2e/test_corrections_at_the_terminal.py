@@ -135,7 +135,7 @@ def test_an_effect_is_not_had_again_without_a_word(shop):
     assert shop.begin().exit_code == 0
     refused = shop.do("retry", "last", 1)
     assert refused.exit_code == 2
-    assert "step 4 at @bank (unsafe) was done. Say that you mean it with --yes." in refused.stderr
+    assert "step 4 at @bank (unsafe) was done. Confirm it with --yes." in refused.stderr
     assert len(shop.runs()) == 1
     assert shop.do("retry", "last", 1, "--yes").exit_code == 0
     assert sorted(shop.effects) == [1, 1, 2, 2, 3, 3, 4, 4]
@@ -145,7 +145,7 @@ def test_at_a_terminal_a_person_is_asked_before_an_effect_is_had_again(shop):
     shop.begin()
     for answer, code in (("n\n", 2), ("y\n", 0)):
         asked = shop.start("retry", "last", "4", kind=Terminal)
-        asked.wait_for("Do it again? [y/N]: ")
+        asked.wait_for("Repeat it? [y/N]: ")
         asked.type(answer)
         assert asked.end() == code
     assert sorted(shop.effects) == [1, 2, 3, 4, 4]

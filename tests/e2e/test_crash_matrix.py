@@ -115,7 +115,7 @@ def the_models_server_is_down(run, by, request):
     done = run.begin("--model", run.model, task="Go.")
     assert done.exit_code == 1
     assert "The model for 'think' did not answer" in done.stderr
-    assert done.stderr.splitlines()[-1].startswith("go on with: replan resume")
+    assert done.stderr.splitlines()[-1].startswith("continue with: replan resume")
     server = request.getfixturevalue("openai_server")(
         {
             "think": f"---\ncomplexity: complex\n---\n{PLAN}",
@@ -152,7 +152,7 @@ def the_disk_is_full(run, by, request):
         done = run.begin()
     assert done.exit_code == 1
     assert "The disk is full" in done.stderr
-    assert "go on with: replan resume" in done.stderr
+    assert "continue with: replan resume" in done.stderr
     free_the_disk(run.where)
     run.go_on(run.resume, by)
     return ALL, "completed"

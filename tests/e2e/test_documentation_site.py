@@ -1,15 +1,20 @@
 """The documentation builds as a site, and its reference has every public name."""
 
+import html
 import os
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import BaseModel
 from typer.main import get_command
+from typer.testing import CliRunner
 
 import replan
 import replan.testing
@@ -21,6 +26,15 @@ REFERENCE = ROOT / "docs" / "reference"
 NAMED = re.compile(r"^::: ([\w.]+)$", re.MULTILINE)
 # What a browser would fetch by itself when it shows a page.
 FETCHED = re.compile(r"""<(?:script|img|link|iframe)\b[^>]*(?:src|href)=["']?(?:https?:)?//""")
+
+# What people type wrong, and a piece of what they are told.
+TOLD = {
+    "run gone.md": "There is no plan document",
+    "run x --limit rounds=1": "is not a limit",
+    "runs --storage gone.db": "There is no storage",
+    "show last --storage gone.db": "There is no storage",
+    "init .": "already; nothing was written",
+}
 
 PUBLIC = [f"replan.{name}" for name in replan.__all__]
 PUBLIC += [f"replan.testing.{name}" for name in replan.testing.__all__]
@@ -59,12 +73,25 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return site
 
 
-def test_every_public_name_has_its_docstring_in_the_site(site: Path):
+def test_every_public_name_has_signature_docstring_and_example_in_the_site(site: Path):
+    headings = re.compile(r'<h2 id="replan[\w.]*"')
     for name, page in named_on_pages().items():
         text = (site / "reference" / page).with_suffix(".html").read_text(encoding="utf-8")
-        _, found, below = text.partition(f'id="{name}"')
+        _, found, below = text.partition(f'<h2 id="{name}"')
         assert found, f"{name} is not on {page}"
-        assert re.search(r'<div class="doc doc-contents[^"]*">\s*<p>\w', below), name
+        own = headings.split(below)[0]
+        assert re.search(r'<div class="doc doc-contents[^"]*">\s*<p>\w', own), name
+        if name in PUBLIC:
+            assert "<strong>Example</strong>" in own, name
+            told = html.unescape(re.sub(r"<[^>]+>", "", own.partition("doc-contents")[0]))
+            assert fields_of(name) <= set(re.findall(r"(\w+):", told)), name
+
+
+def fields_of(name: str) -> set[str]:
+    """What a signature has to tell: the fields, if pydantic makes the class."""
+    kind = getattr(replan.testing if "testing" in name else replan, name.rpartition(".")[2])
+    is_model = isinstance(kind, type) and issubclass(kind, BaseModel)
+    return set(kind.model_fields) if is_model else set()
 
 
 def test_the_site_needs_no_server(site: Path):
@@ -75,10 +102,20 @@ def test_the_site_needs_no_server(site: Path):
     assert "fonts.g" not in (site / "index.html").read_text(encoding="utf-8")
 
 
-def test_every_event_setting_and_command_has_its_anchor_and_every_name_its_example(site: Path):
-    script = runpy.run_path(str(ROOT / "docs" / "site_pages.py"))
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The hook of the site, with its neighbours."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    return runpy.run_path(str(ROOT / "docs" / "site_pages.py"))
+
+
+def test_every_event_error_setting_and_command_has_its_anchor(site: Path, script: dict[str, Any]):
     pages = {
         "event": {kind.model_fields["type"].default for kind in script["_below"](BaseEvent)},
+        "error": {
+            *(each for each in vars(replan) if each.endswith("Error")),
+            "there-is-no-plan-document-check-the-path",
+        },
         "setting": {
             f"{part.__name__}.{n}" for part in script["SETTINGS"] for n in part.model_fields
         },
@@ -89,8 +126,24 @@ def test_every_event_setting_and_command_has_its_anchor_and_every_name_its_examp
     for page, anchors in pages.items():
         text = (site / "reference" / f"every_{page}.html").read_text(encoding="utf-8")
         assert {each for each in anchors if f'id="{each}"' not in text} == set()
-    example_of = script["example_of"]
-    assert [name for name in PUBLIC if example_of(name.rpartition(".")[2]) is None] == []
+
+
+def test_what_people_are_told_is_on_the_page_of_errors(
+    script: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "team.yaml").touch()
+    texts = [each.text for each in script["error_texts"]()]
+    for words, piece in TOLD.items():
+        ended = CliRunner().invoke(app, shlex.split(words))
+        told = " ".join(ended.output.split())
+        forms = [text for text in texts if piece in text]
+        assert any(re.search(form_of(text), told) for text in forms), f"{words}: {told}"
+
+
+def form_of(text: str) -> str:
+    """What a text looks like with names and values in the places of `...`."""
+    return ".+?".join(map(re.escape, text.removesuffix(".").split("...")))
 
 
 def test_the_search_finds_a_page_from_the_disk(site: Path):

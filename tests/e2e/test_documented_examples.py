@@ -184,9 +184,9 @@ def anchor_of(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-def test_the_drawing_in_the_readme_is_the_graph(folder: Path):
+def test_the_drawing_of_the_architecture_is_the_graph(folder: Path):
     script = runpy.run_path(str(DOCS / "make_pictures.py"))
-    (drawn,) = script["DRAWING"].findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    (drawn,) = script["DRAWING"].findall((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"))
     assert drawn == script["mermaid"](build_graph(local_team(folder)))
 
 

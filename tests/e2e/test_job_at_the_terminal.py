@@ -3,6 +3,7 @@
 import os
 
 import warm
+from replan.testing import OpenAIServer
 from terminals import REPLAN, Terminal
 
 JOB = """\
@@ -40,6 +41,13 @@ def test_a_job_is_left_and_taken_up_again_at_the_terminal(tmp_path):
     assert again.returncode == 0, again.stderr
     assert "- cups: 3" in again.stdout
     assert "Result: 3 cups of green tea" in again.stdout
+    asks = "Green or black, dear?"
+    with OpenAIServer({"phrase": [asks]}) as server:
+        words = ("--phrasing-model", "openai:m", "--base-url", server.base_url)
+        friendly = said(tmp_path, ["some tea please"], *words)
+        server.assert_finished()
+    assert asks in friendly.stdout, friendly.stderr
+    assert "--phrasing-model openai:m" in friendly.stderr
     refused = said(tmp_path, [], "--team", str(tmp_path / "tea.yaml"))
     assert refused.returncode == 2
     assert "a team or a job or a pipeline" in refused.stderr

@@ -10,10 +10,10 @@ import warm
 from pipeline_lives import kill_all
 from pipelines import FourDeep, texts
 from replan.adapters.threads.memory import MemoryThreads
-from replan.pipelines import run_pipeline
+from replan.pipeline_assembly import run_pipeline
 
 
-@pytest.mark.parametrize(("store", "stride"), [("sqlite", 11), ("postgres", 17)])
+@pytest.mark.parametrize(("store", "stride"), [("sqlite", 11), ("postgres", 13)])
 def test_a_killed_pipeline_loses_no_message_and_says_none_twice(
     store: str, stride: int, tmp_path: Path, request: pytest.FixtureRequest
 ):

@@ -116,7 +116,18 @@ async def test_the_list_finds_runs_and_shows_first_what_waits():
             found = (await client.get("/", params=both)).text
             assert 0 < found.count("o-failed") == found.count('role="row"') - 1
             assert "No run is like that" in (await client.get("/", params={"q": "zebra"})).text
+            # Headings are links to other orders; a page of one goes on in it.
+            dear = first.partition(">Began")[2].partition('href="')[2].partition('"')[0]
+            longest = (await client.get(dear.replace("&amp;", "&"))).text
+            assert dear.endswith("order=took")
+            assert longest.rindex(">Fence<") < longest.index("Order 119")
+            assert 'class="num" aria-sort="descending">Took' in longest
+            assert "order=took&amp;behind=" in longest
+            needed = (await client.get("/", params={"order": "outcome"})).text
+            assert needed.rindex(">Fence<") < needed.index("o-failed") < needed.index("Order 118<")
+            assert "o-completed" not in needed
             for wrong, status in [
+                ({"order": "x"}, 422),
                 ({"outcome": "x"}, 422),
                 ({"label": "x"}, 422),
                 ({"behind": "x"}, 404),

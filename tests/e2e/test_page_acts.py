@@ -103,12 +103,18 @@ async def test_a_call_is_approved_with_other_arguments_and_only_as_it_was_shown(
         where = await begun(client, "- [ ] 1. Pay @payer\n")
         page = await rested(client, where, "waiting")
         action, seen = parsed(page)
-        bad = await sent(client, action, {**seen, "action": "edit", "arguments": "{"}, 422)
-        assert "These are no arguments (line 1, column 2" in bad.text
-        assert ">{</textarea>" in bad.text
-        changed = {**seen, "action": "edit", "arguments": '{"to": "bob", "amount": 5}'}
+        assert seen["argument to"] == "eva"
+        assert 'name="argument amount" value="9"' in page
+        for wrong, told in (
+            ({"arguments": "{"}, "These are no arguments (line 1, column 2"),
+            ({"argument amount": "much"}, "amount: 'much' is of another type. Write it as 9 is."),
+        ):
+            bad = await sent(client, action, {**seen, "action": "edit", **wrong}, 422)
+            assert told in unescape(bad.text)
+            assert all(each in bad.text for each in wrong.values())
+        changed = {**seen, "action": "edit", "argument to": "bob", "argument amount": "5"}
         asked = await sent(client, action, changed, 200)
-        assert "bob" in asked.text
+        assert "+   &#34;to&#34;: &#34;bob&#34;" in asked.text
         assert fence.paid == []
         await confirmed(client, asked)
         await rested(client, where, "completed")
@@ -175,7 +181,7 @@ async def test_a_run_is_stopped_resumed_with_a_limit_and_its_steps_corrected():
         await rested(client, where, "completed")
         assert (await sent(client, path, fields, 409)).text.count("stands otherwise") == 1
         told = (await client.get(f"{where}?tab=history")).text
-        assert "gone on with by owner" in told
+        assert "resumed by owner" in told
         path, fields = await form(client, f"{where}/steps/1/retry")
         asked = (await client.get(path)).text
         assert "Step 2 (after 1) runs again." in asked
@@ -377,7 +383,7 @@ async def test_a_run_that_a_terminal_began_and_a_kill_ended_is_gone_on_with_by_i
             await sent(client, path, fields)
             page = await rested(client, where, "completed")
         assert {*kept.effects} == {1, 2, 3, 4, 5, 6}
-        assert "gone on with by owner" in (await client.get(f"{where}?tab=history")).text
+        assert "resumed by owner" in (await client.get(f"{where}?tab=history")).text
         # What would be refused is not offered, but told.
         assert ">Edit the plan…</a>" not in page
         step = (await client.get(f"{where}/steps/1")).text

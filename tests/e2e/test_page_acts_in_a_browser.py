@@ -148,7 +148,7 @@ async def _chatted(page, client):
     await focused(page, "button.main")
     await page.keyboard.press("Enter")
     await page.click(".ask button[value=approve]")
-    await page.click("button >> text=Yes")
+    await page.click("button.main >> text=Approve")
     await page.wait_for_selector("text=Hue?")
     await page.fill("textarea[name=text]", "green")
     await page.click("text=Send")

@@ -3,6 +3,8 @@
 import asyncio
 import re
 
+from langchain_core.messages import AIMessage
+
 from harmful import Harm, harmful_events
 from pages import OWNER, browser, screen, shown
 from replan import Host, Specialist, Team, ask_user, open_runtime, open_storage
@@ -85,6 +87,66 @@ async def test_an_open_page_and_seven_tabs_follow_a_run_to_its_end(tmp_path):
             await screen(tab, f"run_{view}")
 
 
+async def test_what_is_open_of_a_step_stays_open_while_the_rest_of_it_follows(tmp_path):
+    gates = {"first": asyncio.Event(), "second": asyncio.Event()}
+
+    async def look(at: str) -> str:
+        """Look at something."""
+        await gates[at].wait()
+        return f"seen: {at}"
+
+    calls = [
+        AIMessage("", tool_calls=[{"name": "look", "args": {"at": at}, "id": at}]) for at in gates
+    ]
+    model = ScriptedModel({"step 1": [*calls, "Looked."], **END})
+    clerk = Specialist(name="clerk", intended_use="Looks.", chat_model=model, tools=[look])
+    looking = Team(host=Host(model=model), specialists=[clerk])
+    given = {"messages": [("user", "Look")], "plan": "- [ ] 1. Look @clerk\n"}
+    async with (
+        browser() as chromium,
+        open_storage(tmp_path / "runs.db") as storage,
+        open_runtime(looking, storage=storage) as runtime,
+        shown(looking, storage) as client,
+    ):
+        page, faults = await entered(client, chromium), []
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        run = await runtime.start(given, run_id="r1")
+        await page.goto(f"{client.base_url}runs/r1?tab=steps")
+        await _looked_into(page)
+        alone = await page.context.new_page()
+        await alone.goto(f"{client.base_url}runs/r1/steps/1")
+        gates["first"].set()
+        for tab in (page, alone):
+            await tab.wait_for_selector("#c1-1-4 .s-running")
+        assert "seen: first" in await page.inner_text("#c1-1-2-body")
+        assert await page.evaluate(_IS_KEPT)
+        gates["second"].set()
+        await run
+        for tab in (page, alone):
+            await tab.wait_for_selector("#v1-results >> text=Looked.")
+            await tab.wait_for_selector("#poll:not([hx-get])", state="attached")
+            assert await tab.locator("details.call").count() == 5
+        await page.wait_for_selector("#s1 .s-done")
+        assert await page.evaluate(_IS_KEPT)
+        assert faults == []
+
+
+async def _looked_into(page):
+    """Open a step, and the calls that it has made so far."""
+    await page.click("#t1 > summary")
+    await page.wait_for_selector("#c1-1-2 .s-running")
+    await page.click("#c1-1-1")
+    await page.wait_for_selector("#c1-1-1-body .prompt")
+    await page.click("#c1-1-2")
+    await page.evaluate("window.kept = document.querySelector('#c1-1-2')")
+
+
+# The call is open and has the focus, and that above it shows its prompt.
+_IS_KEPT = """() => document.activeElement === window.kept && window.kept.parentElement.open
+  && document.querySelector('#c1-1-1').parentElement.open
+  && document.querySelector('#c1-1-1-body .prompt') !== null"""
+
+
 async def test_an_open_page_says_that_its_server_is_gone_and_goes_on_with_a_new_one():
     async with browser() as chromium, open_storage(":memory:") as storage:
         async with open_runtime(team(), storage=storage) as runtime:
@@ -141,14 +203,15 @@ async def _pressed(page, text, path):
     raise AssertionError(f"no link '{text}' takes the focus")
 
 
-async def test_harmful_texts_in_forty_places_run_nothing_load_nothing_and_are_seen(tmp_path):
-    harm = Harm()
+def hostile_team(harm):
+    """A team whose model, tools and steps say what would do harm, and the plan of its run."""
     end = f"---\nverdict: complete\n---\n{harm('answer')}"
     plan = (
         f"# {harm.line('plan title')}\n\n{harm.line('plan intro')}\n\n"
         f"- [ ] 1. {harm.line('step')} @worker\n  {harm.line('brief')}\n"
         f"- [ ] 2. {harm.line('asking step')} @painter (after 1)\n"
         f"- [ ] 3. {harm.line('failing step')} @breaker\n"
+        f"- [ ] 4. {harm.line('step that calls')} @caller\n"
     )
 
     asked, told, error = harm("question"), {"a": harm("details")}, harm("step error")
@@ -156,9 +219,20 @@ async def test_harmful_texts_in_forty_places_run_nothing_load_nothing_and_are_se
     def fail(_):
         raise RuntimeError(error)
 
+    def send(to: str, more: dict[str, str]) -> str:
+        """Send something."""
+        return harm("never sent")
+
+    arguments = {"to": harm("argument of a call"), "more": {harm("its name"): harm("its value")}}
+    calls = AIMessage("", tool_calls=[{"name": "send", "args": arguments, "id": "c"}])
+    said = f"---\ncomplexity: simple\n---\n{harm('answer in a chat')}"
+    model = ScriptedModel({"feedback": always(end), "think": said, "step 4": [calls, "Not sent."]})
     hostile = Team(
-        host=Host(model=ScriptedModel({"feedback": always(end)})),
+        host=Host(model=model),
         specialists=[
+            Specialist(
+                name="caller", intended_use="C.", chat_model=model, tools=[send], approve=["send"]
+            ),
             Specialist(
                 name="worker", intended_use="W.", run=lambda _: harm("result"), effects="pure"
             ),
@@ -166,6 +240,12 @@ async def test_harmful_texts_in_forty_places_run_nothing_load_nothing_and_are_se
             Specialist(name="breaker", intended_use="B.", run=fail),
         ],
     )
+    return hostile, plan
+
+
+async def test_harmful_texts_in_forty_places_run_nothing_load_nothing_and_are_seen(tmp_path):
+    harm = Harm()
+    hostile, plan = hostile_team(harm)
     given = {"messages": [("user", harm("request"))], "plan": plan}
     async with open_storage(":memory:") as storage, browser() as chromium:
         async with open_runtime(hostile, storage=storage) as runtime:
@@ -181,11 +261,17 @@ async def test_harmful_texts_in_forty_places_run_nothing_load_nothing_and_are_se
             assert first.outcome == "waiting"
             async with shown(hostile, storage) as client:
                 seen = await _harmless(client, chromium)
-                await _acts_harmless(client, chromium, harm)
-            await (await runtime.answer("r1", {"2": harm("answer of a person")}, by=harm("by")))
+                seen += await _acts_harmless(client, chromium, harm)
+            answers = {
+                "2": harm("answer of a person"),
+                "4": {"action": "reject", "reason": harm("why not")},
+            }
+            await (await runtime.answer("r1", answers, by=harm("by")))
             async with shown(hostile, storage) as client:
                 seen += await _harmless(client, chromium)
         found = {place for mark, place in harm.marks if f"{mark} " in seen}
+        assert found >= {"answer in a chat", "said in a chat", "argument of a call", "its name"}
+        assert found >= {"typed argument", "typed no JSON", "why not"}
         assert len(found) >= 40, sorted({place for _, place in harm.marks} - found)
 
 
@@ -247,6 +333,7 @@ async def _acts_harmless(client, chromium, harm):
         assert (odd, await page.evaluate("window.pwned")) == ([], None), (path, odd)
         assert await page.locator("main").is_visible(), path
         assert "\u202e" not in await page.inner_text("main"), path
+    seen = await _talked(page, own, harm) + await _called(page, own, harm)
     # A question that is asked no more is told with the run as it stands.
     await page.goto(f"{own}runs/r1")
     stale = "document.querySelector('[name=seen]').value = 'other'"
@@ -258,6 +345,47 @@ async def _acts_harmless(client, chromium, harm):
     assert (odd, await page.evaluate("window.pwned")) == ([], None), odd
     assert [each for each in sent if not each.startswith((own, "data:"))] == []
     await page.context.close()
+    return seen
+
+
+async def _talked(page, own, harm):
+    """Say something harmful in a chat, which answers the same way, and look at all of it."""
+    await page.goto(f"{own}chat/c1")
+    await page.fill("textarea[name=text]", harm("said in a chat"))
+    await page.click("text=Send")
+    await page.wait_for_selector(".by-assistant .doc >> text=answer in a chat")
+    seen = await _seen_harmless(page)
+    await page.goto(f"{own}chat")
+    return seen + await _seen_harmless(page)
+
+
+async def _called(page, own, harm):
+    """See what a call would get, as it was asked for, with changes, and with wrong ones."""
+    seen = ""
+    for button, typed in (
+        ("approve", {}),
+        ("edit", {"argument to": harm("typed argument")}),
+        ("edit", {"argument more": harm("typed no JSON")}),
+    ):
+        await page.goto(f"{own}runs/r1")
+        card = page.locator(".ask", has_text="approval")
+        await card.locator("summary").click()
+        for name, text in typed.items():
+            await card.locator(f"[name='{name}']").fill(text)
+        await card.locator(f"button[value={button}]").click()
+        await page.wait_for_selector(".wide h1")
+        seen += await _seen_harmless(page)
+    return seen
+
+
+async def _seen_harmless(page):
+    """See that a page is harmless, and give what people see of it."""
+    odd = await page.evaluate(_ODD)
+    assert (odd, await page.evaluate("window.pwned")) == ([], None), odd
+    assert await page.locator("main").is_visible()
+    seen = await page.inner_text("body")
+    assert "\u202e" not in seen
+    return seen
 
 
 async def _events(client):
@@ -272,7 +400,8 @@ _ODD = """() => {
   const odd = [...document.querySelectorAll(
     'iframe, object, embed, base, img, style, script:not([src]), meta[http-equiv],' +
     'main form:not([action^="/"])')];
-  const own = ['hx-get', 'hx-target', 'hx-trigger', 'hx-swap', 'hx-swap-oob', 'hx-preserve'];
+  const own = ['get', 'include', 'target', 'trigger', 'swap', 'swap-oob', 'preserve']
+    .map(each => `hx-${each}`);
   for (const each of document.querySelectorAll('*')) for (const a of each.attributes) {
     if (/^on|^hx-on/.test(a.name) || /^javascript:/i.test(a.value)) odd.push(each);
     if (/hx-/.test(a.name) && a.name !== 'data-hx-disable' && !own.includes(a.name)) odd.push(each);

@@ -1,9 +1,16 @@
 """A pipeline at the terminal: left at a question, and taken up again."""
 
+import os
+import signal
+
 import warm
 from replan.team.file_team import DEFAULT_TEAM
+from terminals import REPLAN, Terminal
 
 MODULE = """\
+import os, signal
+from pathlib import Path
+
 from replan import (
     BaseAgent, InteractionUnit, Response, StateHandler, SubThreadAgent,
     SubThreadExecutionHandler, SubThreadPreparationHandler, ask_user,
@@ -12,6 +19,10 @@ from replan import (
 
 class ColourAskingHandler(StateHandler):
     async def handle(self, task, thread, agent):
+        dying = Path(__file__).with_name(f"dies in {self.phase}")
+        if dying.exists():
+            dying.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
         return Response(f"{task.original_query}, {self.phase}: {ask_user('Which colour?')}")
 
 
@@ -35,7 +46,7 @@ class RoomAgent(BaseAgent):
 """
 
 
-def said(tmp_path, lines, *words):
+def said_in(tmp_path, lines, *words):
     told = tmp_path / "lines.txt"
     told.write_text("".join(f"{line}\n" for line in lines))
     options = ["--dir", str(tmp_path), "--storage", str(tmp_path / "runs.db")]
@@ -46,10 +57,10 @@ def said(tmp_path, lines, *words):
 def test_a_pipeline_is_left_at_a_question_and_taken_up_again(tmp_path):
     (tmp_path / "painting.py").write_text(MODULE)
     pipeline = ["--pipeline", "painting:RoomAgent"]
-    first = said(tmp_path, ["the kitchen", "red"], *pipeline)
+    first = said_in(tmp_path, ["the kitchen", "red"], *pipeline)
     assert (first.returncode, first.stdout) == (3, "Which colour?\nWhich colour?\n"), first.stderr
     assert "--pipeline painting:RoomAgent" in first.stderr
-    again = said(tmp_path, ["blue"], *pipeline, "--session", "last")
+    again = said_in(tmp_path, ["blue"], *pipeline, "--session", "last")
     assert (again.returncode, again.stdout) == (0, "the kitchen, door_painting: blue\n")
     for wrong, problem in (
         (["--pipeline", "painting:Nobody"], "has no 'Nobody'"),
@@ -57,7 +68,7 @@ def test_a_pipeline_is_left_at_a_question_and_taken_up_again(tmp_path):
         (["--pipeline", "painting:Response"], "not the class of a pipeline"),
         ([*pipeline, "--job", "tea.yaml"], "a team or a job or a pipeline"),
     ):
-        refused = said(tmp_path, [], *wrong)
+        refused = said_in(tmp_path, [], *wrong)
         assert (refused.returncode, problem in refused.stderr) == (2, True), refused.stderr
 
 
@@ -80,10 +91,43 @@ def test_a_session_goes_on_only_with_what_it_began_with(tmp_path):
     }
     names = [*begun]
     for began, now in zip(names, [*names[1:], names[0]], strict=True):
-        first = said(tmp_path, ["hello"], *begun[began])
+        first = said_in(tmp_path, ["hello"], *begun[began])
         assert "--session" in first.stderr
-        refused = said(tmp_path, ["hello"], *begun[now], "--session", "last")
+        refused = said_in(tmp_path, ["hello"], *begun[now], "--session", "last")
         assert (refused.returncode, refused.stdout) == (2, "")
         assert f"began with {began}, and this is {now}." in refused.stderr
-        went_on = said(tmp_path, [], *begun[began], "--session", "last")
+        went_on = said_in(tmp_path, [], *begun[began], "--session", "last")
         assert "began with" not in went_on.stderr
+
+
+def test_a_turn_that_is_killed_is_found_and_goes_on(tmp_path):
+    (tmp_path / "painting.py").write_text(MODULE)
+    pipeline = ["--pipeline", "painting:RoomAgent"]
+    environment = {**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
+    options = ["--dir", str(tmp_path), "--storage", str(tmp_path / "runs.db"), *pipeline]
+
+    def talk(*words):
+        shown.append(Terminal((*REPLAN, "chat", *options, *words), environment))
+        shown[-1].wait_for("leaves.")
+        return shown[-1]
+
+    shown = []
+    try:
+        # In the first turn of the session, and in a later one, which answers a question.
+        for phase, said in (("wall_painting", "the kitchen"), ("door_painting", "red")):
+            (tmp_path / f"dies in {phase}").touch()
+            terminal = talk(*(["--session", "last"] if phase == "door_painting" else []))
+            terminal.type(f"{said}\r")
+            assert terminal.end() == -signal.SIGKILL
+            terminal = talk("--session", "last")
+            terminal.wait_for("The newest message was not answered")
+            terminal.wait_for(f"> {said}")
+            terminal.type("\r")
+            terminal.wait_for("Which colour?")
+            terminal.type("\x04")
+            assert terminal.end() == 3
+        ended = said_in(tmp_path, ["blue"], *pipeline, "--session", "last")
+        assert ended.stdout == "the kitchen, door_painting: blue\n", ended.stderr
+    finally:
+        for each in shown:
+            each.close()

@@ -1,7 +1,19 @@
 """A pipeline of a team file asks its model over HTTP, within the limits of the run."""
 
-from replan import open_runtime, open_storage
-from replan.testing import OpenAIServer
+import pytest
+
+from replan import (
+    AgentContext,
+    AgentResult,
+    open_runtime,
+    open_storage,
+    pipeline_agent,
+    run_pipeline,
+)
+from replan.adapters.threads.memory import MemoryThreads
+from replan.state.thread_rows import thread_from
+from replan.team.kinds.pipeline import pipeline_named
+from replan.testing import OpenAIServer, always
 
 TEAM = """\
 host: {model: main}
@@ -26,14 +38,20 @@ class AskingHandler(StateHandler):
         return Response(await agent.ai_adapter.chat(said, system_message=f"Do {self.phase}."))
 
 
+class SigningHandler(StateHandler):
+    async def handle(self, task, thread, agent):
+        return Response("Signed by nobody.")
+
+
 class TeaWritingAgent(SubThreadAgent):
     async def _initialize_interaction_units(self):
-        phases = ["draft", "critique", "revision", "completed"]
+        handlers = (
+            AskingHandler(phase="draft", next_phase="signature"),
+            SigningHandler(phase="signature", next_phase="revision"),
+            AskingHandler(phase="revision"),
+        )
         self.interaction_units = {
-            phase: await InteractionUnit.create(
-                state_handler=AskingHandler(phase=phase, next_phase=following)
-            )
-            for phase, following in zip(phases, phases[1:])
+            each.phase: await InteractionUnit.create(state_handler=each) for each in handlers
         }
 
 
@@ -50,34 +68,75 @@ PLAN = {"plan": "- [ ] 1. Praise tea @writer\n"}
 DONE = "---\nverdict: complete\n---\nThe end."
 
 
-async def test_each_unit_of_a_team_file_s_pipeline_is_one_call_that_counts(tmp_path):
-    script = {
-        "unit draft": "Tea is fine.",
-        "unit critique": "Too short.",
-        "unit revision": "Tea is fine and warm.",
-        "feedback": DONE,
-    }
-    (tmp_path / "tea_writing.py").write_text(MODULE)
-    with OpenAIServer(script) as server:
-        (tmp_path / "team.yaml").write_text(TEAM.replace("URL", server.base_url))
+SCRIPT = {
+    "unit draft": always("Tea is fine."),
+    "unit revision": always("Tea is fine and warm."),
+    "feedback": always(DONE),
+}
+SAID = ["Tea is fine.", "Continue.", "Signed by nobody.", "Continue.", "Tea is fine and warm."]
+HEARD = ["Tea is fine.", "Signed by nobody.", "Tea is fine and warm."]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tea")
+    (folder / "tea_writing.py").write_text(MODULE)
+    return folder
+
+
+async def test_units_of_a_team_file_s_pipeline_count_and_stream_only_where_somebody_hears(folder):
+    with OpenAIServer(SCRIPT) as server:
+        (folder / "team.yaml").write_text(TEAM.replace("URL", server.base_url))
         async with (
-            open_storage(tmp_path / "runs.db") as storage,
-            open_runtime(tmp_path / "team.yaml", storage=storage) as runtime,
+            open_storage(folder / "runs.db") as storage,
+            open_runtime(folder / "team.yaml", storage=storage) as runtime,
         ):
-            run = await runtime.start(PLAN, tokens=True)
-            result = await run
-            events = [each async for each in run.events()]
+            for hears in (False, True):
+                before = len(server.requests)
+                run = await runtime.start(PLAN, tokens=hears)
+                events = [each async for each in run.events(tokens=hears)]
+                result = await run
+                units = [each for each in server.requests[before:] if each.call.node == "unit"]
+                assert [each.stream for each in units] == [hears, hears]
             thread = await storage.threads.get_thread(f"{run.run_id}/1.0/writer")
     assert result.results[1].text == "Tea is fine and warm."
-    assert (result.results[1].usage.calls, result.usage.calls) == (3, 4)
+    assert (result.results[1].usage.calls, result.usage.calls) == (2, 3)
     assert result.usage.cost
     calls = [each for each in events if each.type == "model_answered"]
-    assert [each.details["specialist"] for each in calls] == ["writer"] * 3 + [""]
+    assert [each.details["specialist"] for each in calls] == ["writer"] * 2 + [""]
     sub_thread = thread.messages[1].meta["_thread"]
-    assert [each.text for each in sub_thread.messages] == [
-        "Tea is fine.",
-        "Continue.",
-        "Too short.",
-        "Continue.",
-        "Tea is fine and warm.",
-    ]
+    assert [each.text for each in sub_thread.messages] == SAID
+    assert _texts((each.type, each.details.get("text")) for each in events) == HEARD
+
+
+async def test_the_same_pipeline_in_a_session_and_alone_says_the_same(folder):
+    agent = pipeline_named("tea_writing:TeaAgent", folder)
+    context, repository = AgentContext(session_id="s"), MemoryThreads()
+    with OpenAIServer(SCRIPT) as server:
+        talking = pipeline_agent(agent, model="openai:big-one", base_url=server.base_url)
+        whole = await talking.process("Praise tea", context)
+        parts = [each async for each in talking.stream("Praise tea", context)]
+        await run_pipeline(agent, "Praise tea", repository=repository, model=talking.chat.model)
+        assert [each.stream for each in server.requests] == [False, False, True, True, False, False]
+    assert isinstance(parts[-1], AgentResult)
+    assert _texts((each.type, getattr(each, "text", "")) for each in parts[:-1]) == HEARD
+    for result in (whole, parts[-1]):
+        rows = context.apply(result.context_updates).project_state["threads"]["s"]
+        assert _said(thread_from(rows)) == ["Praise tea", "Tea is fine and warm.", SAID]
+    assert _said(await repository.get_thread("main")) == _said(thread_from(rows))
+
+
+def _said(thread):
+    below = [_said(each) for _, each in thread.sub_threads()]
+    return [*(each.text for each in thread.messages), *below]
+
+
+def _texts(events):
+    """The texts that were heard: a phase ends what was said before."""
+    told = [""]
+    for kind, text in events:
+        if kind == "specialist_token":
+            told[-1] += text
+        elif kind == "phase_entered":
+            told.append("")
+    return [each for each in told if each]

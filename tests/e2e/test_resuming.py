@@ -220,7 +220,7 @@ def test_ctrl_c_lets_running_steps_end_and_starts_no_other(workshop):
     assert "[x] step 2" in run.text
     assert "-> step 4" not in run.text
     assert "interrupted: 3 of 4 steps done" in run.text
-    assert run.text.splitlines()[-1] == f"go on with: replan resume {workshop.run_id[:8]}"
+    assert run.text.splitlines()[-1] == f"continue with: replan resume {workshop.run_id[:8]}"
     assert workshop.do("resume", workshop.run_id).exit_code == 0
     assert sorted(workshop.effects) == [1, 2, 3, 4]
 
@@ -290,7 +290,7 @@ def test_two_questions_are_answered_in_reverse_order(workshop):
         f"run {short} waits for 2 answers:",
         "  1/asker/1: Which year?",
         "  2/greeter/1: Who are you?",
-        f"go on with: replan resume {short} --answer 1/asker/1=TEXT --answer 2/greeter/1=TEXT",
+        f"continue with: replan resume {short} --answer 1/asker/1=TEXT --answer 2/greeter/1=TEXT",
     ]
     unclear = workshop.do("resume", short, "--answer", "1999")
     assert unclear.exit_code == 2
@@ -300,7 +300,7 @@ def test_two_questions_are_answered_in_reverse_order(workshop):
     assert "Greet" not in second.stderr
     first = workshop.do("resume", short, "--answer", "1=1999")
     assert first.exit_code == 3
-    assert first.stderr.splitlines()[-1] == f"go on with: replan resume {short} --answer TEXT"
+    assert first.stderr.splitlines()[-1] == f"continue with: replan resume {short} --answer TEXT"
     last = workshop.do("resume", short, "--answer", "a=b", "--quiet")
     assert last.exit_code == 0, last.stderr
     assert "It is 1999 in a=b." in last.stdout
@@ -425,7 +425,7 @@ def test_approve_alone_asks_about_a_models_plan_and_not_about_ones_own(workshop)
     words = ("greet me @worker; work @worker", "--team", team)
     asked = workshop.do("run", "--approve", *words)
     assert asked.exit_code == 3, asked.output
-    assert "waits for your word on its plan" in asked.stderr
+    assert "waits for your approval of its plan" in asked.stderr
 
 
 def test_a_plan_is_left_then_approved_later(workshop):
@@ -459,7 +459,7 @@ def test_nobody_else_does_the_work_of_a_specialist_who_has_left_the_team(worksho
     smaller = workshop.write("smaller.yaml", team.replace("greeter", "other"))
     refused = workshop.do("resume", "last", "--answer", "Ada", "--team", smaller)
     assert refused.exit_code == 2, refused.output
-    assert "Step 1 is for @greeter, whom the team does not have." in refused.stderr
+    assert "Step 1 is for @greeter, who is not on the team." in refused.stderr
     (listed,) = workshop.listed()
     assert listed["outcome"] == "waiting"
 
@@ -485,7 +485,7 @@ def test_ctrl_c_at_a_question_leaves_it_open(workshop):
     # Once more, while it comes to its end: that must not cost the last lines.
     os.kill(asked.process.pid, signal.SIGINT)
     assert asked.end() == 130
-    assert f"go on with: replan resume {workshop.run_id[:8]} --answer TEXT" in asked.text
+    assert f"continue with: replan resume {workshop.run_id[:8]} --answer TEXT" in asked.text
     assert workshop.listed()[0]["outcome"] == "waiting"
     resumed = workshop.do("resume", workshop.run_id, "--answer", "Ada")
     assert resumed.exit_code == 0, resumed.stderr
@@ -500,7 +500,7 @@ def test_a_run_that_a_limit_ended_goes_on_with_a_larger_one(workshop):
     assert over.stdout.splitlines() == [
         f"run {run_id[:8]} is over: partial",
         "the limit max_steps=2 ended it",
-        f"go on with: replan resume {run_id[:8]} --limit max_steps=NUMBER",
+        f"continue with: replan resume {run_id[:8]} --limit max_steps=NUMBER",
     ]
     same = workshop.do("resume", run_id, "--limit", "max_steps=2")
     assert same.exit_code == 2
@@ -600,7 +600,7 @@ def test_runs_are_listed_shown_and_removed(workshop):
     removed = workshop.do("rm", "--yes", newest["run_id"], oldest["run_id"])
     assert removed.exit_code == 0
     assert workshop.listed() == []
-    assert "No run is kept here." in workshop.do("runs").stdout
+    assert "No runs are stored here." in workshop.do("runs").stdout
     gone = workshop.do("show", newest["run_id"])
     assert gone.exit_code == 2
     assert "There is no run" in gone.stderr
@@ -623,7 +623,7 @@ def test_what_another_user_asked_for_is_shown_on_a_terminal_before_it_is_done(wo
     for answer, code, effects in (("n", 2, []), ("y", 0, [1, 2, 3, 4])):
         words = ("resume", workshop.run_id, "--answer", "approve")
         resumed = workshop.start(*words, kind=Terminal, **other)
-        resumed.wait_for("Go on with that?")
+        resumed.wait_for("Continue with these options?")
         assert "imports the team" in resumed.text
         resumed.type(f"{answer}\n")
         assert (resumed.end(), sorted(workshop.effects)) == (code, effects)

@@ -7,13 +7,14 @@ from datetime import UTC, datetime
 import pytest
 
 import warm
-from replan import open_storage
+from replan import open_runtime, open_storage, read_summary
 from replan.errors import UsageError
 from replan.team.team_file import read_team_file
-from replan.workers.opening import publish
+from replan.workers.opening import WorkerWanted, open_worker, publish
 from replan.workers.queue import open_queue
 from replan.workers.queued_runtime import open_queued_runtime
 from replan.workers.schedules import begin_due, read_schedules
+from replan.workers.upkeep import UpkeepJobs
 from replan.workers.versions import version_of
 
 TEAM = """\
@@ -25,6 +26,11 @@ SCHEDULES = """\
 - {name: prices, cron: "* * * * *", task: "Compare prices.", labels: {priority: "-1"}}
 - {name: monthly, cron: "0 0 1 * *", task: "Report."}
 """
+UPKEEP = """\
+- {name: nightly, cron: "0 3 * * *", upkeep: summaries}
+- {name: reading, cron: "*/10 * * * *", upkeep: index}
+"""
+THREAD = {"configurable": {"thread_id": "t"}}
 BOTH = ["prices-20261126T0700", "prices-20261126T0900"]
 WRONG = {
     "{name: a}": "schedules",
@@ -34,6 +40,8 @@ WRONG = {
     "- {name: a, cron: '0 25 * * *', task: T}": "five fields",
     "- {name: a, cron: '0 0 30 2 *', task: T}": "no such day",
     "- {name: a, cron: '* * * * *', task: ''}": "task",
+    "- {name: a, cron: '* * * * *', task: T, upkeep: index}": "either",
+    "- {name: a, cron: '* * * * *', upkeep: tidy}": "upkeep",
     "- {name: a b, cron: '* * * * *', task: T}": "name",
     "- {name: a, cron: '* * * * *', task: T, at: noon}": "at",
     "- {name: a, cron: '* * * * *', task: T}\n- {name: a, cron: '* * * * *', task: T}": "Two",
@@ -70,7 +78,7 @@ async def opened(team, address, clock):
         )
 
 
-async def test_a_time_begins_one_run_whoever_reads_the_schedule_and_missed_times_are_few(
+async def test_a_time_begins_one_run_whoever_reads_the_schedule_and_missed_times_are_few(  # noqa: PLR0915 - one day of a schedule
     tmp_path, postgres_database
 ):
     team, file = tmp_path / "team.yaml", tmp_path / "schedules.yaml"
@@ -115,6 +123,64 @@ async def test_a_time_begins_one_run_whoever_reads_the_schedule_and_missed_times
         for minute, begun in ((0, set()), (2, {"hourly"})):
             clock.now = datetime(2026, 11, 26, 12, minute, 30, tzinfo=UTC)
             assert set(await begin_due(hourly, readers[0], {})) == begun
+        # Tenants and teams may have schedules of one name: each has runs of its own.
+        clock.now = datetime(2026, 11, 26, 15, 0, 5, tzinfo=UTC)
+        of = [{"tenant": "a"}, {"tenant": "b"}, {"team": "x"}, {"team": "x"}, {"team": "y"}]
+        for labels in of:
+            each = schedules[0].replace(name="own", labels=labels)
+            assert set(await begin_due([each], readers[0], {})) == {"own"}
+        ids = {each.run_id for each in await storage.runs.recent(100)}
+        own = "own-20261126T1500"
+        assert {each for each in ids if own in each} == {f"a.{own}", f"b.{own}", own, f"{own}-y"}
+
+
+async def test_summaries_and_the_index_are_jobs_that_begin_by_the_clock(  # noqa: PLR0915 - one night
+    tmp_path, postgres_database, monkeypatch
+):
+    address, team = postgres_database, tmp_path / "team.yaml"
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text("# Prices\n\nBread costs two.\n")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    team.write_text(
+        TEAM + "memory: {mode: summary, history_limit: 1, summary_enabled: false}\n"
+        f"knowledge: {{folder: {tmp_path / 'notes'}}}\n"
+    )
+    clock = Clock(datetime(2026, 11, 26, 3, 0, 5, tzinfo=UTC))
+    await asyncio.to_thread(publish, team, address)
+    file = tmp_path / "schedules.yaml"
+    file.write_text(UPKEEP)
+    schedules = read_schedules(file)
+    async with opened(team, address, clock) as (readers, storage, queue):
+        graph, digest = readers[0].graph, version_of(team).digest
+        upkeep = UpkeepJobs(graph, storage, queue, digest)
+        async with open_runtime(graph, storage=storage) as runtime:
+            for _ in range(2):
+                labels = {"version": digest, "tenant": "anna"}
+                assert await (await runtime.start("Hello.", thread_id="t", labels=labels))
+        for reader in readers:
+            begun = await begin_due(schedules, reader, {}, upkeep)
+            assert set(begun) == {"nightly", "reading"}
+        assert await storage.runs.recent(9) == await storage.runs.recent(2)
+        async with open_worker(WorkerWanted(team=team, storage=address)) as worker:
+            working = asyncio.ensure_future(worker.work())
+            async with asyncio.timeout(30):
+                while (summary := await read_summary(graph, THREAD)) is None:  # noqa: ASYNC110 - written by a job
+                    await asyncio.sleep(0.05)
+                while not [*(tmp_path / "cache").rglob("*.db")]:  # noqa: ASYNC110 - made by a job
+                    await asyncio.sleep(0.05)
+            await worker.drain()
+            await working
+        assert summary.covered == 3
+        # What a team has no use for is told before anything begins.
+        plain = tmp_path / "plain.yaml"
+        plain.write_text(TEAM)
+        await asyncio.to_thread(publish, plain, address)
+        for text, told in (("summaries", "not in mode 'summary'"), ("index", "has no index")):
+            file.write_text(f"- {{name: a, cron: '0 3 * * *', upkeep: {text}}}")
+            wanted = WorkerWanted(team=plain, storage=address, schedules=file)
+            with pytest.raises(UsageError, match=told):
+                async with open_worker(wanted):
+                    pass
 
 
 def test_wrong_lines_of_a_file_of_schedules_are_refused(tmp_path, postgres_database):

@@ -2,11 +2,11 @@
 
 import asyncio
 import json
+import os
 from contextlib import asynccontextmanager
 
 import httpx
 import pytest
-from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.helpers.proto_helpers import new_data_part, new_text_part, new_url_part
 from a2a.types.a2a_pb2 import (
     CancelTaskRequest,
@@ -20,10 +20,12 @@ from a2a.types.a2a_pb2 import (
     TaskState,
 )
 from a2a.utils.errors import A2AError
+from langchain_core.messages import AIMessage
 
-from replan import Host, Specialist, Team, ask_user
-from replan.testing import ScriptedModel, always
-from served import OWNER, as_, served, tokens_of
+import warm
+from replan import Artifact, Host, Specialist, SpecialistResult, Team, ask_user
+from replan.testing import OpenAIServer, ScriptedModel, always
+from served import OWNER, agent_of, as_, served, tokens_of
 
 PLAN = "---\ncomplexity: complex\n---\n# Hall\n\n- [ ] 1. Paint the hall @painter\n"
 END = always("---\nverdict: complete\n---\nThe hall is painted.")
@@ -32,23 +34,13 @@ ASKS, DONE = TaskState.TASK_STATE_INPUT_REQUIRED, TaskState.TASK_STATE_COMPLETED
 
 def team(**settings):
     def paint(context):
-        return f"{context.task_description}: {ask_user('Which colour?')}"
+        text = f"{context.task_description}: {ask_user('Which colour?')}"
+        made = Artifact(path="hall.txt", title="The hall", media_type="text/plain")
+        return SpecialistResult(result=AIMessage(text), artifacts=(made,))
 
     member = Specialist(name="painter", intended_use="Paints.", run=paint, effects="pure")
     model = ScriptedModel({"think": always(PLAN), "feedback": END})
     return Team(host=Host(model=model), specialists=[member], **settings)
-
-
-@asynccontextmanager
-async def agent_of(client, headers=None, where="town", *, streaming=True):
-    """A client that knows no more than the address of an agent and a token."""
-    address = f"{str(client.base_url).rstrip('/')}/a2a/{where}"
-    headers = headers or {"Authorization": f"Bearer {OWNER}"}
-    async with httpx.AsyncClient(headers=headers, trust_env=False, timeout=60) as http:
-        card = await A2ACardResolver(http, address).get_agent_card()
-        config = ClientConfig(streaming=streaming, httpx_client=http)
-        async with ClientFactory(config).create(card) as agent:
-            yield agent
 
 
 def message(said, message_id="m1", **fields):
@@ -81,8 +73,11 @@ async def test_a_task_asks_is_answered_streamed_and_told_by_a_server_that_was_st
         assert followed[-1].status_update.status.state == ASKS
         parts = await sent(agent, "blue", "m3", task_id=task)
         chunks = [p.artifact_update for p in parts if p.WhichOneof("payload") == "artifact_update"]
-        assert chunks[-1].last_chunk
-        assert chunks[-1].artifact.parts[0].text == "The hall is painted."
+        *_, answer, file = chunks
+        assert answer.last_chunk
+        assert answer.artifact.parts[0].text == "The hall is painted."
+        assert (file.artifact.name, file.artifact.description) == ("hall.txt", "The hall")
+        assert dict(file.artifact.parts[0].data.struct_value)["mediaType"] == "text/plain"
         assert len(chunks) > 2
         assert parts[-1].status_update.status.state == DONE
         # An answer that comes twice is one.
@@ -205,6 +200,84 @@ async def test_a_task_at_work_is_cancelled_left_by_who_follows_it_and_told_no_no
             await sent(agent, "go on", "m3", task_id=task)
         await check_nonsense(client, asked)
         assert len((await agent.list_tasks(ListTasksRequest())).tasks) == 1
+
+
+CREW = """\
+from pathlib import Path
+
+from replan import ask_user
+
+
+def ask(context):
+    return f"It is {ask_user('Which colour?')}."
+
+
+def work(context):
+    if not Path("go").exists():
+        Path("begun").touch()
+    while not Path("go").exists():
+        pass
+    return "Done."
+"""
+ASKER = """\
+host: {model: host}
+models: {host: {model: 'openai:scripted', base_url: URL, api_key_env: NO_KEY}}
+specialists:
+  - {name: painter, intended_use: Paints., run: 'painters_of_a_task:ask', effects: pure}
+  - {name: builder, intended_use: Builds., run: 'painters_of_a_task:work', effects: pure}
+"""
+
+
+def planned(request):
+    """Plan by who is named in the request; the second round is the last one."""
+    said = str(request.messages[-1])
+    if request.call.node == "feedback":
+        return "---\nverdict: complete\n---\nAll is done."
+    name = "builder" if "@builder" in said else "painter"
+    return f"---\ncomplexity: complex\n---\n- [ ] 1. It @{name}\n"
+
+
+async def test_a_server_that_is_killed_leaves_its_tasks_to_another_one(  # noqa: PLR0915 - two lives
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "painters_of_a_task.py").write_text(CREW)
+    env = {**os.environ, "REPLAN_TOKEN": OWNER, "NO_KEY": "none"}
+    words = ["-m", "replan", "serve", "town.yaml", "--port", "0", "--storage", "runs.db"]
+
+    @asynccontextmanager
+    async def server():
+        reads, writes = os.pipe()
+        with os.fdopen(reads) as errors, warm.Process(words, stderr=writes, env=env) as process:
+            os.close(writes)
+            told = await asyncio.to_thread(errors.readline)
+            address = told.strip().rpartition(" ")[2]
+            async with httpx.AsyncClient(base_url=address) as client, agent_of(client) as agent:
+                yield process, agent
+
+    with OpenAIServer(planned) as models:
+        (tmp_path / "town.yaml").write_text(ASKER.replace("URL", models.base_url))
+        async with server() as (process, agent):
+            waits = (await sent(agent, "Let @painter do it."))[0].task.id
+            follows = agent.send_message(
+                SendMessageRequest(message=message("Let @builder do it.", "m2"))
+            )
+            works = (await anext(follows)).task.id
+            async with asyncio.timeout(30):
+                while not (tmp_path / "begun").exists():  # noqa: ASYNC110 - by another process
+                    await asyncio.sleep(0.02)
+            process.kill()
+            with pytest.raises((A2AError, httpx.HTTPError)):
+                [each async for each in follows]
+        (tmp_path / "go").touch()
+        async with server() as (_, agent):
+            for task, said in ((waits, "blue"), (works, "Go on.")):
+                stood = await agent.get_task(GetTaskRequest(id=task))
+                assert stood.status.state == ASKS
+                told = await sent(agent, said, said, task_id=task)
+                assert told[-1].status_update.status.state == DONE
+                ended = await agent.get_task(GetTaskRequest(id=task))
+                assert ended.artifacts[0].parts[0].text == "All is done."
 
 
 async def test_a_task_of_another_tenant_is_unknown_and_roles_hold():

@@ -206,6 +206,12 @@ async def test_half_slow_huge_and_deep_requests_are_refused_and_hold_nothing():
         head = f"Host: 127.0.0.1\r\nAuthorization: Bearer {OWNER}\r\nConnection: close\r\n"
         post = f"POST /runs HTTP/1.1\r\n{head}"
         assert await sent(client, "POST /runs HT") == ""
+        # What one reader takes for a body and another one for a request is neither.
+        twice = f"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{post}\r\n"
+        for given in (f"POST /runs HTTP/1.1\r\nHost: 127.0.0.1\r\n{twice}", post + twice):
+            told = await sent(client, given)
+            assert told.count("HTTP/1.1 400") == 1
+            assert ("two_lengths" in told, told.count("HTTP/1.1 ")) == (True, 1), told
         slow = await sent(client, f'{post}Content-Length: 99\r\n\r\n{{"task":')
         assert "408" in slow.partition("\r\n")[0]
         assert "slow_request" in slow

@@ -8,6 +8,7 @@ import asyncio
 import os
 import signal
 import socket
+import threading
 import time
 from contextlib import asynccontextmanager
 
@@ -56,6 +57,7 @@ specialists:
   - {{name: biller, intended_use: Bills., run: 'crew:work', effects: unsafe, queue: gpu}}
   - {{name: asker, intended_use: Asks., run: 'crew:ask', effects: pure, queue: gpu}}
   - {{name: thinker, intended_use: Thinks., chat_model: chat, queue: gpu}}
+  - {{name: ponderer, intended_use: Ponders., chat_model: chat}}
 """
 PLAN = """\
 - [ ] 1. here @worker
@@ -63,6 +65,7 @@ PLAN = """\
 - [ ] 3. Choose @asker
 - [ ] 4. bill @biller
 - [ ] 5. Think @thinker
+- [ ] 6. Ponder @ponderer
 """
 
 
@@ -82,7 +85,7 @@ def processes():
         each.close()
 
 
-async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by_others(  # noqa: PLR0915 - one life of a run
+async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by_others(  # noqa: C901, PLR0915 - one life of a run
     tmp_path, postgres_database, monkeypatch, processes
 ):
     address, team = postgres_database, tmp_path / "team.yaml"
@@ -106,7 +109,13 @@ async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by
         rows = [line.split() for line in lines]
         return next((row for row in rows if row[0] == name and int(row[1]) not in but), None)
 
-    with OpenAIServer(lambda _: "A thought.") as models:
+    both_begun = threading.Event()
+
+    async def thought(_):
+        await asyncio.to_thread(both_begun.wait, 30)
+        return "A thought."
+
+    with OpenAIServer(thought) as models:
         team.write_text(TEAM.format(url=models.base_url))
         await asyncio.to_thread(publish, team, address)
         with socket.create_server(("127.0.0.1", 0)) as free:
@@ -124,14 +133,19 @@ async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by
                 digest=digest,
             ) as runtime,
         ):
-            limits = RunSettings(limits=Limits(max_model_calls=50, max_tokens=100_000))
+            # Of the calls of steps 5 and 6, in two processes, one at a time has room.
+            limits = RunSettings(limits=Limits(max_model_calls=50, max_tokens=5_200))
             run = await runtime.start({"plan": PLAN}, run_id="r", settings=limits)
             for name in ("there", "bill"):
                 await until(lambda name=name: begun(name))
             old, key = int(begun("there")[1]), begun("there")[2]
             assert old == int(begun("bill")[1]) != int(begun("here")[1])
-            # A call whose process is killed is charged, and nobody has its usage.
             async with asyncio.timeout(30):
+                while {5, 6} - {each.step_id for each in await storage.journal.ledger("r")}:  # noqa: ASYNC110 - in other processes
+                    await asyncio.sleep(0.05)
+                await asyncio.to_thread(models.wait_for_requests, 1)
+                both_begun.set()
+                # A call whose process is killed is charged, and nobody has its usage.
                 while 5 not in {each.step_id for each in (await runtime.look("r")).results}:  # noqa: ASYNC110 - in another process
                     await asyncio.sleep(0.05)
             os.kill(old, signal.SIGKILL)
@@ -150,21 +164,21 @@ async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by
             answers = {"3/asker/1": "blue", "4/biller/1": "done"}
             result = await (await runtime.answer("r", answers, by="anna"))
             assert result.outcome == "completed", result
-            texts = {step: result.results[step].text for step in (1, 2, 3, 5)}
+            texts = {step: result.results[step].text for step in (1, 2, 3, 5, 6)}
             assert texts == {
                 1: "Done here in here.",
                 2: "Done there in there again.",
                 3: "It is blue in there again.",
                 5: "A thought.",
+                6: "A thought.",
             }
             # A call of another process is in the usage, in the journal and among the events.
             assert result.usage.calls >= 1
             assert (await storage.journal.spent("r"))["run"].calls == result.usage.calls
             events = [event async for event in runtime.events("r")]
             answered = [each for each in events if each.type == "model_answered"]
-            assert [each.details["specialist"] for each in answered if each.details["step_id"]] == [
-                "thinker"
-            ]
+            by = {each.details["specialist"] for each in answered if each.details["step_id"]}
+            assert by == {"thinker", "ponderer"}
             where = f"http://127.0.0.1:{port}/metrics"
             figures = (await asyncio.to_thread(httpx.get, where, trust_env=False)).text
             for outcome in ("waiting", "completed"):

@@ -46,6 +46,10 @@ def twin_node(state):
 twin = StateGraph(MessagesState).add_node("node", twin_node).add_edge(START, "node").compile()
 
 
+def books(day, pin):
+    return f"booked {day} with {pin}"
+
+
 async def works(context):
     step = context.task_description
     with (HERE / "begun").open("a") as begun:
@@ -85,6 +89,19 @@ specialists:
   - name: joiner
     intended_use: Joins.
     run: studio_working_team:joins
+  - name: booker
+    intended_use: Books.
+    job: booking.yaml
+"""
+JOB = """\
+name: booking
+slots:
+- {name: day, type: date, question: "On which day?"}
+- {name: pin, secret: true, question: "Which PIN?"}
+commands:
+- {name: book, needs: [day, pin], action: book}
+actions:
+- {type: book, run: "studio_working_team:books"}
 """
 MIXED = """\
 - [ ] 1. Wait @worker
@@ -108,6 +125,7 @@ QUESTIONS = """\
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     (folder / "studio_working_team.py").write_text(WORK, "utf-8")
+    (folder / "booking.yaml").write_text(JOB, "utf-8")
     return folder
 
 
@@ -416,6 +434,30 @@ async def test_what_inboxes_draw_of_questions_is_answered_one_after_the_other(ur
         state = await resume(client, thread, [{"type": "response", "args": "large"}])
     assert state["outcome"] == "completed"
     assert {q["answer"] for q in state["questions"].values()} == {"blue", "large"}
+
+
+async def test_a_job_asks_in_studio_with_its_view_until_it_is_done(url):
+    async with get_client(url=url) as client:
+        thread = (await client.threads.create())["thread_id"]
+        given = {"input": {"plan": "- [ ] 1. Book @booker\n"}, "stream_mode": "custom"}
+        told, asked = list[Any](), list[Any]()
+        for answer in ("2026-05-01", "4711", "yes", None):
+            told += [part.data async for part in client.runs.stream(thread, "replan", **given)]
+            waiting = waiting_for(await interrupted(client, thread))
+            asked += waiting
+            given = {"command": {"resume": answer}, "stream_mode": "custom"}
+        values = (await client.threads.get_state(thread))["values"]
+    assert [each.text.split("\n")[0] for each in asked] == [
+        "On which day?",
+        "Which PIN?",
+        "Please confirm: book, with",
+    ]
+    assert asked[2].details["collected"] == {"day": "2026-05-01", "pin": "***"}
+    assert (asked[1].details["missing"], asked[2].details["stage"]) == (["pin"], "acting")
+    result = values["current_specialist_results"]["1/booker"]
+    assert result["result"]["content"] == "Done: book.\nResult: booked 2026-05-01 with ***"
+    assert (values["outcome"], result["output"]["status"]) == ("completed", "completed")
+    assert "4711" not in str([told, asked, result])
 
 
 async def test_a_tool_server_lives_as_long_as_the_process_and_asks_in_studio(url, folder, caller):

@@ -9,11 +9,13 @@ import os
 import signal
 import time
 from collections import Counter
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count
 
 import psycopg
 import pytest
+from a2a.helpers.proto_helpers import new_text_part
+from a2a.types.a2a_pb2 import Message, Role, SendMessageRequest, TaskState
 
 import warm
 from replan import open_storage
@@ -23,7 +25,7 @@ from replan.workers.opening import publish
 from replan.workers.queue import open_queue
 from replan.workers.queued_runtime import lock_of, open_queued_runtime
 from replan.workers.versions import version_of
-from served import served
+from served import agent_of, served
 
 CREW = """\
 import os
@@ -230,7 +232,7 @@ async def test_a_worker_with_another_version_does_not_take_up_a_run(house):
         assert (await run).outcome == "completed"
 
 
-async def test_a_server_leaves_its_runs_to_workers(house):
+async def test_a_server_leaves_its_runs_to_workers(house):  # noqa: PLR0915 - one life of a server
     team = read_team_file(house.team, os.environ).config
     digest = version_of(house.team).digest
     async with open_storage(house.address) as storage, open_queue(house.address) as queue:
@@ -244,7 +246,8 @@ async def test_a_server_leaves_its_runs_to_workers(house):
             return {"house": (await queue.waiting()).get(digest, 0)}
 
         queueing = Queueing(opening=opening, answers=lambda: queue.has(""), waiting=waiting)
-        async with served(team, storage, queue=queueing) as client:
+        async with AsyncExitStack() as stack:
+            client = await stack.enter_async_context(served(team, storage, queue=queueing))
             begun = await client.post("/runs", json=asked)
             assert (begun.status_code, begun.json()["outcome"]) == (201, "running")
             assert (await client.post("/runs", json=asked)).status_code == 200
@@ -255,7 +258,15 @@ async def test_a_server_leaves_its_runs_to_workers(house):
             assert (await client.get("/ready")).status_code == 200
             figures = (await client.get("/metrics")).text
             assert 'replan_runs_queued{team="house"} 1.0' in figures
+            agent = await stack.enter_async_context(agent_of(client, where="house"))
+            said = Message(message_id="m", role=Role.ROLE_USER, parts=[new_text_part("Hello.")])
+            tells = agent.send_message(SendMessageRequest(message=said))
+            assert (await anext(tells)).task.status.state == TaskState.TASK_STATE_SUBMITTED
             house.worker()
+            states = [each.status_update.status.state async for each in tells]
+            assert states[0] == TaskState.TASK_STATE_WORKING
+            # The offline model has no answer for it.
+            assert states[-1] == TaskState.TASK_STATE_FAILED
 
             async def is_waiting():
                 told = (await client.get("/runs/r")).json()

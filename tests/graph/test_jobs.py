@@ -195,3 +195,55 @@ async def test_an_action_that_was_cut_off_is_asked_about_or_done_with_its_key(tm
 
 def question_answer(question):
     return {"action": "done", "text": "It was booked.", "fingerprint": question.fingerprint}
+
+
+async def test_a_secret_that_a_user_gave_is_told_to_nobody():
+    seen = []
+
+    def pay(pin):
+        seen.append(pin)
+        return {"with": f"PIN {pin}", "number": int(pin)}
+
+    spec = JobSpec(
+        "payment",
+        slots=[Slot("pin", question="Which PIN?", secret=True, pattern=r"\d{4}")],
+        commands=[Command("pay", needs=["pin"], action="pay")],
+        actions=[ActionSpec("pay", run=pay)],
+    )
+    events = []
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        graph = graph_of(spec, model)
+        given = {"messages": [("user", "Go.")], "plan": PLAN.replace("Book the journey", "Pay")}
+        for answer in ("48x1", "4711", "yes", None):
+            events += [event async for event in stream(graph, given, config=CONFIG)]
+            state = (await graph.aget_state(CONFIG)).values
+            if answer is not None:
+                [key] = [key for key, each in state["questions"].items() if each.is_open]
+                given = Resume(resume={key: answer})
+        calls = str([call.messages for call in model.calls])
+    assert (seen, state["outcome"]) == (["4711"], "completed")
+    told = [event for event in events if event.type == "answer_given"]
+    assert [each.text for each in told] == ["***", "***", "***"]
+    results = state["current_specialist_results"]
+    assert 'Result: {"with": "PIN ***", "number": ***}' in results["1/booker"].text
+    shown = f"{events}{calls}{[each.model_dump() for each in results.values()]}"
+    assert not [each for each in ("48x1", "4711") if each in shown]
+
+
+async def test_a_question_is_put_in_a_models_words_once_however_often_the_step_begins():
+    done = []
+    phrased = ["From where will you go?", "And where to?", "Your PIN, please?"]
+    with ScriptedModel({"feedback": COMPLETE, "phrase": phrased}) as model:
+        spec = spec_of(done)
+        member = Specialist("booker", "Books.", job=spec, phrasing_model=model)
+        teller = Specialist("teller", "Tells.", run=lambda context: "told")
+        team = Team(host=Host(model=model), specialists=[member, teller])
+        graph = build_graph(team, checkpointer=InMemorySaver())
+        plan = {"messages": [("user", "Go.")], "plan": PLAN}
+        state = (await run(graph, plan, config=CONFIG)).state
+        state, asked = await answered(graph, state, ["Rome", "Oslo", "4711", "yes"])
+    assert (state["outcome"], len(done)) == ("completed", 1)
+    assert [each.text for each in asked[:3]] == phrased
+    assert asked[3].text.startswith("Please confirm: book, with")
+    both = Specialist("b", "B.", job=spec, extraction_model="offline", phrasing_model="offline")
+    assert team_of(Team("offline", [both])).per_try == {"b": 4 * spec.max_turns}

@@ -29,10 +29,10 @@ from replan.adapters.threads.memory import MemoryThreads
 from replan.assembly import viewer
 from replan.cli.preview import team_of
 from replan.cli.views.attempts import step_lines
-from replan.pipelines import pipeline_agent, run_pipeline
+from replan.pipeline_assembly import pipeline_agent, run_pipeline
 from replan.runs.story import story_of
 from replan.runs.whole_run import whole_run
-from replan.sessions.turn_thread import place_of_threads
+from replan.sessions.turn_thread import place_of_threads, said_in_killed
 from replan.testing import ScriptedModel, always
 from replan.threads.base_agent import BaseAgent
 from replan.threads.interaction_unit import InteractionUnit
@@ -432,16 +432,24 @@ async def test_a_turn_of_a_session_that_is_killed_after_any_write_goes_on_from_t
 
 
 async def test_the_thread_of_a_killed_turn_is_of_no_other_turn_and_goes_with_its_session() -> None:
+    place = place_of_threads({"session": "s"})
     async with open_storage(":memory:") as storage:
+        client = ClientAgentAdapter(storage, pipeline_agent(FourDeep))
         for said, writes in (("old", 3), ("new", 100)):
             try:
                 answer = await _turn(storage, FourDeep, said, "s/1", writes=writes)
             except pipelines.Killed:
+                # The session is found though its first turn is not over, and what was said in it.
+                context = await client.export("s")
+                assert await said_in_killed(context, storage.threads, place) == said == "old"
                 continue
             assert answer == "one/finish: new"
-        place = place_of_threads({"session": "s"})
         assert await storage.threads.rows(place)
-        await ClientAgentAdapter(storage, pipeline_agent(FourDeep)).delete("s")
+        assert await said_in_killed(await client.export("s"), storage.threads, place) is None
+        await client.undo("s")
+        assert await said_in_killed(await client.export("s"), storage.threads, place) is None
+        await client.process("s", "more")
+        await client.delete("s")
         assert not await storage.threads.rows(place)
 
 

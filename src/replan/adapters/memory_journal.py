@@ -19,6 +19,7 @@ from replan.ports.journal import (
     Attempt,
     AttemptOutcome,
     Bound,
+    Charged,
     LedgerEntry,
     Refused,
     Reservation,
@@ -121,6 +122,10 @@ class MemoryJournal:
 
     async def spent(self, run_id: str) -> Mapping[str, Spending]:
         return {name: scope.charged for name, scope in self._seen(run_id).scopes.items()}
+
+    async def charged(self, run_id: str) -> Mapping[str, Charged]:
+        scopes = self._seen(run_id).scopes.items()
+        return {name: Charged(spent=each.charged, reserved=each.reserved) for name, each in scopes}
 
     async def started(self, attempt: Attempt, key: str = "") -> SpecialistResult | None:
         run = self._run(attempt.run_id)

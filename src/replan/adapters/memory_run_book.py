@@ -2,17 +2,20 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
 from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.storage.holds.thread_holds import Holds
+from replan.ports.journal import Spending
 from replan.ports.run_book import (
+    BY_NEED,
     NOT_OVER,
     KeptText,
     LoggedEvent,
     Request,
+    RunOrder,
     RunOutcome,
     RunRecord,
 )
@@ -63,8 +66,9 @@ class MemoryRunBook:
         *,
         behind: RunRecord | None = None,
         outcomes: Collection[RunOutcome] = (),
+        order: RunOrder = "began",
     ) -> Sequence[RunRecord]:
-        wanted, records = (labels or {}).items(), self._newest_first()
+        wanted, records = (labels or {}).items(), await self._ordered(order)
         if behind is not None:
             ids = [each.run_id for each in records]
             records = records[ids.index(behind.run_id) + 1 :] if behind.run_id in ids else []
@@ -128,6 +132,24 @@ class MemoryRunBook:
     async def take_requests(self, requests: Collection[Request], at: datetime) -> None:
         self._taken.update(request.name for request in requests)
 
+    async def _ordered(self, order: RunOrder) -> list[RunRecord]:
+        records, now = self._newest_first(), datetime.now(UTC)  # noqa: TID251 - as a database's own
+        match order:
+            case "began":
+                return records
+            case "outcome":
+                return sorted(records, key=lambda record: BY_NEED.index(record.outcome))
+            case "took":
+                return sorted(records, key=lambda record: record.started_at - _ended(record, now))
+            case amount:
+                spent = {each.run_id: await self._journal.spent(each.run_id) for each in records}
+                charged = {name: each.get("run", Spending()) for name, each in spent.items()}
+                return sorted(records, key=lambda each: -getattr(charged[each.run_id], amount))
+
     def _newest_first(self) -> list[RunRecord]:
         by_id = sorted(self._records.values(), key=lambda record: record.run_id)
         return sorted(by_id, key=lambda record: record.started_at, reverse=True)
+
+
+def _ended(record: RunRecord, now: datetime) -> datetime:
+    return now if record.outcome == "running" else record.updated_at

@@ -19,6 +19,7 @@ from replan.state.context import AgentContext, Message
 class _Session:
     """A session: after each turn how it stands, which shares with the turn before what stayed."""
 
+    begun: datetime
     turns: list[SessionTurn] = field(default_factory=list[SessionTurn])
     versions: list[KeptSession] = field(default_factory=list[KeptSession])
 
@@ -33,8 +34,11 @@ class MemorySessions:
         session = self._sessions.get(key)
         return None if session is None else session.versions[-1 if version is None else version]
 
+    async def begin(self, key: SessionKey, at: datetime) -> None:
+        self._sessions.setdefault(key, _begun(key, at))
+
     async def append(self, key: SessionKey, turn: SessionTurn, version: int) -> None:
-        session = self._sessions.get(key) or _begun(key)
+        session = self._sessions.get(key) or _begun(key, turn.at)
         newest = session.versions[-1]
         if newest.version != version:
             raise SessionConflictError(key.session_id, version, newest.version)
@@ -60,7 +64,7 @@ class MemorySessions:
         return sorted(records, key=lambda each: each.updated_at, reverse=True)[:limit]
 
     async def unused_since(self, at: datetime) -> Sequence[SessionKey]:
-        return [key for key, session in self._sessions.items() if session.turns[-1].at < at]
+        return [key for key, session in self._sessions.items() if _used(session) < at]
 
     async def remove(self, key: SessionKey) -> None:
         self._sessions.pop(key, None)
@@ -73,17 +77,22 @@ def page_of(history: Sequence[Message], before: int | None, limit: int) -> Histo
     return HistoryPage(tuple(history[start:end]), start or None)
 
 
-def _begun(key: SessionKey) -> _Session:
-    return _Session(versions=[KeptSession(AgentContext(session_id=key.session_id), 0, 0)])
+def _begun(key: SessionKey, at: datetime) -> _Session:
+    empty = KeptSession(AgentContext(session_id=key.session_id), 0, 0)
+    return _Session(begun=at, versions=[empty])
+
+
+def _used(session: _Session) -> datetime:
+    return session.turns[-1].at if session.turns else session.begun
 
 
 def _record(key: SessionKey, session: _Session) -> SessionRecord:
-    newest = session.versions[-1]
+    turns = session.turns
+    told = {"title": turns[0].title, "stage": turns[-1].stage} if turns else {}
     return SessionRecord(
         session_id=key.session_id,
-        title=session.turns[0].title,
-        stage=session.turns[-1].stage,
-        version=newest.version,
-        created_at=session.turns[0].at,
-        updated_at=session.turns[-1].at,
+        version=session.versions[-1].version,
+        created_at=session.begun,
+        updated_at=_used(session),
+        **told,
     )

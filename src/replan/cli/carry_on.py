@@ -62,7 +62,9 @@ def carry_on(wish: Wish, site: Site) -> int:
 
 async def _carried_on(wish: Wish, site: Site) -> int:
     if not site.place.outlives:
-        raise InputError("What was kept in memory is gone. Name a file or a database.")
+        raise InputError(
+            "Runs in memory end with their process. Name a file or a database with --storage."
+        )
     async with opened_kept(site.place) as storage:
         record = await found(storage.runs, wish.run)
         await check_idle(storage, record)
@@ -137,13 +139,13 @@ async def _check_effects(
     if not told:
         return
     what = (
-        f"Run {short(view.run_id)} is over, and a new one would do again what must not be done "
-        f"twice unasked: {'; '.join(told)}."
+        f"Run {short(view.run_id)} is over, and a new run would repeat work that must not "
+        f"be repeated without asking: {'; '.join(told)}."
     )
     if not site.asks:
-        raise InputError(f"{what} Say that you mean it with --yes.")
+        raise InputError(f"{what} Confirm it with --yes.")
     typer.echo("\n".join(wrapped(what, get_terminal_size().columns - 1)))
-    if not typer.confirm("Do it again?"):
+    if not typer.confirm("Repeat it?"):
         raise InputError("Nothing was done.")
 
 
@@ -184,13 +186,13 @@ def _order_of(record: RunRecord, wish: Wish, site: Site) -> Order:
     does = [] if is_signed(record.order, record.run_id) else effects_of(order, changes)
     if does:
         unknown = (
-            f"What run {run} was asked to do was kept by somebody else, on another machine or by "
-            f"an earlier version, or was changed since. It {'; it '.join(does)}."
+            f"The stored options of run {run} were written by another user, machine or version, or "
+            f"were changed since. They would do this: it {'; it '.join(does)}."
         )
         if not site.asks:
-            raise InputError(f"{unknown} Say with these options what of it you mean.")
+            raise InputError(f"{unknown} Give these options again to confirm them.")
         typer.echo(harmless(unknown))
-        if not typer.confirm("Go on with that?"):
+        if not typer.confirm("Continue with these options?"):
             raise InputError("Nothing was done.")
     return order.replace(**changes)
 
@@ -205,11 +207,11 @@ def _both(order: RunSettings | None, new: RunSettings) -> RunSettings:
 def _read(wish: Wish, asks: Sequence[Ask]) -> dict[str, JsonValue]:
     """Read the answers of the command line."""
     if wish.answers and not asks:
-        raise InputError("This run asks nothing. Go on with it without --answer.")
+        raise InputError("This run asks nothing. Resume it without --answer.")
     answers = read_answers(wish.answers, asks)
     if wish.plan is not None:
         if not any(ask.kind == PLAN for ask in asks):
-            raise InputError("This run does not wait for a word on its plan: leave --plan away.")
+            raise InputError("This run does not wait for approval of its plan. Leave out --plan.")
         answers[PLAN] = changed_plan(read_plan_text(wish.plan))
     return answers
 
@@ -221,8 +223,8 @@ def _check_team(state: EnhancedState, graph: Graph) -> None:
         for name in step.specialists:
             if specialist_node(name).casefold() not in nodes:
                 raise InputError(
-                    f"Step {step.id} is for @{name}, whom the team does not have. "
-                    "Name a team file that has it with --team."
+                    f"Step {step.id} is for @{name}, who is not on the team. "
+                    "With --team, name a team file that has this specialist."
                 )
 
 
@@ -234,7 +236,7 @@ def _told_as_over(view: RunView, site: Site) -> int:
         lines.append(f"its answer is not whole: {CUTS[limit]}")
     if limit and limit not in CUTS:
         lines.append(f"the limit {limit}={limit_value(view.state, limit):g} ended it")
-        lines.append(f"go on with: {site.resume(view.run_id)} --limit {limit}=NUMBER")
+        lines.append(f"continue with: {site.resume(view.run_id)} --limit {limit}=NUMBER")
     else:
         lines.append(f"see it with: replan show {run}{site.place.option}")
     site.output.write("".join(f"{line}\n" for line in lines))

@@ -159,6 +159,6 @@ async def finished(work: Coroutine[Any, Any, int], run_id: str, site: Site) -> i
     except UsageError:
         raise
     except ReplanError as error:
-        go_on = [f"go on with: {site.resume(run_id)}"] if site.place.outlives else []
+        go_on = [f"continue with: {site.resume(run_id)}"] if site.place.outlives else []
         site.complain(f"replan: {harmless(str(error))}", *go_on)
         return INCOMPLETE

@@ -34,23 +34,31 @@ def chat(
             "--session",
             "-s",
             metavar="ID|last",
-            help="Go on with a session: its id, its beginning, or `last`; else a new one.",
+            help="The session to continue: its id, the beginning of it, or `last`; else a new one.",
         ),
     ] = None,
     team: TeamFileOption = None,
     job: Annotated[
         Path | None,
-        typer.Option("--job", metavar="JOB.yaml", help="Talk about a job, in the place of a team."),
+        typer.Option("--job", metavar="JOB.yaml", help="Talk about a job instead of with a team."),
     ] = None,
     pipeline: Annotated[
         str | None,
         typer.Option(
             "--pipeline",
             metavar="MODULE:CLASS",
-            help="Talk with a pipeline, in the place of a team; its module is in DIR, or here.",
+            help="Talk with a pipeline instead of a team; its module is in --dir.",
         ),
     ] = None,
     model: ModelOption = None,
+    phrasing_model: Annotated[
+        str | None,
+        typer.Option(
+            "--phrasing-model",
+            metavar="MODEL",
+            help="With --job: the model that puts the job's questions in its words.",
+        ),
+    ] = None,
     base_url: BaseUrlOption = None,
     directory: DirectoryOption = None,
     out: OutOption = None,
@@ -74,6 +82,7 @@ def chat(
         "--job": job,
         "--pipeline": pipeline,
         "--model": chosen,
+        "--phrasing-model": phrasing_model,
         "--base-url": base_url,
         "--dir": directory,
         "--out": out,
@@ -90,7 +99,11 @@ def chat(
         from replan.errors import InputError
 
         if sum(each is not None for each in (team, job, pipeline)) > 1:
-            raise InputError("A conversation has a team or a job or a pipeline. Name one of them.")
+            raise InputError(
+                "A conversation has one of --team, --job and --pipeline. Give only one of them."
+            )
+        if phrasing_model is not None and job is None:
+            raise InputError("--phrasing-model is for the questions of a job. Add --job JOB.yaml.")
         order = Order(
             task="",
             team=team,
@@ -116,7 +129,9 @@ def chat(
             return f"replan chat --session {session_id}{options}" if outlives else ""
 
         whose = own_name() if user is None else user
-        opens = opening(order, whose, told, job=job, pipeline=pipeline)
+        opens = opening(
+            order, whose, told, job=job, phrasing_model=phrasing_model, pipeline=pipeline
+        )
         return attempted(lambda: talked(opens, order, session, told, resume), told)
 
     end_with(ran)

@@ -43,24 +43,23 @@ def check(
             "-t",
             dir_okay=False,
             exists=True,
-            help="A team file, whose names and limits count.",
+            help="The team file for the names and limits of the plan.",
         ),
     ] = None,
     job: Annotated[
         Path | None,
-        typer.Option("--job", metavar="JOB.yaml", help="A job file: what it needs, and its turns."),
+        typer.Option("--job", metavar="JOB.yaml", help="A job file."),
     ] = None,
     imports: Annotated[
         bool,
         typer.Option(
-            "--import", help="Import what the team file names, as a run does: its code runs."
+            "--import",
+            help="Import the modules of the team file, as a run does; this runs their code.",
         ),
     ] = False,
     servers: Annotated[
         bool,
-        typer.Option(
-            "--servers", help="Start the team's tool servers, and list the tools that they have."
-        ),
+        typer.Option("--servers", help="Start the team's tool servers, and list their tools."),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -99,7 +98,7 @@ def _job_checked(path: Path, files: Sequence[Path] | None, *, imports: bool, as_
     from replan.jobs.job_file import read_job_file
 
     if files:
-        raise InputError("A job is checked alone. Leave the other files out.")
+        raise InputError("A job file is checked alone. Leave out the other files.")
     try:
         spec = read_job_file(path, imports=imports)
     except JobFileError as error:

@@ -20,16 +20,26 @@ def export(
     run_id: RunArgument,
     *,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", dir_okay=False, help="The file; else a pipe.")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            dir_okay=False,
+            help="The file to write; without it, the run goes to a pipe.",
+        ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Write over a file.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", "-f", help="Overwrite an existing file.")
+    ] = False,
     storage: StorageOption = None,
 ) -> None:
     """Write all of a run, without secrets, as JSON that `replan show FILE` opens anywhere."""
 
     def written() -> int:
         if output is None and sys.stdout.isatty():
-            raise InputError("Name a file for it with -o FILE, or send it into a pipe.")
+            raise InputError(
+                "An export is not printed on a terminal. Name a file with -o FILE, or use a pipe."
+            )
         from replan.cli.kept.place import now
         from replan.cli.kept.whole import all_texts, loaded
         from replan.runs.export import exported
@@ -52,7 +62,7 @@ def _write(path: Path, text: str, *, force: bool) -> None:
         with os.fdopen(number, "w", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError as error:
-        fix = "Choose another name, or write over it with --force."
+        fix = "Choose another name, or overwrite it with --force."
         raise InputError(f"There is a file '{path}' already. {fix}") from error
     except OSError as error:
         raise InputError(f"'{path}' cannot be written: {error.strerror}.") from error

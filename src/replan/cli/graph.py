@@ -36,13 +36,19 @@ class DrawingFormat(StrEnum):
 def graph(
     what: Annotated[
         str | None,
-        typer.Argument(metavar="[PLAN.md|RUN]", help="A plan, or a run with its plan as it is."),
+        typer.Argument(
+            metavar="[PLAN.md|RUN]", help="A plan document, or a run, whose current plan is drawn."
+        ),
     ] = None,
     *,
     team: TeamFileOption = None,
     drawing: Annotated[
         DrawingFormat | None,
-        typer.Option("--format", "-f", help="Mermaid (a team's) or boxes of signs (a plan's)."),
+        typer.Option(
+            "--format",
+            "-f",
+            help="mermaid (the default of a team) or ascii (the default of a plan).",
+        ),
     ] = None,
     storage: StorageOption = None,
 ) -> None:
@@ -53,7 +59,7 @@ def graph(
             typer.echo(draw(team, os.environ, ascii_art=drawing is DrawingFormat.ASCII))
             return 0
         if team is not None:
-            raise InputError("A plan is drawn without its team. Leave --team away.")
+            raise InputError("A plan is drawn without a team. Leave out --team.")
         plan = _plan_of(what, place(storage))
         typer.echo(draw_plan(plan, as_mermaid=drawing is DrawingFormat.MERMAID))
         return 0

@@ -27,10 +27,10 @@ one with `[x]` is done, and its result stands below it.
 
 def init(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", file_okay=False, help="Where; here, if not given.")
+        Path, typer.Argument(metavar="DIR", file_okay=False, help="The folder to write into.")
     ] = Path(),
     *,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Write over what is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite existing files.")] = False,
 ) -> None:
     """Write a starter team: team.yaml, its JSON schema for editors, and a plan to run."""
 
@@ -51,7 +51,7 @@ def write_starter(directory: Path, *, force: bool) -> str:
     if there and not force:
         raise InputError(
             f"'{directory}' has {', '.join(there)} already; nothing was written. "
-            "Choose another folder, or write over what is there with --force."
+            "Choose another folder, or overwrite the files with --force."
         )
     try:
         directory.mkdir(parents=True, exist_ok=True)

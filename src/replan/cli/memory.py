@@ -28,7 +28,7 @@ _NONE = "Nothing is remembered of the user '{user}' here.\n"
 _ID, _DAY = 16, 16
 
 TenantOption = Annotated[
-    str, typer.Option("--tenant", metavar="NAME", help="The tenant that the user belongs to.")
+    str, typer.Option("--tenant", metavar="NAME", help="The tenant of the user.")
 ]
 memory = typer.Typer(
     help="List, export and forget what teams remember of a user.", no_args_is_help=True
@@ -41,10 +41,15 @@ def list_(
     user: UserOption = None,
     tenant: TenantOption = "",
     query: Annotated[
-        str, typer.Option("--query", metavar="WORDS", help="Only what fits these words best.")
+        str,
+        typer.Option(
+            "--query", metavar="WORDS", help="List only the facts that fit these words best."
+        ),
     ] = "",
     storage: StorageOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one line of JSON for each fact.")
+    ] = False,
 ) -> None:
     """List the facts of a user, the newest first."""
 
@@ -68,7 +73,12 @@ def export(
     *,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", dir_okay=False, help="A new file; else a pipe."),
+        typer.Option(
+            "--output",
+            "-o",
+            dir_okay=False,
+            help="The new file to write; without it, the facts go to a pipe.",
+        ),
     ] = None,
     user: UserOption = None,
     tenant: TenantOption = "",
@@ -78,7 +88,9 @@ def export(
 
     async def written(facts: Facts) -> int:
         if output is None and sys.stdout.isatty():
-            raise InputError("Name a file for them with -o FILE, or send them into a pipe.")
+            raise InputError(
+                "An export is not printed on a terminal. Name a file with -o FILE, or use a pipe."
+            )
         found = await facts.all()
         told = [each.model_dump(mode="json") for each in found]
         record = {"user": facts.whose.user, "tenant": facts.whose.tenant, "facts": told}
@@ -96,11 +108,13 @@ def export(
 @memory.command()
 def forget(
     ids: Annotated[
-        list[str] | None, typer.Argument(metavar="FACT...", help="Ids of facts.")
+        list[str] | None, typer.Argument(metavar="FACT...", help="The ids of the facts.")
     ] = None,
     *,
-    everything: Annotated[bool, typer.Option("--all", help="All facts of the user.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Forget all facts of the user.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     user: UserOption = None,
     tenant: TenantOption = "",
     storage: StorageOption = None,
@@ -153,7 +167,7 @@ def _write_table(facts: Sequence[Fact], output: TextIO) -> None:
 
 def _agreed(facts: Sequence[Fact]) -> bool:
     if not sys.stdin.isatty():
-        raise InputError("What is forgotten is gone. Say that you mean it with --yes.")
+        raise InputError("Forgotten facts cannot be restored. Confirm it with --yes.")
     _write_table(facts, sys.stdout)
     what = "this fact" if len(facts) == 1 else f"these {len(facts)} facts"
     return typer.confirm(f"Forget {what}?")

@@ -26,13 +26,16 @@ def _new() -> None:
 
 @new.command("pipeline")
 def pipeline(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, such as tea_praise.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The name of the package, such as tea_praise.")
+    ],
     *,
     nested: Annotated[
-        bool, typer.Option("--nested", help="With a deeper sub-thread in the second phase.")
+        bool, typer.Option("--nested", help="Add a deeper sub-thread in the second phase.")
     ] = False,
     directory: Annotated[
-        Path, typer.Option("--dir", metavar="DIR", file_okay=False, help="Where; else here.")
+        Path,
+        typer.Option("--dir", metavar="DIR", file_okay=False, help="The folder to write into."),
     ] = Path(),
 ) -> None:
     """Write the package of a pipeline: agents, handlers, units, prompts, and a test that passes."""

@@ -8,7 +8,11 @@ import typer
 TeamFileOption = Annotated[
     Path | None,
     typer.Option(
-        "--team", "-t", dir_okay=False, exists=True, help="A team file; else the default team."
+        "--team",
+        "-t",
+        dir_okay=False,
+        exists=True,
+        help="The team file; by default the default team.",
     ),
 ]
 ModelOption = Annotated[
@@ -17,7 +21,7 @@ ModelOption = Annotated[
         "--model",
         "-m",
         envvar="REPLAN_MODEL",
-        help="The host's model: offline, openai:NAME, provider:NAME; else the team file's.",
+        help="The host's model: offline, openai:NAME or PROVIDER:NAME; by default the team file's.",
     ),
 ]
 BaseUrlOption = Annotated[
@@ -29,8 +33,8 @@ StorageOption = Annotated[
     typer.Option(
         "--storage",
         metavar="WHERE",
-        help="Where runs are kept: a SQLite file, postgresql://..., or memory (not kept); "
-        "else REPLAN_STORAGE, else a file in your data folder.",
+        help="Where runs are stored: a SQLite file, postgresql://..., or memory (not stored). "
+        "The default is REPLAN_STORAGE, or else a file in your data folder.",
     ),
 ]
 DirectoryOption = Annotated[
@@ -39,56 +43,66 @@ DirectoryOption = Annotated[
 ]
 OutOption = Annotated[
     Path | None,
-    typer.Option(
-        "--out", "-o", file_okay=False, help="The folder for reports; else the one of --dir."
-    ),
+    typer.Option("--out", "-o", file_okay=False, help="The folder for reports; by default --dir."),
 ]
 PlanOutOption = Annotated[
     Path | None,
     typer.Option(
-        "--plan-out", "-p", dir_okay=False, help="Write the plan here, with marks and results."
+        "--plan-out",
+        "-p",
+        dir_okay=False,
+        help="Write the plan to this file, with marks and results.",
     ),
 ]
 LimitOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--limit", "-l", metavar="NAME=VALUE", help="A limit, such as max_model_calls=50."
+        "--limit",
+        "-l",
+        metavar="NAME=VALUE",
+        help="A limit, such as max_model_calls=50; repeatable.",
     ),
 ]
 LabelOption = Annotated[
     list[str] | None,
-    typer.Option("--label", metavar="NAME=VALUE", help="A label of the run, such as user=eva."),
+    typer.Option(
+        "--label", metavar="NAME=VALUE", help="A label of the run, such as user=eva; repeatable."
+    ),
 ]
 UserOption = Annotated[
     str | None,
     typer.Option(
-        "--user", metavar="NAME", help="Whose facts a team remembers; else your login name."
+        "--user",
+        metavar="NAME",
+        help="The user whose facts a team remembers; by default your login name.",
     ),
 ]
 GraceOption = Annotated[
-    float, typer.Option("--grace", min=0.0, help="Seconds that running steps get at Ctrl-C.")
+    float,
+    typer.Option("--grace", min=0.0, help="Seconds that running steps have to end after Ctrl-C."),
 ]
 GraceAtEndOption = Annotated[
-    float, typer.Option("--grace", min=0.0, help="Seconds that running steps get at the end.")
+    float,
+    typer.Option("--grace", min=0.0, help="Seconds that running steps have to end at the stop."),
 ]
 HostOption = Annotated[str, typer.Option("--host", help="The address to listen on.")]
 PortOption = Annotated[
-    int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes a free one.")
+    int, typer.Option("--port", min=0, max=65535, help="The port; 0 means any free port.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 JsonLinesOption = Annotated[
     bool, typer.Option("--json", help="Print each event as a line of JSON.")
 ]
 PlainOption = Annotated[
-    bool, typer.Option("--plain", help="Print plain lines on a terminal, as into a pipe.")
+    bool, typer.Option("--plain", help="Print plain lines, as into a pipe, also on a terminal.")
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print the answer alone.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer.")]
 VerboseOption = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Show what specialists and the host say, too.")
+    bool, typer.Option("--verbose", "-v", help="Also show what specialists and the host say.")
 ]
 LogFileOption = Annotated[
-    Path | None, typer.Option(dir_okay=False, help="Write a log here, at its end.")
+    Path | None, typer.Option(dir_okay=False, help="Append a log to this file.")
 ]
 RunArgument = Annotated[
-    str, typer.Argument(metavar="RUN", help="A run's id or its beginning, or `last`.")
+    str, typer.Argument(metavar="RUN", help="The id of a run, the beginning of it, or `last`.")
 ]

@@ -33,12 +33,16 @@ def resume(
             "--answer",
             "-a",
             metavar="[KEY=]TEXT",
-            help="The answer to what the run asks; of several questions, with the question's key.",
+            help="The answer to the open question; KEY=TEXT if several are open.",
         ),
     ] = None,
     plan: Annotated[
         Path | None,
-        typer.Option(dir_okay=False, exists=True, help="The plan, changed, that waits for you."),
+        typer.Option(
+            dir_okay=False,
+            exists=True,
+            help="The plan that waits for your approval, as you changed it.",
+        ),
     ] = None,
     limit: LimitOption = None,
     team: TeamFileOption = None,

@@ -25,7 +25,7 @@ def retry(
     step: Annotated[int, typer.Argument(metavar="STEP", help="The number of the step.")],
     *,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask before an effect is had once more.")
+        bool, typer.Option("--yes", "-y", help="Do not ask before effects are repeated.")
     ] = False,
     limit: LimitOption = None,
     team: TeamFileOption = None,
@@ -37,10 +37,10 @@ def retry(
     verbose: VerboseOption = False,
     log_file: LogFileOption = None,
 ) -> None:
-    """Do a step again, and all that follows from it; then go on with the run.
+    """Repeat a step and all steps that depend on it, and continue the run.
 
-    A run that waits, was stopped or was ended by a limit goes on itself. One that is over stays as
-    it is, and a new run goes on from its plan. Exit codes are those of `replan run`.
+    A run that waits, was stopped or was ended by a limit continues itself. A run that is over stays
+    as it is, and a new run begins from its plan. The exit codes are those of `replan run`.
     """
     correct(
         "retry",

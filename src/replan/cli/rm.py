@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def rm(
-    run_ids: Annotated[list[str], typer.Argument(metavar="RUN...", help="Ids of runs.")],
+    run_ids: Annotated[list[str], typer.Argument(metavar="RUN...", help="The ids of the runs.")],
     *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     storage: StorageOption = None,
 ) -> None:
     """Remove runs with all that is kept of them. A run that is not over cannot go on then."""
@@ -55,7 +55,7 @@ async def _removed(prefixes: list[str], place: Place, *, yes: bool) -> int:
 
 def _agreed(records: list[RunRecord]) -> bool:
     if not sys.stdin.isatty():
-        raise InputError("What is removed is gone. Say that you mean it with --yes.")
+        raise InputError("Removed runs cannot be restored. Confirm it with --yes.")
     from replan.cli.kept.place import short
 
     for record in records:

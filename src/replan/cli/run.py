@@ -42,7 +42,7 @@ class Approve(StrEnum):
 ApproveOption = Annotated[
     Approve | None,
     typer.Option(
-        "--approve", "-a", help="Which plans wait for your word; --approve alone means plan."
+        "--approve", "-a", help="Which plans need your approval; --approve alone means plan."
     ),
 ]
 
@@ -63,7 +63,9 @@ class RunCommand(TyperCommand):
 
 def run(
     context: typer.Context,
-    task: Annotated[str, typer.Argument(metavar="TASK|PLAN.md", help="What to do, or a plan.")],
+    task: Annotated[
+        str, typer.Argument(metavar="TASK|PLAN.md", help="A task in words, or a plan document.")
+    ],
     *,
     team: TeamFileOption = None,
     model: ModelOption = None,
@@ -71,7 +73,7 @@ def run(
     file: Annotated[
         list[Path] | None,
         typer.Option(
-            "--file", "-f", help="A text, a picture or a PDF that goes with the task; repeatable."
+            "--file", "-f", help="A text, a picture or a PDF to send with the task; repeatable."
         ),
     ] = None,
     directory: DirectoryOption = None,
@@ -79,7 +81,8 @@ def run(
     plan_out: PlanOutOption = None,
     approve: ApproveOption = None,
     preview: Annotated[
-        bool, typer.Option("--preview", help="Print what it takes at worst, and do nothing.")
+        bool,
+        typer.Option("--preview", help="Print the most that the run can use, and run nothing."),
     ] = False,
     limit: LimitOption = None,
     label: LabelOption = None,
@@ -92,7 +95,7 @@ def run(
     verbose: VerboseOption = False,
     log_file: LogFileOption = None,
 ) -> None:
-    """Do a task, or carry out a plan document.
+    """Plan and do a task, or carry out a plan document.
 
     Exit codes: 0 answered or completed, 1 partial, failed or rejected, 2 wrong use,
     3 waiting for an answer, 130 interrupted, 143 terminated.

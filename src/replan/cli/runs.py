@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from replan.ports.storage import Storage
     from replan.runs.looking import RunView
 
-_NONE = "No run is kept here. `replan run` begins one.\n"
-_NONE_OF_THESE = "No run that is kept here is like that. `replan runs` lists all.\n"
+_NONE = "No runs are stored here. `replan run` begins one.\n"
+_NONE_OF_THESE = "No run here has all of this. `replan runs` lists all runs.\n"
 _AGO = re.compile(r"(?P<number>\d{1,9})\s?(?P<unit>[mhd])")
 _MINUTES = {"m": 1, "h": 60, "d": 24 * 60}
 _LOOKED_AT, _TOLD = 1_000, 20
@@ -35,21 +35,28 @@ _LOOKED_AT, _TOLD = 1_000, 20
 def runs(
     *,
     most: Annotated[
-        int, typer.Option("--most", "-n", min=1, help="How many, the newest first.")
+        int, typer.Option("--most", "-n", min=1, help="The number of runs to list.")
     ] = 20,
     label: LabelOption = None,
     outcome: Annotated[
         list[str] | None,
-        typer.Option("--outcome", help="How they stand, such as failed or waiting; repeatable."),
+        typer.Option(
+            "--outcome",
+            help="List only runs with this outcome, such as failed or waiting; repeatable.",
+        ),
     ] = None,
     since: Annotated[
         str | None,
         typer.Option(
-            "--since", metavar="WHEN", help="Begun since then: 2026-01-31, or 90m, 12h, 7d ago."
+            "--since",
+            metavar="WHEN",
+            help="List only runs that began since then: 2026-01-31, or 90m, 12h, 7d ago.",
         ),
     ] = None,
     storage: StorageOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one line of JSON for each run.")
+    ] = False,
 ) -> None:
     """List the runs that are kept, the newest first, with what they took; all filters count."""
 
@@ -130,7 +137,7 @@ def _outcomes(given: Collection[str]) -> list[str]:
     known = ("running", "waiting", "interrupted", *get_args(Outcome))
     for name in given:
         if name not in known:
-            raise InputError(f"--outcome {name} is none. There are: {', '.join(known)}.")
+            raise InputError(f"--outcome {name} does not exist. Use one of: {', '.join(known)}.")
     return list(given)
 
 
@@ -145,7 +152,7 @@ def _moment(given: str, now: datetime) -> datetime:
         return datetime.fromisoformat(given.strip()).astimezone()
     except (ValueError, OverflowError) as error:
         raise InputError(
-            f"--since {given} is no time. Write 2026-01-31, 2026-01-31T09:30, 90m, 12h or 7d."
+            f"--since {given} is not a time. Write 2026-01-31, 2026-01-31T09:30, 90m, 12h or 7d."
         ) from error
 
 

@@ -10,7 +10,7 @@ from replan.cli.process import end_with
 
 
 def schema(
-    *, job: Annotated[bool, typer.Option("--job", help="Print that of job files.")] = False
+    *, job: Annotated[bool, typer.Option("--job", help="Print the schema of job files.")] = False
 ) -> None:
     """Print the JSON schema of team files, or of job files."""
 

@@ -17,7 +17,7 @@ from replan.cli.process import end_with, place, queue_extra
 def serve(
     teams: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="TEAM.yaml", help="Team files; else the default team."),
+        typer.Argument(metavar="TEAM.yaml", help="The team files; by default the default team."),
     ] = None,
     *,
     host: HostOption = "127.0.0.1",
@@ -25,7 +25,9 @@ def serve(
     name: Annotated[
         list[str] | None,
         typer.Option(
-            "--name", metavar="HOST", help="A name by which others call the server; repeatable."
+            "--name",
+            metavar="HOST",
+            help="A host name under which clients reach the server; repeatable.",
         ),
     ] = None,
     tokens: Annotated[
@@ -33,13 +35,13 @@ def serve(
         typer.Option(
             "--tokens",
             metavar="FILE",
-            help="Who may call; else the token REPLAN_TOKEN, else a new one that is printed.",
+            help="The file of tokens; else the token is REPLAN_TOKEN, or is made and printed.",
         ),
     ] = None,
     grace: GraceAtEndOption = 10.0,
     queue: Annotated[
         bool,
-        typer.Option("--queue", help="Leave the runs to workers; the storage is PostgreSQL."),
+        typer.Option("--queue", help="Leave the runs to workers; needs PostgreSQL."),
     ] = False,
     storage: StorageOption = None,
 ) -> None:

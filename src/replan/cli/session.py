@@ -194,7 +194,7 @@ class Session:
             case "waiting":
                 lines = waiting_lines(self._asks, short(self._run_id), resume)
             case "interrupted":
-                lines = [self._interrupted(), *([f"go on with: {resume}"] if resume else ())]
+                lines = [self._interrupted(), *([f"continue with: {resume}"] if resume else ())]
             case outcome:
                 return CODES.get(outcome, INCOMPLETE)
         if self._site.manner.as_json:

@@ -24,14 +24,15 @@ if TYPE_CHECKING:
     from replan.sessions.client import ClientAgentAdapter
     from replan.state.context import AgentContext
 
-_NONE = "No session is kept here. `replan chat` begins one.\n"
+_NONE = "No sessions are stored here. `replan chat` begins one.\n"
 _PAGE = 50
 _STAGE, _TIME = 8, 16
 
 SessionArgument = Annotated[
-    str, typer.Argument(metavar="SESSION", help="A session's id or its beginning, or `last`.")
+    str,
+    typer.Argument(metavar="SESSION", help="The id of a session, the beginning of it, or `last`."),
 ]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 sessions = typer.Typer(
     help="List, show, export, import and remove the sessions of `replan chat`.",
     no_args_is_help=True,
@@ -42,11 +43,13 @@ sessions = typer.Typer(
 def list_(
     *,
     most: Annotated[
-        int, typer.Option("--max", "-n", min=1, help="How many of the newest to show.")
+        int, typer.Option("--max", "-n", min=1, help="The number of sessions to list.")
     ] = 20,
     user: UserOption = None,
     storage: StorageOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one line of JSON for each session.")
+    ] = False,
 ) -> None:
     """List the sessions, the one that was used last first."""
 
@@ -68,7 +71,8 @@ def show(
     session: SessionArgument,
     *,
     most: Annotated[
-        int, typer.Option("--max", "-n", min=1, help="How many of the newest messages to show.")
+        int,
+        typer.Option("--max", "-n", min=1, help="The number of messages to show, the newest ones."),
     ] = _PAGE,
     user: UserOption = None,
     storage: StorageOption = None,
@@ -103,7 +107,12 @@ def export(
     *,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", dir_okay=False, help="A new file; else a pipe."),
+        typer.Option(
+            "--output",
+            "-o",
+            dir_okay=False,
+            help="The new file to write; without it, the session goes to a pipe.",
+        ),
     ] = None,
     user: UserOption = None,
     storage: StorageOption = None,
@@ -115,7 +124,9 @@ def export(
         from replan.cli.kept.new_file import write_new
 
         if output is None and sys.stdout.isatty():
-            raise InputError("Name a file for it with -o FILE, or send it into a pipe.")
+            raise InputError(
+                "An export is not printed on a terminal. Name a file with -o FILE, or use a pipe."
+            )
         context = await client.export(await found_session(client, session))
         text = json.dumps(context.to_dict(), ensure_ascii=False, indent=1) + "\n"
         if output is None:
@@ -131,7 +142,8 @@ def export(
 @sessions.command("import")
 def import_(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="An export.")
+        Path,
+        typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="The file of an export."),
     ],
     *,
     yes: YesOption = False,
@@ -151,7 +163,7 @@ def import_(
             version = await client.adopt(context)
         except SessionConflictError as error:
             raise InputError(
-                f"The session '{context.session_id}' is here already, and not older: version "
+                f"The session '{context.session_id}' exists here, and is not older: version "
                 f"{error.found} here, version {error.expected} in the file."
             ) from error
         typer.echo(f"session {one_line(context.session_id)} is here, version {version}")
@@ -162,7 +174,9 @@ def import_(
 
 @sessions.command()
 def rm(
-    ids: Annotated[list[str], typer.Argument(metavar="SESSION...", help="Ids of sessions.")],
+    ids: Annotated[
+        list[str], typer.Argument(metavar="SESSION...", help="The ids of the sessions.")
+    ],
     *,
     yes: YesOption = False,
     user: UserOption = None,
@@ -228,18 +242,18 @@ def _write_table(found: Sequence[SessionRecord]) -> None:
 
 def _trusted(context: AgentContext) -> bool:
     told = (
-        f"Work waits in session {one_line(context.session_id)} that was begun elsewhere, by "
-        "somebody else, or was changed since: what it may do stands in the file."
+        f"A run waits in session {one_line(context.session_id)} that another user or machine "
+        "began, or that was changed since. The file decides what this run may do."
     )
     if not sys.stdin.isatty():
-        raise InputError(f"{told} Say that you trust the file with --yes.")
+        raise InputError(f"{told} Confirm with --yes that you trust the file.")
     typer.echo(told)
-    return typer.confirm("Take it over?")
+    return typer.confirm("Import it?")
 
 
 def _agreed(ids: Sequence[str]) -> bool:
     if not sys.stdin.isatty():
-        raise InputError("What is removed is gone. Say that you mean it with --yes.")
+        raise InputError("Removed sessions cannot be restored. Confirm it with --yes.")
     what = "this session" if len(ids) == 1 else f"these {len(ids)} sessions"
     typer.echo("\n".join(map(one_line, ids)))
     return typer.confirm(f"Remove {what}, with all that is kept?")

@@ -63,9 +63,9 @@ class View:
         for alone in ("--timeline", "--markdown"):
             if alone in named and len(named) > 1:
                 others = ", ".join(name for name in named if name != alone)
-                raise InputError(f"{alone} always shows the whole run. Leave {others} away.")
+                raise InputError(f"{alone} always shows the whole run. Leave out {others}.")
         if self.attempt is not None and self.step is None:
-            raise InputError("--attempt is of one step. Name it with --step.")
+            raise InputError("--attempt needs a step. Name it with --step.")
 
     @property
     def is_overview(self) -> bool:
@@ -82,29 +82,32 @@ def show(
     run_id: Annotated[
         str,
         typer.Argument(
-            metavar="RUN", help="A run's id or its beginning, `last`, or the file of an export."
+            metavar="RUN",
+            help="The id of a run, the beginning of it, `last`, or the file of an export.",
         ),
     ],
     *,
     step: Annotated[
         int | None,
-        typer.Option("--step", "-s", help="Show one step: its newest attempt, its whole result."),
+        typer.Option(
+            "--step", "-s", help="Show one step: its newest attempt and its whole result."
+        ),
     ] = None,
     attempts: Annotated[
         bool,
-        typer.Option("--attempts", help="Show every attempt, with its calls of models and tools."),
+        typer.Option("--attempts", help="Show every attempt, with its model and tool calls."),
     ] = False,
     attempt: Annotated[
-        int | None, typer.Option("--attempt", help="Show only the attempts of this number.")
+        int | None, typer.Option("--attempt", help="Show only the attempts with this number.")
     ] = None,
     timeline: Annotated[
-        bool, typer.Option("--timeline", help="Show when what ran, waited, failed, stood still.")
+        bool, typer.Option("--timeline", help="Show when each step ran, waited and failed.")
     ] = False,
     prompts: Annotated[
-        bool, typer.Option("--prompts", help="Show what models were told, and what they said.")
+        bool, typer.Option("--prompts", help="Show the prompts and replies of models.")
     ] = False,
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print one report in Markdown, with whole results.")
+        bool, typer.Option("--markdown", help="Print a report in Markdown, with whole results.")
     ] = False,
     as_json: JsonOption = False,
     plain: PlainOption = False,

@@ -34,10 +34,10 @@ def skip(
     verbose: VerboseOption = False,
     log_file: LogFileOption = None,
 ) -> None:
-    """Leave a step out that is not done; what waits for it goes on without it.
+    """Leave out a step that is not done; steps that wait for it continue without it.
 
-    A run that waits, was stopped or was ended by a limit goes on itself. One that is over stays as
-    it is, and a new run goes on from its plan. Exit codes are those of `replan run`.
+    A run that waits, was stopped or was ended by a limit continues itself. A run that is over stays
+    as it is, and a new run begins from its plan. The exit codes are those of `replan run`.
     """
     correct(
         "skip",

@@ -20,7 +20,7 @@ def ui(
         list[Path] | None,
         typer.Argument(
             metavar="TEAM.yaml",
-            help="Teams whose runs can be begun and continued; else the default.",
+            help="The teams whose runs the page can begin; by default the default team.",
         ),
     ] = None,
     *,
@@ -29,19 +29,23 @@ def ui(
     name: Annotated[
         list[str] | None,
         typer.Option(
-            "--name", metavar="HOST", help="A name by which browsers call the page; repeatable."
+            "--name",
+            metavar="HOST",
+            help="A host name under which browsers reach the page; repeatable.",
         ),
     ] = None,
     prefix: Annotated[
         str,
-        typer.Option("--prefix", metavar="PATH", help="The path under which a proxy offers it."),
+        typer.Option(
+            "--prefix", metavar="PATH", help="The path under which a proxy serves the page."
+        ),
     ] = "",
     tokens: Annotated[
         Path | None,
         typer.Option(
             "--tokens",
             metavar="FILE",
-            help="Who may enter; else the token REPLAN_TOKEN, else one that this user keeps.",
+            help="The file of tokens; else the token is REPLAN_TOKEN, or one of this user.",
         ),
     ] = None,
     grace: GraceAtEndOption = 10.0,

@@ -8,10 +8,14 @@ from replan.secrets.known import MASK
 from replan.secrets.masking import without_secrets
 from replan.secrets.shapes import holds_key
 
-FIX = (
-    "Put the key in an environment variable and name that one: api_key_env: OPENAI_API_KEY. "
-    "A key that was shared in a file should be replaced."
-)
+
+def key_fix(field: str, variable: str) -> str:
+    """Say what to do with a key in a file, where a field names the variable that holds it."""
+    put = f"Put the key in an environment variable and name that one: {field}: {variable}."
+    return f"{put} A key that was shared in a file should be replaced."
+
+
+FIX = key_fix("api_key_env", "OPENAI_API_KEY")
 _LONGEST = 60
 
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from replan.declared.fields import meant
-from replan.declared.keys import FIX
+from replan.declared.keys import FIX, key_fix
 from replan.declared.paths import Where, field_path
 from replan.errors import ConfigurationError
 from replan.secrets.known import MASK
@@ -99,10 +99,13 @@ def _words_of(error: ErrorDetails) -> tuple[str, str, str]:
 
 def _unknown(where: Where, kind: type[BaseModel], value: object) -> Found:
     name = str(where[-1])
+    fields = _model_at(where[:-1], kind).model_fields
     if holds_secret(name):
         reason = "A file must not contain a key."
-        return Found(where, "literal_secret", reason, FIX, MASK, in_name=True)
-    known = list(_model_at(where[:-1], kind).model_fields)
+        named = ((each, fields[each].examples) for each in fields if each.endswith("_env"))
+        fixes = (key_fix(each, str(examples[0])) for each, examples in named if examples)
+        return Found(where, "literal_secret", reason, next(fixes, FIX), MASK, in_name=True)
+    known = list(fields)
     fix = _FORMER.get(name) or meant(name.casefold(), known, f"The fields are: {', '.join(known)}.")
     return Found(where, "unknown_field", "There is no such field.", fix, value, in_name=True)
 

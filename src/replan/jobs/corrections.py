@@ -8,6 +8,7 @@ from pydantic import JsonValue
 from replan.jobs.sayings import Language
 from replan.jobs.slot import ValidationIssue
 from replan.jobs.spec import JobSpec
+from replan.secrets.known import MASK
 
 NOTHING: tuple[object, ...] = (None, "", [], {})
 """Values that say nothing."""
@@ -53,11 +54,17 @@ def merged(
     merging = _Merging(spec, held, language)
     ordered = spec.in_order(names)
     for name in ordered:
-        if given.get(name) not in NOTHING:
+        if _says_something(spec, name, given.get(name)):
             merging.take(name, given[name])
     for name in ordered:
         merging.check_again(name)
     return merging.merge
+
+
+def _says_something(spec: JobSpec, name: str, value: object) -> bool:
+    """Whether a value is one. What is shown in the place of a secret may come back from a model."""
+    is_mask = isinstance(value, str) and value.strip() == MASK and spec.slot(name).secret
+    return value not in NOTHING and not is_mask
 
 
 class _Merging:

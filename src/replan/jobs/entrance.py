@@ -9,7 +9,7 @@ from replan.declared.fields import meant
 from replan.errors import ConfigurationError, JobError
 from replan.jobs.corrections import merged
 from replan.jobs.job import COMMAND, CONFIRMATION, Job
-from replan.jobs.planning import is_stale, plan_id
+from replan.jobs.planning import has_own_id, is_stale
 from replan.jobs.spec import JobSpec
 from replan.secrets.known import MASK
 from replan.state.context_fields import Reading
@@ -83,7 +83,8 @@ def _named_in(job: Job) -> Iterator[tuple[str, str]]:
     }
     for field, row in rows.items():
         yield from ((field.format(index), name) for index, name in enumerate(row))
-    yield from ((f"collected_info.{name}", name) for name in job.collected_info)
+    for field in ("collected_info", "planned_secrets"):
+        yield from ((f"{field}.{name}", name) for name in getattr(job, field))
     for index, name in enumerate(job.asked.names):
         if name not in _OTHERS:
             yield f"asked.names[{index}]", name
@@ -113,7 +114,7 @@ def _grounded(job: Job, spec: JobSpec) -> Job:
     plan = job.plan
     if plan is not None and (plan.command != job.command or is_stale(job, plan)):
         plan = None
-    elif plan is not None and plan.id not in ("", plan_id(job.id, plan.command, plan.items)):
+    elif plan is not None and plan.id and not has_own_id(spec, job, plan):
         plan = plan.replace(id="")
     return job.replace(
         collected_info=values,

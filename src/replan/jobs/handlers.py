@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from replan.jobs.execution import ExecutionHandler
-from replan.jobs.job import COMMAND, Job, JobPhase, JobPlan
+from replan.jobs.job import COMMAND, Job, JobPhase
 from replan.jobs.outputs import (
     Engine,
     ProcessInput,
@@ -13,7 +13,7 @@ from replan.jobs.outputs import (
     go_on,
     too_many_corrections,
 )
-from replan.jobs.planning import plan_id
+from replan.jobs.planning import planned
 from replan.jobs.sayings import listed, say
 from replan.jobs.slot import said_in
 from replan.jobs.turn import heard, switch
@@ -130,9 +130,8 @@ class PlanGenerationHandler(_Handler):
             return go_on(job, JobPhase.INFORMATION_COLLECTION)
         if draft.lacks or not draft.items:
             return fail(job, "broken", "The planner gave no plan, and asks for nothing new.")
-        name = plan_id(job.id, job.command, draft.items)
-        plan = JobPlan(id=name, command=job.command, items=draft.items)
-        return go_on(job.replace(plan=plan, validation_errors=()), self.next_phase)
+        job = planned(spec, job, draft.items)
+        return go_on(job.replace(validation_errors=()), self.next_phase)
 
 
 def handlers_of(engine: Engine) -> tuple[PhaseHandler, ...]:

@@ -54,7 +54,8 @@ class JobPlan(Value):
     """What a job is about to do: its command with the values of each item.
 
     Attributes:
-        id: Follows from the job, the command and the items, so it is the same in each process.
+        id: Follows from the job, the command and the items, so it is the same in each process. It
+            tells nothing of the values of secret slots.
         command: The command.
         items: The values of the slots, once for each time that the action is done.
     """
@@ -62,6 +63,19 @@ class JobPlan(Value):
     id: str = ""
     command: str
     items: tuple[dict[str, JsonValue], ...] = ()
+
+
+class PlannedSecret(Value):
+    """What a secret slot had when it was planned last.
+
+    Attributes:
+        number: Counts the values that were planned. It stands for the value in ids and keys, which
+            are shown: a digest of a short secret could be guessed.
+        values: The value in each item of the plan.
+    """
+
+    number: int = Field(ge=1)
+    values: tuple[JsonValue, ...]
 
 
 class IntermediateResult(Value):
@@ -155,6 +169,7 @@ class Job(Value):
         missing_info: The needed slots without a value.
         validation_errors: What the last validation found.
         plan: What is about to be done.
+        planned_secrets: What secret slots had when they were planned last.
         intermediate_results: What actions gave.
         context: What the caller wants the execution to know.
         error: Why it failed.
@@ -180,6 +195,7 @@ class Job(Value):
     missing_info: tuple[str, ...] = ()
     validation_errors: tuple[ValidationIssue, ...] = ()
     plan: JobPlan | None = None
+    planned_secrets: dict[str, PlannedSecret] = Field(default_factory=dict)
     intermediate_results: tuple[IntermediateResult, ...] = ()
     context: JobExecutionContext | None = None
     error: str = ""

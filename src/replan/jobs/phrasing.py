@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_core.runnables import RunnableConfig
 
 from replan.errors import LimitReachedError, StorageError
 from replan.events.calls import warn_here
@@ -31,13 +32,15 @@ class Phraser(Protocol):
 class ModelPhraser:
     """Lets a chat model put questions in its words, in one call; what it cannot use is not said."""
 
-    def __init__(self, chat: Chat) -> None:
+    def __init__(self, chat: Chat, config: RunnableConfig | None = None) -> None:
         """Prepare.
 
         Args:
             chat: The model.
+            config: LangChain's configuration of the calls.
         """
         self._chat = chat
+        self._config: RunnableConfig = {} if config is None else config
 
     async def phrase(self, text: str, keeps: Sequence[str], language: Language) -> str:
         """Ask the model once; where its words lose something, the question stays as it is."""
@@ -47,7 +50,7 @@ class ModelPhraser:
             HumanMessage(section("request", text)),
         ]
         try:
-            phrased = reply_text((await self._chat.reply(prompt, {})).text)
+            phrased = reply_text((await self._chat.reply(prompt, self._config)).text)
         except (LimitReachedError, StorageError):
             raise
         except Exception as error:

@@ -7,9 +7,12 @@ from typing import Protocol
 
 from pydantic import Field, JsonValue
 
-from replan.jobs.job import Job, JobPlan
+from replan.jobs.job import Job, JobPlan, PlannedSecret
 from replan.jobs.spec import Command, JobSpec
 from replan.values import Value
+
+Items = tuple[dict[str, JsonValue], ...]
+"""The values of the slots, once for each time that an action is done."""
 
 
 class PlanDraft(Value):
@@ -20,7 +23,7 @@ class PlanDraft(Value):
         lacks: The slots that it needs beside those that the command needs; then there is no plan.
     """
 
-    items: tuple[dict[str, JsonValue], ...] = ()
+    items: Items = ()
     lacks: tuple[str, ...] = Field(default=())
 
 
@@ -41,7 +44,7 @@ class ItemPlanner:
         return PlanDraft(items=() if command is None else items_of(command, job))
 
 
-def items_of(command: Command, job: Job) -> tuple[dict[str, JsonValue], ...]:
+def items_of(command: Command, job: Job) -> Items:
     values = {name: each for name, each in job.collected_info.items() if name in command.slots}
     if command.each is None:
         return (values,)
@@ -50,9 +53,56 @@ def items_of(command: Command, job: Job) -> tuple[dict[str, JsonValue], ...]:
     return tuple({**values, command.each: row} for row in rows)
 
 
-def plan_id(job_id: str, command: str, items: Sequence[dict[str, JsonValue]]) -> str:
-    """The id of a plan; it follows from what is planned."""
-    return _digest(job_id, command, list(items))
+def planned(spec: JobSpec, job: Job, items: Items) -> Job:
+    """Give a job the plan of these items, with its id.
+
+    The id is the same in each process, so no key can be in it that only some processes have. So it
+    is no digest of secret values, which could be guessed: each value that a secret slot had in a
+    plan has a number, which the job carries along.
+    """
+    held = job.planned_secrets
+    numbered = {
+        name: held[name] if _is_held(job, name, values) else _following(held.get(name), values)
+        for name, values in _secrets_in(spec, items).items()
+    }
+    job = job.replace(planned_secrets={**held, **numbered})
+    plan = JobPlan(id=_plan_id(spec, job, job.command, items), command=job.command, items=items)
+    return job.replace(plan=plan)
+
+
+def has_own_id(spec: JobSpec, job: Job, plan: JobPlan) -> bool:
+    """Whether a plan has the id that follows from what is planned."""
+    secrets = _secrets_in(spec, plan.items)
+    is_known = all(_is_held(job, name, values) for name, values in secrets.items())
+    return is_known and plan.id == _plan_id(spec, job, plan.command, plan.items)
+
+
+def _plan_id(spec: JobSpec, job: Job, command: str, items: Items) -> str:
+    secrets = _secrets_in(spec, items)
+    shown: list[JsonValue] = [
+        {name: v for name, v in item.items() if name not in secrets} for item in items
+    ]
+    numbers: list[JsonValue] = [[name, job.planned_secrets[name].number] for name in secrets]
+    return _digest(job.id, command, shown, *([numbers] if numbers else []))
+
+
+def _secrets_in(spec: JobSpec, items: Items) -> dict[str, tuple[JsonValue, ...]]:
+    """The values of secret slots in the items of a plan."""
+    names = [each.name for each in spec.slots if each.secret]
+    return {
+        name: tuple(item.get(name) for item in items)
+        for name in names
+        if any(name in item for item in items)
+    }
+
+
+def _is_held(job: Job, name: str, values: tuple[JsonValue, ...]) -> bool:
+    held = job.planned_secrets.get(name)
+    return held is not None and held.values == values
+
+
+def _following(before: PlannedSecret | None, values: tuple[JsonValue, ...]) -> PlannedSecret:
+    return PlannedSecret(number=1 if before is None else before.number + 1, values=values)
 
 
 def idempotency_key(job: Job, plan: JobPlan, item: int) -> str:

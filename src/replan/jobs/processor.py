@@ -22,6 +22,7 @@ from replan.jobs.sayings import Language, language_of, say
 from replan.jobs.spec import JobSpec, languages_of
 from replan.jobs.tracker import ProgressTracker
 from replan.jobs.turn import Turn
+from replan.jobs.views import without_secrets
 from replan.values import Value
 
 MOST_TRANSITIONS = 20
@@ -189,7 +190,8 @@ class JobProcessor:
         keeps, job = kept_in_question(self.spec, output.job), output.job
         if keeps is None:
             return output
-        text = await self._phraser.phrase(output.user_prompt, keeps, job.language)
+        asked = without_secrets(self.spec, job, output.user_prompt)
+        text = await self._phraser.phrase(asked, keeps, job.language)
         return replace(output, user_prompt=text)
 
     def _opened(self, job: Job, said: str) -> Job:

@@ -1,7 +1,8 @@
-"""Actions on record: each is noted before it begins and after it ends, and none is done twice."""
+"""Actions on record, so that none is done twice; and what was read and put in other words."""
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from langchain_core.messages import ToolCall
@@ -12,6 +13,9 @@ from replan.events.calls import telling_of
 from replan.failures import describe
 from replan.jobs.actions import ActionCall, Executor, Outcome
 from replan.jobs.extraction.port import Extracted, Extractor, Wanted
+from replan.jobs.phrasing import Phraser
+from replan.jobs.sayings import Language
+from replan.jobs.views import without_secrets
 from replan.models.transcript import ToolRun, Transcript
 from replan.ports.ask_user import ask
 from replan.ports.journal import Journal
@@ -52,7 +56,7 @@ class RecordedExecutor:
         is_told = self._record.on_doubt == "tell"
         run = ToolRun(
             tool=call.action.type,
-            arguments=_shown(call),
+            arguments=without_secrets(call.spec, call.job, dict(call.parameters)),
             effects=call.effects,
             attempt=1 + _doubts(call) if is_told else self._record.attempt,
         )
@@ -62,7 +66,10 @@ class RecordedExecutor:
         with telling_of(place, called, call.effects, approval) as told:
             outcome = await self._executor.execute(call)
             said = outcome.error or json.dumps(outcome.result, ensure_ascii=False)
-            told.ends("success" if outcome.success else "failed", said)
+            told.ends(
+                "success" if outcome.success else "failed",
+                without_secrets(call.spec, call.job, said),
+            )
         return outcome
 
     async def _settled(self, call: ActionCall, place: str) -> Outcome | None:
@@ -126,24 +133,30 @@ class RecordedExtractor:
         return found
 
 
+class RecordedPhraser:
+    """Puts each question in its words once: they are on record, and are the same when it is asked.
+
+    A step that waits is begun again, and its question is known by its words.
+    """
+
+    def __init__(self, phraser: Phraser, record: Transcript) -> None:
+        """Prepare."""
+        self._phraser = phraser
+        self._record = record
+
+    async def phrase(self, text: str, keeps: Sequence[str], language: Language) -> str:
+        """Give what is on record of the question; else let it be put in other words."""
+        asked = json.dumps([text, language], ensure_ascii=True)
+        place = f"phrase/{hashlib.sha256(asked.encode()).hexdigest()[:32]}"
+        kept = await self._record.outcome(place)
+        if isinstance(kept, str):
+            return kept
+        phrased = await self._phraser.phrase(text, keeps, language)
+        await self._record.end(place, phrased)
+        return phrased
+
+
 def _doubts(call: ActionCall) -> int:
     """How many attempts there were of which nobody knows whether they took effect."""
     results = call.job.intermediate_results
     return sum(each.key == call.key and each.in_doubt for each in results)
-
-
-def _shown(call: ActionCall) -> dict[str, JsonValue]:
-    """The parameters of a call, without the values of secret slots."""
-    spec, held = call.spec, call.job.collected_info
-    secrets = {str(held[slot.name]) for slot in spec.slots if slot.secret and slot.name in held}
-
-    def masked(value: JsonValue) -> JsonValue:
-        if isinstance(value, dict):
-            return {name: masked(each) for name, each in value.items()}
-        if isinstance(value, list):
-            return [masked(each) for each in value]
-        if any(secret in str(value) for secret in secrets):
-            return "***"
-        return value
-
-    return {name: masked(each) for name, each in call.parameters.items()}

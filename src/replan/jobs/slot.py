@@ -22,6 +22,7 @@ from replan.declared.surroundings import Surroundings, refused
 from replan.failures import describe
 from replan.jobs.sayings import LANGUAGES, Language, bare, listed, problem, say
 from replan.jobs.slot_values import OF_TYPE, SlotType
+from replan.secrets.known import MASK
 from replan.texts.storable import storable_text
 from replan.values import Value
 
@@ -190,7 +191,7 @@ class Slot(Part):
     def shown(self, value: JsonValue, language: Language) -> str:
         """Write a value for the user."""
         if self.secret:
-            return "***"
+            return MASK
         if isinstance(value, bool):
             return say("yes" if value else "no", language)
         if isinstance(value, list):
@@ -245,9 +246,10 @@ class Slot(Part):
         if told is None or told is True:
             return None
         issue = self.issue_of("check_failed", value, language)
-        return (
-            issue.replace(message=storable_text(told)) if isinstance(told, str) and told else issue
-        )
+        if not isinstance(told, str) or not told:
+            return issue
+        message = storable_text(told)
+        return issue.replace(message=message.replace(str(value), MASK) if self.secret else message)
 
     def issue_of(
         self, code: str, value: object, language: Language, **facts: object

@@ -84,8 +84,8 @@ class JobSpec(Part):
         api_key_env: The environment variable with the secret that call_api sends as a bearer token.
         api_timeout: Seconds that one call of an API may take.
         confirm: Whether the user confirms all values before an unsafe action.
-        max_asks: How often in a row it asks without progress before the job fails.
-        max_corrections: How many given values may be changed before the job fails.
+        max_asks: How often in a row it asks without progress, for whatever, before the job fails.
+        max_corrections: How many given values may be changed; with one more the job fails.
 
     Raises:
         JobSpecError: Names the field, the value and the fix of each mistake.

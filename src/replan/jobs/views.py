@@ -1,5 +1,7 @@
-"""What of a job may be shown: where it stands, without the values of secret slots."""
+"""What of a job may be shown: where it stands, and nothing of the values of secret slots."""
 
+import json
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from pydantic import JsonValue
@@ -25,15 +27,68 @@ def view_of(spec: JobSpec, job: Job) -> dict[str, JsonValue]:
         "max_turns": spec.max_turns,
         "error": job.error,
     }
-    return cast("dict[str, JsonValue]", view)
+    return cast("dict[str, JsonValue]", without_secrets(spec, job, view))
 
 
-def shown_job(spec: JobSpec, job: Job) -> dict[str, JsonValue]:
-    """A whole job as JSON, without the values of secret slots."""
+def shown_job(spec: JobSpec, job: Job) -> Job:
+    """A whole job, without the values of secret slots, also where actions or errors repeat one."""
     plan = job.plan
     if plan is not None:
         plan = plan.replace(items=tuple(masked(spec, item) for item in plan.items))
-    return job.replace(collected_info=masked(spec, job.collected_info), plan=plan).to_dict()
+
+    def bare(value: Any) -> Any:
+        return without_secrets(spec, job, value)
+
+    return job.replace(
+        collected_info=masked(spec, job.collected_info),
+        plan=plan,
+        planned_secrets={},
+        intermediate_results=tuple(
+            each.replace(result=bare(each.result), error_msg=bare(each.error_msg))
+            for each in job.intermediate_results
+        ),
+        error=bare(job.error),
+        asked=job.asked.replace(text=bare(job.asked.text)),
+        remarks=tuple(each.replace(message=bare(each.message)) for each in job.remarks),
+        validation_errors=tuple(
+            each.replace(message=bare(each.message)) for each in job.validation_errors
+        ),
+    )
+
+
+def without_secrets(spec: JobSpec, job: Job, value: Any) -> Any:
+    """Plain data with a mask in the place of each value that secret slots of a job have or had."""
+    held = [job.collected_info.get(slot.name) for slot in spec.slots if slot.secret]
+    planned = [list(each.values) for each in job.planned_secrets.values()]
+    secrets = sorted({*_leaves([*held, *planned])}, key=len, reverse=True)
+    return _masked(value, secrets) if secrets else value
+
+
+def _leaves(value: JsonValue) -> Iterator[str]:
+    """The texts and numbers of plain data; a yes or a no alone tells nothing."""
+    if isinstance(value, dict):
+        value = [*value.values()]
+    if isinstance(value, list):
+        for each in value:
+            yield from _leaves(each)
+    elif value not in (None, "") and not isinstance(value, bool):
+        yield str(value)
+        # As it stands in a text that is JSON.
+        yield json.dumps(str(value), ensure_ascii=False)[1:-1]
+
+
+def _masked(value: Any, secrets: Sequence[str]) -> Any:
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        return {name: _masked(each, secrets) for name, each in fields.items()}
+    if isinstance(value, list):
+        return [_masked(each, secrets) for each in cast("list[Any]", value)]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return MASK if str(value) in secrets else value
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, MASK)
+    return value
 
 
 def masked(spec: JobSpec, values: dict[str, JsonValue]) -> dict[str, JsonValue]:

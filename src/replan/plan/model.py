@@ -174,6 +174,15 @@ class TaskPlan(Value):
     update_history: tuple[PlanUpdate, ...] = ()
 
     @property
+    def goal(self) -> str:
+        """What it is about, in a line: its heading, else its first step and how many follow."""
+        if self.title or not self.steps:
+            return " ".join(self.title.split())
+        more = len(self.steps) - 1
+        told = f", and {more} more step{'s' if more > 1 else ''}" if more else ""
+        return f"{' '.join(self.steps[0].description.split())}{told}"
+
+    @property
     def total_steps(self) -> int:
         """How many steps the plan has, open or finished."""
         return len(self.steps)

@@ -28,7 +28,9 @@ class Asks(Protocol):
     path: str
     """The step and the specialist; in a graph that a step runs, behind those of that step."""
 
-    def ask(self, text: str, kind: QuestionKind, details: JsonValue) -> JsonValue:
+    def ask(
+        self, text: str, kind: QuestionKind, details: JsonValue, *, secret: bool = False
+    ) -> JsonValue:
         """Give the answer to a question, or raise `Waiting` if there is none."""
         ...
 
@@ -56,8 +58,16 @@ def ask_user(text: str) -> JsonValue:
     return ask(text)
 
 
-def ask(text: str, *, kind: QuestionKind = "question", details: JsonValue = None) -> JsonValue:
+def ask(
+    text: str,
+    *,
+    kind: QuestionKind = "question",
+    details: JsonValue = None,
+    secret: bool = False,
+) -> JsonValue:
     """Ask like `ask_user`, about anything; what is no plain question is known by its details, too.
+
+    No event tells the answer to a question that is `secret`.
 
     Raises:
         QuestionError: Nobody can be asked.
@@ -68,7 +78,7 @@ def ask(text: str, *, kind: QuestionKind = "question", details: JsonValue = None
             "ask_user was called outside of a specialist's step. Call it in a specialist, in one "
             "of its tools, or in a graph that it runs; hand the context on to threads of your own."
         )
-    return asker.ask(text, kind, details)
+    return asker.ask(text, kind, details, secret=secret)
 
 
 def path_of_step() -> str:

@@ -38,6 +38,7 @@ class AskedElsewhere(Value):
     text: str
     kind: QuestionKind
     details: JsonValue = None
+    secret: bool = False
     place: str = ""
 
 

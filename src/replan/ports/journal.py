@@ -136,6 +136,18 @@ class Reservation(Value):
     amount: Spending
 
 
+class Charged(Value):
+    """What is charged to a scope of a run.
+
+    Attributes:
+        spent: All of it, reservations in full.
+        reserved: What of it is reserved, by the ids of the reservations.
+    """
+
+    spent: Spending = Spending()
+    reserved: dict[str, Spending] = Field(default_factory=dict[str, Spending])
+
+
 class Refused(Value):
     """Why a reservation was not made.
 
@@ -195,6 +207,10 @@ class Journal(Protocol):
 
     async def spent(self, run_id: str) -> Mapping[str, Spending]:
         """What each scope has spent, reservations that are not settled in full."""
+        ...
+
+    async def charged(self, run_id: str) -> Mapping[str, Charged]:
+        """What each scope has spent, and the reservations in it, all as of one moment."""
         ...
 
     async def started(self, attempt: Attempt, key: str = "") -> SpecialistResult | None:

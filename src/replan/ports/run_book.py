@@ -13,6 +13,23 @@ RunOutcome = Literal["running", "waiting", "interrupted"] | Outcome
 """How a run stands: still going, waiting for a person, stopped in the middle, or how it ended."""
 
 
+RunOrder = Literal["began", "took", "tokens", "cost", "outcome"]
+"""What runs are ordered by: the newest, longest or dearest first, or those that need somebody."""
+
+
+BY_NEED: tuple[RunOutcome, ...] = (
+    "waiting",
+    "interrupted",
+    "running",
+    "failed",
+    "partial",
+    "rejected",
+    "completed",
+    "answered",
+)
+"""The outcomes in the order of `outcome`."""
+
+
 NOT_OVER: tuple[RunOutcome, ...] = ("running", "waiting", "interrupted")
 """The outcomes with which a run can still go on."""
 
@@ -116,11 +133,13 @@ class RunBook(Protocol):
         *,
         behind: RunRecord | None = None,
         outcomes: Collection[RunOutcome] = (),
+        order: RunOrder = "began",
     ) -> Sequence[RunRecord]:
-        """The runs that began last, the newest first; those that have these labels.
+        """The first runs in an order, by default the newest; those that have these labels.
 
         With `behind`, those that come after this run in that order. With `outcomes`, those whose
-        records stand so.
+        records stand so. Of equal runs, the newest come first. One whose record says `running` took
+        the time until now.
         """
         ...
 

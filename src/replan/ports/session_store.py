@@ -120,6 +120,13 @@ class SessionStore(Protocol):
         """The session as it stands, or as it stood at a version; None if there is none."""
         ...
 
+    async def begin(self, key: SessionKey, at: datetime) -> None:
+        """Begin a session at version 0, so that it is found if its first turn is cut off.
+
+        A session that is there stays as it is.
+        """
+        ...
+
     async def append(self, key: SessionKey, turn: SessionTurn, version: int) -> None:
         """Keep a turn, and begin the session with version 0.
 

@@ -12,16 +12,25 @@ from replan.state.team import SpecialistCard
 TEXT_SHOWN = "replan.specialist_text"
 """The name of LangChain's custom event for a piece of text that no model said."""
 
+TEXT_BESIDE = "replan.specialist_text_beside"
+"""The name of the event for one that is shown beside what models say."""
 
-async def show_text(text: str, config: RunnableConfig) -> None:
+
+async def show_text(text: str, config: RunnableConfig, *, beside_models: bool = False) -> None:
     """Show a piece of a specialist's text while it works.
 
     It becomes a `specialist_token` event, unless a model has spoken in this attempt: its words
     are shown anyway, and would be shown twice.
+
+    Args:
+        text: The piece.
+        config: The configuration of the attempt.
+        beside_models: Whether it is none of a model's words, so that it is always shown.
     """
     # Outside of a run there is nobody to show it to.
     if get_async_callback_manager_for_config(config).parent_run_id is not None:
-        await adispatch_custom_event(TEXT_SHOWN, text, config=config)
+        kind = TEXT_BESIDE if beside_models else TEXT_SHOWN
+        await adispatch_custom_event(kind, text, config=config)
 
 
 class SpecialistPort(Protocol):

@@ -36,7 +36,8 @@ class RunView:
         plan: Its plan, with the marks of finished steps, and its history.
         results: The recorded results of its plan, if the run is not over.
         waiting: What it waits for.
-        is_held: Whether a process works on it now.
+        is_held: Whether a process works on it now, or will: its work waits in a queue.
+        is_queued: Whether its work waits in a queue.
         at_work: The steps in progress, each `running` or `waiting`.
         usage: What its calls of models took until now, those of the round in progress included.
     """
@@ -48,6 +49,7 @@ class RunView:
     results: tuple[SpecialistResult, ...] = ()
     waiting: tuple[Ask, ...] = ()
     is_held: bool = False
+    is_queued: bool = False
     at_work: Mapping[int, str] = field(default_factory=dict[int, str])
     usage: Calls = field(default_factory=Calls)
 

@@ -52,9 +52,11 @@ async def view_of(record: RunRecord, bench: Bench, *, is_here: bool = False) -> 
     if bench.storage is None:
         return RunView(record=record, heard_at=record.updated_at, state={}, is_held=is_here)
     view = await seen(bench.graph, bench.storage, record, bench.clock())
-    if not view.is_held and bench.queued and await bench.queued(record.run_id):
+    stand = await bench.queued(record.run_id) if bench.queued and not view.is_held else None
+    if stand is not None:
         # A worker has it, or will have it: also one that has just put it back.
-        return replace(view, record=view.record.replace(outcome="running"), is_held=True)
+        record = view.record.replace(outcome="running")
+        return replace(view, record=record, is_held=True, is_queued=stand == "waits")
     return view
 
 

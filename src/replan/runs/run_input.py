@@ -9,6 +9,7 @@ from pydantic import JsonValue
 from replan.calling import Input
 from replan.errors import InputError
 from replan.plan.markdown.document import PlanDocument
+from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
 from replan.state.channels import conversation
 
@@ -33,10 +34,10 @@ def asked(given: Input) -> dict[str, Any]:
 
 
 def title_of(given: Mapping[str, Any]) -> str:
-    """The title of a new run: that of its plan, else the beginning of what is asked."""
-    plan = given.get("plan")
-    heading = PlanDocument.recover(plan).plan.title if isinstance(plan, str) else ""
-    return " ".join((heading or _said(given)).split())[:_TITLE]
+    """The title of a new run: that of its plan, else what is asked, else the plan's first step."""
+    document = given.get("plan")
+    plan = PlanDocument.recover(document).plan if isinstance(document, str) else TaskPlan()
+    return " ".join((plan.title or _said(given).strip() or plan.goal).split())[:_TITLE]
 
 
 def _said(given: Mapping[str, Any]) -> str:

@@ -381,11 +381,20 @@ def _told_at(path: str, refusal: RefusedError) -> Response:
     return told_as_openai(refusal) if path.startswith("/v1/") else told(refusal)
 
 
+def _methods_at(request: Request) -> list[str]:
+    """The methods that an address takes, each by an endpoint of its own."""
+    path, found = request.url.path, set[str]()
+    for each in request.app.routes:
+        if isinstance(each, Route) and each.path_regex.match(path):
+            found |= each.methods or set()
+    return sorted(found - {"HEAD"})
+
+
 async def _not_found(request: Request, error: HTTPException) -> Response:
     """What is no address of the server, or takes another method."""
     if error.status_code == 405:  # noqa: PLR2004 - its method is wrong
-        methods = (error.headers or {}).get("Allow", "")
-        detail = f"{request.url.path} takes {methods}, and not {request.method}."
+        methods = _methods_at(request)
+        detail = f"{request.url.path} takes {', '.join(methods)}, and not {request.method}."
         return _told_at(request.url.path, RefusedError(405, "wrong_method", detail))
     path = request.url.path[:200]
     detail = f"There is nothing at {path}. GET /openapi.json lists what there is."

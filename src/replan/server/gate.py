@@ -62,6 +62,13 @@ class Gate:
             await send(message)
 
         path = scope["path"]
+        if _says_two_lengths(Headers(scope=scope)):
+            told = "It says its length twice: by Content-Length and by Transfer-Encoding. Say one."
+            answer = self.tell(path, RefusedError(400, "two_lengths", told))
+            # What follows is a request to one of two readers, and a body to the other.
+            answer.headers["Connection"] = "close"
+            await answer(scope, receive, send)
+            return
         try:
             scope.setdefault("state", {})["who"] = await self._checked(Headers(scope=scope), path)
             await self.app(scope, receive, noted)
@@ -100,6 +107,10 @@ class Gate:
             told = "This needs a valid token. Send one in the header Authorization, as a Bearer."
             raise RefusedError(401, "no_token", told)
         return identity
+
+
+def _says_two_lengths(headers: Headers) -> bool:
+    return "transfer-encoding" in headers and "content-length" in headers
 
 
 def _name_of(host: str) -> str:

@@ -98,6 +98,9 @@ class ClientAgentAdapter:
         kept_in = None if self._storage is None else getattr(agent, "kept_in", None)
         self._is_kept = kept_in is not None
         self._agent: Agent = agent if kept_in is None else kept_in(self._storage)
+        # The killed turn of a team is found by its run.
+        has_runs = getattr(agent, "has_runs", True)
+        self._begins_sessions = self._storage is not None and not has_runs
         self._tenant = tenant
         self._user = user
         self._agent_name = agent_name
@@ -222,6 +225,7 @@ class ClientAgentAdapter:
                 if now.version and version_in(new) <= now.version:
                     raise SessionConflictError(key.session_id, version_in(new), now.version)
                 await self._forget_run(key, now.context)
+                await self._forget_threads(key)
                 before = AgentContext(session_id=key.session_id)
                 turn = SessionTurn(
                     turn_id=self._new_id(),
@@ -271,6 +275,7 @@ class ClientAgentAdapter:
                 now = await self._found(key)
                 before = await self._before(key, now)
                 await self._forget_run(key, before.context)
+                await self._forget_threads(key)
                 turn = SessionTurn(
                     turn_id=self._new_id(),
                     at=self._clock(),
@@ -365,6 +370,8 @@ class ClientAgentAdapter:
             version=now.version,
             agent=self._agent_name,
         )
+        if not now.version and self._begins_sessions:
+            await self._store.begin(key, self._clock())
         if not edit:
             return turn
         before = await self._before(key, now)
@@ -423,6 +430,11 @@ class ClientAgentAdapter:
         if self._storage is not None:
             await forget_run(self._storage, key, context, turn)
 
+    async def _forget_threads(self, key: SessionKey) -> None:
+        """Let the thread of a pipeline begin anew from what a session has of it."""
+        if self._storage is not None:
+            await self._storage.threads.forget(place_of_threads(labels_of(key)))
+
     async def _removed(self, key: SessionKey, before: datetime | None = None) -> bool:
         """Remove a session; not if it has been used since a time."""
         async with self._held(key) as owner:
@@ -431,7 +443,7 @@ class ClientAgentAdapter:
                     return False
                 if self._storage is not None:
                     await remove_runs(self._storage, key)
-                    await self._storage.threads.forget(place_of_threads(labels_of(key)))
+                await self._forget_threads(key)
                 # The session goes last: what is killed between can be removed again.
                 await self._store.remove(key)
                 if self._storage is not None:

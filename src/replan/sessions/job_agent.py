@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from datetime import datetime
-from typing import Any, Unpack, cast
+from typing import Any, ClassVar, Unpack, cast
 
 from pydantic import JsonValue
 
@@ -29,6 +29,9 @@ class JobAgent:
     It keeps nothing between two calls: the job is in `project_state["job"]`, with all its values;
     those of secret slots are sealed.
     """
+
+    # No run of a storage tells of its turns.
+    has_runs: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -5,14 +5,14 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Unpack, cast
+from typing import Any, ClassVar, Unpack, cast
 
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
 from replan.adapters.memory_journal import MemoryJournal
 from replan.errors import InputError, LimitReachedError
-from replan.events.types import BaseEvent, Event
+from replan.events.types import BaseEvent, Event, SpecialistToken
 from replan.failures import describe
 from replan.models.chat import Chat
 from replan.ports.agent import TurnOptions, UserInput
@@ -22,7 +22,14 @@ from replan.ports.thread_repository import ThreadRepository
 from replan.sessions.heard import Hear, heard
 from replan.sessions.kept_turn import digest_of
 from replan.sessions.request import Said, read_input
-from replan.sessions.turn_thread import MARK, THREADS, place_of_threads, turn_thread
+from replan.sessions.turn_thread import (
+    MARK,
+    QUESTIONS,
+    THREADS,
+    place_of_threads,
+    questions_in,
+    turn_thread,
+)
 from replan.spending.account import Account
 from replan.spending.meter import Meter
 from replan.spending.scopes import RUN, Scope, with_free_ones
@@ -30,14 +37,13 @@ from replan.state.context import AgentContext, AgentResult, Message
 from replan.state.limits import Limits, Price, RunSettings
 from replan.state.questions import Question
 from replan.steps.step_record import Asker
+from replan.texts.storable import well_formed
 from replan.threads.ai_adapter import AIAdapter
+from replan.threads.audience import Audience
 from replan.threads.base_agent import BaseAgent
 from replan.threads.host_utils import HostUtils
 from replan.threads.pipeline import turn_on
 from replan.threads.turn import Turn
-from replan.values import restored
-
-_QUESTIONS = "_questions"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +67,8 @@ class PipelineAgent:
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
     threads: ThreadRepository | None = None
+    # No run of a storage tells of its turns.
+    has_runs: ClassVar[bool] = False
 
     def kept_in(self, storage: Storage) -> "PipelineAgent":
         """Return this agent with the thread of a turn in a storage, for a client.
@@ -92,7 +100,7 @@ class PipelineAgent:
         Returns:
             The result. Errors are results without success; only a cancellation passes through.
         """
-        return await self._turn(user_input, context, options, lambda _: None)
+        return await self._turn(user_input, context, options, None)
 
     async def stream(
         self,
@@ -100,7 +108,10 @@ class PipelineAgent:
         context: AgentContext | Mapping[str, Any],
         **options: Unpack[TurnOptions],
     ) -> AsyncGenerator[Event | AgentResult]:
-        """Take one turn as `process` does; yields its events as they happen, the result last."""
+        """Take one turn as `process` does; yields its events as they happen, the result last.
+
+        Texts of phases are `specialist_token` events with step 0, those of models in pieces.
+        """
         parts = heard(lambda hear: self._turn(user_input, context, options, hear))
         async with aclosing(parts) as given:
             async for each in given:
@@ -111,7 +122,7 @@ class PipelineAgent:
         user_input: UserInput,
         context: AgentContext | Mapping[str, Any],
         options: TurnOptions,
-        hear: Hear,
+        hear: Hear | None,
     ) -> AgentResult:
         try:
             is_read = isinstance(context, AgentContext)
@@ -121,7 +132,7 @@ class PipelineAgent:
             return AgentResult(success=False, response="", error=describe(error))
 
     async def _taken(
-        self, said: Said, session: AgentContext, options: TurnOptions, hear: Hear
+        self, said: Said, session: AgentContext, options: TurnOptions, hear: Hear | None
     ) -> AgentResult:
         run_id, text = options.get("run_id") or self.new_id(), _text_of(said)
         mark = digest_of([run_id, text])
@@ -129,7 +140,14 @@ class PipelineAgent:
         own = await turn_thread(session, self.threads, place, mark)
 
         def tell(kind: type[BaseEvent], /, **fields: Any) -> None:
-            hear(cast("Event", kind(run_id=run_id, **fields)))
+            if hear is not None:
+                hear(cast("Event", kind(run_id=run_id, **fields)))
+
+        def say(text: str) -> None:
+            tell(SpecialistToken, step_id=0, specialist="", text=well_formed(text))
+
+        async def show(text: str) -> None:
+            say(text)
 
         limits = self.settings.overridden_by(options.get("settings")).limits
         meter = Meter(
@@ -142,6 +160,7 @@ class PipelineAgent:
             thread_repository=own.repository,
             ai_adapter=AIAdapter(self.chat, RunnableConfig(callbacks=[*meter.handlers])),
             tell=tell,
+            audience=Audience() if hear is None else Audience(show=show, on_text=say),
             clock=self.clock,
             new_id=self.new_id,
         )
@@ -172,14 +191,13 @@ class PipelineAgent:
         asker = Asker(0, self.agent.__name__, known=questions, new=new)
         try:
             with asker:
-                while turn.phase is not None and not (stop and stop.is_set()):
-                    await turn.step()
+                await turn.rest(stop)
         except Waiting as waiting:
             known = {each.key: each for each in (*questions, waiting.question)}
-            await turn.keep(**{_QUESTIONS: _written(known.values())})
+            await turn.keep(**{QUESTIONS: _written(known.values())})
             return waiting.question
         if turn.phase is None and not turn.is_failed:
-            await turn.keep(**{_QUESTIONS: []})
+            await turn.keep(**{QUESTIONS: []})
         return None
 
     def _result(
@@ -222,7 +240,7 @@ class PipelineAgent:
 
 async def _begun(turn: Turn, said: str | None, *, is_new: bool, goes_on: bool) -> list[Question]:
     """Begin a turn with what a user said, which may be an answer; give the questions so far."""
-    questions = [restored(Question, each) for each in turn.settings.get(_QUESTIONS, ())]
+    questions = questions_in(turn.settings)
     open_ones = [each for each in questions if each.is_open]
     if goes_on or said is None:
         await turn.begin()
@@ -230,11 +248,11 @@ async def _begun(turn: Turn, said: str | None, *, is_new: bool, goes_on: bool) -
         answered = open_ones[0].replace(answer=said)
         questions = [answered if each is open_ones[0] else each for each in questions]
         # Kept at once, so that nobody is asked again after a limit or a failure.
-        await turn.keep(**{_QUESTIONS: _written(questions)})
+        await turn.keep(**{QUESTIONS: _written(questions)})
         await turn.begin()
     else:
         questions = []
-        turn.note(**{_QUESTIONS: []})
+        turn.note(**{QUESTIONS: []})
         await turn.begin(said)
     return questions
 

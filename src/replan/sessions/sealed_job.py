@@ -12,9 +12,8 @@ from replan.adapters.storage.faults import UnreadableRecordError
 from replan.adapters.storage.stored_values.sealing import Seal, cipher_of
 from replan.errors import ConfigurationError, InputError, JobError
 from replan.jobs.job import Job
-from replan.jobs.slot import ValidationIssue
 from replan.jobs.spec import JobSpec
-from replan.jobs.views import masked
+from replan.jobs.views import shown_job, without_secrets
 from replan.secrets.known import MASK
 from replan.state.context import AgentContext
 
@@ -25,8 +24,8 @@ SECRETS = "job_secrets"
 """Where a session has what of its job is sealed."""
 
 _SALT = b"a job in context"
-# A plan's id and an action's key are digests of the values, and a result may repeat one.
-_HIDDEN = ("plan", "confirmed", "intermediate_results")
+# A plan has the values in it, and what an action gave may repeat one.
+_HIDDEN = ("plan", "planned_secrets", "confirmed", "intermediate_results")
 
 
 @dataclass(frozen=True)
@@ -74,10 +73,7 @@ class JobSeal:
 
     def without_secrets(self, text: str, job: Job) -> str:
         """A text without the values of secret slots that a job holds."""
-        for name, value in job.collected_info.items():
-            if self._is_secret(name) and str(value):
-                text = text.replace(str(value), MASK)
-        return text
+        return without_secrets(self.spec, job, text)
 
     def said(self, text: str, job: Job) -> str:
         """What a user said in the turn that gave this job, without secrets, wrong ones neither."""
@@ -94,21 +90,8 @@ class JobSeal:
 
     def _shown(self, job: Job) -> Job:
         """A job without anything that tells the values of secret slots."""
-        return job.replace(
-            collected_info=masked(self.spec, job.collected_info),
-            plan=None,
-            confirmed="",
-            intermediate_results=(),
-            error=self.without_secrets(job.error, job),
-            asked=job.asked.replace(text=self.without_secrets(job.asked.text, job)),
-            remarks=self._issues(job.remarks, job),
-            validation_errors=self._issues(job.validation_errors, job),
-        )
-
-    def _issues(self, issues: tuple[ValidationIssue, ...], job: Job) -> tuple[ValidationIssue, ...]:
-        return tuple(
-            each.replace(message=self.without_secrets(each.message, job)) for each in issues
-        )
+        shown = shown_job(self.spec, job)
+        return shown.replace(plan=None, confirmed="", intermediate_results=())
 
     def _is_secret(self, name: str) -> bool:
         return self.spec.knows(name) and self.spec.slot(name).secret

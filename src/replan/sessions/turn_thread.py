@@ -11,10 +11,16 @@ from replan.errors import InputError
 from replan.ports.thread_repository import ThreadRepository
 from replan.sessions.kept_turn import digest_of
 from replan.state.context import AgentContext
-from replan.state.thread_rows import Rows
+from replan.state.questions import Question
+from replan.state.thread_rows import Rows, thread_from
+from replan.state.threads import Thread
+from replan.values import restored
 
 THREADS = "threads"
 """The key of `project_state` that has the rows of the threads of pipelines."""
+
+QUESTIONS = "_questions"
+"""Where the settings of a thread have the questions of a session's pipeline."""
 
 MARK = "_turn"
 """Where the settings of a thread name the turn that has begun on it."""
@@ -66,6 +72,32 @@ async def turn_thread(
         adopted = _of(own.thread_id, cast("Rows", rows))
         await own.repository.adopt(own.run_id, {own.thread_id: adopted})
     return own
+
+
+async def said_in_killed(session: AgentContext, kept: ThreadRepository, place: str) -> str | None:
+    """Give what a user said in a turn that was killed: empty if nothing; None if none was.
+
+    Args:
+        session: The session as it is kept; nobody takes a turn of it now.
+        kept: Where threads are kept.
+        place: What the threads of this session are kept under.
+    """
+    thread = await kept.get_thread(place)
+    carried = cast("Rows", _carried(session).get(session.session_id) or {})
+    before = thread_from(carried) if carried else Thread(place)
+    if thread is None or thread.settings.get(MARK) == before.settings.get(MARK):
+        return None
+    waited = [each.key for each in questions_in(before.settings) if each.is_open]
+    given = [each for each in questions_in(thread.settings) if each.key in waited]
+    if answers := [str(each.answer) for each in given if not each.is_open]:
+        return answers[-1]
+    heard = [each.text for each in thread.messages[len(before.messages) :] if each.sender == "user"]
+    return heard[-1] if heard else ""
+
+
+def questions_in(settings: Mapping[str, Any]) -> list[Question]:
+    """Read the questions of what a user said last, in their order."""
+    return [restored(Question, each) for each in settings.get(QUESTIONS, ())]
 
 
 def place_of_threads(labels: Mapping[str, str]) -> str:

@@ -14,11 +14,11 @@ from replan.jobs.actions import Executor
 from replan.jobs.extraction.by_model import ModelExtractor, RulesThenModel
 from replan.jobs.extraction.by_rules import RuleExtractor
 from replan.jobs.extraction.port import Extractor
-from replan.jobs.job import Job
+from replan.jobs.phrasing import ModelPhraser
 from replan.jobs.processor import JobProcessor, ProcessResult
-from replan.jobs.recorded import RecordedExecutor, RecordedExtractor
+from replan.jobs.recorded import RecordedExecutor, RecordedExtractor, RecordedPhraser
 from replan.jobs.spec import JobSpec
-from replan.jobs.views import shown_job, view_of
+from replan.jobs.views import shown_job, view_of, without_secrets
 from replan.models.chat import Chat
 from replan.models.transcript import transcript_at_work
 from replan.ports.ask_user import ask
@@ -32,7 +32,7 @@ class JobSpecialist:
     """Does a step as a job.
 
     A step that waits is done again from its beginning when the answer is there. So what was found
-    in each answer is on record, and so is each action.
+    in each answer is on record, and so are the words of each question and each action.
     """
 
     card: SpecialistCard
@@ -40,6 +40,7 @@ class JobSpecialist:
     api: Executor
     clock: Callable[[], datetime]
     chat: Chat | None = None
+    phrases: Chat | None = None
 
     async def run(self, context: ExecutionContext, config: RunnableConfig) -> SpecialistResult:
         """Take turns until the job is over; the step waits where a question has no answer yet."""
@@ -55,7 +56,13 @@ class JobSpecialist:
         )
         result = await processor.process(job, [said])
         while result.need_user_input:
-            answer = ask(result.response_message, details=view_of(self.spec, result.job))
+            job, spec = result.job, self.spec
+            answer = ask(
+                without_secrets(spec, job, result.response_message),
+                details=view_of(spec, job),
+                # Whatever is asked for, the answer may have a secret in it.
+                secret=any(spec.slot(name).secret for name in spec.slots_of(job.command)),
+            )
             result = await processor.process(result.job, [_text(answer)])
         return self._result(result)
 
@@ -64,19 +71,24 @@ class JobSpecialist:
         extractor: Extractor = RuleExtractor()
         if self.chat is not None:
             extractor = RulesThenModel(ModelExtractor(self.chat, config))
+        phraser = None
+        if self.phrases is not None:
+            phraser = RecordedPhraser(ModelPhraser(self.phrases, config), record)
         executor = ActionExecutor(self.api, in_thread, lambda: self.clock().date())
         return JobProcessor(
             self.spec,
             extractor=RecordedExtractor(extractor, record),
             executor=RecordedExecutor(executor, record),
+            phraser=phraser,
             clock=self.clock,
             new_id=lambda: record.key,
         )
 
     def _result(self, result: ProcessResult) -> SpecialistResult:
-        job: Job = result.job
-        text = AIMessage(result.response_message) if result.response_message else None
-        output: Any = shown_job(self.spec, job)
+        job = shown_job(self.spec, result.job)
+        told = without_secrets(self.spec, result.job, result.response_message)
+        text = AIMessage(told) if told else None
+        output: Any = job.to_dict()
         if result.is_completed:
             return SpecialistResult(result=text, output=output)
         return SpecialistResult(

@@ -11,6 +11,7 @@ from replan.errors import LimitReachedError, PhaseError
 from replan.events.calls import calls_at_work, emitter_at_work
 from replan.events.types import BaseEvent
 from replan.failures import describe
+from replan.langgraph_inside.callbacks import has_listener
 from replan.models.chat import Chat
 from replan.ports.specialist_port import show_text
 from replan.ports.thread_of_step import thread_of_step
@@ -21,6 +22,7 @@ from replan.specialists.answers import shaped_result
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.team import SpecialistCard
 from replan.threads.ai_adapter import AIAdapter
+from replan.threads.audience import Audience
 from replan.threads.building import Pipeline
 from replan.threads.host_utils import HostUtils
 from replan.threads.phase_graph import PhaseGraph, turn_at_work
@@ -29,6 +31,7 @@ from replan.threads.response import Response
 from replan.threads.turn import Turn
 
 _AGAIN = "Try the step again."
+_SUGGEST = "Let it return Response(text, phase_suggestion='completed'), or a next task."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,11 +52,13 @@ class PipelineSpecialist:
         """Begin with the step, or go on with it; an attempt that failed is done again."""
         place = thread_of_step.get()
         step, specialist = context.plan_step.id, self.card.name
+        # What its models say is heard by the callbacks of the configuration.
+        show = partial(show_text, config=config, beside_models=True)
         utils = HostUtils(
             thread_repository=place.repository,
             ai_adapter=AIAdapter(self.chat, config, step=step, specialist=specialist),
             tell=partial(_tell, step, specialist),
-            show=partial(show_text, config=config),
+            audience=Audience(show=show if has_listener(config) else None),
             clock=place.clock,
             new_id=place.new_id,
             context=context,
@@ -85,11 +90,15 @@ class PipelineSpecialist:
             if isinstance(failure, PhaseError):
                 raise failure
             thread_id, phase, _ = turn.place
-            raise PhaseError(thread_id, phase, describe(failure), _AGAIN) from failure
+            told = describe(failure).rstrip(".")
+            raise PhaseError(thread_id, phase, told, _AGAIN) from failure
         if not turn.is_completed:
             _, phase, _ = turn.place
             text = f"{response.text}\n\n(The pipeline rests in the phase '{phase}'.)"
-            return SpecialistResult(result=AIMessage(text), status=ExecutionStatus.PARTIAL)
+            error = f"No phase follows '{phase}': its handler has suggested none. {_SUGGEST}"
+            return SpecialistResult(
+                result=AIMessage(text), status=ExecutionStatus.PARTIAL, error=error
+            )
         if self.shape is not None:
             return shaped_result(response.text, self.shape)
         return SpecialistResult(result=AIMessage(response.text))

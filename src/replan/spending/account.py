@@ -5,6 +5,9 @@ knows what the journal cannot: which reservations belong to calls that are on th
 be settled and make room, so who finds none waits for them; a reservation that a crash has left
 behind will never be settled, so it stays charged and nobody waits for it.
 
+Where other processes do steps of a run, its account is shared: what they reserved will be settled,
+too, so the journal is read before each call, and again and again while somebody waits.
+
 Calls are made on several event loops and in threads, so its arithmetic stands under a lock, and who
 waits gets a future of no loop. Only the journal belongs to one loop, that of the run.
 """
@@ -16,31 +19,24 @@ from asyncio import AbstractEventLoop
 from collections import OrderedDict
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 
 from replan.errors import LimitReachedError
-from replan.ports.journal import Journal, Spending
+from replan.ports.journal import Journal, Reservation, Spending
 from replan.spending.deadline import Clocks
 from replan.spending.fitting import Ask, Blocked, Offer, Permit, Room, Seen, fit, unbounded
+from replan.spending.picture import Picture
 from replan.spending.scopes import RUN, Scope
+
+STEPS_ELSEWHERE = "elsewhere/"
+"""What reservations are named by first that are made where a step is done in another process."""
 
 _MOST_RUNS = 1_000
 
 
-@dataclass
-class _Charged:
-    """What is charged to a scope, and the calls that hold a part of it and are on their way."""
-
-    calls: int = 0
-    tokens: int = 0
-    cost: float = 0.0
-    on_way: dict[str, Permit] = field(default_factory=dict[str, Permit])
-
-    def add(self, amount: Spending, sign: int = 1) -> None:
-        self.calls += sign * amount.calls
-        self.tokens += sign * amount.tokens
-        self.cost += sign * amount.cost
+class CrowdedOutError(LimitReachedError):
+    """Other processes took the room of a call, which is to ask again."""
 
 
 @dataclass(eq=False)
@@ -65,13 +61,20 @@ class Account:
     def __init__(self, journal: Journal, run_id: str) -> None:
         self.run_id = run_id
         self._journal = journal
-        self._charged: dict[str, _Charged] = {}
+        self._charged: dict[str, Picture] = {}
         self.clocks = Clocks(run_id, journal)  # how long its scopes were at work
         self._opening = asyncio.Lock()
         self._is_open = False
         self._guard = threading.Lock()
         self._queue: list[Waiter] = []
         self._seen: dict[str, Seen] = {}
+        # Whether other processes spend of it, too.
+        self.is_shared = False
+        self._is_guest = False  # whether the run itself is in another process
+        # The calls here that are on record, and what was charged for those that nobody settles.
+        self._on_record: set[str] = set()
+        self._lost: dict[str, Spending] = {}
+        self._read_at = 0.0
         # When a call last ended or was given up, by the monotonic clock.
         self.moved = time.monotonic()
 
@@ -90,18 +93,43 @@ class Account:
             await self._read()
             self._is_open = True
 
+    async def share(self, place: str = "") -> None:
+        """Let other processes spend of it, too: none of them waits for calls that are lost.
+
+        Args:
+            place: Where this process is a guest in another one's run: what the reservations of its
+                step begin with. Those that are there were left by another worker.
+        """
+        self.is_shared = True
+        self._is_guest = self._is_guest or (bool(place) and not self._is_open)
+        await self.open()
+        if place:
+            await self._read(lost=place)
+        for name, amount in list(self._lost.items()):
+            lost = Reservation(id=name, run_id=self.run_id, amount=amount)
+            await self._journal.settle(lost, amount)
+            self._lost.pop(name, None)
+
+    async def refresh(self, *, since: float = 0.0) -> None:
+        """Read what other processes spent, unless somebody did within so many seconds."""
+        if self.is_shared and time.monotonic() - self._read_at >= since:
+            await self._read()
+
     async def take(
         self, ask: Ask, waiting: Callable[[Waiter], AbstractContextManager[object]] = nullcontext
     ) -> Permit:
         """Reserve a call on the loop of the run; wait as long as others could make room for it."""
         if not self._is_open:
             await self.open()
-        permit = self.ask(ask)
-        if isinstance(permit, Waiter):
-            with self.in_line(permit), waiting(permit):
-                permit = await asyncio.wrap_future(permit.turn)
-        await self.record(permit)
-        return permit
+        while True:
+            await self.refresh()
+            permit = self.ask(ask)
+            if isinstance(permit, Waiter):
+                with self.in_line(permit), waiting(permit):
+                    permit = await asyncio.wrap_future(permit.turn)
+            with suppress(CrowdedOutError):
+                await self.record(permit)
+                return permit
 
     def ask(self, ask: Ask) -> Permit | Waiter:
         """Charge a call, or let it wait in line; the account must be open."""
@@ -145,7 +173,9 @@ class Account:
         """The loops that must turn for others to make room; None: what a thread does by itself."""
         with self._guard:
             asked = waiter.ask
-            return {each.ask.loop for one in asked.scopes for each in self._others(one, asked)}
+            loops = {each.ask.loop for one in asked.scopes for each in self._others(one, asked)}
+            has_others = any(self._of(one.name).elsewhere for one in asked.scopes)
+            return loops | {None} if has_others else loops
 
     async def record(self, permit: Permit) -> None:
         """Write a reservation that is charged here into the journal."""
@@ -163,7 +193,13 @@ class Account:
                 self._free(permit)
             await self._read()
             scope = next(scope for scope in scopes if scope.name == refused.scope)
-            raise scope.reached(refused.kind)
+            reached = scope.reached(refused.kind)
+            if not self.is_shared:
+                raise reached
+            # What is settled, and what others hold, says whether it waits or is refused.
+            raise CrowdedOutError(reached.limit, reached.value, reached.scope)
+        with self._guard:
+            self._on_record.add(permit.reservation.id)
 
     async def settle(
         self, permit: Permit, used: Spending, counted: tuple[int, int] | None = None
@@ -192,38 +228,56 @@ class Account:
 
     def give_up(self, permit: Permit) -> None:
         """Let nobody wait for a call that will not be settled; it stays charged in full."""
+        reservation = permit.reservation
         with self._guard:
             self.moved = time.monotonic()
+            self._on_record.discard(reservation.id)
+            self._lost[reservation.id] = reservation.amount
             for scope in permit.ask.scopes:
-                self._of(scope).on_way.pop(permit.reservation.id, None)
+                self._of(scope.name).on_way.pop(reservation.id, None)
             self._serve()
 
     async def charged(self) -> Spending:
         await self.open()
-        charged = self._charged.get(RUN, _Charged())
+        charged = self._charged.get(RUN, Picture())
         return Spending(calls=charged.calls, tokens=charged.tokens, cost=max(0.0, charged.cost))
 
-    async def _read(self) -> None:
-        spent = await self._journal.spent(self.run_id)
+    async def _read(self, lost: str | None = None) -> None:
+        """Take over what is on record; reservations with such names are lost."""
         with self._guard:
-            for name, amount in spent.items():
-                on_way = self._charged.get(name, _Charged()).on_way
-                self._charged[name] = _Charged(amount.calls, amount.tokens, amount.cost, on_way)
+            on_record = set(self._on_record)
+        found = await self._journal.charged(self.run_id)
+        held = {name: each for one in found.values() for name, each in one.reserved.items()}
+        with self._guard:
+            self._read_at = time.monotonic()
+            if not self._is_open:
+                of_steps = {name for name in held if name.startswith(STEPS_ELSEWHERE)}
+                self.is_shared = self.is_shared or bool(of_steps)
+                # The run was in another process before, which has lost it.
+                ended = held.keys() - of_steps if not self._is_guest else set[str]()
+                self._lost |= {name: held[name] for name in ended}
+            if lost is not None:
+                ended = {name for name in held if name.startswith(lost)}
+                self._lost |= {name: held[name] for name in ended - self._on_record}
+            for name, each in found.items():
+                if self._of(name).read(each, on_record, self._lost):
+                    self.moved = time.monotonic()
             self._serve()
 
-    def _of(self, scope: Scope) -> _Charged:
-        return self._charged.setdefault(scope.name, _Charged())
+    def _of(self, scope: str) -> Picture:
+        return self._charged.setdefault(scope, Picture())
 
     def _charge(self, permit: Permit) -> None:
         for scope in permit.ask.scopes:
-            charged = self._of(scope)
+            charged = self._of(scope.name)
             charged.add(permit.reservation.amount)
             charged.on_way[permit.reservation.id] = permit
 
     def _free(self, permit: Permit, used: Spending | None = None) -> None:
         self.moved = time.monotonic()
+        self._on_record.discard(permit.reservation.id)
         for scope in permit.ask.scopes:
-            charged = self._of(scope)
+            charged = self._of(scope.name)
             if charged.on_way.pop(permit.reservation.id, None) is not None:
                 charged.add(permit.reservation.amount, -1)
                 charged.add(used or Spending())
@@ -262,7 +316,7 @@ class Account:
     def _offer(self, ask: Ask, *, others: int) -> Offer:
         for scope in ask.scopes:
             # A call that is on its way stays a call, so none of them makes room for another.
-            if self._of(scope).calls + 1 > scope.most("calls"):
+            if self._of(scope.name).calls + 1 > scope.most("calls"):
                 return scope.reached("calls")
         if not ask.limited:
             return unbounded(ask)
@@ -272,15 +326,17 @@ class Account:
         if seen is None and not ask.cuttable and any(p.ask.model == ask.model for p in on_way):
             # Nothing is known of replies that cannot be cut before the first one is there.
             return Blocked(_tag(ask), rooms[0].reached(ask))
-        return fit(ask, rooms, seen, crowded=bool(on_way or others))
+        has_others = any(self._of(one.name).elsewhere for one in ask.scopes)
+        return fit(ask, rooms, seen, crowded=bool(on_way or others or has_others))
 
     def _others(self, scope: Scope, ask: Ask) -> list[Permit]:
-        on_way = self._of(scope).on_way
+        on_way = self._of(scope.name).on_way
         return [permit for id_, permit in on_way.items() if id_ not in ask.part_of]
 
     def _room(self, scope: Scope, ask: Ask) -> Room:
-        charged = self._of(scope)
+        charged = self._of(scope.name)
         amounts = [permit.reservation.amount for permit in self._others(scope, ask)]
+        amounts.append(charged.held_elsewhere)
         tokens = scope.most("tokens") - charged.tokens
         cost = scope.most("cost") - charged.cost
         return Room(

@@ -134,8 +134,8 @@ class Room:
     scope: Scope
     tokens: float  # tokens that are not charged
     cost: float  # money that is not charged
-    tokens_later: float  # tokens, if all calls on their way used nothing
-    cost_later: float  # money, if all calls on their way used nothing
+    tokens_later: float  # tokens, if all calls on their way used nothing, wherever they are made
+    cost_later: float  # money, if so
 
     @property
     def is_awaited(self) -> bool:

@@ -28,8 +28,8 @@ from replan.events.met_tools import MetTools
 from replan.langgraph_inside.callbacks import either
 from replan.ports.allowance import Allowance, Request
 from replan.ports.journal import Spending
-from replan.ports.specialist_port import TEXT_SHOWN
-from replan.spending.account import Account
+from replan.ports.specialist_port import TEXT_BESIDE, TEXT_SHOWN
+from replan.spending.account import Account, CrowdedOutError
 from replan.spending.charging import (
     announced,
     charged_for_error,
@@ -100,7 +100,7 @@ class Meter(BaseCallbackHandler, Allowance):
         self._is_over = False
         self._calls: dict[UUID, Permit] = {}
         self._counts: dict[UUID, list[TokenCount]] = {}
-        self._line = Line(account)
+        self._line = Line(account, self._home)
 
     async def __aenter__(self) -> Self:
         await self._account.open()
@@ -123,8 +123,11 @@ class Meter(BaseCallbackHandler, Allowance):
             self._account.give_up(permit)
             cost = permit.reservation.amount.cost
             self._tell_end(permit, error or RuntimeError(_OVER), TokenCount(), cost)
+        if calls and self._account.is_shared:
+            self._home.write(self._account.share)
         if self._tools is not None:
             self._tools.close()
+        await self._line.at_rest()
         await self._home.at_rest()
 
     @property
@@ -151,6 +154,10 @@ class Meter(BaseCallbackHandler, Allowance):
     @property
     def count(self) -> TokenCount:
         return sum_counts([TokenCount(calls=self._made), *self._used])
+
+    async def share(self) -> None:
+        """Let another process make calls of the run, too; see `Account.share`."""
+        await self._account.share()
 
     def count_elsewhere(self, used: TokenCount) -> None:
         """Count calls that another process made, and charged."""
@@ -210,7 +217,8 @@ class Meter(BaseCallbackHandler, Allowance):
 
     def on_custom_event(self, name: str, data: Any, **_: Any) -> None:
         """Pass on what no model said; the words of models come by themselves."""
-        if name == TEXT_SHOWN and self._on_token is not None and not self._has_spoken:
+        is_new = name == TEXT_BESIDE or (name == TEXT_SHOWN and not self._has_spoken)
+        if is_new and self._on_token is not None:
             self._on_token(str(data))
 
     async def _begins(
@@ -229,10 +237,7 @@ class Meter(BaseCallbackHandler, Allowance):
         request = partial(_request, known, said, given)
         ask = self._ask(request(), None)
         with self._refusal_noted():
-            permit = self._line.room_now(ask)
-            written = self._written(permit)
-            if not self._home.is_here:
-                self._home.await_in_thread(written)
+            permit = self._take_now(ask)
         if not self._noted(run_id, permit, request):
             self._settle_now(permit, Spending())
             raise RuntimeError(_OVER)
@@ -267,13 +272,36 @@ class Meter(BaseCallbackHandler, Allowance):
             if loop is self._home.loop:
                 permit = await self._account.take(ask, self._line.waiting_of)
             else:
-                permit = await self._line.room_elsewhere(ask)
-                await self._home.await_elsewhere(self._written(permit))
+                permit = await self._take_elsewhere(ask)
         if self._is_over:
             # The attempt ended while this call was asking: what comes now, nobody would count.
             await self._settle(permit, Spending())
             raise RuntimeError(_OVER)
         return permit
+
+    async def _take_elsewhere(self, ask: Ask) -> Permit:
+        """Reserve a call on another loop than that of the run."""
+        while True:
+            if self._account.is_shared:
+                await self._home.await_elsewhere(self._home.write(self._account.refresh))
+            permit = await self._line.room_elsewhere(ask)
+            with suppress(CrowdedOutError):
+                await self._home.await_elsewhere(self._written(permit))
+                return permit
+
+    def _take_now(self, ask: Ask) -> Permit:
+        """Reserve a call in a thread, or on the loop of the run while it stands still."""
+        if self._home.is_here:
+            permit = self._line.room_now(ask)
+            self._written(permit)
+            return permit
+        while True:
+            if self._account.is_shared:
+                self._home.await_in_thread(self._home.write(self._account.refresh))
+            permit = self._line.room_now(ask)
+            with suppress(CrowdedOutError):
+                self._home.await_in_thread(self._written(permit))
+                return permit
 
     @contextmanager
     def _refusal_noted(self) -> Generator[None]:

@@ -31,11 +31,19 @@ TICK = 0.05
 Write = Callable[[], Coroutine[Any, Any, None]]
 
 
+LOOK = 0.2
+"""Seconds between two looks at what other processes spent, while somebody waits for them."""
+
+STANDSTILL = 600.0
+"""Seconds for which somebody waits for other processes although none of their calls ends."""
+
+
 @dataclass(eq=False)
 class Line:
     """Those who wait for room."""
 
     account: Account
+    home: "HomeLoop"
     # How long somebody has waited for room that others hold.
     clock: Stopwatch = field(default_factory=Stopwatch)
     is_own: bool = False  # whether calls of its own are on their way: it waits for itself, too
@@ -43,6 +51,7 @@ class Line:
     since: dict[Waiter, float] = field(default_factory=dict[Waiter, float])
     _guard: threading.Lock = field(default_factory=threading.Lock)
     _closed: Exception | None = None
+    _looking: asyncio.Task[None] | None = None
 
     @property
     def stuck(self) -> float:
@@ -55,9 +64,13 @@ class Line:
         """Let nobody wait any longer, wherever it does."""
         with self._guard:
             self._closed = error
-            waiting = list(self.since)
-        for waiter in waiting:
-            self.account.dismiss(waiter, error)
+        self._dismiss_all(error)
+
+    async def at_rest(self) -> None:
+        """Wait on the loop of the run until it looks no more; it is closed."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.wait({self._looking})
 
     async def room_elsewhere(self, ask: Ask) -> Permit:
         """Wait for room on another loop than that of the run."""
@@ -85,12 +98,37 @@ class Line:
             self.since[waiter] = time.monotonic()
         if self._closed is not None:
             self.account.dismiss(waiter, self._closed)
+        if self.account.is_shared:
+            with suppress(RuntimeError):  # it is closed: this code was given up
+                self.home.loop.call_soon_threadsafe(self._look)
         try:
             with nullcontext() if self.is_own else self.clock.running():
                 yield
         finally:
             with self._guard:
                 del self.since[waiter]
+
+    def _look(self) -> None:
+        """Look from now on, on the loop of the run, until nobody waits any more."""
+        if self._closed is None and (self._looking is None or self._looking.done()):
+            self._looking = asyncio.ensure_future(self._looked())
+
+    async def _looked(self) -> None:
+        while self.since:
+            await asyncio.sleep(LOOK)
+            try:
+                await self.account.refresh(since=LOOK / 2)
+            except Exception as error:  # noqa: BLE001 - whoever waits raises it
+                self._dismiss_all(error)
+            if self.stuck > STANDSTILL:
+                self._dismiss_all(None)
+
+    def _dismiss_all(self, error: Exception | None) -> None:
+        """Let nobody wait any longer; without an error, each is refused by its own limit."""
+        with self._guard:
+            waiting = list(self.since)
+        for waiter in waiting:
+            self.account.dismiss(waiter, error or waiter.error)
 
     def _hopelessness_of(self, waiter: Waiter) -> Callable[[], bool]:
         """Whether all who could make room for somebody stand still themselves."""

@@ -29,16 +29,16 @@ class RAGOptions(Options):
     yaml block of a step (with rag_ before each name), RunSettings.
 
     Attributes:
-        mode: none searches nothing, stuff gives what was found, map_reduce what a model makes of
-            it; stuff where nobody says and the team has knowledge.
-        top_k: Chunks that are found at most; 5 where nobody says.
-        min_score: The least score of a chunk; 0 where nobody says.
-        use_summary: Whether a model shortens what stuff gives; it does not where nobody says.
-        map_max_chunks: Chunks that a model is asked about, in mode map_reduce; 5 where nobody says.
-        timeout_seconds: How long the search may take, and each call of a model; 30 where nobody
-            says.
-        knowledge_base_ids: Where to look, in settings only; everywhere where nobody says.
-        filters: What chunks must be of, in settings only, such as file: policies/*.
+        mode: No search (none), the passages as they were found (stuff), or a model's notes about
+            them (map_reduce). The default is stuff if the team has knowledge, else none.
+        top_k: The maximum number of passages; by default 5.
+        min_score: The minimum score of a passage; by default 0.
+        use_summary: Whether a model shortens the passages in mode stuff; by default not.
+        map_max_chunks: The maximum number of passages that a model is asked about in mode
+            map_reduce; by default 5.
+        timeout_seconds: The time for the search, and for each call of a model; by default 30.
+        knowledge_base_ids: Which knowledge bases to search; only in settings. By default all.
+        filters: Which passages to search, such as file: policies/*; only in settings.
     """
 
     prefix: ClassVar[str] = "rag_"

@@ -161,19 +161,21 @@ class RunSettings(Asked):
 
     Attributes:
         limits: The bounds of the run.
-        round_scope: How far a round reaches.
-        on_failure: What a final failure of a step does to the rest of its round.
-        on_doubt: What becomes of unsafe work that may or may not have had its effect.
-        complexity_threshold: A numeric score at or above it means a plan, where the label is
-            missing.
+        round_scope: Which steps a round sends: all open steps (plan), the ready ones (ready), or
+            one (step).
+        on_failure: After a final failure of a step, its round finishes the independent branches
+            (finish), or starts nothing more (halt).
+        on_doubt: If nobody knows whether unsafe work took effect, a person is asked (ask), or the
+            step fails (fail).
+        complexity_threshold: If a model gives a numeric score and no label, a score at or above
+            this means a plan.
         allow_dynamic_update: Whether the plan may be revised.
         approval: Which plans a person must approve before they run.
-        keep_prompts: Whether what models are told and what they say is kept beside the events.
-        memory: What models see of what was said before.
-        rag: Which knowledge steps are given.
-        tenant: Whose knowledge it is, where tenants have knowledge of their own; users of different
-            tenants have different facts.
-        user: Whose facts the team remembers; needed only if it does.
+        keep_prompts: Whether prompts and replies of models are kept beside the events.
+        memory: What models see of earlier messages.
+        rag: Which knowledge the host and the steps get.
+        tenant: The tenant whose knowledge and facts a run uses.
+        user: The user whose facts a run uses; required only if the team remembers facts.
     """
 
     limits: Limits = Field(default_factory=Limits)

@@ -22,14 +22,14 @@ class MemoryOptions(Options):
     yaml block of a step (with memory_ before each name), RunSettings.
 
     Attributes:
-        mode: window shows the newest messages, summary a summary and every message that it does
-            not cover, full all messages; window where nobody says.
-        history_limit: Messages of a window, 10 where nobody says; with 0 all of them. In mode
-            summary those that a new summary leaves as they are.
-        summary_enabled: Whether summaries are written, in mode summary; they are where nobody says.
-        summary_trigger_messages: So many new messages make a new summary due; 30 where nobody says.
-        summary_max_tokens: The length of a summary at most; 512 where nobody says.
-        summary_model_id: The name of the model that writes summaries; else the host's model does.
+        mode: Models see the newest messages (window), a summary and every message that it does
+            not cover (summary), or all messages (full). The default is window.
+        history_limit: The messages of a window, by default 10; 0 means all. In mode summary, the
+            messages that a new summary does not cover yet.
+        summary_enabled: Whether summaries are written in mode summary; by default they are.
+        summary_trigger_messages: After how many new messages a summary is due; by default 30.
+        summary_max_tokens: The maximum length of a summary, approximately; by default 512.
+        summary_model_id: The name of the model that writes summaries; by default the host's model.
     """
 
     prefix: ClassVar[str] = "memory_"

@@ -57,6 +57,7 @@ class Question(Value):
         round: The round that asked.
         usage: What the asking attempt had used; set on the first question of an attempt.
         fingerprint: An answer may carry it to name exactly this question.
+        secret: Whether the answer may have a secret in it, so that it is told to nobody.
         place: Where in the thread of a pipeline it is asked: there, work that is done is not done
             again, so the same words in another round are another question.
     """
@@ -73,12 +74,13 @@ class Question(Value):
     round: int = 0
     usage: TokenCount = TokenCount()
     fingerprint: str = ""
+    secret: bool = False
     place: str = ""
 
     @property
     def payload(self) -> dict[str, Any]:
         """What an interrupt shows of it."""
-        shown = self.model_dump(mode="json", exclude={"usage", "round", "place"})
+        shown = self.model_dump(mode="json", exclude={"usage", "round", "secret", "place"})
         return {**shown, "response_schema": RESPONSES[self.kind]}
 
     @property

@@ -47,12 +47,10 @@ def option_mistakes(document: PlanDocument, before: TaskPlan | None = None) -> l
         for step in document.plan.steps
         if step.parameters and (step.id not in old or step.parameters != old[step.id].parameters)
     ]
-    return [
-        mistake
-        for step in fresh
-        for kind in KINDS
-        for mistake in _mistakes_of(step, kind, document)
-    ]
+    found = (
+        each for step in fresh for kind in KINDS for each in _mistakes_of(step, kind, document)
+    )
+    return sorted(found, key=lambda each: (each.line, each.column))
 
 
 def vain_wishes(asked: RAGOptions, plan: TaskPlan | None) -> Iterator[str]:

@@ -12,13 +12,11 @@ from weakref import WeakKeyDictionary
 from pydantic import JsonValue
 
 from replan.errors import ThreadError
-from replan.state.threads import Thread, ThreadMessage
+from replan.state.threads import MARK_OF_THREAD, Thread, ThreadMessage, problem_of
 from replan.values import restored
 
 Rows = Mapping[str, JsonValue]
 """The rows of a thread, by path."""
-
-_THREAD = "$thread"  # stands in a message's row where the message holds a sub-thread
 
 
 @dataclass(frozen=True)
@@ -119,7 +117,7 @@ def thread_from(rows: Rows, *, run_id: str = "") -> Thread:
 
 
 def header(thread: Thread) -> JsonValue:
-    return {"id": thread.id, "settings": _plain(thread.settings, thread.id)}
+    return {"id": thread.id, "settings": _plain(thread.settings, thread.id, "settings")}
 
 
 def message_row(message: ThreadMessage) -> JsonValue:
@@ -129,7 +127,7 @@ def message_row(message: ThreadMessage) -> JsonValue:
         "sender": message.sender,
         "text": message.text,
         "timestamp": message.timestamp.isoformat(),
-        "meta": _plain(message.meta, message.id),
+        "meta": _plain(message.meta, message.id, "meta"),
     }
     return {**row, "is_virtual": True} if message.is_virtual else row
 
@@ -140,7 +138,7 @@ def is_below(path: str, above: str) -> bool:
 
 
 def _saved(thread: Thread, path: str) -> _Saved:
-    settings = _plain(thread.settings, thread.id)
+    settings = _plain(thread.settings, thread.id, "settings")
     return _Saved(path, len(thread.messages), settings, dict(thread.sub_threads()))
 
 
@@ -172,7 +170,7 @@ def _read(rows: Rows, path: str) -> Thread:
 def _restored(value: Any, rows: Rows, path: str) -> Any:
     if isinstance(value, dict):
         entries = cast("dict[str, Any]", value)
-        if entries.keys() == {_THREAD}:
+        if entries.keys() == {MARK_OF_THREAD}:
             return _read(rows, path)
         return {key: _restored(each, rows, f"{path}.{key}") for key, each in entries.items()}
     if isinstance(value, list):
@@ -181,16 +179,17 @@ def _restored(value: Any, rows: Rows, path: str) -> Any:
     return value
 
 
-def _plain(value: Any, where: str) -> Any:
+def _plain(value: Any, where: str, place: str) -> Any:
     if isinstance(value, Thread):
-        return {_THREAD: True}
+        return {MARK_OF_THREAD: True}
+    if problem := problem_of(value, place):
+        raise ThreadError(where, problem, "Keep JSON there, under other names.")
     if isinstance(value, Mapping):
         entries = cast("Mapping[str, Any]", value)
-        if _THREAD in entries:
-            raise ThreadError(where, f"'{_THREAD}' stands in what it holds", "Use another name.")
-        return {key: _plain(each, where) for key, each in entries.items()}
+        return {key: _plain(each, where, f"{place}.{key}") for key, each in entries.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each, where) for each in cast("Sequence[Any]", value)]
+        items = cast("Sequence[Any]", value)
+        return [_plain(each, where, f"{place}.{number}") for number, each in enumerate(items)]
     return value
 
 

@@ -7,12 +7,14 @@ so that a repository knows what it has to write.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from math import isfinite
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field, PlainSerializer, PlainValidator
 
 from replan.errors import ThreadError
+from replan.texts.storable import DEEPEST, storable_text
 from replan.values import Value
 
 COMPLETED = "completed"
@@ -21,6 +23,8 @@ COMPLETED = "completed"
 INITIAL = "initial_phase"
 """The phase in which a thread begins, where its agent names no other."""
 
+_SHOWN = 40
+
 SUB_THREAD = "_thread"
 """Where a message's meta holds its sub-thread, if nothing else is said."""
 
@@ -28,25 +32,48 @@ HISTORY = "_thread_history"
 """Where a message's meta keeps the sub-threads that a retry put others in the place of."""
 
 
-def _frozen(value: Any, place: str = "meta") -> Any:
-    """Make what a message holds unchangeable: JSON, and threads."""
+MARK_OF_THREAD = "$thread"
+"""What stands in the row of a message where the message holds a sub-thread."""
+
+
+def problem_of(value: Any, place: str) -> str:
+    """Say why a value is no JSON, as far as it is no list and no mapping; empty if it is."""
+    if isinstance(value, Mapping) and MARK_OF_THREAD in value:
+        return f"{place} has the name '{MARK_OF_THREAD}', which is taken"
+    if isinstance(value, float) and not isfinite(value):
+        return f"{place} is {value}, which is no JSON"
+    if value is None or isinstance(value, str | int | float | bool | Mapping | list | tuple):
+        return ""
+    return f"{place} is of type {type(value).__name__}; give JSON"
+
+
+def frozen_meta(value: Any, place: str = "meta") -> Any:
+    """Make what a message holds unchangeable: JSON, and threads.
+
+    Raises:
+        ValueError: It is something else; names its place.
+    """
+    if isinstance(value, Thread):
+        return value
+    if problem := problem_of(value, place):
+        raise ValueError(problem)
+    if place.count(".") > DEEPEST:
+        raise ValueError(f"{place[:_SHOWN]}... is nested deeper than {DEEPEST} levels")
     if isinstance(value, Mapping):
         entries = cast("Mapping[Any, Any]", value)
         return MappingProxyType(
-            {key: _frozen(each, f"{place}.{key}") for key, each in entries.items()}
+            {key: frozen_meta(each, f"{place}.{key}") for key, each in entries.items()}
         )
     if isinstance(value, list | tuple):
         items = cast("Sequence[Any]", value)
-        return tuple(_frozen(each, f"{place}.{number}") for number, each in enumerate(items))
-    if value is None or isinstance(value, str | int | float | bool | Thread):
-        return value
-    raise ValueError(f"{place} is of type {type(value).__name__}; give JSON or a Thread")
+        return tuple(frozen_meta(each, f"{place}.{number}") for number, each in enumerate(items))
+    return storable_text(value) if isinstance(value, str) else value
 
 
 def _meta(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise ValueError("it is no mapping")  # noqa: TRY004 - pydantic takes it for a mistake
-    return _frozen(cast("Mapping[str, Any]", value))
+    return frozen_meta(cast("Mapping[str, Any]", value))
 
 
 Meta = Annotated[Mapping[str, Any], PlainValidator(_meta), PlainSerializer(dict)]
@@ -164,8 +191,9 @@ class Thread:
         """
         if message.id in self._places:
             raise self._error(f"it has a message '{message.id}' already", "Give each its own id.")
+        held = self._held(message)
         self._messages.append(message)
-        self._put(len(self._messages) - 1, message)
+        self._put(len(self._messages) - 1, message, held)
         return message
 
     def replace(self, message: ThreadMessage) -> ThreadMessage:
@@ -177,8 +205,9 @@ class Thread:
         place = self._places.get(message.id)
         if place is None:
             raise self._error(f"it has no message '{message.id}'", "Use the id of one of its own.")
+        held = self._held(message)
         self._messages[place] = message
-        self._put(place, message)
+        self._put(place, message, held)
         return message
 
     def remove(self, message_id: str) -> None:
@@ -203,7 +232,7 @@ class Thread:
         self._holders.clear()
         for index, message in enumerate(kept):
             self._messages.append(message)
-            self._put(index, message)
+            self._put(index, message, self._held(message))
 
     def sub_threads(self) -> Iterator[tuple[str, "Thread"]]:
         """Yield the sub-threads of its messages, one level deep, with their paths."""
@@ -211,13 +240,19 @@ class Thread:
             for path, sub_thread in held:
                 yield f"messages.{index}.{path}", sub_thread
 
-    def _put(self, index: int, message: ThreadMessage) -> None:
+    def _held(self, message: ThreadMessage) -> tuple[tuple[str, "Thread"], ...]:
+        """Give the sub-threads of a message, before it is put here: each has a path."""
         held = tuple(message.sub_threads())
         for path, _ in held:
             if "messages" in path.split("."):
                 raise self._error(
                     f"a sub-thread stands at {path}", "Hold it under another name than 'messages'."
                 )
+        return held
+
+    def _put(
+        self, index: int, message: ThreadMessage, held: tuple[tuple[str, "Thread"], ...]
+    ) -> None:
         self._places[message.id] = index
         self.unsaved.add(index)
         if held:

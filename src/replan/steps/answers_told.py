@@ -17,6 +17,7 @@ from replan.events.emitter import Emitter
 from replan.events.types import Answered, AnswerGiven
 from replan.ports.ask_user import path_of_step
 from replan.ports.journal import Journal
+from replan.secrets.known import MASK
 from replan.state.questions import Decision, Question, read_decision, short_key
 from replan.texts.storable import storable_text
 
@@ -43,6 +44,7 @@ async def tell_answered(
     question: Question, answer: object, emitter: Emitter, journal: Journal
 ) -> None:
     action, text = _said(question, answer)
+    text = MASK if question.secret else text
     fields = {
         "key": question.key,
         "kind": question.kind,

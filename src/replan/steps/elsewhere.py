@@ -37,6 +37,7 @@ async def done_elsewhere(
         thread_id=record.thread().thread_id,
     )
     emitter = record.emitter
+    await meter.share()
     # The time in the queue is not that of the step.
     with ExitStack() as in_queue:
         in_queue.enter_context(meter.waiting.running())
@@ -69,7 +70,7 @@ def _ask_again(end: StepEnd) -> None:
     for asked in end.asked:
         before = place_at_work.set(asked.place)
         try:
-            asker.ask(asked.text, asked.kind, asked.details)
+            asker.ask(asked.text, asked.kind, asked.details, secret=asked.secret)
         except Waiting as signal:
             waiting = signal
         finally:

@@ -22,6 +22,7 @@ from replan.ports.elsewhere import AskedElsewhere, StepEnd, StepErrand
 from replan.ports.folders import folders_at_work
 from replan.ports.thread_of_step import ThreadOfStep, thread_of_step
 from replan.services import Services
+from replan.spending.account import STEPS_ELSEWHERE, Account
 from replan.spending.meter import Meter
 from replan.spending.scopes import step_scopes
 from replan.state.limits import RunSettings
@@ -43,10 +44,14 @@ class _ListingAsker(Asker):
         super().__init__(step_id, errand.specialist, known=errand.questions, new=new)
         self.listed: list[AskedElsewhere] = []
 
-    def ask(self, text: str, kind: QuestionKind, details: JsonValue) -> JsonValue:
+    def ask(
+        self, text: str, kind: QuestionKind, details: JsonValue, *, secret: bool = False
+    ) -> JsonValue:
         place = place_at_work.get()
-        self.listed.append(AskedElsewhere(text=text, kind=kind, details=details, place=place))
-        return super().ask(text, kind, details)
+        self.listed.append(
+            AskedElsewhere(text=text, kind=kind, details=details, secret=secret, place=place)
+        )
+        return super().ask(text, kind, details, secret=secret)
 
 
 async def done_for_another(
@@ -59,7 +64,11 @@ async def done_for_another(
         services: Those of the team here; its journal is that of the run.
         tell: Hears the events of the calls.
     """
-    meter = _meter(errand, services, tell)
+    context = errand.context
+    account = services.accounts.of(services.journal, context.run_id)
+    place = f"{STEPS_ELSEWHERE}{context.idempotency_key}/"
+    await account.share(place)
+    meter = _meter(errand, services, account, place, tell)
     asker = _ListingAsker(errand, services)
     end = await _made(errand, services, meter, asker)
     return end.replace(asked=tuple(asker.listed), used=meter.count, attempt=errand.context.attempt)
@@ -123,7 +132,13 @@ async def _called(errand: StepErrand, services: Services, meter: Meter) -> Speci
     return storable_result(SpecialistResult.model_validate(given))
 
 
-def _meter(errand: StepErrand, services: Services, tell: Callable[[BaseEvent], None]) -> Meter:
+def _meter(
+    errand: StepErrand,
+    services: Services,
+    account: Account,
+    place: str,
+    tell: Callable[[BaseEvent], None],
+) -> Meter:
     context, name = errand.context, errand.specialist
     run_id, step_id = context.run_id, context.plan_step.id
     emitter = Emitter(
@@ -141,9 +156,9 @@ def _meter(errand: StepErrand, services: Services, tell: Callable[[BaseEvent], N
     }
     effects = services.specialists[name].card.effects
     return Meter(
-        services.accounts.of(services.journal, run_id),
+        account,
         step_scopes(errand.settings.limits, services, name, step_id),
-        new_id=services.new_id,
+        new_id=lambda: place + services.new_id(),
         prices=services.prices,
         calls=Calls(emitter=emitter, config={}, about=about, effects=effects),
     )

@@ -283,14 +283,16 @@ class Asker:
         with self._guard:  # code that outlives the attempt asks nothing more
             self._is_over = True
 
-    def ask(self, text: str, kind: QuestionKind, details: JsonValue) -> JsonValue:
+    def ask(
+        self, text: str, kind: QuestionKind, details: JsonValue, *, secret: bool = False
+    ) -> JsonValue:
         text, details = storable_text(text), storable(details)
         if not text.strip():
             raise QuestionError("The question is empty.")
         with self._guard:
             if self._is_over:
                 raise QuestionError("The step that asks is over.")
-            question = self._question(text, kind, details)
+            question = self._question(text, kind, details, secret=secret)
             if question.answer is not None:
                 self._taken.add(question.key)
                 return question.answer
@@ -298,7 +300,9 @@ class Asker:
                 self.asked.append(question)
         raise Waiting(question)
 
-    def _question(self, text: str, kind: QuestionKind, details: JsonValue) -> Question:
+    def _question(
+        self, text: str, kind: QuestionKind, details: JsonValue, *, secret: bool
+    ) -> Question:
         """Find the question among the known ones not yet asked in this attempt, or take it in."""
         place = place_at_work.get()
         wanted = (kind, text, None if kind == "question" else details, place)
@@ -320,6 +324,7 @@ class Asker:
                 text=text,
                 kind=kind,
                 details=details,
+                secret=secret,
                 place=place,
             )
         )

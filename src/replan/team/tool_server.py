@@ -48,20 +48,21 @@ class ToolServer(Part):
     """An MCP server: a program that is started, or an address; connected when first needed.
 
     Attributes:
-        command: The program that is started; it speaks over its standard streams.
-        args: What the program is told.
-        env: Further variables of its environment; it gets a few of ours, such as PATH and HOME,
-            and no others.
-        env_from: Names of our variables that it gets, too: tokens, as a rule.
-        folder: Where it is started; in a file relative to it, else the file's own folder.
+        command: The program to start; it speaks over its standard streams.
+        args: The arguments of the program.
+        env: Environment variables for the program. Of the variables of this process, it gets only
+            a few, such as PATH and HOME.
+        env_from: Names of variables of this process to pass on, such as those of tokens.
+        folder: The working folder of the program; in a team file relative to the file, and by
+            default the folder of the file.
         url: The address of a server that speaks streamable HTTP.
-        headers: Further headers of the requests.
+        headers: Additional headers of the requests.
         headers_from: For a header, the name of the environment variable that holds its value.
         token_env: The name of the environment variable that holds the token, never the token; it
             is sent as a bearer token.
         timeout: Seconds for one call, and for its start.
-        trusted: Whether what it says of its tools counts: that one only reads, or may be called
-            again. Otherwise each call counts as unsafe.
+        trusted: Whether to believe what the server says of its tools: that a tool only reads, or
+            can be repeated. Otherwise each call counts as unsafe.
     """
 
     command: str | None = Field(default=None, min_length=1, examples=["uvx"])

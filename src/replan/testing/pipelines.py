@@ -2,9 +2,10 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 _KINDS = {
     "BaseAgent": "Agent",
@@ -22,8 +23,14 @@ _FILES = {
 }
 _ABSTRACT = ("Helper", "Processor", "Manager", "ProcessAgent", "ProcessingUnit")
 _SNAKE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_CAMEL = re.compile(r"([A-Z][a-z0-9]*)+")
 _PROMPT = "_system_prompt.md"
 _BUILT_IN = ("prepare_subthread", "execute_subthread", "initial_phase", "completed")
+_STARTING = {
+    "SubThreadPreparationHandler": "prepare_subthread",
+    "SubThreadExecutionHandler": "execute_subthread",
+}
+"""The two handlers that start a sub-thread together, with the phases that they have from Replan."""
 
 
 @dataclass(frozen=True, order=True)
@@ -46,35 +53,67 @@ class Finding:
         return f"{self.file}:{self.line}: {self.problem}. {self.fix}"
 
 
+class _Class(NamedTuple):
+    """A class of a package."""
+
+    name: str
+    path: Path
+    line: int
+    bases: list[str]
+
+
+class _Named(NamedTuple):
+    """A name that stands in a file: a phase, or the agent of a sub-thread."""
+
+    path: Path
+    line: int
+    name: str
+
+
 @dataclass
 class _Package:
     """What the files of a package declare."""
 
-    bases: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    # By folder: the phases that are handled, and those that are said to follow.
-    phases: dict[Path, set[str]] = field(default_factory=dict[Path, set[str]])
-    following: list[tuple[Path, int, str]] = field(default_factory=list[tuple[Path, int, str]])
+    folder: Path
+    classes: list[_Class] = field(default_factory=list[_Class])
+    phases: list[_Named] = field(default_factory=list[_Named])  # that are handled
+    following: list[_Named] = field(default_factory=list[_Named])  # that are said to follow
+    made: list[_Named] = field(default_factory=list[_Named])  # classes of which objects are made
+    below: list[_Named] = field(default_factory=list[_Named])  # agents of sub-threads
 
-    @property
-    def known(self) -> set[str]:
-        """All phases of the package."""
-        return {phase for phases in self.phases.values() for phase in phases}
+    def phases_of(self, folder: Path) -> set[str]:
+        return {each.name for each in self.phases if each.path.parent == folder}
 
-    def kind(self, name: str, seen: tuple[str, ...] = ()) -> str:
+    def meant(self, name: str, path: Path) -> _Class | None:
+        """The class of a name: of the folder of a file, else of another one; None if of none."""
+        named = [each for each in self.classes if each.name == name]
+        near = [each for each in named if each.path.parent == path.parent]
+        return next(iter(near or named), None)
+
+    def base(self, name: str, path: Path, seen: tuple[str, ...] = ()) -> str:
+        """The class of Replan that a class derives from; empty if there is none."""
+        found = None if name in seen else self.meant(name, path)
+        if found is None:
+            return name if name in _KINDS else ""
+        bases = (self.base(each, found.path, (*seen, name)) for each in found.bases)
+        return next((base for base in bases if base), "")
+
+    def kind(self, name: str, path: Path) -> str:
         """The suffix that a class must have; empty for one that is no component."""
-        if name in _KINDS:
-            return _KINDS[name]
-        above = () if name in seen else self.bases.get(name, ())
-        return next((kind for each in above if (kind := self.kind(each, (*seen, name)))), "")
+        return _KINDS.get(self.base(name, path), "")
+
+    def finding(self, path: Path, line: int, problem: str, fix: str) -> Finding:
+        return Finding(str(path.relative_to(self.folder)), line, problem, fix)
 
 
 def check_pipeline(package: Path | str) -> None:
     """Check the names and files of a pipeline's package; its code is read, and not run.
 
     A component derives from the base classes of Replan and has the suffix of its kind, in a file of
-    this kind. A folder is one level: it has an agent and its state handlers. Phases are words with
-    underscores, and each phase that follows has a handler in its folder. A file of `prompts` is
-    named after a phase.
+    this kind. A folder is one level: it has one agent and its state handlers, and the agent of a
+    sub-thread stands in a folder below its handler. Phases are words with underscores, and each
+    phase that follows has a handler in its folder. The handlers that prepare and execute a
+    sub-thread are used together. A prompt is a file of `prompts` that is named after a phase.
 
     Args:
         package: The folder of the package.
@@ -86,102 +125,173 @@ def check_pipeline(package: Path | str) -> None:
     folder = Path(package)
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no folder '{folder}'. Give the folder of a package.")
-    findings = sorted(_findings(folder))
+    findings = sorted({*_findings(_Package(folder))})
     assert not findings, "\n".join(
         [f"{len(findings)} findings in {folder.name}:", *map(str, findings)]
     )
 
 
-def _findings(folder: Path) -> Iterator[Finding]:
-    places = {path: path.relative_to(folder) for path in sorted(folder.rglob("*.py"))}
-    files = [path for path, place in places.items() if "tests" not in place.parts]
-    trees = {path: ast.parse(path.read_text("utf-8"), str(path)) for path in files}
-    found = _Package()
-    for path, tree in trees.items():
+def _findings(found: _Package) -> Iterator[Finding]:
+    places = {path: path.relative_to(found.folder) for path in sorted(found.folder.rglob("*.py"))}
+    for path in [path for path, place in places.items() if "tests" not in place.parts]:
+        try:
+            tree = ast.parse(path.read_text("utf-8"), str(path))
+        except (SyntaxError, UnicodeDecodeError) as error:
+            line = getattr(error, "lineno", None) or 1
+            yield found.finding(path, line, f"it is no Python: {error}", "Correct the file.")
+            continue
         for node in ast.walk(tree):
             _declare(found, path, node)
-    for path, tree in trees.items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef):
-                for problem, fix in _of_class(found, path, node):
-                    yield Finding(str(path.relative_to(folder)), node.lineno, problem, fix)
-    yield from _of_phases(folder, found)
-    yield from _of_folders(folder)
-    yield from _of_prompts(folder, found)
+    for each in found.classes:
+        yield from _of_class(found, each)
+    yield from _of_phases(found)
+    yield from _of_levels(found)
+    yield from _of_folders(found)
+    yield from _of_prompts(found)
 
 
 def _declare(found: _Package, path: Path, node: ast.AST) -> None:
     """Take in what a piece of code declares: a class, or the phases of a handler."""
-    own = found.phases.setdefault(path.parent, set())
-    said: list[tuple[str, ast.expr | None]] = []
     if isinstance(node, ast.ClassDef):
-        names = [each.id if isinstance(each, ast.Name) else "" for each in node.bases]
-        names += [each.attr for each in node.bases if isinstance(each, ast.Attribute)]
-        found.bases[node.name] = names
-        # These two have their phases from Replan.
-        built_in = {f"SubThread{each}Handler" for each in ("Preparation", "Execution")}
-        own.update(_BUILT_IN[:2] if built_in & {*names} else ())
-        said = [
-            (target.id, each.value)
-            for each in node.body
-            if isinstance(each, ast.Assign)
-            for target in each.targets
-            if isinstance(target, ast.Name)
-        ]
+        bases = [name for each in node.bases if (name := _name_of(each))]
+        found.classes.append(_Class(node.name, path, node.lineno, bases))
+        for base in bases:
+            if base in _STARTING:
+                found.phases.append(_Named(path, node.lineno, _STARTING[base]))
+        for target, value in _assigned(node.body):
+            if target == "sub_thread_agent":
+                found.below.append(_Named(path, value.lineno, _name_of(value)))
+            _take_phase(found, path, target, value)
     elif isinstance(node, ast.Call):
-        said = [(each.arg or "", each.value) for each in node.keywords]
-    for name, value in said:
-        if isinstance(value, ast.Constant) and isinstance(value.value, str):
-            if name == "phase":
-                own.add(value.value)
-            elif name == "next_phase":
-                found.following.append((path, value.lineno, value.value))
+        made = node.func.value if getattr(node.func, "attr", "") == "create" else node.func
+        found.made.append(_Named(path, node.lineno, _name_of(made)))
+        for each in node.keywords:
+            _take_phase(found, path, each.arg or "", each.value)
 
 
-def _of_class(found: _Package, path: Path, node: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    name, kind = node.name, found.kind(node.name)
+def _assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
+    for each in body:
+        if isinstance(each, ast.Assign):
+            yield from ((_name_of(target), each.value) for target in each.targets)
+        elif isinstance(each, ast.AnnAssign) and each.value is not None:
+            yield _name_of(each.target), each.value
+
+
+def _take_phase(found: _Package, path: Path, name: str, value: ast.expr) -> None:
+    kinds = {
+        "phase": found.phases,
+        "next_phase": found.following,
+        "other_phases": found.following,
+        "phase_suggestion": found.following,
+    }
+    values = value.elts if isinstance(value, ast.Tuple | ast.List) else [value]
+    for each in values if name in kinds else ():
+        if isinstance(each, ast.Constant) and isinstance(each.value, str):
+            kinds[name].append(_Named(path, each.lineno, each.value))
+
+
+def _name_of(node: ast.expr) -> str:
+    """The last part of a name; empty for what is none."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _of_class(found: _Package, of: _Class) -> Iterator[Finding]:
+    name, path, line, _ = of
+    kind = found.kind(name, path)
     suffix = next((each for each in _FILES if name.endswith(each)), "")
+    told: list[tuple[str, str]] = []
     if kind and not name.endswith(kind):
-        yield f"{name} is a component and does not end in '{kind}'", f"Call it {name}{kind}."
+        told.append(
+            (f"{name} is a component and does not end in '{kind}'", f"Call it {name}{kind}.")
+        )
     elif suffix and suffix != kind:
         bases = ", ".join(each for each, of in _KINDS.items() if of == suffix)
-        yield f"{name} has none of Replan's base classes", f"Derive it from one of: {bases}."
-    if any(each in name for each in _ABSTRACT) or name == kind:
-        yield f"{name} does not say what it is about", "Name it after its business."
+        told.append(
+            (f"{name} has none of Replan's base classes", f"Derive it from one of: {bases}.")
+        )
+    is_vague = any(each in name for each in _ABSTRACT) or name == kind or name in _KINDS
+    if is_vague or (kind and not _CAMEL.fullmatch(name)):
+        told.append(
+            (f"{name} does not say what it is about, in CamelCase", "Name it after its business.")
+        )
     if kind and not path.name.endswith(_FILES[kind]):
-        yield f"{name} stands in {path.name}", f"Put it into a file that ends in {_FILES[kind]}."
+        told.append(
+            (f"{name} stands in {path.name}", f"Put it into a file that ends in {_FILES[kind]}.")
+        )
+    if kind == "Agent":
+        wanted = "BaseAgent" if path.parent == found.folder else "SubThreadAgent"
+        if found.base(name, path) != wanted:
+            told.append(
+                (f"{name} is of the wrong base class for its level", f"Derive it from {wanted}.")
+            )
+    for problem, fix in told:
+        yield found.finding(path, line, problem, fix)
 
 
-def _of_phases(folder: Path, found: _Package) -> Iterator[Finding]:
+def _of_phases(found: _Package) -> Iterator[Finding]:
     """Check that phases are named well, and that those that follow are handled."""
     for path, line, phase in found.following:
-        if phase not in found.phases.get(path.parent, set()) | {"completed"}:
+        if phase not in found.phases_of(path.parent) | {"completed"}:
             fix = "Write a handler with this phase, in the folder of its level."
-            problem = f"no handler has the phase '{phase}'"
-            yield Finding(str(path.relative_to(folder)), line, problem, fix)
-    for phase in sorted(found.known - {*_BUILT_IN}):
-        if not _SNAKE.fullmatch(phase) or "_" not in phase:
+            yield found.finding(path, line, f"no handler has the phase '{phase}'", fix)
+    for path, line, phase in found.phases:
+        if phase not in _BUILT_IN and not (_SNAKE.fullmatch(phase) and "_" in phase):
             problem = f"the phase '{phase}' is no verb and noun in snake_case"
-            yield Finding(".", 1, problem, "Name it like data_preparation.")
+            yield found.finding(path, line, problem, "Name it like data_preparation.")
 
 
-def _of_folders(folder: Path) -> Iterator[Finding]:
+def _of_levels(found: _Package) -> Iterator[Finding]:
+    """Check that the parts of a level stand in its folder, and levels below in folders below."""
+    for path, line, name in found.below:
+        agent = found.meant(name, path)
+        if agent is not None and agent.path.parent.parent != path.parent:
+            problem = f"{name} does not stand in a folder below this one"
+            yield found.finding(
+                path, line, problem, "Give the sub-thread a folder of its own here."
+            )
+    for path, line, name in found.made:
+        part = found.meant(name, path) if found.kind(name, path) in ("Handler", "Unit") else None
+        if part is not None and part.path.parent != path.parent:
+            problem = f"{name} stands in the folder of another level"
+            yield found.finding(path, line, problem, "Put it beside the agent that uses it.")
+    bases = {found.base(each.name, each.path): each for each in found.made}
+    used = [each for each in _STARTING if each in bases]
+    if len(used) == 1:
+        (missing,) = {*_STARTING} - {*used}
+        path, line, name = bases[used[0]]
+        problem = f"{name} is used without a handler for '{_STARTING[missing]}'"
+        yield found.finding(path, line, problem, f"Register a {missing}, too.")
+
+
+def _of_folders(found: _Package) -> Iterator[Finding]:
     """Check that each folder with an agent is one level."""
-    for path in sorted({each.parent for each in folder.rglob("*_agent.py")}):
-        where = str(path.relative_to(folder))
-        if path != folder and not _SNAKE.fullmatch(path.name):
-            yield Finding(where, 1, "the folder is not named in snake_case", "Rename it.")
-        if len([*path.glob("*_agent.py")]) > 1:
-            yield Finding(where, 1, "the folder has agents of two levels", "Give each a folder.")
+    agents = [each.path for each in found.classes if found.kind(each.name, each.path) == "Agent"]
+    if not agents:
+        yield found.finding(found.folder, 1, "the package has no agent", "Write a BaseAgent.")
+    folders = {each.parent for each in (*agents, *found.folder.rglob("*_agent.py"))}
+    for path in sorted(folders):
+        files = [*path.glob("*_agent.py")]
+        if path != found.folder and not _SNAKE.fullmatch(path.name):
+            yield found.finding(path, 1, "the folder is not named in snake_case", "Rename it.")
+        if max(len(files), len([each for each in agents if each.parent == path])) > 1:
+            yield found.finding(
+                path, 1, "the folder has agents of two levels", "Give each a folder."
+            )
         if not [*path.glob("*_state_handlers.py")]:
             fix = "Put the handlers of the level beside its agent."
-            yield Finding(where, 1, "the folder has no state handlers", fix)
+            yield found.finding(path, 1, "the folder has no state handlers", fix)
 
 
-def _of_prompts(folder: Path, found: _Package) -> Iterator[Finding]:
-    """Check that each prompt is named after a phase."""
-    for path in sorted(folder.rglob("prompts/*.md")):
+def _of_prompts(found: _Package) -> Iterator[Finding]:
+    """Check that each prompt is named after a phase, and stands with the others."""
+    phases = {each.name for each in found.phases}
+    named = [*found.folder.rglob("prompts/*"), *found.folder.rglob("*_system_prompt.*")]
+    for path in sorted({each for each in named if each.is_file()}):
         phase = path.name.removesuffix(_PROMPT)
-        if not path.name.endswith(_PROMPT) or phase not in found.known:
-            where = str(path.relative_to(folder))
-            yield Finding(where, 1, "it is named after no phase", f"Call it <phase>{_PROMPT}.")
+        if not path.name.endswith(_PROMPT) or phase not in phases:
+            fix = f"Call it <phase>{_PROMPT}."
+            yield found.finding(path, 1, "it is named after no phase", fix)
+        elif path.parent.name != "prompts":
+            yield found.finding(path, 1, "it stands in no folder 'prompts'", "Move it there.")

@@ -8,13 +8,14 @@ from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 
 from replan.errors import ConfigurationError, PhaseError
-from replan.models.chat import Chat, OnText
+from replan.langgraph_inside.callbacks import has_listener
+from replan.models.chat import Chat
 from replan.models.reply_end import end_of
 from replan.prompts.sections import Call, call_tag
 from replan.state.threads import ThreadMessage
 from replan.texts.storable import storable_text
 from replan.threads.conversion import to_langchain
-from replan.threads.host_utils import host_utils
+from replan.threads.host_utils import HostUtils, host_utils
 
 
 class AIAdapter:
@@ -69,7 +70,8 @@ class AIAdapter:
             messages: Messages of a thread, which the caller chooses and orders. Virtual ones and
                 sub-threads are left out here.
             system_message: What the model is told first.
-            stream: Whether the reply is returned in pieces, for `Response.set_stream`.
+            stream: Whether the reply is returned in pieces, for `Response.set_stream`; in one
+                piece where nobody hears it.
 
         Raises:
             ConfigurationError: The pipeline has no model.
@@ -89,23 +91,38 @@ class AIAdapter:
         )
         told = "\n\n".join(part for part in (system_message, call_tag(call)) if part)
         asked = [SystemMessage(told), *to_langchain(messages)]
-        if stream:
-            return self._pieces(self._chat, asked, utils.phase)
-        return _text_of(await self._chat.reply(asked, self._config), utils.phase)
+        audience = utils.audience
+        is_heard = audience.on_text is not None or has_listener(self._config)
+        # Counted before the reply is here, so that nobody shows a piece of it once more.
+        audience.texts += int(is_heard)
+        if stream and is_heard:
+            return self._pieces(self._chat, asked, utils)
+        text = _text_of(await self._chat.reply(asked, self._config, audience.on_text), utils.phase)
+        return _whole(text) if stream else text
 
     async def _pieces(
-        self, chat: Chat, asked: Sequence[BaseMessage], phase: str
+        self, chat: Chat, asked: Sequence[BaseMessage], utils: HostUtils
     ) -> AsyncIterator[str]:
         pieces: asyncio.Queue[str | None] = asyncio.Queue()
-        take: OnText = pieces.put_nowait
+        on_text = utils.audience.on_text
+
+        def take(piece: str) -> None:
+            pieces.put_nowait(piece)
+            if on_text is not None:
+                on_text(piece)
+
         reply = asyncio.ensure_future(chat.reply(asked, self._config, take))
         reply.add_done_callback(lambda _: pieces.put_nowait(None))
         try:
             while (piece := await pieces.get()) is not None:
                 yield storable_text(piece)
-            _text_of(await reply, phase)
+            _text_of(await reply, utils.phase)
         finally:
             reply.cancel()
+
+
+async def _whole(text: str) -> AsyncIterator[str]:
+    yield text
 
 
 def _text_of(reply: AIMessage, phase: str) -> str:

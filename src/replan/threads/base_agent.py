@@ -13,6 +13,7 @@ from replan.threads.response import Response
 from replan.threads.state_handler import StateHandler
 from replan.threads.suggestions import apply, round_of, thread_of, told_phase
 from replan.threads.task import Task
+from replan.threads.usable_response import usable
 
 
 @dataclass(frozen=True)
@@ -119,24 +120,9 @@ class BaseAgent:
             raise PhaseError(thread.id, phase, f"{type(self).__name__} has no handler", fix)
         told_phase(thread, task)
         with in_phase(phase, task.sub_thread_path, round_of(own)):
-            return checked(await handler.handle(task, thread, self), thread, phase, handler)
+            response = await handler.handle(task, thread, self)
+            return usable(response, own, type(handler).__name__, handler.following)
 
     async def _apply_phase_update_suggestion(self, task: Task, thread: Thread) -> None:
         """Enter the suggested phase, unless the task is a retry."""
         await apply(task, thread)
-
-
-def checked(response: object, thread: Thread, phase: str, handler: object) -> Response:
-    """Refuse what a handler returned if it is no response, or an empty one.
-
-    Raises:
-        PhaseError: It is none, or says nothing.
-    """
-    name = type(handler).__name__
-    if not isinstance(response, Response):
-        problem = f"{name} returned {type(response).__name__} and no Response"
-        raise PhaseError(thread.id, phase, problem, "Return Response(text).")
-    is_empty = not (response.text.strip() or response.is_stream or response.skips_message)
-    if is_empty and not response.is_failed:
-        raise PhaseError(thread.id, phase, f"{name} returned an empty text", "Return some text.")
-    return response

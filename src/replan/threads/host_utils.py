@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from replan.ports.ask_user import place_at_work
 from replan.ports.thread_repository import ThreadRepository
 from replan.state.results import ExecutionContext
 from replan.state.thread_paths import SubThreadPath
+from replan.threads.audience import Audience
 
 if TYPE_CHECKING:
     from replan.threads.ai_adapter import AIAdapter
@@ -33,7 +34,7 @@ class HostUtils:
         thread_repository: Where threads are kept.
         ai_adapter: How models are asked.
         tell: Tells of an event.
-        show: Shows a piece of text that no model said.
+        audience: Who hears the texts of phases.
         clock: Returns the time, with a time zone.
         new_id: Returns a new unique id.
         phase: The phase that is at work.
@@ -44,7 +45,7 @@ class HostUtils:
     thread_repository: ThreadRepository
     ai_adapter: "AIAdapter"
     tell: Tell = _tell_nobody
-    show: Callable[[str], Any] | None = None
+    audience: Audience = field(default_factory=Audience)
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
     phase: str = ""

@@ -6,19 +6,20 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from replan.errors import ConfigurationError, PhaseError
 from replan.state.threads import COMPLETED, Thread, ThreadMessage
-from replan.threads.messages import changed, newest_bot_message
+from replan.texts.storable import storable_text
+from replan.threads.messages import changed, newest_bot_message, updated
 from replan.threads.response import Response
 from replan.threads.state_handler import StateHandler
 from replan.threads.suggestions import (
     ROUND,
     SUGGESTION,
-    check_suggestion,
     round_of,
     suggest,
     suggested,
     thread_of,
 )
 from replan.threads.task import Task
+from replan.threads.usable_response import usable_below
 
 if TYPE_CHECKING:
     from replan.threads.base_agent import BaseAgent
@@ -114,22 +115,18 @@ class InteractionUnit:
         self, task: Task, thread: Thread, agent: "BaseAgent"
     ) -> ThreadMessage:
         """Let the handler produce the bot's message, and store it."""
+        audience = task.host_utils.audience
+        heard = audience.texts
         response = await self._handled(task, thread, agent)
         own = thread_of(task, thread)
         if response.phase_suggestion and suggested(own) is None:
-            known = self.state_handler.following
-            by = type(self.state_handler).__name__
-            check_suggestion(own, response.phase_suggestion, known, by)
             own.settings[SUGGESTION] = {"phase": response.phase_suggestion, "by": task.id}
         bot = self._put(response, own, thread, task)
         await task.host_utils.thread_repository.save_thread(thread)
-        if task.host_utils.show is not None:
-            await task.host_utils.show(bot.text)
+        await audience.hear(bot.text, heard)
         return bot
 
     async def _handled(self, task: Task, thread: Thread, agent: "BaseAgent") -> Response:
-        from replan.threads.base_agent import checked  # noqa: PLC0415 - agents know units
-
         handler, phase = self.state_handler, self.phase
         try:
             async with asyncio.timeout(self.timeout):
@@ -139,29 +136,17 @@ class InteractionUnit:
                 raise
             problem = f"{type(handler).__name__} took more than {self.timeout:g} s"
             raise PhaseError(thread.id, phase, problem, "Raise the unit's timeout.") from error
-        response = checked(response, thread, phase, handler)
+        name, own = type(handler).__name__, thread_of(task, thread)
+        response = usable_below(response, own, name, handler.following)
         if response.failure is not None:
             raise response.failure
-        wrong = {
-            "a stream": response.is_stream,
-            "a next task": bool(response.next_tasks),
-            "a request for a sub-thread": response.sub_thread_request is not None,
-        }
-        for what, is_wrong in wrong.items():
-            if is_wrong:
-                problem = (
-                    f"{type(handler).__name__} returned {what}, which only the main thread has"
-                )
-                fix = "Return the whole text: Response(await adapter.chat(...))."
-                raise PhaseError(thread.id, phase, problem, fix)
         return response
 
     def _put(self, response: Response, own: Thread, thread: Thread, task: Task) -> ThreadMessage:
         """Put the handler's message into the sub-thread, as that of this round."""
         meta = {**response.message_meta, "phase": self.phase, ROUND: round_of(own)}
         if (update := response.message_update) is not None:
-            text = response.text if update.text is None else update.text
-            return changed(own, update.message_id, text=text, meta={**update.meta, **meta})
+            return updated(own, update, response.text, meta)
         if response.skips_message:
             found = newest_bot_message(own)
             if found is not None:
@@ -184,7 +169,8 @@ class InteractionUnit:
     ) -> None:
         text = await self.generate_user_message(bot, task, thread, agent)
         own, utils = thread_of(task, thread), task.host_utils
-        if not str(text or "").strip():
+        text = storable_text(str(text or ""))
+        if not text.strip():
             problem = f"{type(self).__name__}.generate_user_message returned no text"
             raise PhaseError(thread.id, self.phase, problem, f"Return text such as '{CONTINUE}'")
         own.add(
@@ -205,10 +191,6 @@ class InteractionUnit:
 def _stored(thread: Thread, sender: Literal["bot", "user"]) -> ThreadMessage | None:
     """Find the message of a side in the round that a thread is in."""
     number = round_of(thread)
-    for message in reversed(thread.messages):
-        found = message.meta.get(ROUND)
-        if found is not None and found < number:
-            return None
-        if found == number and message.sender == sender:
-            return message
-    return None
+    # It may stand anywhere: a round can change the message of an earlier one, and take it over.
+    own = (m for m in reversed(thread.messages) if m.meta.get(ROUND) == number)
+    return next((message for message in own if message.sender == sender), None)

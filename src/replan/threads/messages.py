@@ -1,9 +1,12 @@
 """Finding and changing messages of a thread."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from replan.errors import ThreadError
 from replan.state.threads import Thread, ThreadMessage
+from replan.texts.storable import storable_text
+from replan.threads.response import MessageUpdate
 
 
 def holder_of(thread: Thread, message_id: str) -> Thread | None:
@@ -49,6 +52,15 @@ def changed(
     except ValueError as error:
         problem = f"its message '{message_id}' cannot be changed so: {error}"
         raise ThreadError(thread.id, problem, "Give fields of a ThreadMessage.") from error
+
+
+def updated(
+    thread: Thread, update: MessageUpdate, text: str, meta: Mapping[str, Any]
+) -> ThreadMessage:
+    """Change a message as a response says: to its text, if neither of them has none."""
+    said = text if update.text is None else storable_text(update.text)
+    changes = {"text": said} if said.strip() else {}
+    return changed(thread, update.message_id, meta={**update.meta, **meta}, **changes)
 
 
 def newest_bot_message(thread: Thread) -> ThreadMessage | None:

@@ -1,4 +1,8 @@
-"""The phases of an agent as a graph of LangGraph: one node for each, drawn and traced as such."""
+"""The phases of an agent as a graph of LangGraph, one node for each.
+
+Nodes of the main thread do its phases. Those of sub-threads are drawn below the phase that starts
+them, whose agent walks them in every form of a pipeline: in a plan, in a session and alone.
+"""
 # LangGraph leaves some type arguments of StateGraph open, so its methods read as partly unknown.
 # pyright: reportUnknownMemberType=false
 

@@ -1,10 +1,11 @@
 """What agents and handlers return: a text, and what is to be done with it."""
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field, JsonValue
+from pydantic import AfterValidator, Field, JsonValue
 
+from replan.state.threads import MARK_OF_THREAD, SUB_THREAD
 from replan.threads.task import Task
 from replan.values import Value
 
@@ -20,13 +21,20 @@ class MessageUpdate(Value):
 
     Attributes:
         message_id: The message, of the thread or of a sub-thread of it.
-        text: Its new text; None leaves it.
+        text: Its new text; None takes that of the response, and leaves it where that is empty.
         meta: Entries that are added to its meta.
     """
 
     message_id: str
     text: str | None = None
     meta: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+def _one_name(path: str) -> str:
+    before, _, name = path.partition(".")
+    if before != "meta" or not name or "." in name or name in ("messages", MARK_OF_THREAD):
+        raise ValueError(f"give meta and one name, such as meta.{SUB_THREAD}")
+    return path
 
 
 class SubThreadRequest(Value):
@@ -37,7 +45,7 @@ class SubThreadRequest(Value):
         settings: Its settings beside the phase.
     """
 
-    meta_path: str = "meta._thread"
+    meta_path: Annotated[str, AfterValidator(_one_name)] = f"meta.{SUB_THREAD}"
     settings: dict[str, JsonValue] = Field(default_factory=dict)
 
 

@@ -13,6 +13,7 @@ from replan.threads.interaction_unit import InteractionUnit
 from replan.threads.response import Response
 from replan.threads.suggestions import ROUND, round_of, suggested, thread_of, told_phase
 from replan.threads.task import Task
+from replan.threads.usable_response import usable_below
 
 
 class SubThreadAgent(BaseAgent):
@@ -63,7 +64,9 @@ class SubThreadAgent(BaseAgent):
     async def _execute_sub_thread_interaction(self, task: Task, thread: Thread) -> Response:
         """Run the units, then summarise what they brought."""
         results = await self._execute_interaction_units(task, thread)
-        return await self._summarize_results(results, task, thread)
+        response = await self._summarize_results(results, task, thread)
+        name = f"{type(self).__name__}._summarize_results"
+        return usable_below(response, thread_of(task, thread), name)
 
     async def _execute_interaction_units(
         self, task: Task, thread: Thread

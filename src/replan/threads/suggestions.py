@@ -47,7 +47,11 @@ async def suggest(task: Task, thread: Thread, phase: str) -> None:
 
 
 async def apply(task: Task, thread: Thread) -> None:
-    """Enter the suggested phase; what is done once more stays in its phase."""
+    """Enter the suggested phase; what is done once more stays in its phase.
+
+    A sub-thread is stored in its new phase with the first message of that. Until then it is stored
+    with the suggestion, by which whoever goes on with it enters the same phase.
+    """
     own = thread_of(task, thread)
     found = own.settings.pop(SUGGESTION, None)
     if found is None:
@@ -56,7 +60,8 @@ async def apply(task: Task, thread: Thread) -> None:
     is_own = own is thread and bool(task.id) and found.get("by") == task.id
     if not (task.is_retry or is_own):
         own.set_status(phase=found["phase"], **{ROUND: round_of(own) + 1})
-    await _stored(own, thread, task)
+    if own is thread or task.is_retry:
+        await _stored(own, thread, task)
 
 
 def told_phase(thread: Thread, task: Task) -> None:

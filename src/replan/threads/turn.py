@@ -1,5 +1,6 @@
 """A turn of a main thread: its tasks one after the other, each stored with what came of it."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -7,15 +8,15 @@ from replan.errors import LimitReachedError, PhaseError, ThreadError
 from replan.events.types import PlaceholderShown
 from replan.failures import describe
 from replan.state.threads import COMPLETED, HISTORY, INITIAL, Thread, ThreadMessage
+from replan.texts.storable import storable_text
 from replan.threads.base_agent import BaseAgent
 from replan.threads.failures_passed import PASSED
 from replan.threads.host_utils import HostUtils, at_work
-from replan.threads.messages import changed, newest_bot_message
+from replan.threads.messages import changed, newest_bot_message, updated
 from replan.threads.response import Response
 from replan.threads.sub_thread_handlers import PLACEHOLDER
 from replan.threads.suggestions import (
     SUGGESTION,
-    check_suggestion,
     next_phase,
     suggested,
 )
@@ -84,7 +85,7 @@ class Turn:
 
     async def step(self) -> None:
         """Do the next task, and store what came of it; a failure is stored with the thread."""
-        thread, task = self._thread, self.tasks[0]
+        task = self.tasks[0]
         self._done += 1
         with at_work(self._utils):
             try:
@@ -93,23 +94,36 @@ class Turn:
                 raise
             except Exception as error:  # noqa: BLE001 - foreign code; its failure is a response
                 self.response = Response(failure=error)
-            if self.response.failure is not None:
-                thread.set_status(error=describe(self.response.failure))
-                await self._utils.thread_repository.save_thread(thread)
+            if (failure := self.response.failure) is not None:
+                await self._keep_error(describe(failure))
+
+    async def _keep_error(self, error: str) -> None:
+        """Store why a task failed, with what its handler left, or with what there was before."""
+        repository = self._utils.thread_repository
+        try:
+            self._thread.set_status(error=error)
+            await repository.save_thread(self._thread)
+        except PASSED:
+            raise
+        except Exception:  # noqa: BLE001 - foreign code may have put anything there
+            self._thread = await repository.get_thread(self._thread.id) or self._thread
+            self._thread.set_status(error=error)
+            await repository.save_thread(self._thread)
 
     async def _made(self, task: Task) -> Response:
         thread = self._thread
         if self._done > MOST_TASKS:
             problem, fix = f"the turn has had {MOST_TASKS} tasks", "Let a handler add no next task."
             raise PhaseError(thread.id, thread.phase, problem, fix)
+        heard = self._utils.audience.texts
         response = await self._agent.execute_task(task, thread)
         if response.failure is None:
-            await self._keep(task, response)
+            await self._keep(task, response, heard)
         return response
 
-    async def rest(self) -> Response:
-        """Do all that is left, and return the last response."""
-        while self.phase is not None:
+    async def rest(self, stop: asyncio.Event | None = None) -> Response:
+        """Do all that is left, up to a stop after a phase, and return the last response."""
+        while self.phase is not None and not (stop and stop.is_set()):
             await self.step()
         return self.answer
 
@@ -180,6 +194,7 @@ class Turn:
             thread.settings.pop(SUGGESTION, None)
             thread.set_status(phase=self._agent.first_phase)
         message_id = f"user_{utils.new_id()}"
+        said = storable_text(said)
         thread.add(ThreadMessage(id=message_id, sender="user", text=said, timestamp=utils.clock()))
         task = Task(name="message", type=Task.TYPE_MESSAGE, message=said, id=utils.new_id())
         self._set_tasks([task])
@@ -197,13 +212,11 @@ class Turn:
         meta = {**task.meta, UI_ACTION: RETRY}
         return task.replace(meta=meta, id=self._utils.new_id())
 
-    async def _keep(self, task: Task, response: Response) -> None:
+    async def _keep(self, task: Task, response: Response, heard: int) -> None:
         """Store, in one write: the message, the suggestion, the sub-thread, and the next tasks."""
         thread, utils = self._thread, self._utils
-        message = await self._message(response)
+        message = await self._message(response, heard)
         if response.phase_suggestion and suggested(thread) is None:
-            known = self._agent.state_handlers[thread.phase].following
-            check_suggestion(thread, response.phase_suggestion, known, "a response")
             thread.settings[SUGGESTION] = {"phase": response.phase_suggestion, "by": task.id}
         if message is not None and (asked := response.sub_thread_request) is not None:
             key = asked.meta_path.removeprefix("meta.")
@@ -220,22 +233,23 @@ class Turn:
         await utils.thread_repository.save_thread(thread)
         if message is not None and message.meta.get(PLACEHOLDER) is True:
             utils.tell(PlaceholderShown, message_id=message.id, text=message.text, path="")
+        elif message is not None:
+            await utils.audience.hear(message.text, heard)
 
-    async def _message(self, response: Response) -> ThreadMessage | None:
+    async def _message(self, response: Response, heard: int) -> ThreadMessage | None:
         """Change a message, or create one; none if the handler has done it already."""
         thread, utils = self._thread, self._utils
-        is_heard = response.is_stream
-        async for piece in response.pieces():
-            if utils.show is not None:
-                await utils.show(piece)
+        await utils.audience.follow(response.pieces(), heard)
         if response.skips_message:
             return None
-        if not response.text.strip() and response.message_update is None:
+        update = response.message_update
+        response.text = storable_text(response.text)
+        if not response.text.strip() and update is None:
             raise PhaseError(thread.id, thread.phase, "the response is empty", "Return some text.")
         meta: dict[str, Any] = {**response.message_meta, "phase": thread.phase}
-        if (update := response.message_update) is not None:
-            text = response.text if update.text is None else update.text
-            message = changed(thread, update.message_id, text=text, meta={**update.meta, **meta})
+        if update is not None:
+            message = updated(thread, update, response.text, meta)
+            response.text = message.text
         else:
             message_id = f"bot_{utils.new_id()}"
             message = thread.add(
@@ -247,8 +261,6 @@ class Turn:
                     meta=meta,
                 )
             )
-            if utils.show is not None and not is_heard and not meta.get(PLACEHOLDER):
-                await utils.show(message.text)
         return message
 
     def _set_tasks(self, tasks: list[Task]) -> None:

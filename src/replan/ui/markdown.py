@@ -6,6 +6,8 @@ import nh3
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
+from replan.cli.views.cells import harmless
+
 _LONGEST = 500_000
 _TEXT = ("a", "blockquote", "br", "code", "del", "em", "hr", "p", "pre", "strong")
 _LISTS = ("dd", "dl", "dt", "li", "ol", "ul")
@@ -24,7 +26,8 @@ def safe(text: str) -> Markup:
     """
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]}\n\n(cut here: it is longer than {_LONGEST:,} characters)"
-    rendered = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
+    # Signs that turn the order of others round, or are not seen, are shown for what they are.
+    rendered = MarkdownIt("commonmark", {"html": False}).enable("table").render(harmless(text))
     cleaned = nh3.clean(
         rendered,
         tags=_TAGS,

@@ -17,8 +17,9 @@ from replan.server.problems import RefusedError
 from replan.ui.drawn.graph import graph_of, standings
 from replan.ui.drawn.revisions import revisions_of
 from replan.ui.drawn.threads import threads_of
-from replan.ui.drawn.timeline import timeline_of
+from replan.ui.drawn.timeline import LEGEND, timeline_of
 from replan.ui.drawn.tree import call_key, tree_of
+from replan.ui.open_steps import is_structural, open_steps, touched
 from replan.ui.reading import Reading, event_numbered, record_of
 from replan.ui.site import Site
 from replan.ui.step_page import given_of, jobs_of, step_values
@@ -30,15 +31,8 @@ TABS = {
     "history": "History",
     "given": "Given and made",
 }
-_STRUCTURAL = (
-    "plan_created",
-    "steps_reopened",
-    "run_corrected",
-    "run_resumed",
-    "run_stopped",
-    "task_completed",
-)
-"""After these more has changed than some steps."""
+STEP = "step"
+"""The view of one step alone."""
 
 _MANY = 100
 """Rows of a timeline that are drawn anew twice a second."""
@@ -70,29 +64,27 @@ async def changes(site: Site, request: Request) -> Response:
         # The server was started anew, maybe as another version.
         return Response(headers={"HX-Refresh": "true"})
     tab, seq = asked.get("tab", "plan"), asked.get("seq", "")
-    if tab not in TABS or not (seq.isascii() and seq.isdigit() and len(seq) < len("9" * 12)):
+    if tab not in (*TABS, STEP) or not (
+        seq.isascii() and seq.isdigit() and len(seq) < len("9" * 12)
+    ):
         return Response(headers={"HX-Refresh": "true"})
     new = [each for each in reading.run.events if (each.seq or 0) > int(seq)]
     values: dict[str, Any] = {**run_values(reading, tab), "oob": True}
-    values["has_new_asks"] = asked.get("mark") != values["mark"]
-    if values["has_new_asks"] or any(map(_is_structural, new)):
-        values |= {"whole": True, **stage_values(reading, tab)}
+    values["is_marked_anew"] = asked.get("mark") != values["mark"]
+    values["open_steps"] = open_steps(reading.story, asked.getlist("open"))
+    if values["is_marked_anew"] or any(map(is_structural, new)):
+        # Where a graph is drawn already, the place that it has been scrolled to stays.
+        is_drawn = tab == "plan" and not any(each.type == "plan_created" for each in new)
+        values |= {"whole": True, "is_drawn": is_drawn, **stage_values(reading, tab)}
     else:
         values |= {"whole": False, **_touched(reading, tab, new)}
     return site.page(request, "changes", **values)
 
 
-def _is_structural(event: RunEvent) -> bool:
-    return event.type in _STRUCTURAL or event.type == "plan_updated"
-
-
 def _touched(reading: Reading, tab: str, new: list[RunEvent]) -> dict[str, Any]:
     """The parts of a view that some events changed."""
     story = reading.story
-    steps = {_step_of(each) for each in new}
-    ended = {_step_of(each) for each in new if each.type == "specialist_completed"}
-    # The steps behind one that ended wait for others now.
-    steps |= {s.step.id for s in story.steps if ended.intersection(s.step.awaits)}
+    steps = touched(story, new)
     values: dict[str, Any] = {
         "boxes": (),
         "branches": (),
@@ -104,22 +96,19 @@ def _touched(reading: Reading, tab: str, new: list[RunEvent]) -> dict[str, Any]:
     elif tab == "steps":
         values["branches"] = [each for each in tree_of(story) if each.step in steps]
     elif tab == "timeline" and new:
-        values |= {"timeline": timeline_of(story), "rows": True}
+        values |= {"timeline": timeline_of(story), "legend": LEGEND, "rows": True}
     elif tab in ("history", "given") and any(not e.type.startswith(_HISTORY) for e in new):
         values |= {"whole": True, **stage_values(reading, tab)}
     return values
-
-
-def _step_of(event: RunEvent) -> int:
-    """The step that an event is about; 0 for the host."""
-    return int(cast("Any", event.details.get("step_id")) or 0)
 
 
 def run_values(reading: Reading, tab: str) -> dict[str, Any]:
     """What stands at the top of each page of a run."""
     run, story = reading.run, reading.story
     asks = ";".join(f"{each.key} {each.fingerprint} {each.problem}" for each in run.waiting)
-    mark = hashlib.sha256(f"{run.outcome} {asks}".encode()).hexdigest()[:12]
+    why, drawn = ended_why(story), run.plan.version if run.plan else 0
+    told = f"{run.outcome} {asks} {len(run.warnings)} {drawn} {why} {bool(run.answer)}"
+    mark = hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()[:12]
     return {
         "run": run,
         "story": story,
@@ -130,10 +119,11 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
         "mark": mark,
         "pace": _pace(reading, tab),
         "goal": goal_of(story),
-        "why": ended_why(story),
+        "why": why,
         "took": took(story),
         "used": used(story.calls),
         "done": story.count(StepStatus.COMPLETED),
+        "steps_at_work": story.count(StepStatus.EXECUTING),
         "total": len(story.planned),
         "oob": False,
     }
@@ -157,14 +147,18 @@ def stage_values(reading: Reading, tab: str) -> dict[str, Any]:
             values["graph"] = graph_of(story)
             values["document"] = unsealed(reading.run.plan.content) if reading.run.plan else ""
         case "timeline":
-            values["timeline"] = timeline_of(story)
+            values |= {"timeline": timeline_of(story), "legend": LEGEND}
         case "steps":
             values["branches"] = tree_of(story)
         case "history":
-            values |= {"moments": moments(story), "revisions": revisions_of(story)[::-1]}
-        case _:
+            happened = moments(story, has_failures=True)
+            values |= {"moments": happened, "revisions": revisions_of(story)[::-1]}
+        case "given":
             values |= {"given": given_of(reading.run.events), "jobs": jobs_of(reading.run)}
             values["threads"] = threads_of(reading.run.threads)
+            values["titles"] = {each.step.id: each.step.description for each in story.steps}
+        case _:  # of a step alone nothing stands round it
+            pass
     return values
 
 
@@ -173,7 +167,7 @@ async def step(site: Site, request: Request) -> Response:
     reading, number = await reading_of(site, request), request.path_params["step"]
     if not any(each.step.id == number for each in reading.story.steps):
         raise RefusedError(404, "unknown_step", f"There is no step {number} in this run.")
-    values = run_values(reading, "steps") | step_values(reading.story, number)
+    values = run_values(reading, STEP) | step_values(reading.story, number)
     is_part = request.headers.get("hx-request") == "true"
     return site.page(request, "step_part" if is_part else "step", **values)
 

@@ -1,4 +1,4 @@
-"""The list of runs: those that wait for a person first, then a page of all, the newest first."""
+"""The list of runs: those that wait for a person first, then a page of all in some order."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from replan.ports.journal import Spending
-from replan.ports.run_book import RunOutcome, RunRecord
+from replan.ports.run_book import RunOrder, RunOutcome, RunRecord
 from replan.runs.asks import Ask
 from replan.runs.looking import RunView, seen
 from replan.server.answers import TENANT
@@ -21,6 +21,15 @@ from replan.ui.reading import graph_for, record_of
 from replan.ui.site import Site
 
 OUTCOMES = ("running", "waiting", "interrupted", *get_args(Outcome))
+ORDERS: dict[RunOrder, str] = {
+    "outcome": "Outcome",
+    "began": "Began",
+    "took": "Took",
+    "tokens": "Tokens",
+    "cost": "Cost",
+}
+"""The orders of the list, by the headings that are links to them."""
+
 _PAGE, _WAITING, _SCANNED = 50, 20, 20_000
 
 
@@ -31,6 +40,7 @@ class Filter:
     q: str = ""
     outcome: str = ""
     label: str = ""
+    order: str = "began"
     behind: str = ""
 
     @property
@@ -38,9 +48,9 @@ class Filter:
         """Whether it leaves some runs out."""
         return bool(self.q or self.outcome or self.label)
 
-    def query(self, behind: str = "") -> str:
-        """It as the end of an address."""
-        fields = {**vars(self), "behind": behind}
+    def query(self, **changed: str) -> str:
+        """It as the end of an address: a page of an order begins at the top."""
+        fields = {**vars(self), "behind": "", **changed}
         return urlencode({name: value for name, value in fields.items() if value})
 
 
@@ -58,10 +68,15 @@ class Row:
 async def runs(site: Site, request: Request) -> Response:
     """List runs."""
     asked = request.query_params
-    wanted = Filter(**{name: asked.get(name, "").strip()[:200] for name in vars(Filter())})
+    wanted = Filter(
+        **{name: asked.get(name, default).strip()[:200] for name, default in vars(Filter()).items()}
+    )
     if wanted.outcome and wanted.outcome not in OUTCOMES:
         fix = f"Give one of: {', '.join(OUTCOMES)}."
         raise bad_field("outcome", wanted.outcome, "there is no such outcome", fix)
+    if wanted.order not in ORDERS:
+        fix = f"Give one of: {', '.join(ORDERS)}."
+        raise bad_field("order", wanted.order, "there is no such order", fix)
     is_first = not wanted.behind and not wanted.is_any
     waiting = await _waiting(site.house, request) if is_first else []
     found, behind = await _found(site.house, request, wanted)
@@ -70,7 +85,8 @@ async def runs(site: Site, request: Request) -> Response:
         "rows": [each for each in rows if wanted.outcome in ("", each.outcome)],
         "wanted": wanted,
         "outcomes": OUTCOMES,
-        "more": wanted.query(behind) if behind else "",
+        "orders": ORDERS,
+        "more": wanted.query(behind=behind) if behind else "",
     }
     if request.headers.get("hx-target") == "more":
         return site.page(request, "rows", **values)
@@ -80,9 +96,16 @@ async def runs(site: Site, request: Request) -> Response:
 async def _waiting(house: House, request: Request) -> list[Row]:
     """The runs that wait for a person, with what they ask."""
     labels = _labels(request)
-    records = await house.storage.runs.recent(_WAITING, labels, outcomes=("waiting",))
-    rows = [await _looked_at(house, each) for each in records if _is_seen(house, request, each)]
-    return [each for each in rows if each.outcome == "waiting"]
+    # The process of a run that reads `running` may have been killed while it waited.
+    standing: tuple[RunOutcome, ...] = ("waiting", "running")
+    records = [
+        record
+        for outcome in standing
+        for record in await house.storage.runs.recent(_WAITING, labels, outcomes=(outcome,))
+        if _is_seen(house, request, record)
+    ]
+    rows = [await _looked_at(house, each) for each in records]
+    return [each for each in rows if each.asks]
 
 
 async def _found(house: House, request: Request, wanted: Filter) -> tuple[list[RunRecord], str]:
@@ -92,7 +115,11 @@ async def _found(house: House, request: Request, wanted: Filter) -> tuple[list[R
     batch = 1_000 if wanted.q else _PAGE + 1
     while scanned < _SCANNED:
         records = await house.storage.runs.recent(
-            batch, _labels(request, wanted.label), behind=last, outcomes=_recorded(wanted.outcome)
+            batch,
+            _labels(request, wanted.label),
+            behind=last,
+            outcomes=_recorded(wanted.outcome),
+            order=cast("RunOrder", wanted.order),
         )
         for record in records:
             if len(found) == _PAGE:

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -13,19 +14,22 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from replan.cli.views.cells import harmless, seconds
-from replan.cli.views.overview import day, money
+from replan.cli.views.overview import amount, day, money
 from replan.errors import ReplanError
+from replan.plan.model import Value
 from replan.server.callers.identity import Identity, Role
 from replan.server.endpoints import forbidden
 from replan.server.house import House
 from replan.server.problems import RefusedError, refusal_of
-from replan.ui.acts.shown import shown_of
+from replan.state.questions import fingerprint_of
+from replan.ui.acts.shown import argument_shown, call_arguments, shown_of
 from replan.ui.acts.talks import Talk
 from replan.ui.acts.terminal import Terminals
 from replan.ui.entering import Entrance, form_token
 from replan.ui.htmx import integrity
 from replan.ui.markdown import safe
 from replan.ui.reading import Readings
+from replan.ui.step_page import job_told
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +78,8 @@ class Site:
         text = self.templates.get_template(f"{name}.html").render(
             P=self.prefix, who=who, boot=self.boot, form_token=form_token(token), **values
         )
-        return HTMLResponse(text, status)
+        # What others wrote may hold half a character, which no page can.
+        return HTMLResponse(text.encode("utf-8", "replace"), status)
 
 
 Does = Callable[[Site, Request], Awaitable[Response]]
@@ -123,12 +128,17 @@ def templates() -> Environment:
         "markdown": safe,
         "seconds": seconds,
         "money": money,
+        "amount": amount,
         "day": day,
         "clock": _clock,
         "tick": _tick,
         "json": _json,
         "text": _text,
         "seen": shown_of,
+        "arguments": call_arguments,
+        "argument": argument_shown,
+        "mark": _mark,
+        "job": partial(job_told, is_open=True),
     }
     known: dict[str, Any] = {"integrity": integrity()}
     made.filters.update(filters)
@@ -147,6 +157,11 @@ def _tick(at: float, whole: float) -> str:
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2, default=str)
+
+
+def _mark(value: Value) -> str:
+    """A name for exactly this value, as an element has it."""
+    return fingerprint_of(value.model_dump(mode="json"))
 
 
 def _text(value: object) -> str:

@@ -11,7 +11,7 @@ from replan.runs.waits import waits_of
 from replan.runs.whole_run import WholeRun
 from replan.ui.drawn.graph import standings
 from replan.ui.drawn.threads import threads_of
-from replan.ui.drawn.tree import tree_of
+from replan.ui.drawn.tree import beginnings, branch_of
 
 _GIVEN = (
     "memory_applied",
@@ -32,7 +32,7 @@ def step_values(story: Story, number: int) -> dict[str, Any]:
         "standing": standings(story)[number],
         "waits": [each for each in waits_of(step, story) if each.seconds >= LEAST_TOLD],
         "moments": moments(story, number),
-        "branch": next(each for each in tree_of(story) if each.step == number),
+        "branch": branch_of(step, beginnings(run.events)),
         "results": [each for each in run.results if each.step_id == number],
         "threads": threads_of(run.threads, number),
         "given": given_of(own),
@@ -76,12 +76,12 @@ def jobs_of(run: WholeRun, step: StepStory | None = None) -> list[dict[str, Any]
     """The jobs of a run as forms: where it asks now, else what it came to."""
     told = [(each.step_id, each.output, False) for each in run.results]
     told += [(each.step_id, each.details, True) for each in run.waiting]
-    forms = {number: form for number, value, is_open in told if (form := _form(value, is_open))}
+    forms = {number: form for number, value, is_open in told if (form := job_told(value, is_open))}
     number = None if step is None else step.step.id
     return [{"step": at, **form} for at, form in forms.items() if number in (None, at)]
 
 
-def _form(value: object, is_open: bool) -> dict[str, Any] | None:  # noqa: FBT001 - of the value
+def job_told(value: object, is_open: bool) -> dict[str, Any] | None:  # noqa: FBT001 - of the value
     """What a value tells of a job: where it stands while it asks, or the whole job at its end."""
     fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     collected = fields.get("collected", fields.get("collected_info"))

@@ -20,10 +20,11 @@ from replan.own_loop import completed
 from replan.runtime import open_runtime
 from replan.team.team_file import TeamFile, read_team_file
 from replan.workers.fenced_jobs import APPLICATION
-from replan.workers.queue import RUNS, check_address, open_queue, queue_of
+from replan.workers.queue import RUNS, TEAM, check_address, open_queue, queue_of
 from replan.workers.queued_runtime import queued_beside
 from replan.workers.schedules import keep, read_schedules
 from replan.workers.steps import STEP, QueuedSteps, StepJobs
+from replan.workers.upkeep import UpkeepJobs
 from replan.workers.versions import check_published, published, version_of
 from replan.workers.worker import LEASE, Handler, Worker, drained_by_signals
 
@@ -94,7 +95,13 @@ async def open_worker(
         steps = QueuedSteps(queue, storage, version.digest)
         graph = build_graph(team.config, storage=storage, models=team.models, elsewhere=steps)
         for_others = StepJobs(services_in(graph), storage.journal)
+        upkeep = UpkeepJobs(graph, storage, queue, version.digest)
+        for each in schedules:
+            if each.upkeep is not None:
+                upkeep.check(each.upkeep)
         watch, name = Watch(), name_of(team)
+        # By this label a server knows whose runs they are.
+        schedules = [each.replace(labels={TEAM: name, **each.labels}) for each in schedules]
         heard = partial(watch.heard, name)
         runtime_of = open_runtime(graph, storage=storage, grace=wanted.grace, heard=heard)
         told = nullcontext() if wanted.metrics is None else watch.served(wanted.metrics)
@@ -109,8 +116,8 @@ async def open_worker(
                     queues,
                     concurrency=wanted.concurrency,
                     lease=wanted.lease,
-                    handlers={STEP: for_others.do, **(handlers or {})},
-                    beside=partial(keep, schedules, queued) if schedules else None,
+                    handlers={STEP: for_others.do, **upkeep.handlers, **(handlers or {})},
+                    beside=partial(keep, schedules, queued, upkeep) if schedules else None,
                 )
 
 

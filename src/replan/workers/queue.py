@@ -4,11 +4,10 @@ import re
 from collections.abc import AsyncGenerator, Collection, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import psycopg
 from procrastinate import App, exceptions
-from procrastinate.schema import SchemaManager
 from pydantic import JsonValue
 
 from replan.adapters.storage.postgres import shown
@@ -16,17 +15,17 @@ from replan.errors import ConfigurationError, StorageError
 from replan.runs.work import Stand
 from replan.workers.fenced_jobs import FencedJobs
 from replan.workers.followed import Followed
-from replan.workers.patient_connector import SCHEMA, PatientConnector
+from replan.workers.patient_connector import PatientConnector
+from replan.workers.schema import prepare
 from replan.workers.turns import MOST_LEVEL, TURNS, priority_of
 
 RUNS = "runs"
 """The queue of a run that names none."""
 
-TENANT, PRIORITY, QUEUE = "tenant", "priority", "queue"
-"""The labels of a run that say whose it is, how urgent it is, and in which queue it waits."""
+TEAM, TENANT, PRIORITY, QUEUE = "team", "tenant", "priority", "queue"
+"""The labels of a run: by whom it is done, whose it is, how urgent it is, where it waits."""
 
 PATIENCE = 30.0
-_LOCK = int.from_bytes(b"ReplanQ", "big")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,19}")
 _ASKED = """
 SELECT EXISTS (
@@ -51,15 +50,6 @@ WITH gone AS (
     DELETE FROM procrastinate_jobs WHERE queueing_lock = %(lock)s AND status = 'todo' RETURNING id
 )
 SELECT count(*) AS number FROM gone
-"""
-_OURS = """
-CREATE TABLE replan_teams (
-    digest text PRIMARY KEY, name text NOT NULL, content text NOT NULL,
-    published_at timestamptz NOT NULL DEFAULT now()
-);
-CREATE INDEX replan_turns ON procrastinate_jobs
-    (queue_name, (args ->> 'tenant'), priority) WHERE status = 'todo';
-
 """
 
 
@@ -167,7 +157,7 @@ async def open_queue(
 
     Raises:
         ConfigurationError: The storage is no PostgreSQL.
-        StorageError: The database cannot be reached.
+        StorageError: The database cannot be reached, or its queue is of another version.
     """
     check_address(address)
     where = shown(address)
@@ -175,7 +165,7 @@ async def open_queue(
     app = App(connector=connector)
     jobs = app.job_manager = FencedJobs(connector)
     with _errors(where):
-        await _prepared(address)
+        await prepare(address, where)
         await connector.open_async()
     try:
         yield Queue(app, jobs, where)
@@ -231,17 +221,3 @@ def checked_level(text: str) -> int:
         fix = f"Give a number from -{MOST_LEVEL} to {MOST_LEVEL}."
         raise ConfigurationError("priority", text, problem, fix)
     return int(text)
-
-
-async def _prepared(address: str) -> None:
-    """Make the tables of the queue, in one transaction; one process at a time."""
-    connecting = psycopg.AsyncConnection[Any].connect(address, connect_timeout=10)
-    async with await connecting as connection:
-        await connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
-        query = "SELECT to_regclass(%s) IS NOT NULL"
-        found = await (await connection.execute(query, [f"{SCHEMA}.replan_teams"])).fetchone()
-        if found and not found[0]:
-            await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
-            await connection.execute(f"SET LOCAL search_path = {SCHEMA}")
-            await connection.execute(SchemaManager.get_schema())
-            await connection.execute(cast("Any", _OURS))

@@ -1,13 +1,14 @@
-"""Runs that begin by themselves: when, and what they are to do."""
+"""Runs and jobs that begin by themselves: when, and what they are to do."""
 
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Self
 
 from croniter import CroniterBadDateError, croniter
-from pydantic import Field, TypeAdapter, ValidationError, field_validator
+from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from replan.declared.files import text_of
 from replan.declared.yaml_source import read_yaml
@@ -16,7 +17,8 @@ from replan.runs.labels import checked_labels
 from replan.runs.reading import is_worked_on
 from replan.runs.service import Runtime
 from replan.values import Value
-from replan.workers.queue import PRIORITY, QUEUE, RUNS, checked_level, queue_of
+from replan.workers.queue import PRIORITY, QUEUE, RUNS, TEAM, TENANT, checked_level, queue_of
+from replan.workers.upkeep import Upkeep, UpkeepJobs
 
 MADE_UP_FOR = timedelta(minutes=10)
 """How long ago a time may be that still begins its run."""
@@ -32,19 +34,32 @@ logger = logging.getLogger(__name__)
 
 
 class Schedule(Value):
-    """A run that begins by itself.
+    """A run that begins by itself, or a job beside the runs.
 
     Attributes:
-        name: Its name; its runs are named `NAME-TIME`.
+        name: Its name; its runs are named `NAME-TIME`, those of a tenant `TENANT.NAME-TIME`.
         cron: When: minute, hour, day of the month, month, day of the week; in UTC.
-        task: What it is to do.
-        labels: The labels of its runs, such as `priority`.
+        task: What its runs are to do.
+        upkeep: What is kept up instead: the summaries of threads, or the index of the knowledge.
+        labels: The labels of its runs, such as `priority` and `tenant`.
     """
 
     name: str = Field(pattern=_NAME)
     cron: str
-    task: str = Field(min_length=1)
+    task: str = ""
+    upkeep: Upkeep | None = None
     labels: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _does_one_thing(self) -> Self:
+        if bool(self.task) == (self.upkeep is not None):
+            raise ValueError("give either a task or upkeep: summaries or index")
+        return self
+
+    def run_id(self, at: datetime) -> str:
+        """The name of its run of a time."""
+        tenant = self.labels.get(TENANT, "")
+        return f"{tenant}{'.' if tenant else ''}{self.name}-{at:%Y%m%dT%H%M}"
 
     @field_validator("cron")
     @classmethod
@@ -76,7 +91,7 @@ def read_schedules(path: Path) -> list[Schedule]:
     source = read_yaml(text_of(path, DeclaredFileError, "Check the path."))
     if source.mistakes:
         raise DeclaredFileError(path, source.mistakes)
-    fix = "Write a list whose entries have name, cron and task."
+    fix = "Write a list whose entries have name, cron, and task or upkeep."
     try:
         found = TypeAdapter(list[Schedule]).validate_python(source.value)
     except ValidationError as error:
@@ -95,30 +110,35 @@ def read_schedules(path: Path) -> list[Schedule]:
     return found
 
 
-async def keep(schedules: Sequence[Schedule], queued: Runtime) -> None:
-    """Begin the runs of schedules at their times, until it is cancelled.
+async def keep(schedules: Sequence[Schedule], queued: Runtime, upkeep: UpkeepJobs) -> None:
+    """Begin what schedules say at their times, until it is cancelled.
 
     Args:
         schedules: The schedules.
         queued: Puts the runs into the queue.
+        upkeep: Puts the other jobs there.
     """
     begun = dict[str, datetime]()
     while True:
         now = queued.bench.clock()
-        begun.update(await begin_due(schedules, queued, begun))
+        begun.update(await begin_due(schedules, queued, begun, upkeep))
         wait = min((each.after(now) - queued.bench.clock()).total_seconds() for each in schedules)
         await asyncio.sleep(min(max(wait, 0.0), _LOOK) + _MARGIN)
 
 
 async def begin_due(
-    schedules: Sequence[Schedule], queued: Runtime, begun: Mapping[str, datetime]
+    schedules: Sequence[Schedule],
+    queued: Runtime,
+    begun: Mapping[str, datetime],
+    upkeep: UpkeepJobs | None = None,
 ) -> dict[str, datetime]:
-    """Begin the run of the latest time of each schedule, unless that time is long past.
+    """Begin what each schedule says for its latest time, unless that time is long past.
 
     Args:
         schedules: The schedules.
         queued: Puts the runs into the queue.
         begun: The times for which nothing is left to do, by the names of the schedules.
+        upkeep: Puts the other jobs there.
 
     Returns:
         Further ones.
@@ -129,11 +149,15 @@ async def begin_due(
         if at == begun.get(each.name) or now - at > MADE_UP_FOR:
             continue
         try:
-            is_done = await _begun(each, at, queued)
+            if each.upkeep is not None and upkeep is not None:
+                # Done twice, it finds nothing to do.
+                is_done = await upkeep.put(each.upkeep, each.labels) or True
+            else:
+                is_done = await _begun(each, at, queued)
         except ReplanError as error:
             # The next look does it.
             fields = {"schedule": each.name, "error": str(error)}
-            logger.warning("schedule did not begin its run", extra=fields)
+            logger.warning("schedule did not begin", extra=fields)
         else:
             more |= {each.name: at} if is_done else {}
     return more
@@ -141,8 +165,12 @@ async def begin_due(
 
 async def _begun(schedule: Schedule, at: datetime, queued: Runtime) -> bool:
     """Begin a run, unless another worker does; tell whether nothing is left to do."""
-    run_id, bench = f"{schedule.name}-{at:%Y%m%dT%H%M}", queued.bench
+    run_id, bench, team = schedule.run_id(at), queued.bench, schedule.labels.get(TEAM, "")
     known = await bench.book.get(run_id)
+    if known is not None and known.labels.get(TEAM, team) != team:
+        # A schedule of another team has this name.
+        run_id = f"{run_id}-{team}"
+        known = await bench.book.get(run_id)
     if known is None and not await _is_ours(run_id, at, queued):
         return False
     # One that is on record without its job was left there by a worker that died.

@@ -15,6 +15,7 @@ from replan.events.types import (
     LimitReached,
     ModelAnswered,
     ModelCalled,
+    PhaseEntered,
     PlanCreated,
     PlanUpdated,
     SpecialistCompleted,
@@ -254,6 +255,23 @@ def test_verbose_shows_the_newest_line_of_a_specialist():
     course = course_of(created(POLICIES), invoked(2, "researcher"), said)
     assert "    second [x]" in shown(course, verbose=True)
     assert "    second [x]" not in shown(course)
+
+
+def test_a_pipeline_of_a_session_shows_its_phase_and_what_is_said_in_it():
+    def entered(phase):
+        return PhaseEntered(**RUN, phase=phase)
+
+    def says(text):
+        return step(SpecialistToken, 0, "", text=text)
+
+    events = [entered("draft"), says("Tea is "), says("fine.")]
+    assert shown(course_of(*events)) == ["", "Tea is fine.", "⠋ 10 s: phase draft"]
+    assert shown(course_of(*events, entered("critique"))) == ["⠋ 10 s: phase critique"]
+    # In a plan, a phase ends what was said before.
+    entered_2 = PhaseEntered(**RUN, phase="draft", step_id=2, specialist="researcher")
+    said = step(SpecialistToken, 2, "researcher", text="old text")
+    course = course_of(created(POLICIES), invoked(2, "researcher"), said, entered_2)
+    assert not [line for line in shown(course, verbose=True) if "old text" in line]
 
 
 def test_a_plan_longer_than_the_screen_shows_what_matters_now_and_counts():

@@ -14,6 +14,7 @@ from replan.events.types import (
     AnswerToken,
     FeedbackGenerated,
     LimitReached,
+    PhaseEntered,
     PlanCreated,
     PlanDoubtful,
     PlanUpdated,
@@ -209,6 +210,27 @@ def test_verbose_tells_what_specialists_say_line_by_line(tell):
     )
     assert text == (
         "step 2 clerk | One\nstep 3 clerk | other\nstep 2 clerk | Two\n[x] step 2 clerk (0.4 s)\n"
+    )
+
+
+def test_verbose_tells_what_a_pipeline_says_phase_by_phase(tell):
+    def entered(phase, **where):
+        return PhaseEntered(**RUN, phase=phase, **where)
+
+    where = {"step_id": 2, "specialist": "clerk"}
+    alone = {**STEP, "step_id": 0, "specialist": ""}
+    text = tell(
+        entered("draft", **where),
+        SpecialistToken(**STEP, text="Tea."),
+        entered("critique", **where),
+        entered("draft"),
+        SpecialistToken(**alone, text="Te"),
+        SpecialistToken(**alone, text="a."),
+        entered("critique"),
+        verbose=True,
+    )
+    assert text == (
+        "phase draft\nstep 2 clerk | Tea.\nphase critique\nphase draft\nTea.\nphase critique\n"
     )
 
 

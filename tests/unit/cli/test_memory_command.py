@@ -60,7 +60,7 @@ def test_an_export_is_one_file_that_takes_no_other_ones_place(place, tmp_path):
     before = file.read_bytes()
     refused = memory(place, "export", "-o", file)
     assert refused.exit_code == 2
-    assert "is there already" in refused.stderr
+    assert "exists already" in refused.stderr
     assert file.read_bytes() == before
     assert json.loads(memory(place, "export").stdout) == told
 

@@ -34,12 +34,16 @@ def test_the_text_of_a_plan_is_kept_and_not_its_place(tmp_path):
     assert again.input["messages"][0].text == "Trips"
 
 
-def test_a_plan_without_a_heading_is_named_by_its_path(tmp_path):
+def test_a_plan_without_a_heading_is_named_by_its_first_step(tmp_path):
     path = tmp_path / "plan.md"
-    path.write_text("- [ ] 1. Go\n")
-    order = order_of(str(path))
-    assert order.title == str(path)
-    assert order.input["messages"][0].text == f"Carry out the plan in {path}"
+    for text, goal in (
+        ("- [ ] 1. Go\n", "Go"),
+        ("1. Go\n2. See\n3. Sleep", "Go, and 2 more steps"),
+    ):
+        path.write_text(text)
+        order = order_of(str(path))
+        assert order.title == goal
+        assert order.input["messages"][0].text == goal
 
 
 def test_a_request_is_the_title_in_one_line():
@@ -95,8 +99,8 @@ def test_limits_are_read():
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("max_rounds", "'max_rounds' is no limit. Write NAME=VALUE with one of: max_rounds, "),
-        ("max_wishes=3", "'max_wishes=3' is no limit"),
+        ("max_rounds", "'max_rounds' is not a limit. Write NAME=VALUE with one of: max_rounds, "),
+        ("max_wishes=3", "'max_wishes=3' is not a limit"),
         ("max_rounds=0", "The limit max_rounds cannot be 0: "),
         ("max_rounds=many", "The limit max_rounds cannot be many: "),
         ("max_rounds=none", "The limit max_rounds cannot be None: "),

@@ -154,19 +154,21 @@ def test_the_last_line_says_how_to_go_on():
     assert waiting_lines([ask()], "a1b2", resume) == [
         "run a1b2 waits for 1 answer:",
         "  1/writer/1: Why?",
-        "go on with: replan resume a1b2 --answer TEXT",
+        "continue with: replan resume a1b2 --answer TEXT",
     ]
     two = waiting_lines([ask(), ask(key="2/writer/1")], "a1b2", resume)
-    assert two[-1] == f"go on with: {resume} --answer 1/writer/1=TEXT --answer 2/writer/1=TEXT"
+    assert two[-1] == f"continue with: {resume} --answer 1/writer/1=TEXT --answer 2/writer/1=TEXT"
     call = waiting_lines([ask(), ask(kind="approval", key="2/writer/1")], "a1b2", resume)
-    assert call[-1] == f"go on with: {resume} --answer 1/writer/1=TEXT --answer 2/writer/1=approve"
+    assert (
+        call[-1] == f"continue with: {resume} --answer 1/writer/1=TEXT --answer 2/writer/1=approve"
+    )
     plan = waiting_lines([ask(kind="plan", problem="line 1: no.")], "a1b2", resume)
     assert plan == [
         "the answer could not be taken: line 1: no.",
-        "run a1b2 waits for your word on its plan",
+        "run a1b2 waits for your approval of its plan",
         f'reject it with: {resume} --answer "reject: WHY"',
         f"change it with: {resume} --plan FILE",
-        f"go on with: {resume} --answer approve",
+        f"continue with: {resume} --answer approve",
     ]
     # What is not kept cannot go on.
     for asks in ([ask()], [ask(kind="plan")]):

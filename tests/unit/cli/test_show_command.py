@@ -79,10 +79,10 @@ def test_a_step_or_an_attempt_that_is_not_there_is_refused(replan, tmp_path, nam
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (("--timeline", "--step", "1"), "--timeline always shows the whole run. Leave --step away"),
-        (("--markdown", "--json"), "--markdown always shows the whole run. Leave --json away."),
-        (("--timeline", "--markdown"), "Leave --markdown away."),
-        (("--attempt", "1"), "--attempt is of one step. Name it with --step."),
+        (("--timeline", "--step", "1"), "--timeline always shows the whole run. Leave out --step"),
+        (("--markdown", "--json"), "--markdown always shows the whole run. Leave out --json."),
+        (("--timeline", "--markdown"), "Leave out --markdown."),
+        (("--attempt", "1"), "--attempt needs a step. Name it with --step."),
     ],
 )
 def test_no_option_is_ignored(replan, words, problem):
@@ -96,7 +96,7 @@ def test_an_export_writes_over_no_file_unasked(replan, tmp_path):
     path.write_text("mine")
     refused = replan("export", "abc", "-o", str(path))
     assert refused.exit_code == 2
-    assert "already. Choose another name, or write over it with --force." in refused.stderr
+    assert "already. Choose another name, or overwrite it with --force." in refused.stderr
     assert path.read_text() == "mine"
     assert replan("export", "abc", "-o", str(path), "--force").exit_code == 0
     assert json.loads(path.read_text())["run"]["run_id"] == "abc"

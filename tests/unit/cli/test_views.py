@@ -52,14 +52,14 @@ def test_the_first_view_tells_how_a_run_ended_why_at_what_price_and_who_decided(
     assert "why: step 2 failed: no money" in text
     assert "judged: Nothing more can be done." in text
     assert "goal: Buy gold" in text
-    assert "took 1:40 (at work or not (killed) 35 s)" in text
+    assert "took 1:40 (killed, and not resumed for up to 35 s)" in text
     assert "used 3 model calls, 45 tokens, cost >=0.75" in text
     assert "label: user=eva" in text
     assert "attempt 1: failed: ConnectionError: reset" in text
     assert "attempt 1: in doubt (it has no end on record)" in text
     assert "tools: price x1 (1 failed)" in text
     assert "anna approved the plan" in text
-    assert "gone on with by otto, after its process had ended without a word" in text
+    assert "resumed by otto, after its process had ended without a word" in text
 
 
 def test_the_cost_of_a_step_is_that_of_its_calls_and_unknown_without_a_price():
@@ -136,10 +136,8 @@ def test_the_history_tells_the_date_where_it_is_another_one_than_that_of_the_beg
     )
     lines = moments(story_of(whole(events=later, updated_at=at(3 * day))))
     begun, went_on = NOON.astimezone(), at(3 * day).astimezone()
-    assert f"{begun + timedelta(seconds=30):%H:%M:%S} stopped, waiting" in lines
-    assert any(
-        each.startswith(f"{went_on:%Y-%m-%d %H:%M:%S} gone on with by otto") for each in lines
-    )
+    assert f"{begun + timedelta(seconds=30):%H:%M:%S} now it waits for a person" in lines
+    assert any(each.startswith(f"{went_on:%Y-%m-%d %H:%M:%S} resumed by otto") for each in lines)
 
     again = (attempt(1, 1, 1, 10, "failed"), attempt(1, 2, 2 * day, 2 * day + 1))
     run = whole(ledger=again)
@@ -246,7 +244,7 @@ def stopped(why):
 def test_the_time_in_which_a_person_was_waited_for_is_told_apart():
     lines, bar = overview(stopped("waiting"), 100), timeline(stopped("waiting"), 80)[1]
     assert any("took 1:40 (waited for a person 30 s)" in line for line in lines)
-    assert any("gone on with by otto (it waited for a person for 30 s)" in line for line in lines)
+    assert any("resumed by otto (it waited for a person for 30 s)" in line for line in lines)
     assert re.search(r"\|=+\?+=+$", bar)
     lines, bar = overview(stopped("interrupted"), 100), timeline(stopped("interrupted"), 80)[1]
     assert any("took 1:40 (nobody at work 30 s)" in line for line in lines)

@@ -60,6 +60,86 @@ def test_dates(text, expected):
     assert [str(day) for day, _ in dates_in(text, TODAY)] == [expected] * (expected is not None)
 
 
+SPOKEN_NUMBERS = {
+    "10 million": [10_000_000],
+    "2.5 million": [2_500_000],
+    "3k": [3_000],
+    "minus five": [-5],
+    "two and a half": [2.5],
+    "one point five": [1.5],
+    "just one": [1],
+    "the red one": [],
+    "one moment": [],
+    "一百五": [150],
+    "一百零五": [105],
+    "一千零五十": [1_050],
+    "一万五": [15_000],
+    "两万三": [23_000],
+    "三亿五千万": [350_000_000],
+    "3万": [30_000],
+    "1.5万": [15_000],
+    "一点五": [1.5],
+    "负五": [-5],
+    "百分之五十": [50],
+    "一个半": [1.5],
+    "壹佰": [100],
+    "一个人": [1],
+    "一半": [],
+    "我们一起去": [],
+    "万一不行": [],
+    "千万别忘了": [],
+    "十分感谢": [],
+    "第三个": [],
+    "二十多个": [],
+}
+SPOKEN_DATES = {
+    "in 3 days": "2026-03-05",
+    "in two weeks' time": "2026-03-16",
+    "a week from Friday": "2026-03-13",
+    "3 days ago": "2026-02-27",
+    "last Friday": "2026-02-27",
+    "Friday next week": "2026-03-13",
+    "next week on Friday": "2026-03-13",
+    "on Tue": "2026-03-03",
+    "Fri": "2026-03-06",
+    "Sept 3": "2026-09-03",
+    "the first of April": "2026-04-01",
+    "Friday, 13 March 2026": "2026-03-13",
+    "Friday the 13th": "2026-03-13",
+    "Monday, March 10": None,
+    "on the 15th": "2026-03-15",
+    "the 5th floor": None,
+    "every Friday": None,
+    "15/3/26": "2026-03-15",
+    "1.2.26": None,
+    "三天后": "2026-03-05",
+    "一个月后": "2026-04-02",
+    "下个星期五": "2026-03-13",
+    "下下周五": "2026-03-20",
+    "上周五": "2026-02-27",
+    "礼拜五": "2026-03-06",
+    "每周五": None,
+    "一周三次": None,
+    "二〇二六年三月五日": "2026-03-05",
+    "十二月二十五日": "2026-12-25",
+    "明年三月五日": "2027-03-05",
+    "3月5日星期四": "2026-03-05",
+    "下个月3号": "2026-04-03",
+    "十五号": "2026-03-15",
+    "5号楼": None,
+    "二月三十日": None,
+    "10000天后": None,
+}
+
+
+def test_numbers_and_dates_as_they_are_spoken():
+    for text, numbers in SPOKEN_NUMBERS.items():
+        assert [number for number, _ in numbers_in(text)] == numbers, text
+    for text, day in SPOKEN_DATES.items():
+        found = {str(each) for each, _ in dates_in(text, TODAY)}
+        assert (found.pop() if len(found) == 1 else None) == day, text
+
+
 SPEC = JobSpec(
     "t",
     slots=[
@@ -70,6 +150,8 @@ SPEC = JobSpec(
         Slot("cabin", choices={"economy": ["经济舱"], "business": []}, question="Which?"),
         Slot("code", pattern=r"[A-Z]{2}\d{3}", question="Code?"),
         Slot("pets", type="boolean", question="Pets?"),
+        Slot("extras", type="object", question="Extras?"),
+        Slot("stops", type="list", question="Stops?"),
     ],
     commands=[
         Command(
@@ -77,7 +159,7 @@ SPEC = JobSpec(
             needs=["origin", "target", "day"],
             action="ask_user",
             words=["出发", "travel"],
-            takes=["people", "cabin", "code", "pets"],
+            takes=["people", "cabin", "code", "pets", "extras", "stops"],
             parameters={"question": "?"},
         ),
         Command(
@@ -114,6 +196,9 @@ def read(said, asked="", command="go", **held):
         ("economy or business", "cabin", {"cabin": "economy or business"}),
         ("it is AB123", "code", {"code": "AB123"}),
         ("no", "pets", {"pets": False}),
+        ("seats: 4, on: 1 May", "extras", {"extras": "seats: 4, on: 1 May"}),
+        ("4 towns, tomorrow Bergen", "stops", {"stops": "4 towns, tomorrow Bergen"}),
+        ("for 4 people", "extras", {"people": 4}),
         ("1 May or 2 May, who knows", "day", {}),
         ('{"origin": "Rome", "phase": "COMPLETED"}', "", {"origin": "Rome", "phase": "COMPLETED"}),
         ("", "origin", {}),
@@ -142,6 +227,24 @@ def test_commands_confirmation_and_the_end():
 def test_a_text_that_only_one_slot_takes_changes_no_value_that_is_held():
     assert read("business as usual", "", cabin="economy").found.values == {}
     assert read("cabin: business", "", cabin="economy").found.values == {"cabin": "business"}
+
+
+def test_who_confirms_may_change_what_only_one_slot_takes():
+    held = {"origin": "Rome", "day": "2026-03-03", "people": 2, "cabin": "economy"}
+    said = {
+        "4": {"people": 4},
+        "not tomorrow but Friday": {"day": "2026-03-06"},
+        "不是明天，改成后天": {"day": "2026-03-04"},
+        "not economy, business": {"cabin": "business"},
+        "Milan": {},
+        "4 or 5": {},
+        "what about 4?": {},
+    }
+    for each, found in said.items():
+        assert read(each, "confirmation", **held).found.values == found, each
+    assert read("4 people on Friday", "target", **held).found.values == {
+        "target": "4 people on Friday"
+    }
 
 
 def test_rules_are_sure_of_what_they_understand_whole():

@@ -51,7 +51,7 @@ def test_a_plan_says_nothing_of_filters_and_one_of_a_model_the_mode_alone():
     assert without_options({"rag_top_k": 1, "memory_mode": "full", "shop": "x"}) == {"shop": "x"}
     plan = "- [ ] 1. One @a\n\n  ```yaml\n  rag_top_k: 0\n  rag_filters: {}\n  ```\n"
     told = option_mistakes(PlanDocument.parse(plan))
-    assert [(each.line, each.column) for each in told] == [(5, 3), (4, 3)]
+    assert [(each.line, each.column) for each in told] == [(4, 3), (5, 3)]
 
 
 @pytest.mark.parametrize(

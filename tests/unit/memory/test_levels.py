@@ -122,16 +122,16 @@ def test_wrong_options_in_a_persons_plan_are_told_with_their_places():
 - [ ] 2. Two @a
 
   ```yaml
-  memory_histroy_limit: 3
   memory_history_limit: many
+  memory_histroy_limit: 3
   ```
 """.replace("    ```\n", "  ```\n", 1)
     told = option_mistakes(PlanDocument.parse(plan))
-    assert sorted((each.line, each.column) for each in told) == [(5, 3), (11, 3), (12, 3)]
+    assert [(each.line, each.column) for each in told] == [(5, 3), (11, 3), (12, 3)]
     by_line = {each.line: each for each in told}
     assert by_line[5].reason == "Step 1 has memory_mode: 'sumary', which cannot be."
     assert by_line[5].fix == "It should be 'full', 'window' or 'summary'."
-    assert by_line[11].fix == "Did you mean memory_history_limit?"
+    assert by_line[12].fix == "Did you mean memory_history_limit?"
 
 
 def test_summaries_that_are_switched_on_where_there_are_none_are_logged(caplog):

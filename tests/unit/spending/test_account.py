@@ -29,6 +29,9 @@ def ask(name, tokens=100, scope=None, others=(), **options):
     return Ask(id=name, run_id="r", scopes=scopes, likely_tokens=likely, **given)
 
 
+PLACE = "elsewhere/step/"
+
+
 def used(tokens):
     return Spending(calls=1, tokens=tokens)
 
@@ -204,6 +207,72 @@ async def test_a_journal_that_has_less_room_has_the_last_word(spends, journal):
     assert (await spends.take(ask("2", 300))).reservation.amount.tokens == 300
 
 
+@pytest.fixture
+async def shared(journal):
+    """The account of a run, and that of a process which does a step of it."""
+    owner, guest = Account(journal, "r"), Account(journal, "r")
+    await owner.share()
+    await guest.share(PLACE)
+    return owner, guest
+
+
+async def looked(*processes):
+    """Let all who wait see what other processes settled."""
+    for one in processes:
+        await one.refresh()
+    await settled()
+
+
+async def test_a_call_waits_for_room_that_another_process_holds(shared, journal):
+    owner, guest = shared
+    mine = await owner.take(ask("1", 700))
+    theirs = asyncio.ensure_future(guest.take(ask(f"{PLACE}2", 700)))
+    await looked(*shared)
+    assert not theirs.done()
+    await owner.settle(mine, used(50))
+    await looked(*shared)
+    await guest.settle(await theirs, used(300))
+    # And the other way round; who takes the room meanwhile is waited for, too.
+    await guest.take(ask(f"{PLACE}3", 400))
+    last = asyncio.ensure_future(owner.take(ask("4", 600, cuttable=True, input_tokens=500)))
+    await looked(*shared)
+    assert not last.done()
+    await journal.settle(Reservation(id=f"{PLACE}3", run_id="r", amount=used(400)), used(20))
+    await looked(*shared)
+    assert (await last).reservation.amount.tokens <= 1_000 - 370
+
+
+async def test_a_call_is_refused_if_what_is_settled_elsewhere_leaves_no_room(shared):
+    owner, guest = shared
+    mine = await owner.take(ask("1", 1_000))
+    waits = asyncio.ensure_future(guest.take(ask(f"{PLACE}2", 700)))
+    await looked(*shared)
+    await owner.settle(mine, used(990))
+    await looked(*shared)
+    for refused in (waits, guest.take(ask(f"{PLACE}3", 700))):
+        with pytest.raises(LimitReachedError, match="max_tokens=1000 is reached"):
+            await refused
+
+
+async def test_nobody_waits_for_what_processes_left_that_died(shared, journal):
+    owner, guest = shared
+    await guest.take(ask(f"{PLACE}1", 450))
+    await owner.take(ask("1", 450))
+    big = {"tokens": 500, "cuttable": True, "input_tokens": 450}
+    # Others do both; the run is taken up by who shares it again, the step by another worker.
+    owner, guest = Account(journal, "r"), Account(journal, "r")
+    await guest.share(PLACE)
+    waits = asyncio.ensure_future(guest.take(ask(f"{PLACE}2", **big)))
+    await looked(guest)
+    assert not waits.done()
+    await owner.share()
+    await looked(guest)
+    for refused in (waits, owner.take(ask("2", **big))):
+        with pytest.raises(LimitReachedError):
+            await refused
+    assert await tokens_of(journal) == 900
+
+
 @pytest.mark.parametrize("method", ["reserve", "settle"])
 async def test_a_write_that_fails_is_heard_and_keeps_nobody_waiting(journal, method, monkeypatch):
     spends = Account(journal, "r")
@@ -306,13 +375,17 @@ STEPS = st.lists(
     calls=st.integers(1, 30),
     tokens=st.integers(1, 2_000),
     of_step=st.none() | st.integers(1, 1_000),
+    processes=st.integers(1, 2),
 )
-def test_no_interleaving_goes_past_a_limit_or_leaves_anybody_waiting(steps, calls, tokens, of_step):
-    asyncio.run(_interleaved(steps, calls, tokens, of_step))
+def test_no_interleaving_goes_past_a_limit_or_leaves_anybody_waiting(
+    steps, calls, tokens, of_step, processes
+):
+    asyncio.run(_interleaved(steps, calls, tokens, of_step, processes))
 
 
-async def _interleaved(steps, calls, tokens, of_step):
-    course = Course(calls, tokens, of_step)
+async def _interleaved(steps, calls, tokens, of_step, processes):
+    course = Course(calls, tokens, of_step, processes)
+    await course.begin()
     for what, which, size, flag in steps:
         await course.go(what, which, size, flag=flag)
         await course.check()
@@ -320,6 +393,7 @@ async def _interleaved(steps, calls, tokens, of_step):
         await settled()
         while course.permits:
             await course.go("settle", 0, 1, flag=False)
+        await course.go("run", 0, 1, flag=False)
         await course.check()
     failures = [task.exception() for task in course.tasks if not task.cancelled()]
     assert all(error is None or isinstance(error, LimitReachedError) for error in failures)
@@ -328,31 +402,41 @@ async def _interleaved(steps, calls, tokens, of_step):
 class Course:
     """Calls that are asked for, made, settled, given up and cancelled in any order."""
 
-    def __init__(self, calls, tokens, of_step):
+    def __init__(self, calls, tokens, of_step, processes):
         self.most = {"run": (calls, tokens), "step/1": (calls, of_step or 0)}
         self.journal, self.tasks, self.permits = MemoryJournal(), [], []
-        self.spends = Account(self.journal, "r")
+        self.processes = [Account(self.journal, "r") for _ in range(processes)]
         self.scope = run_scope(max_model_calls=calls, max_tokens=tokens)
         self.inner = [Scope("step/1", Budget(max_tokens=of_step))] if of_step else []
+
+    async def begin(self):
+        if len(self.processes) > 1:
+            await self.processes[0].share()
+            await self.processes[1].share(PLACE)
 
     async def go(self, what, which, size, *, flag):
         if what == "take":
             inner = self.inner if flag else []
-            asked = ask(str(len(self.tasks)), size + 1, self.scope, inner, cuttable=flag)
-            self.tasks.append(asyncio.ensure_future(self.one(asked)))
+            number = which % len(self.processes)
+            name = f"{PLACE if number else ''}{len(self.tasks)}"
+            asked = ask(name, size + 1, self.scope, inner, cuttable=flag)
+            self.tasks.append(asyncio.ensure_future(self.one(asked, self.processes[number])))
         elif what == "cancel" and self.tasks:
             self.tasks[which % len(self.tasks)].cancel()
         elif what == "settle" and self.permits:
-            permit = self.permits.pop(which % len(self.permits))
+            spends, permit = self.permits.pop(which % len(self.permits))
             size = min(size, permit.reservation.amount.tokens)
-            await self.spends.settle(permit, used(size), (1, size))
+            await spends.settle(permit, used(size), (1, size))
         elif what == "give up" and self.permits:
-            self.spends.give_up(self.permits.pop(which % len(self.permits)))
+            spends, permit = self.permits.pop(which % len(self.permits))
+            spends.give_up(permit)
+            if spends.is_shared:
+                await spends.share()
         else:
-            await settled()
+            await looked(*self.processes)
 
-    async def one(self, asked):
-        self.permits.append(await self.spends.take(asked))
+    async def one(self, asked, spends):
+        self.permits.append((spends, await spends.take(asked)))
 
     async def check(self):
         for scope, spent in (await self.journal.spent("r")).items():

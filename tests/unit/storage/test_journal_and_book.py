@@ -11,6 +11,7 @@ from replan.adapters.memory_journal import MemoryJournal
 from replan.ports.journal import (
     Attempt,
     Bound,
+    Charged,
     LedgerEntry,
     Refused,
     Reservation,
@@ -86,6 +87,13 @@ async def test_what_was_used_takes_the_place_of_what_was_reserved(storage):
     await journal.settle(call("never reserved"), used)
     left = Spending(calls=2, tokens=47, cost=0.25)
     assert await journal.spent("r") == {"run": left, "specialist/a": left}
+    # What is settled can be told from what is reserved.
+    charged = Charged(spent=left, reserved={"2": Spending(calls=1, tokens=7)})
+    assert await journal.charged("r") == {"run": charged, "specialist/a": charged}
+    await journal.settle(call("2"), Spending())
+    assert {each.spent.calls: each.reserved for each in (await journal.charged("r")).values()} == {
+        1: {}
+    }
 
 
 async def test_a_refusal_tells_what_is_settled_and_what_is_left(storage):
@@ -409,6 +417,36 @@ async def test_the_newest_runs_come_first(storage):
         await storage.runs.update(number, outcome, NOON)
     found = await storage.runs.recent(9, behind=newest[0], outcomes=("waiting", "failed"))
     assert [each.run_id for each in found] == ["3", "1", "0"]
+
+
+async def test_runs_stand_in_the_order_of_need_length_or_price_each_once(storage):
+    # Outcome, seconds, tokens and cost; "e" costs what "b" does, and is newer.
+    told = {
+        "a": ("completed", 9, 5, 0.1),
+        "b": ("failed", 2, 900, 0.2),
+        "c": ("waiting", 3, 80, 0.75),
+        "d": ("running", 0, 0, 0.0),
+        "e": ("failed", 1, 7, 0.2),
+    }
+    for number, (name, (outcome, seconds, tokens, cost)) in enumerate(told.items()):
+        at = NOON.replace(year=2000, second=number)
+        await storage.runs.begin(record(name, at=at))
+        if tokens:
+            await storage.journal.reserve(call(name, run=name), [RUN])
+            used = Spending(calls=1, tokens=tokens, cost=cost)
+            await storage.journal.settle(call(name, run=name), used)
+        await storage.runs.update(name, outcome, at + timedelta(seconds=seconds))
+    for order, wanted in {
+        "outcome": "cdeba",
+        "took": "dacbe",
+        "tokens": "bcead",
+        "cost": "cebad",
+        "began": "edcba",
+    }.items():
+        found, last = "", None
+        while page := await storage.runs.recent(2, behind=last, order=order):
+            found, last = found + "".join(each.run_id for each in page), page[-1]
+        assert found == wanted, order
 
 
 async def test_events_are_numbered_where_they_are_appended(storage):

@@ -10,7 +10,7 @@ import pipelines
 from pipelines import FourDeep, Killed, KillingThreads, ids, texts
 from replan import open_storage
 from replan.errors import StaleThreadError
-from replan.pipelines import run_pipeline
+from replan.pipeline_assembly import run_pipeline
 from replan.state.thread_rows import rows_of
 from replan.state.threads import Thread, ThreadMessage
 from unit.storage.conftest import _opener

@@ -249,6 +249,13 @@ def test_a_key_in_the_file_is_an_error_that_does_not_repeat_it(mistakes, text):
         assert secret not in str(mistake)
 
 
+def test_a_token_of_a_tool_server_is_told_to_go_where_the_servers_field_names_it(mistakes):
+    server = "tool_servers: {shop: {url: 'https://shop.example.com', token: plain words}}\n"
+    (mistake,) = mistakes(f"{GOOD}{server}")
+    assert "token_env: TOOLS_TOKEN" in mistake.fix
+    assert "plain words" not in str(mistake)
+
+
 def test_a_key_in_the_place_of_a_name_is_not_repeated(mistakes):
     for text in (f"{GOOD}{KEY}: x\n", f"{GOOD}models: {{{KEY}: {{model: offline, x: 1}}}}\n"):
         assert all(KEY not in str(each) and KEY not in each.field for each in mistakes(text))

@@ -1,5 +1,6 @@
 """The checker of a pipeline's package sees each way in which one can break the rules."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ PACKAGE = {
     ),
     "prompts/draft_writing_system_prompt.md": "Write.\n",
 }
+ARTICLE = Path(__file__).parents[3] / "examples" / "article"
 LEVEL = "tea_writing/tea_writing"
 
 
@@ -40,7 +42,7 @@ def written(folder, changes):
 
 
 def test_the_article_of_the_examples_keeps_the_rules():
-    check_pipeline(Path(__file__).parents[3] / "examples" / "article")
+    check_pipeline(ARTICLE)
 
 
 def test_a_package_that_keeps_the_rules_is_not_run_and_passes(tmp_path):
@@ -70,6 +72,61 @@ def test_each_broken_rule_is_told_with_file_line_and_fix(tmp_path, name, old, ne
     with pytest.raises(AssertionError) as raised:
         check_pipeline(written(tmp_path, changes))
     assert told in str(raised.value)
+
+
+WRITING = "article_writing/article_writing"
+CHECK = "article_writing/fact_check/fact_check"
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "told"),
+    [
+        (f"{CHECK}_agent.py", "(SubThreadAgent)", "(BaseAgent)",
+         "fact_check_agent.py:10: FactCheckAgent is of the wrong base class"),
+        ("article_agent.py", "(BaseAgent)", "(SubThreadAgent)",
+         "article_agent.py:8: ArticleAgent is of the wrong base class"),
+        ("article_agent.py", ", ArticleExecutionHandler()", ",", "handler for 'execute_subthread'"),
+        ("article_agent.py", "SubThreadPreparationHandler(), ", "",
+         "handler for 'prepare_subthread'"),
+        (f"{CHECK}_agent.py", 'next_phase="draft_correction"', 'other_phases=["gone_away"]',
+         "fact_check_agent.py:15: no handler has the phase 'gone_away'"),
+        (f"{CHECK}_agent.py", '(phase="draft_correction"', '(phase="correction"',
+         "fact_check_agent.py:16: the phase 'correction' is no verb and noun"),
+        (f"{CHECK}_agent.py", "FigureCheckHandler(phase", "DraftWritingHandler(phase",
+         "DraftWritingHandler stands in the folder of another level"),
+        (f"{CHECK}_agent.py", "class FactCheckAgent", "class SubThreadAgent", "does not say what"),
+        (f"{WRITING}_agent.py", "class ArticleWritingAgent", "class Article_writingAgent",
+         "Article_writingAgent does not say what it is about, in CamelCase"),
+        (f"{WRITING}_agent.py", "class ArticleWritingAgent",
+         "class OtherWritingAgent(SubThreadAgent):\n    pass\n\n\nclass ArticleWritingAgent",
+         "the folder has agents of two levels"),
+        (f"{WRITING}_agent.py", "class ArticleWritingAgent", "clazz ArticleWritingAgent",
+         "article_writing_agent.py:12: it is no Python"),
+        (f"{WRITING}_state_handlers.py", "agent = FactCheckAgent", "agent = ArticleAgent",
+         "ArticleAgent does not stand in a folder below"),
+        (f"{WRITING}_state_handlers.py", "class DraftRevisionHandler(NestedSubThreadHandler):",
+         'class DraftRevisionHandler(NestedSubThreadHandler):\n    next_phase: str = "gone_away"',
+         "no handler has the phase 'gone_away'"),
+    ],
+)  # fmt: skip
+def test_each_broken_level_of_the_article_is_told(tmp_path, name, old, new, told):
+    package = tmp_path / "article"
+    shutil.copytree(ARTICLE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    text = (package / name).read_text("utf-8")
+    assert old in text
+    (package / name).write_text(text.replace(old, new, 1))
+    with pytest.raises(AssertionError) as raised:
+        check_pipeline(package)
+    assert told in str(raised.value)
+
+
+def test_a_prompt_elsewhere_and_a_package_without_an_agent_are_told(tmp_path):
+    prompts = {"prompts/draft_writing_system_prompt.md": None, "draft_writing_system_prompt.md": ""}
+    with pytest.raises(AssertionError, match=r"md:1: it stands in no folder 'prompts'. Move it"):
+        check_pipeline(written(tmp_path, prompts))
+    (tmp_path / "nothing").mkdir()
+    with pytest.raises(AssertionError, match="the package has no agent"):
+        check_pipeline(tmp_path / "nothing")
 
 
 def test_a_level_without_handlers_or_with_two_agents_is_told(tmp_path):

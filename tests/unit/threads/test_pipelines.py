@@ -12,7 +12,7 @@ import pipelines
 from pipelines import FourDeep, Killed, KillingThreads, ModelHandler, WritingHandler, ids, texts
 from replan.adapters.threads.memory import MemoryThreads
 from replan.errors import ConfigurationError, PhaseError, StaleThreadError, ThreadError
-from replan.pipelines import run_pipeline
+from replan.pipeline_assembly import run_pipeline
 from replan.state.thread_paths import chained, require_sub_thread
 from replan.state.threads import Thread
 from replan.testing import ScriptedModel
@@ -240,6 +240,11 @@ async def _stream():
         (Response("x").add_next_task(Task(name="x")), "returned a next task"),
         (Response("x", phase_suggestion="nowhere"), "suggests 'nowhere'"),
         (Response("x", meta={"message_update": {"message_id": "no"}}), "has a message 'no'"),
+        (Response("x", meta={"message_update": {"id": "no"}}), "message_update is wrong at 'id'"),
+        (Response(5), "returned a Response whose text is of type int"),  # type: ignore[arg-type]
+        (Response("x", meta={"a": object()}), "meta.a is of type object"),
+        (Response("x", meta={"a": [float("nan")]}), "meta.a.0 is nan"),
+        (Response("x", meta={"a": {"$thread": True}}), "meta.a has the name '$thread'"),
     ],
 )
 async def test_what_a_unit_cannot_use_is_a_failure_that_names_the_phase(
@@ -253,6 +258,79 @@ async def test_what_a_unit_cannot_use_is_a_failure_that_names_the_phase(
     sub = thread.messages[1].meta["_thread"]
     assert (sub.phase, len(sub.messages)) == ("initial_phase", 0)
     assert told.split(",", maxsplit=1)[0] in thread.error
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        ("text", "returned str and no Response"),
+        (Response(""), "returned an empty text"),
+        (Response("x").set_stream(_stream()), "returned a stream, which only the main thread has"),
+    ],
+)
+async def test_what_a_sub_thread_comes_to_must_be_a_whole_text(made: Any, told: str) -> None:
+    summaries = iter([made])
+
+    class Agent(sub_agent(answering(Response("a unit's text")))):
+        async def _summarize_results(self, results: Any, task: Task, thread: Thread) -> Any:
+            return next(summaries, Response("a summary"))
+
+    agent, repository = pipelines.pipeline(Agent), MemoryThreads()
+    response = await run_pipeline(agent, "hello", repository=repository)
+    assert told in str(response.failure)
+    response = await run_pipeline(agent, repository=repository)
+    thread = await stored(repository)
+    assert (response.text, thread.messages[1].text) == ("a summary", "a summary")
+
+
+def _puts(thread: Thread, value: Any) -> Response:
+    thread.settings["mine"] = value
+    return Response("x")
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (lambda *_: Response("x").add_next_task("no task"), "a next task is of type str"),  # type: ignore[arg-type]
+        (lambda *_: Response("x", phase_suggestion="nowhere"), "suggests 'nowhere'"),
+        (
+            lambda *_: Response("x", sub_thread_request=SubThreadRequest(meta_path="meta.a.b")),
+            "give meta and one name",
+        ),
+        (
+            lambda *_: Response(
+                "x", sub_thread_request=SubThreadRequest(meta_path="meta.messages")
+            ),
+            "give meta and one name",
+        ),
+        (lambda _, thread, *__: _puts(thread, object()), "settings.mine is of type object"),
+        (lambda _, thread, *__: _puts(thread, {"$thread": 1}), "settings.mine has the name"),
+    ],
+)
+async def test_what_the_main_thread_cannot_use_leaves_it_as_it_was_and_usable(
+    made: Any, told: str
+) -> None:
+    made_of = iter([made, made])
+
+    def now(*given: Any) -> Response:
+        make = next(made_of, None)
+        return Response("good", phase_suggestion="completed") if make is None else make(*given)
+
+    agent, repository = main_agent(answering(now)), MemoryThreads()
+    for retry in (False, True):
+        said = None if retry else "hello"
+        response = await run_pipeline(agent, said, repository=repository, retry=retry)
+        assert told in str(response.failure)
+        thread = await stored(repository)
+        assert (texts(thread), told in thread.error) == (["hello"], True)
+    response = await run_pipeline(agent, repository=repository, retry=True)
+    assert (response.text, texts(await stored(repository))) == ("good", ["hello", "good"])
+
+
+async def test_texts_that_no_storage_keeps_are_fixed_where_they_come_in() -> None:
+    agent, repository = main_agent(answering(lambda *_: Response("a\ud800\x00b"))), MemoryThreads()
+    await run_pipeline(agent, "he\x00llo", repository=repository)
+    assert texts(await stored(repository)) == ["hello", "a\ufffdb"]
 
 
 async def test_a_unit_has_a_time_limit_and_a_sub_thread_a_bound_on_its_rounds() -> None:
@@ -300,6 +378,43 @@ async def test_the_suggestion_of_a_handler_wins_and_one_that_was_cut_off_is_drop
             break
         sub = (await stored(repository)).messages[1].meta["_thread"]
         assert texts(sub) == [*once, "Continue.", *once], writes
+    assert writes > 10
+
+
+@pytest.mark.parametrize("way", ["message_update", "skip_bot_message_creation"])
+async def test_a_message_that_a_later_round_changes_is_made_once_by_that_round(way: str) -> None:
+    made = Counter[str]()
+
+    async def revised(task: Task, thread: Thread, agent: BaseAgent, _: Any) -> Response:
+        made["revision"] += 1
+        first = require_sub_thread(thread, task.sub_thread_path).messages[0]
+        is_update = way == "message_update"
+        meta = {way: {"message_id": first.id} if is_update else True}
+        if not is_update:
+            await task.host_utils.thread_repository.update_message(
+                thread, first.id, {"text": "revised"}
+            )
+        return Response("revised", meta=meta)
+
+    inner = sub_agent(
+        answering(Response("draft"), phase="draft", next_phase="revision"),
+        answering(revised, phase="revision", next_phase="last_words"),
+        answering(Response("the end"), phase="last_words"),
+    )
+    agent, writes = pipelines.pipeline(inner), 0
+    for writes in range(30):
+        made.clear()
+        repository = MemoryThreads()
+        try:
+            await run_pipeline(agent, "hello", repository=KillingThreads(repository, writes))
+        except Killed:
+            was_stored = "revised" in repr(texts(await stored(repository)))
+            await run_pipeline(agent, repository=repository)
+        else:
+            break
+        sub = (await stored(repository)).messages[1].meta["_thread"]
+        assert texts(sub) == ["revised", "Continue.", "Continue.", "the end"], writes
+        assert made["revision"] == 1 or not was_stored or way != "message_update", writes
     assert writes > 10
 
 

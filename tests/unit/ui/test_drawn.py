@@ -6,6 +6,7 @@ from datetime import timedelta
 from hypothesis import given, strategies as st
 
 from made_runs import NOON, STEPS, answered, at, attempt, call, event, whole
+from replan.cli.views.reasons import ended_why
 from replan.jobs.job import Asked, Job
 from replan.jobs.slot import Slot, ValidationIssue
 from replan.jobs.spec import Command, JobSpec
@@ -13,7 +14,7 @@ from replan.plan.model import Condition, PlanStep, StepStatus, TaskPlan
 from replan.runs.asks import Ask
 from replan.runs.story import story_of
 from replan.runs.thread_views import ThreadView
-from replan.ui.drawn.graph import BOX_HEIGHT, BOX_WIDTH, drawn, graph_of
+from replan.ui.drawn.graph import BOX_HEIGHT, BOX_WIDTH, drawn, graph_of, standings
 from replan.ui.drawn.job_form import job_form
 from replan.ui.drawn.revisions import difference, revisions_of
 from replan.ui.drawn.threads import threads_of
@@ -74,6 +75,30 @@ def test_a_plan_of_500_steps_is_drawn_in_milliseconds():
     graph = drawn(plan, {})
     assert time.process_time() - began < 0.25
     assert len(graph.boxes) == 500
+
+
+def test_a_timeline_marks_the_longest_chain_of_steps():
+    steps = tuple(
+        PlanStep(id=n, description="s", dependencies=(1,) * (n > 1), status=StepStatus.COMPLETED)
+        for n in (1, 2, 3)
+    )
+    ledger = (attempt(1, 1, 0, 5), attempt(2, 1, 5, 30), attempt(3, 1, 5, 20))
+    story = story_of(whole(plan=TaskPlan(steps=steps), ledger=ledger))
+    assert [row.step for row in timeline_of(story).rows if row.is_critical] == [1, 2]
+
+
+def test_a_step_whose_doubt_is_asked_about_waits_for_a_person():
+    doubt = Ask(key="2/worker/1", kind="in doubt", text="Done?", step_id=2)
+    steps = (STEPS[0], STEPS[1].replace(status=StepStatus.PENDING), STEPS[2])
+    doubtful = whole(
+        outcome="running",
+        plan=TaskPlan(steps=steps),
+        waiting=(doubt,),
+        ledger=(attempt(2, 1, 20, None, "in doubt"),),
+    )
+    assert standings(story_of(doubtful))[2].told == "waits for a person"
+    assert ended_why(story_of(doubtful)) == "it waits for 1 answer"
+    assert standings(story_of(whole()))[3].told == "not done: 2 failed"
 
 
 def test_boxes_that_follow_each_other_stand_in_the_order_that_crosses_least():

@@ -6,7 +6,21 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, Executable, Table, event, text
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    DateTime,
+    Executable,
+    Table,
+    Text,
+    case,
+    cast,
+    event,
+    extract,
+    func,
+    text,
+    type_coerce,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_exponential_jitter
@@ -152,6 +166,18 @@ class Database:
 
     def insert(self, table: Table) -> postgresql.Insert | sqlite.Insert:
         return (postgresql if self.is_postgres else sqlite).insert(table)
+
+    def seconds_between(
+        self, first: ColumnElement[Any], last: ColumnElement[Any], goes_on: ColumnElement[bool]
+    ) -> ColumnElement[Any]:
+        """Seconds between two columns of times; until now where something goes on."""
+        if self.is_postgres:
+            moment = DateTime(timezone=True)
+            began, heard = (cast(type_coerce(each, Text), moment) for each in (first, last))
+            ended = case((goes_on, func.clock_timestamp()), else_=heard)
+            return extract("epoch", ended) - extract("epoch", began)
+        ended = case((goes_on, "now"), else_=type_coerce(last, Text))
+        return (func.julianday(ended) - func.julianday(first)) * 86_400
 
     async def take_run(self, connection: AsyncConnection, run_id: str, what: int) -> None:
         """Let nobody else change one thing of a run until the transaction ends."""

@@ -177,7 +177,9 @@ async def _sqlite_storage(
                     saver = SealedSqliteSaver(saver, reading)
         stack.push_async_callback(insisting.end)
         stack.push_async_callback(holds.close)
-        yield _storage(saver, database, seal)
+        storage, store = _storage(saver, database, seal)
+        stack.push_async_callback(store.close)
+        yield storage
 
 
 @asynccontextmanager
@@ -213,17 +215,19 @@ async def _postgres_storage(
         is_sealed = isinstance(serde, SealedSerializer)
         kind = sealed_postgres.SealedPostgresSaver if is_sealed else postgres.PostgresSaver
         saver = kind(pool, serde, insisting, holds, database)
+        storage, store = _storage(saver, database, seal)
         try:
-            yield _storage(saver, database, seal)
+            yield storage
         finally:
+            await store.close()
             await insisting.end()
             await holds.close()
 
 
-def _storage(saver: Any, database: Database, seal: Seal) -> Storage:
+def _storage(saver: Any, database: Database, seal: Seal) -> tuple[Storage, SqlStore]:
     runs = SqlRunBook(database, seal, saver.holds, saver.adelete_thread)
     journal, store = SqlJournal(database, seal), SqlStore(database, seal)
-    return Storage(
+    storage = Storage(
         checkpointer=saver,
         journal=journal,
         runs=runs,
@@ -231,6 +235,7 @@ def _storage(saver: Any, database: Database, seal: Seal) -> Storage:
         store=store,
         threads=SqlThreads(database, seal),
     )
+    return storage, store
 
 
 def _sqlite_engine(path: Path | str, *missing: Table) -> AsyncEngine:

@@ -59,7 +59,9 @@ async def found_session(client: ClientAgentAdapter, prefix: str) -> str:
         case []:
             told = ", ".join(newest[:_TOLD])
             there = f"The newest: {told}; `replan sessions list` lists all." if told else ""
-            raise InputError(f"There is no session '{prefix}' here. {there or 'None is kept.'}")
+            raise InputError(
+                f"There is no session '{prefix}' here. {there or 'No sessions are stored.'}"
+            )
         case several:
             ids = ", ".join(several[:_TOLD])
             raise InputError(f"More than one session begins with '{prefix}': {ids}.")

@@ -18,6 +18,6 @@ def write_new(path: Path, text: str) -> None:
         with os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
     except FileExistsError as error:
-        raise InputError(f"'{path}' is there already. Name another file.") from error
+        raise InputError(f"'{path}' exists already. Name another file.") from error
     except OSError as error:
         raise InputError(f"'{path}' cannot be written: {error.strerror}.") from error

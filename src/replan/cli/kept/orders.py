@@ -51,19 +51,20 @@ class Order(Value):
     @property
     def title(self) -> str:
         """One line that says what the run is about."""
-        heading = "" if self.plan is None else PlanDocument.recover(self.plan).plan.title
-        return " ".join((heading or self.task).split())
+        return self._goal or " ".join(self.task.split())
 
     @property
     def input(self) -> dict[str, Any]:
         """What the graph is given."""
         if self.plan is None:
             return {"messages": [self._message(self.task)]}
-        heading = PlanDocument.recover(self.plan).plan.title
         # A run that goes on from another one has a request, and the plan that was made of it.
-        asked = heading or f"Carry out the plan in {self.task}"
-        message = self._message(asked if is_plan_path(self.task) else self.task)
-        return {"messages": [message], "plan": self.plan}
+        asked = self._goal or self.task if is_plan_path(self.task) else self.task
+        return {"messages": [self._message(asked)], "plan": self.plan}
+
+    @property
+    def _goal(self) -> str:
+        return "" if self.plan is None else PlanDocument.recover(self.plan).plan.goal
 
     def _message(self, text: str) -> HumanMessage:
         if not self.files:
@@ -83,7 +84,7 @@ class Prepared:
 def order_of(task: str, **fields: Any) -> Order:
     """Read what the terminal was asked for."""
     if not task.strip():
-        raise InputError("The task is empty. Say what to do, or name a plan document.")
+        raise InputError("The task is empty. Write what to do, or name a plan document.")
     attached(fields.get("files", ()))
     plan = read_plan_text(Path(task)) if is_plan_path(task) else None
     # The shell may hand over bytes that are no text.
@@ -163,7 +164,7 @@ def limits_of(texts: list[str]) -> Limits | None:
         name, sign, value = (part.strip() for part in text.partition("="))
         if not sign or name not in names:
             raise InputError(
-                f"'{text}' is no limit. Write NAME=VALUE with one of: {', '.join(names)}."
+                f"'{text}' is not a limit. Write NAME=VALUE with one of: {', '.join(names)}."
             )
         part = given.setdefault("per_step", {}) if "." in name else given
         part[name.rpartition(".")[2]] = None if value.casefold() == "none" else value

@@ -59,7 +59,7 @@ def _days(given: str) -> float | None:
         return float(given) if given.strip() else None
     except ValueError as error:
         raise InputError(
-            f"REPLAN_KEEP_DAYS={given} is no number of days. Give one such as 30."
+            f"REPLAN_KEEP_DAYS={given} is not a number of days. Set it to a number such as 30."
         ) from error
 
 
@@ -109,18 +109,24 @@ async def found(book: RunBook, prefix: str) -> RunRecord:
             return run
         case []:
             newest = ", ".join(short(run.run_id) for run in await book.recent(_TOLD))
-            there = f"The newest: {newest}; `replan runs` lists all." if newest else "None is kept."
+            there = (
+                f"The newest: {newest}; `replan runs` lists all."
+                if newest
+                else "No runs are stored."
+            )
             raise InputError(f"There is no run '{prefix}'. {there}")
         case several:
             ids = ", ".join(_apart(several))
-            raise InputError(f"More than one run begins with '{prefix}': {ids}. Write more of it.")
+            raise InputError(
+                f"More than one run begins with '{prefix}': {ids}. Write more characters of it."
+            )
 
 
 async def check_idle(storage: Storage, run: RunRecord) -> None:
     """See that nobody works on a run."""
     if run.outcome == "running" and await storage.holds.is_held(run.thread_id):
         raise InputError(
-            f"Another process works on run {short(run.run_id)} now. Wait for its end, or stop it."
+            f"Another process works on run {short(run.run_id)}. Wait until it ends, or stop it."
         )
 
 
@@ -134,7 +140,7 @@ def _check_there(place: Place) -> None:
     path = Path(where).expanduser()
     if not place.outlives or "://" in where or path == _own_file() or path.exists():
         return
-    fix = "Give the file in which runs were kept; `replan run` makes one."
+    fix = "Name an existing file; `replan run` creates one."
     raise InputError(f"There is no storage '{_told(place.where)}'. {fix}")
 
 

@@ -20,7 +20,7 @@ class PlanFile:
         self._written = ""
         if path is not None and not path.resolve().parent.is_dir():
             raise InputError(
-                f"The plan cannot be written to '{path}': there is no such folder. Make it first."
+                f"The plan cannot be written to '{path}': there is no such folder. Create it first."
             )
 
     def follow(self, event: Event) -> None:

@@ -33,6 +33,6 @@ def by_key(text: str) -> str | Mapping[str, Any]:
 def left_open(asks: Sequence[Ask]) -> str:
     """What is said where the person leaves something open."""
     if [ask.kind for ask in asks] == ["question"]:
-        return "Left open. Type the answer, or press Enter to be asked again."
+        return "Left open. Type the answer, or press Enter to see the question again."
     what = "The plan waits" if asks[0].key == PLAN else counted(len(asks), "thing") + " left open"
-    return f"{what}. Press Enter to be asked again; /undo goes one step back."
+    return f"{what}. Press Enter to see it again; /undo goes one step back."

@@ -15,17 +15,18 @@ Command = Callable[[Conversation, str], Awaitable[None]]
 
 LEAVING = frozenset({"quit", "exit"})
 HELP = """\
-/plan           the plan of the work that is under way, or of the newest one
-/job            where the job of this session stands
-/memory         what is remembered: the summary of this session, and facts about you
-/undo           takes back the newest message or answer, and what came of it
-/new            begins another session; this one is kept
+/plan           shows the current plan, or the newest one
+/job            shows the state of the job of this session
+/memory         shows the summary of this session, and facts about you
+/undo           takes back the newest message or answer, and its results
+/new            begins another session; this one stays stored
 /export [FILE]  writes this session into a new file
-/help           this list
-/quit           leaves, as Ctrl-D does; the session is kept
+/help           shows this list
+/quit           leaves, as Ctrl-D does; the session stays stored
 
-A line is a message. While a question is open, it is the answer. Enter alone asks again what is
-open, or goes on with what was stopped. Ctrl-C stops the work. A blank before a slash sends it.
+A line is a message. While a question is open, it is the answer. Enter alone repeats the open
+question, or continues work that was stopped. Ctrl-C stops the work. To send a message that begins
+with a slash, put a space before it.
 """
 
 _COMMAND = re.compile(r"/([A-Za-z]+)(?:\s+(.*))?$")

@@ -32,8 +32,8 @@ from replan.state.limits import RunSettings
 
 _WIDEST = 10_000
 _OPEN = (
-    "Something waits for your word first. Press Enter to see it; /undo takes back what "
-    "asked for it; /new begins another session."
+    "A question or a plan waits for your answer first. Press Enter to see it. /undo takes back the "
+    "message that led to it, and /new begins another session."
 )
 
 
@@ -141,7 +141,7 @@ class Conversation:
         """Say how to go on, and give the exit code."""
         resume = self.talk.resume(self.session_id) if self.context.dialogue_history else ""
         if resume and self.talk.site.tells_all:
-            self.talk.site.complain(f"go on with: {resume}")
+            self.talk.site.complain(f"continue with: {resume}")
         if self.asks or self._asks_in_words:
             return WAITING
         return INCOMPLETE if self._has_failed and not self.is_person else GOOD
@@ -243,7 +243,7 @@ class Conversation:
         result = turn.result
         if result is None:
             if turn.code:
-                self.tell("stopped at once; this message was not kept. Type it again to go on.")
+                self.tell("stopped at once; this message was not stored. Type it again.")
             return
         self._has_failed = not result.success or bool(result.metadata.get("degraded"))
         if result.error:
@@ -274,6 +274,6 @@ class Conversation:
         if not self.is_person:
             return f"stopped: {how}The session is kept."
         return (
-            f"stopped: {how}The session is kept. Press Enter to go on with it; "
+            f"stopped: {how}The session is kept. Press Enter to continue; "
             "a new message gives it up."
         )

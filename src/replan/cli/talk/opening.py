@@ -18,20 +18,24 @@ from replan.cli.views.notices import tracing_notice
 from replan.facts.kept import Facts, facts_of
 from replan.job_assembly import job_agent
 from replan.jobs.job_file import read_job_file
-from replan.pipelines import pipeline_agent
+from replan.pipeline_assembly import pipeline_agent
 from replan.ports.built_in import built_in_models
 from replan.ports.run_book import RunRecord
 from replan.ports.session_store import SessionKey
 from replan.ports.storage import Storage
 from replan.sessions.client import ClientAgentAdapter
 from replan.sessions.job_agent import JobAgent
-from replan.sessions.session_runs import labels_of
+from replan.sessions.session_runs import labels_of, thread_of
+from replan.sessions.turn_thread import place_of_threads, said_in_killed
+from replan.state.context import AgentContext
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.kinds.pipeline import pipeline_named
 from replan.team.team_file import TeamFile
 
 _ID_BYTES = 4
 _LOOKED_AT = 20
+_WHOLE = 200
+"""A title that is shorter is the whole message."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +51,20 @@ class Opened:
     notices: tuple[str, ...]  # what is said before the first message
     agent_name: str  # who talks, as a session remembers it
     job: JobAgent | None = None  # what the conversation is about, in the place of a team
+
+    async def killed_message(self, context: AgentContext) -> str | None:
+        """What was said in the newest turn of a session, if the process that took it was killed.
+
+        It is empty where that is not known; None if nobody was killed.
+        """
+        killed = await self.killed_turn(context.session_id)
+        if killed is not None:
+            return killed.title if len(killed.title) < _WHOLE else ""
+        key = SessionKey("", self.user, context.session_id)
+        if await self.storage.holds.is_held(thread_of(key)):
+            return None
+        said = await said_in_killed(context, self.storage.threads, place_of_threads(labels_of(key)))
+        return said if said is None or "\n" not in said else ""
 
     async def killed_turn(self, session_id: str = "") -> RunRecord | None:
         """The run of the newest turn, if the process that took it was killed.
@@ -64,11 +82,17 @@ class Opened:
 
 
 def opening(
-    order: Order, user: str, site: Site, *, job: Path | None = None, pipeline: str | None = None
+    order: Order,
+    user: str,
+    site: Site,
+    *,
+    job: Path | None = None,
+    phrasing_model: str | None = None,
+    pipeline: str | None = None,
 ) -> AbstractAsyncContextManager[Opened]:
     """What opens a conversation with a team, about a job, or with a pipeline."""
     if job is not None:
-        return opened_job(job, order, user, site)
+        return opened_job(job, order, user, site, phrasing_model)
     if pipeline is not None:
         return opened_pipeline(pipeline, order, user, site)
     return opened_talk(order, user, site)
@@ -101,14 +125,21 @@ async def opened_talk(order: Order, user: str, site: Site) -> AsyncGenerator[Ope
 
 
 @asynccontextmanager
-async def opened_job(path: Path, order: Order, user: str, site: Site) -> AsyncGenerator[Opened]:
+async def opened_job(
+    path: Path, order: Order, user: str, site: Site, phrasing_model: str | None = None
+) -> AsyncGenerator[Opened]:
     """Open what a conversation about a job needs."""
     spec, model, key = read_job_file(path), _own_model(order), own_key()
     name = f"the job '{spec.name}'"
     offers = ", ".join(each.called("en") for each in spec.commands)
     async with opened(site.place) as storage:
         agent = job_agent(
-            spec, context_key=key, model=model, base_url=order.base_url, journal=storage.journal
+            spec,
+            context_key=key,
+            model=model,
+            phrasing_model=phrasing_model,
+            base_url=order.base_url,
+            journal=storage.journal,
         )
         yield Opened(
             storage=storage,

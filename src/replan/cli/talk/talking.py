@@ -26,12 +26,9 @@ from replan.errors import ReplanError
 from replan.sessions.kept_turn import check_agent
 
 _SHOWN = 2
-_WHOLE = 200
-"""A title that is shorter is the whole message."""
-
 _KILLED = (
-    "The newest message was not answered: its process was ended. Send it again, and what was done "
-    "of it is not done twice."
+    "The newest message was not answered, because its process ended. Send it again: recorded work "
+    "is not repeated."
 )
 _LEAVE = "Press Ctrl-C once more, or Ctrl-D, to leave."
 
@@ -148,12 +145,12 @@ def _greet(conversation: Conversation) -> None:
 
 async def _recall(conversation: Conversation) -> None:
     """Have the message typed again whose turn was killed, so that its work goes on."""
-    killed = await conversation.talk.opened.killed_turn(conversation.session_id)
-    if killed is None or conversation.asks or not conversation.is_person:
+    if conversation.asks or not conversation.is_person:
         return
-    conversation.tell(_KILLED)
-    if len(killed.title) < _WHOLE:
-        conversation.draft = killed.title
+    said = await conversation.talk.opened.killed_message(conversation.context)
+    if said is not None:
+        conversation.tell(_KILLED)
+        conversation.draft = said
 
 
 async def _next(conversation: Conversation, between: Stop) -> str | None:

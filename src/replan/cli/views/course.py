@@ -14,6 +14,7 @@ from replan.events.types import (
     LimitReached,
     ModelAnswered,
     ModelCalled,
+    PhaseEntered,
     PlanCreated,
     PlanUpdated,
     SpecialistCompleted,
@@ -68,6 +69,7 @@ class Course:
     title: str = ""
     rows: Mapping[int, Row] = field(default_factory=dict[int, Row])
     answer: str = ""  # the answer so far
+    said: str = ""  # the newest text of a pipeline that does no step
     outcome: str = ""  # how the run ended; empty before its end
 
     def count(self, *statuses: StepStatus) -> int:
@@ -80,6 +82,8 @@ def after(course: Course, event: Event, now: float) -> Course:
     match event:
         case PlanCreated() | PlanUpdated():
             return _planned(course, event.plan)
+        case PhaseEntered() | SpecialistToken(step_id=0):
+            return _of_pipeline(course, event)
         case (
             SpecialistInvoked()
             | SpecialistToken()
@@ -95,10 +99,17 @@ def after(course: Course, event: Event, now: float) -> Course:
             return course if row is None else _moved(course, _calling(row, event))
         case AnswerToken():
             return replace(course, activity="answering", answer=course.answer + event.text)
-        case AnswerRestarted():
-            return replace(course, answer="")
         case _:
             return _of_host(course, event)
+
+
+def _of_pipeline(course: Course, event: PhaseEntered | SpecialistToken) -> Course:
+    if isinstance(event, SpecialistToken):
+        return replace(course, said=(course.said + event.text)[-_LONGEST:])
+    if event.step_id is None:
+        return replace(course, activity=f"phase {one_line(event.phase[:_LONGEST])}", said="")
+    row = course.rows.get(event.step_id)
+    return course if row is None else _moved(course, replace(row, said=""))
 
 
 def _moved(course: Course, row: Row) -> Course:
@@ -144,6 +155,8 @@ def _of_host(course: Course, event: Event) -> Course:
             return replace(course, activity="answering" if is_simple else "planning")
         case ApprovalRequested():
             return replace(course, activity="waiting for a word on the plan")
+        case AnswerRestarted():
+            return replace(course, answer="")
         case LimitReached(scope="run"):
             return replace(course, activity=f"ending: {event.limit} is reached")
         case TaskCompleted():

@@ -69,7 +69,7 @@ def frame(course: Course, window: Window, now: float) -> list[Text]:
     """Draw a run that goes on; never more lines than the window has, and none wider."""
     last = _status_line(course, window, now)
     if not course.rows:
-        return [*_tail(course.answer, window, window.height - 2), last]
+        return [*_tail(course.answer or course.said, window, window.height - 2), last]
     head = _title(course, window)
     room = window.height - len(head) - 1
     # While steps run they come first; then the answer does.

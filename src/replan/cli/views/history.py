@@ -38,8 +38,11 @@ def moment(at: datetime, began: datetime) -> str:
     return here.strftime("%H:%M:%S" if is_same_day else "%Y-%m-%d %H:%M:%S")
 
 
-def moments(story: Story, step: int | None = None) -> list[str]:
-    """A line for each, in their order; of a step those that a person has to do with."""
+def moments(story: Story, step: int | None = None, *, has_failures: bool = False) -> list[str]:
+    """A line for each, in their order; of a step those that a person has to do with.
+
+    With `has_failures`, also the attempts that came to nothing.
+    """
     pauses = {each.ended: each for each in story.pauses if each.ended}
     told = list[tuple[datetime, str]]()
     steps = _Steps()
@@ -51,15 +54,24 @@ def moments(story: Story, step: int | None = None) -> list[str]:
             continue
         if step is None and event.type == "run_resumed" and (pause := pauses.get(event.at)):
             by = f" by {one_line(said)}" if (said := str(event.details.get("by", ""))) else ""
-            told.append((event.at, f"gone on with{by}{_after(pause, event.at, story.began)}"))
+            told.append((event.at, f"resumed{by}{_after(pause, event.at, story.began)}"))
         lines = list(_of_event(event, story, steps))
         if step is None or (event.type in _ASKED and event.details.get("step_id") == step):
             told += [(event.at, line) for line in lines]
     for request in story.run.requests:
         own = request if step is None else _of_step(request, step, story)
         told += [(request.at, line) for line in _of_request(own, story)]
+    if has_failures:
+        told += _failures(story)
     told.sort(key=lambda each: each[0])
     return [f"{moment(at, story.began)} {one_line(line)}" for at, line in told]
+
+
+def _failures(story: Story) -> Iterator[tuple[datetime, str]]:
+    for each in (attempt.entry for step in story.steps for attempt in step.attempts):
+        if each.ended_at is not None and each.outcome not in ("done", "waiting"):
+            who = f"step {each.step_id} {each.specialist}, attempt {each.number}"
+            yield each.ended_at, f"{who}: {each.outcome}{_behind(each.error)}"
 
 
 def _of_step(request: Request, step: int, story: Story) -> Request:
@@ -216,6 +228,8 @@ def _unbound(row: JsonValue) -> JsonValue:
 
 def _stopped(said: Mapping[str, Any]) -> str:
     by = f" by {one_line(said['by'])}" if said.get("by") else ""
+    if said["why"] == "waiting":
+        return "now it waits for a person"
     return f"stopped, {said['why']}{by}{_behind(said.get('error'))}"
 
 
@@ -242,7 +256,9 @@ _LINES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "answer_given": lambda said: answer_told(
         short_key(said["key"]), said["action"], said.get("by", ""), said.get("text", "")
     ),
-    "feedback_generated": lambda said: f"judged{_behind(said.get('feedback'))}",
+    "feedback_generated": lambda said: (
+        f"judged: {one_line(str(said['feedback']))}" if said.get("feedback") else ""
+    ),
     "limit_reached": lambda said: (
         f"limit reached: {said['limit']}={said['value']:g} ({one_line(said['scope'])})"
     ),

@@ -45,8 +45,8 @@ def job_lines(spec: JobSpec) -> list[str]:
         how = f"{each.action} ({spec.effects_of(each)}{confirmed})"
         lines.append(f"  {each.name}: needs {needs}{takes}; {how}")
     lines.append(
-        f"at most {spec.max_turns} turns: the same is asked at most {spec.max_asks} times without "
-        f"progress, at most {spec.max_corrections} values are changed"
+        f"at most {spec.max_turns} turns: it stops after {counted(spec.max_asks, 'question')} in a "
+        f"row without progress, and if more than {counted(spec.max_corrections, 'value')} change"
     )
     most = Limits().max_questions
     if spec.max_turns > most:

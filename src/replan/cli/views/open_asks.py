@@ -11,16 +11,16 @@ def waiting_lines(asks: Sequence[Ask], run: str, resume: str) -> list[str]:
     """Say what a run waits for, and in the last line how to go on."""
     lines = [f"the answer could not be taken: {ask.problem}" for ask in asks if ask.problem]
     if [ask.kind for ask in asks] == [PLAN]:
-        lines.append(f"run {run} waits for your word on its plan")
+        lines.append(f"run {run} waits for your approval of its plan")
         ways = [
             f'reject it with: {resume} --answer "reject: WHY"',
             f"change it with: {resume} --plan FILE",
-            f"go on with: {resume} --answer approve",
+            f"continue with: {resume} --answer approve",
         ]
     else:
         lines.append(f"run {run} waits for {counted(len(asks), 'answer')}:")
         lines += [f"  {ask.key}: {told(ask)}" for ask in asks]
-        ways = [f"go on with: {resume}{''.join(_option(ask, len(asks)) for ask in asks)}"]
+        ways = [f"continue with: {resume}{''.join(_option(ask, len(asks)) for ask in asks)}"]
     return [*lines, *(ways if resume else ())]
 
 

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from rich.cells import cell_len
@@ -77,7 +78,12 @@ def money(calls: Calls) -> str:
     if is_more and not calls.known_cost:
         return "unknown"
     sign = {(True, True): "~", (True, False): ">=", (False, True): "<="}.get((is_more, is_less), "")
-    return f"{sign}{calls.known_cost:.4g}"
+    return f"{sign}{amount(calls.known_cost)}"
+
+
+def amount(cost: float) -> str:
+    """An amount of money with the digits that count, and without powers of ten."""
+    return f"{Decimal(f'{cost:.4g}'):f}"
 
 
 def used(calls: Calls) -> str:
@@ -85,7 +91,7 @@ def used(calls: Calls) -> str:
     notes = list[str]()
     if calls.uncounted:
         whose = f"{counted(calls.uncounted, 'call')} whose tokens nobody counted"
-        notes.append(f"up to {calls.uncounted_cost:.4g} of it for {whose}, charged in full")
+        notes.append(f"up to {amount(calls.uncounted_cost)} of it for {whose}, charged in full")
     if calls.unended:
         notes.append(f"{counted(calls.unended, 'call')} without an end not in it")
     told = f" ({'; '.join(notes)})" if notes else ""
@@ -113,7 +119,7 @@ def took(story: Story) -> str:
     parts = {
         "waited for a person": story.waited,
         "nobody at work": story.idle,
-        "at work or not (killed)": story.unknown,
+        "killed, and not resumed for up to": story.unknown,
     }
     told = [f"{what} {seconds(each)}" for what, each in parts.items() if each >= LEAST_TOLD]
     least, of_it = "at least " if story.is_killed else "", ", ".join(told)
@@ -148,7 +154,7 @@ def _charged(story: Story) -> str:
     told = story.calls
     if charged is None or (charged.calls <= told.number and charged.tokens <= told.tokens):
         return ""
-    cost = f", cost {charged.cost:.4g}" if charged.cost else ""
+    cost = f", cost {amount(charged.cost)}" if charged.cost else ""
     tokens = f"{counted(charged.calls, 'model call')}, {counted(charged.tokens, 'token')}"
     return f"; charged to its limits: {tokens}{cost}"
 

@@ -11,6 +11,8 @@ _KEPT_FOR_ANSWER = ("max_cost", "max_model_calls", "max_seconds", "max_tokens")
 def ended_why(story: Story) -> str:
     """Why a run ended, or stands as it does, in a sentence."""
     run, pauses = story.run, story.pauses
+    if run.outcome == "running":
+        return f"it waits for {counted(len(run.waiting), 'answer')}" if run.waiting else ""
     if not run.limit_reached and pauses and pauses[-1].ended is None:
         return _stopped_why(story)
     limit = [_limit_why(story)] if run.limit_reached else []

@@ -1,7 +1,7 @@
 """What specialists say, as whole lines, so that those of several do not mix."""
 
 from replan.cli.views.cells import one_line
-from replan.events.types import Event, SpecialistToken, StepEvent
+from replan.events.types import Event, PhaseEntered, SpecialistToken, StepEvent
 
 
 class Sayings:
@@ -12,14 +12,16 @@ class Sayings:
 
     def after(self, event: Event) -> list[str]:
         """The lines that are whole by an event; whatever else a step does ends its last one."""
-        if not isinstance(event, StepEvent):
+        if not isinstance(event, StepEvent | PhaseEntered):
             return []
-        key = (event.step_id, event.specialist)
+        key = (event.step_id or 0, event.specialist)
         begun = self._begun.pop(key, "")
         lines = [begun] if begun.strip() else []
+        # Outside of a plan there is one pipeline, and no step.
+        whose = f"step {key[0]} {key[1]} | " if key[0] else ""
         if isinstance(event, SpecialistToken):
             *lines, self._begun[key] = (begun + event.text).split("\n")
-        return [f"{who(event)} | {one_line(line)}" for line in lines]
+        return [f"{whose}{one_line(line)}" for line in lines]
 
 
 def who(event: StepEvent) -> str:

@@ -24,6 +24,11 @@ _SENTENCE_END = re.compile(r"[\n;；。\uff01]|[.!](?=\s|$)")
 _AND = re.compile(r"(?<!\s)\s+(?:and|but)$")
 _AROUND = " ,，、\t.。!\uff01"
 _WORD = re.compile(r"\w")
+_NOT = re.compile(
+    r"(?:\b(?:not|except|instead of|rather than)(?: (?:on|in|at|the|a)){0,2} *|不是|不要|不想|别)$",
+    re.IGNORECASE,
+)
+_FAR = 30
 _LONGEST_SAID = 20_000
 _FEW = 4
 
@@ -202,16 +207,17 @@ def _aliases(slot: Slot) -> Iterator[str]:
 def _unnamed(
     said: str, wanted: Wanted, named: dict[str, JsonValue], *, has_command: bool
 ) -> dict[str, JsonValue]:
-    """What is asked for, and what only one open slot can take."""
+    """What is asked for, and what only one open slot can take; all are open to who confirms."""
     job, spec = wanted.job, wanted.spec
-    held = {name for name in job.collected_info if name not in job.asked.names}
+    kept = () if wanted.asked == CONFIRMATION else job.collected_info
+    held = {name for name in kept if name not in job.asked.names}
     open_ = [spec.slot(name) for name in wanted.names if name not in held and name not in named]
     values: dict[str, JsonValue] = {}
     asked = next((each for each in open_ if each.name == wanted.asked), None)
     if asked is not None and (value := _loose(asked, said, wanted)) is not None:
         values[asked.name] = value
-    elif asked is not None and not has_command and not _is_told(asked):
-        # A free text may hold anything.
+    elif asked is not None and not has_command and _is_free(asked) and _answer(said, asked):
+        # A free text may hold anything, and so may a list or fields.
         return values
     for kind in ("told", "date", "number"):
         takers = [each for each in open_ if _kind_of(each) == kind and each.name not in values]
@@ -224,8 +230,8 @@ def _unnamed(
     return values
 
 
-def _is_told(slot: Slot) -> bool:
-    return bool(slot.choices or slot.pattern or slot.type != "text")
+def _is_free(slot: Slot) -> bool:
+    return slot.type in ("text", "list", "object") and not slot.choices and not slot.pattern
 
 
 def _kind_of(slot: Slot) -> str:
@@ -256,12 +262,20 @@ def _apart(pattern: str) -> str:
 def _numbers(said: str, wanted: Wanted) -> Iterator[JsonValue]:
     days = [span for _, span in dates_in(said, wanted.today)]
     for number, (start, end) in numbers_in(said):
-        if not any(first < end and start < last for first, last in days):
+        is_of_day = any(first < end and start < last for first, last in days)
+        if not is_of_day and not _is_denied(said, start):
             yield number
 
 
 def _days(said: str, wanted: Wanted) -> Iterator[JsonValue]:
-    yield from (day.isoformat() for day, _ in dates_in(said, wanted.today))
+    for day, (start, _) in dates_in(said, wanted.today):
+        if not _is_denied(said, start):
+            yield day.isoformat()
+
+
+def _is_denied(said: str, place: int) -> bool:
+    """Whether what stands at a place is what the user does not want."""
+    return _NOT.search(said[max(0, place - _FAR) : place]) is not None
 
 
 _FINDERS: dict[str, Callable[[str, Wanted], Iterator[JsonValue]]] = {
@@ -276,7 +290,11 @@ def _chosen(slot: Slot, said: str) -> JsonValue:
     found = [
         choice
         for choice, words in choices.items()
-        if any(any(_places(word, said)) for word in (choice, *words))
+        if any(
+            not _is_denied(said, start)
+            for word in (choice, *words)
+            for start, _ in _places(word, said)
+        )
     ]
     if slot.type == "list":
         return cast("JsonValue", found) or None

@@ -1,100 +1,267 @@
 """Dates as people write them, in English and in Chinese; what can be read in two ways is none."""
 
+import calendar
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 from itertools import islice
 
+from replan.jobs.extraction.numbers import Span, chinese, numbers_in
 from replan.jobs.extraction.vocabulary import WORDS
 
 _SPOKEN = WORDS["dates"]
-_MONTHS: list[str] = _SPOKEN["months"]
-_MONTH = "|".join(f"{name}|{name[:3]}" for name in _MONTHS)
-_DAYS: list[str] = _SPOKEN["days"]
+_MONTHS: dict[str, int] = {
+    **{name: number for number, name in enumerate(_SPOKEN["months"], start=1)},
+    **{name[:3]: number for number, name in enumerate(_SPOKEN["months"], start=1)},
+    **_SPOKEN["other_months"],
+}
+_DAYS: dict[str, int] = {name: number for number, name in enumerate(_SPOKEN["days"])}
+_SHORT_DAYS: dict[str, int] = _SPOKEN["short_days"]
 _DAY_SIGNS: str = _SPOKEN["day_signs"]
-_ORDINAL = r"(?:st|nd|rd|th)?"
-_FORMS = tuple(
-    re.compile(form, re.IGNORECASE)
-    for form in (
-        r"(?<!\d)(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?!\d)",
-        r"(?:(?P<y>\d{4})\s*年\s*)?(?<!\d)(?P<m>\d{1,2})\s*月\s*(?P<d>\d{1,2})\s*[日号號]?",
-        rf"\b(?P<d>\d{{1,2}}){_ORDINAL}(?: of)? (?P<n>{_MONTH})\b\.?(?:,? (?P<y>\d{{4}})\b)?",
-        rf"\b(?P<n>{_MONTH})\b\.? (?P<d>\d{{1,2}}){_ORDINAL}\b(?:,? (?P<y>\d{{4}})\b)?",
-        r"(?<![\d/.-])(?P<a>\d{1,2})[/.](?P<b>\d{1,2})[/.](?P<y>\d{4})(?!\d)",
+_ORDINALS: dict[str, int] = {word: day for day, word in enumerate(_SPOKEN["ordinals"], start=1)}
+_NEAR: dict[str, int] = _SPOKEN["near"]
+_SPANS: dict[str, int] = _SPOKEN["spans"]
+_WEEKS: dict[str, int] = _SPOKEN["weeks"]
+_YEARS: dict[str, int] = _SPOKEN["years"]
+_WEEK, _MONTHS_OF_YEAR, _CENTURY = 7, 12, 100
+_MOST = 50  # dates of one form that are looked at
+
+Reader = Callable[[re.Match[str], date], date | None]
+"""Makes a date of what was found; None if it is none, or could be two."""
+
+
+def _longest_first(words: dict[str, int]) -> str:
+    return "|".join(sorted(words, key=len, reverse=True))
+
+
+_NUMERALS = "零〇一二三四五六七八九十"
+_MONTH, _DAY = _longest_first(_MONTHS), _longest_first(_DAYS)
+_OF_MONTH = rf"(?P<d>\d{{1,2}}(?:st|nd|rd|th)?|{_longest_first(_ORDINALS)})"
+_SIGN_DAY = rf"(?P<d>\d{{1,2}}|[{_NUMERALS}]{{1,3}})"
+_NUMBERS = "|".join((*WORDS["numbers"]["units"], *WORDS["numbers"]["tens"]))
+_COUNTED = rf"(?P<count>an?|\d{{1,3}}|{_NUMBERS})[ -](?P<unit>day|week|fortnight|month)s?"
+_OF_WEEK = r"next week|this week|last week"
+
+
+def dates_in(text: str, today: date) -> Iterator[tuple[date, Span]]:
+    """Find the dates of a text, each with where it stands; without a year the next one counts."""
+    found: list[tuple[date, Span]] = []
+    taken: list[Span] = []
+    for form, read in _FORMS:
+        for each in islice(form.finditer(text), _MOST):
+            span = each.span()
+            if any(start < span[1] and span[0] < end for start, end in taken):
+                continue
+            # What is no date is no part of another one, either.
+            taken.append(span)
+            day = _made(read, each, today)
+            if day is not None and not _is_said(day, each, found, text):
+                found.append((day, span))
+    yield from found
+
+
+def _made(read: Reader, found: re.Match[str], today: date) -> date | None:
+    try:
+        return read(found, today)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _is_said(day: date, found: re.Match[str], dates: list[tuple[date, Span]], text: str) -> bool:
+    """Whether a day of the week only says again which day a date beside it is."""
+    if "day" not in found.groupdict() and "sign" not in found.groupdict():
+        return False
+    return any(
+        other.weekday() == day.weekday()
+        and not (text[end : found.start()] + text[found.end() : start]).strip(
+            " ,\uff0c()\uff08\uff09"
+        )
+        for other, (start, end) in dates
+    )
+
+
+def _numbered(found: re.Match[str], today: date) -> date | None:
+    parts = found.groupdict()
+    month, day = int(parts["m"]), int(parts["d"])
+    return date(int(parts["y"]), month, day) if parts["y"] else _next(month, day, today)
+
+
+def _either(found: re.Match[str], today: date) -> date | None:
+    first, second, year = int(found["a"]), int(found["b"]), int(found["y"])
+    # 03/04/2026 is in March or in April; 31/12/2026 can be read in one way only.
+    if first != second and max(first, second) <= _MONTHS_OF_YEAR:
+        return None
+    year += today.year // _CENTURY * _CENTURY if year < _CENTURY else 0
+    return date(year, min(first, second), max(first, second))
+
+
+def _named(found: re.Match[str], today: date) -> date | None:
+    month, day = _MONTHS[found["n"].casefold()], _day_of_month(found["d"])
+    return date(int(found["y"]), month, day) if found["y"] else _next(month, day, today)
+
+
+def _in_chinese(found: re.Match[str], today: date) -> date | None:
+    month, day = _counted(found["m"]), _counted(found["d"])
+    if found["y"]:
+        return date(_counted(found["y"]), month, day)
+    if found["year"]:
+        return date(today.year + _YEARS[found["year"]], month, day)
+    return _next(month, day, today)
+
+
+def _in_month(found: re.Match[str], today: date) -> date | None:
+    month = _months_later(today.replace(day=1), 1 if found["month"] else 0)
+    return month.replace(day=_counted(found["d"]))
+
+
+def _day_alone(found: re.Match[str], today: date) -> date | None:
+    """The next day of this number; with a day of the week before it, only if it is that one."""
+    day = _day_of_month(found["d"])
+    month = today if day >= today.day else _months_later(today.replace(day=1), 1)
+    return month.replace(day=day)
+
+
+def _sign_alone(found: re.Match[str], today: date) -> date | None:
+    day = _counted(found["d"])
+    month = today if day >= today.day else _months_later(today.replace(day=1), 1)
+    return month.replace(day=day)
+
+
+def _named_day(found: re.Match[str], today: date) -> date | None:
+    day = _day_alone(found, today)
+    return day if day is not None and day.weekday() == _DAYS[found["w"].casefold()] else None
+
+
+def _later(found: re.Match[str], today: date) -> date | None:
+    parts = found.groupdict()
+    count = _counted(parts["count"])
+    start = (parts.get("start") or "now").casefold()
+    if start in _DAYS:
+        today += timedelta(days=(_DAYS[start] - today.weekday()) % _WEEK)
+    else:
+        today += timedelta(days=_NEAR.get(start, 0))
+    count = -count if parts.get("ago") else count
+    unit = found["unit"].casefold()
+    if unit not in _SPANS:
+        return _months_later(today, count)
+    return today + timedelta(days=count * _SPANS[unit])
+
+
+def _near(found: re.Match[str], today: date) -> date | None:
+    return today + timedelta(days=_NEAR[found[0].casefold()])
+
+
+def _weekday(found: re.Match[str], today: date) -> date | None:
+    """The next such day; with 'next' that of the week after this one, with 'last' one before."""
+    name = found["day"].casefold()
+    wanted = _DAYS[name] if name in _DAYS else _SHORT_DAYS[name]
+    parts = {name: (each or "").strip().casefold() for name, each in found.groupdict().items()}
+    week = parts.get("before_it") or parts.get("behind_it")
+    if week == "last week":
+        return _in_week(today, -1, wanted)
+    if week == "next week" or parts["how"] == "next":
+        return _in_week(today, 1, wanted)
+    if parts["how"] == "last":
+        return today - timedelta(days=(today.weekday() - wanted - 1) % _WEEK + 1)
+    return today + timedelta(days=(wanted - today.weekday()) % _WEEK)
+
+
+def _sign_of_week(found: re.Match[str], today: date) -> date | None:
+    wanted = _DAY_SIGNS.index("日" if found["sign"] == "天" else found["sign"])
+    if found["which"] in _WEEKS:
+        return _in_week(today, _WEEKS[found["which"]], wanted)
+    return today + timedelta(days=(wanted - today.weekday()) % _WEEK)
+
+
+def _in_week(today: date, weeks: int, weekday: int) -> date:
+    return today + timedelta(days=_WEEK * weeks + weekday - today.weekday())
+
+
+def _next(month: int, day: int, today: date) -> date:
+    this_year = date(today.year, month, day)
+    return this_year if this_year >= today else date(today.year + 1, month, day)
+
+
+def _months_later(day: date, months: int) -> date:
+    year, month = divmod(day.year * _MONTHS_OF_YEAR + day.month - 1 + months, _MONTHS_OF_YEAR)
+    return date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
+
+
+def _day_of_month(said: str) -> int:
+    word = said.casefold()
+    return _ORDINALS[word] if word in _ORDINALS else int(re.sub(r"\D", "", word))
+
+
+def _counted(said: str) -> int:
+    """A small number in digits, English or Chinese; a ValueError if it is none."""
+    if said.casefold() in ("a", "an"):
+        return 1
+    if all(sign in _NUMERALS for sign in said):
+        return chinese(said)
+    numbers = [number for number, _ in numbers_in(said)]
+    if len(numbers) != 1 or not isinstance(numbers[0], int):
+        raise ValueError(said)
+    return numbers[0]
+
+
+_FORMS: tuple[tuple[re.Pattern[str], Reader], ...] = tuple(
+    (re.compile(form, re.IGNORECASE), read)
+    for form, read in (
+        (r"(?<!\d)(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?!\d)", _numbered),
+        (
+            (
+                rf"(?:(?P<y>\d{{4}}|[{_NUMERALS}]{{4}})\s*年\s*|(?P<year>{_longest_first(_YEARS)})\s*)?"
+                rf"(?<![\d{_NUMERALS}])(?P<m>\d{{1,2}}|[{_NUMERALS}]{{1,2}})\s*月\s*"
+                rf"{_SIGN_DAY}\s*[日号號]?"
+            ),
+            _in_chinese,
+        ),
+        (rf"(?:(?P<month>下个?月)|(?:本|这个?)月)的?\s*{_SIGN_DAY}\s*[日号號]", _in_month),
+        (rf"\b{_OF_MONTH}(?: of)? (?P<n>{_MONTH})\b\.?(?:,? (?P<y>\d{{4}})\b)?", _named),
+        (rf"\b(?P<n>{_MONTH})\b\.? (?:the )?{_OF_MONTH}\b(?:,? (?P<y>\d{{4}})\b)?", _named),
+        (r"(?<![\d/.-])(?P<a>\d{1,2})[/.](?P<b>\d{1,2})[/.](?P<y>\d{4}|\d\d)(?![\d/.-])", _either),
+        (rf"\bin {_COUNTED}(?:['\u2019]s?)?(?: time)?\b", _later),
+        (
+            (
+                rf"\b{_COUNTED} (?:later|(?P<ago>ago)|(?:from|after) "
+                rf"(?P<start>now|today|tomorrow|{_DAY}))\b"
+            ),
+            _later,
+        ),
+        (
+            (
+                rf"(?<![\d{_NUMERALS}两])(?P<count>\d{{1,3}}|[{_NUMERALS}两]{{1,3}})\s*个?(?P<unit>天|日|周|星期|礼拜|月)\s*"
+                r"(?:以后|之后|后|(?P<ago>以前|之前|前))"
+            ),
+            _later,
+        ),
+        (rf"\b(?P<w>{_DAY}),? (?:the )(?P<d>\d{{1,2}}(?:st|nd|rd|th)?)\b", _named_day),
+        (_longest_first(_NEAR), _near),
+        (
+            (
+                rf"(?<!\bevery )(?:\b(?P<before_it>{_OF_WEEK})(?:['\u2019]s)? (?:on )?"
+                r"|\b(?P<how>next |last |this |on |by ))?"
+                rf"\b(?P<day>{_DAY})\b(?: (?:of )?(?P<behind_it>{_OF_WEEK})\b)?"
+            ),
+            _weekday,
+        ),
+        (
+            rf"\b(?P<how>next |last |this |on |by )(?P<day>{_longest_first(_SHORT_DAYS)})\b",
+            _weekday,
+        ),
+        (rf"^\s*(?P<how>)(?P<day>{_longest_first(_SHORT_DAYS)})\.?\s*$", _weekday),
+        (
+            (
+                rf"(?<![\d{_NUMERALS}两每])(?P<which>{'|'.join(_WEEKS)}|这|本)?个?"
+                rf"(?:周|星期|礼拜)(?P<sign>[{_DAY_SIGNS}天])"
+            ),
+            _sign_of_week,
+        ),
+        (r"\bthe (?P<d>\d{1,2}(?:st|nd|rd|th))(?=\s*(?:$|[.,;!?\n]|please\b))", _day_alone),
+        (r"^\s*(?P<d>\d{1,2}(?:st|nd|rd|th))[.!]?\s*$", _day_alone),
+        (
+            rf"(?<![\d月{_NUMERALS}]){_SIGN_DAY}\s*[号號](?=$|\W|[去走出到吧的])",
+            _sign_alone,
+        ),
     )
 )
-_NEAR: dict[str, int] = _SPOKEN["near"]
-_NEAR_WORDS = re.compile(r"the day after tomorrow|" + "|".join(_NEAR), re.IGNORECASE)
-_WEEKDAY = re.compile(
-    rf"\b(?P<next>next |this |on )?(?P<day>{'|'.join(_DAYS)})\b"
-    rf"|(?P<week>下周|下星期|这周|本周|周|星期)(?P<sign>[{_DAY_SIGNS}天])",
-    re.IGNORECASE,
-)
-_WEEK = 7
-_MOST = 50  # dates of one form that are looked at
-_MONTHS_OF_YEAR = 12
-
-
-def dates_in(text: str, today: date) -> Iterator[tuple[date, tuple[int, int]]]:
-    """Find the dates of a text, each with where it stands; without a year the next one counts."""
-    taken: list[tuple[int, int]] = []
-
-    def is_free(span: tuple[int, int]) -> bool:
-        return not any(start < span[1] and span[0] < end for start, end in taken)
-
-    for form in _FORMS:
-        for found in islice(form.finditer(text), _MOST):
-            day = _day(found, today) if is_free(found.span()) else None
-            if day is not None:
-                taken.append(found.span())
-                yield day, found.span()
-    for found in _NEAR_WORDS.finditer(text):
-        word = found[0].casefold().removeprefix("the ")
-        yield today + timedelta(days=_NEAR[word]), found.span()
-    for found in _WEEKDAY.finditer(text):
-        yield _weekday(found, today), found.span()
-
-
-def _day(found: re.Match[str], today: date) -> date | None:
-    parts = found.groupdict()
-    if parts.get("n"):
-        month = next(
-            i for i, name in enumerate(_MONTHS, 1) if name[:3] == parts["n"][:3].casefold()
-        )
-    elif parts.get("a"):
-        first, second = int(parts["a"]), int(parts["b"])
-        # 03/04/2026 is in March or in April; 31/12/2026 can be read in one way only.
-        if first != second and max(first, second) <= _MONTHS_OF_YEAR:
-            return None
-        parts["d"], month = str(max(first, second)), min(first, second)
-    else:
-        month = int(parts["m"])
-    year = int(parts["y"]) if parts.get("y") else None
-    return _made(year, month, int(parts["d"]), today)
-
-
-def _made(year: int | None, month: int, day: int, today: date) -> date | None:
-    try:
-        if year is not None:
-            return date(year, month, day)
-        this_year = date(today.year, month, day)
-    except ValueError:
-        return None
-    try:
-        return this_year if this_year >= today else date(today.year + 1, month, day)
-    except ValueError:
-        return None
-
-
-def _weekday(found: re.Match[str], today: date) -> date:
-    """The next such day; with 'next' that of the week after this one."""
-    if found["day"]:
-        wanted = _DAYS.index(found["day"].casefold())
-        is_next = (found["next"] or "").strip().casefold() == "next"
-    else:
-        wanted = _DAY_SIGNS.index("日" if found["sign"] == "天" else found["sign"])
-        is_next = found["week"].startswith("下")
-    if is_next:
-        monday = today - timedelta(days=today.weekday()) + timedelta(days=_WEEK)
-        return monday + timedelta(days=wanted)
-    return today + timedelta(days=(wanted - today.weekday()) % _WEEK)

@@ -1,51 +1,105 @@
-"""Numbers as people write them, in English and in Chinese."""
+"""Numbers as people write them, in English and in Chinese; what is about so much is none."""
 
 import re
 from collections.abc import Iterator
 
 from replan.jobs.extraction.vocabulary import WORDS
 
-_DIGITS = re.compile(
-    r"(?<![\w.,-])[+-]?\d{1,3}(?:,\d{3}){1,5}(?:\.\d{1,9})?(?![\d.]*\d|[A-Za-z_-])"
-    r"|(?<![\w.,-])[+-]?\d{1,15}(?:\.\d{1,9})?(?![\d]|[.,]\d|[A-Za-z_-])",
-    re.ASCII,
-)
-_FULL_WIDTH = {0xFF10 + digit: str(digit) for digit in range(10)} | {0xFF0E: ".", 0xFF0C: ","}
+Number = int | float
+Span = tuple[int, int]
+
 _SPOKEN = WORDS["numbers"]
-_SMALL = {word: number for number, word in enumerate(_SPOKEN["units"])} | {
+_SMALL: dict[str, int] = {word: number for number, word in enumerate(_SPOKEN["units"])} | {
     word: 10 * number for number, word in enumerate(_SPOKEN["tens"], start=2)
 }
-_LARGE = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
-_WORD = "|".join((*_SMALL, *_LARGE))
-_WORDS = re.compile(rf"\b(?:{_WORD})(?:(?:[ -]| and )(?:{_WORD})){{0,8}}\b", re.IGNORECASE)
+_LARGE: dict[str, int] = _SPOKEN["large"]
 _SIGNS: dict[str, int] = {
     **{sign: number for number, sign in enumerate(_SPOKEN["signs"])},
     **_SPOKEN["other_signs"],
 }
 _SIGN_UNITS: dict[str, int] = _SPOKEN["sign_units"]
-_MYRIAD_SIGN: str = _SPOKEN["myriad"]
-_CHINESE = re.compile(f"[{''.join((*_SIGNS, *_SIGN_UNITS, _MYRIAD_SIGN))}]{{1,12}}")
-_MYRIAD = 10_000
+_LARGE_SIGNS: dict[str, int] = _SPOKEN["large_signs"]
+_HALF = 0.5
+
+_ANY_UNIT = "".join(_SIGN_UNITS | _LARGE_SIGNS)
+_ANY_SIGN = "".join(_SIGNS) + _ANY_UNIT
+_TIMES = rf"\s?(?P<times>{'|'.join(_LARGE)}|k)\b|(?P<signs>[{_ANY_UNIT}]{{1,3}})"
+_DIGITS = re.compile(
+    r"(?<![\w.,-])(?P<digits>[+-]?\d{1,3}(?:,\d{3}){1,5}(?:\.\d{1,9})?(?![\d.]*\d)"
+    r"|[+-]?\d{1,15}(?:\.\d{1,9})?(?!\d|[.,]\d))"
+    rf"(?:{_TIMES}|(?![A-Za-z_-]))",
+    re.ASCII | re.IGNORECASE,
+)
+_FULL_WIDTH = {0xFF10 + digit: str(digit) for digit in range(10)} | {0xFF0E: ".", 0xFF0C: ","}
+_WORD = "|".join((*_SMALL, *_LARGE))
+# 'The red one' is no number, and neither is 'one moment'.
+_NO_ONE = r"(?<!\bthe )(?<!\bthis )(?<!\bthat )(?<!\bwhich )(?<!\bno )(?<!\bany )(?<!\beach )"
+_WORDS = re.compile(
+    rf"{_NO_ONE}\b(?P<minus>minus )?"
+    rf"(?P<words>(?:{_WORD})(?:(?:[ -]| and )(?:{_WORD})){{0,8}})\b"
+    rf"(?: point(?P<part>(?: (?:{'|'.join(_SPOKEN['units'][:10])})\b){{1,9}}))?"
+    r"(?P<half> and a half\b)?",
+    re.IGNORECASE,
+)
+_ONE_WORD = re.compile(r"\bthe \w+ one$|^one (?:moment|second|sec|minute|more|of|by)\b")
+_CHINESE = re.compile(
+    rf"(?<![{_SPOKEN['ordinal']}{_ANY_SIGN}.\d])"
+    rf"(?P<minus>{_SPOKEN['minus']})?(?:{_SPOKEN['percent']})?"
+    rf"(?P<signs>[{''.join(_SIGNS)}十拾][{_ANY_SIGN}]{{0,15}})"
+    rf"(?:{_SPOKEN['point']}(?P<part>[{''.join(_SIGNS)}]{{1,9}}))?"
+    rf"(?P<half>{_SPOKEN['half']})?(?P<next>[\u4e00-\u9fff]?)"
+)
 
 
-def numbers_in(text: str) -> Iterator[tuple[int | float, tuple[int, int]]]:
+def numbers_in(text: str) -> Iterator[tuple[Number, Span]]:
     """Find the numbers of a text, each with where it stands."""
     text = text.translate(_FULL_WIDTH)
     for found in _DIGITS.finditer(text):
-        yield _number(found[0].replace(",", "")), found.span()
+        yield _written(found), found.span()
+    taken = [found.span() for found in _DIGITS.finditer(text)]
     for found in _WORDS.finditer(text):
-        if (said := _english(found[0].casefold())) is not None:
-            yield said, found.span()
+        is_free = not any(start < found.end() and found.start() < end for start, end in taken)
+        if is_free and not _is_no_number(found, text):
+            yield _in_words(found), found.span()
     for found in _CHINESE.finditer(text):
-        if (said := _chinese(found[0])) is not None:
-            yield said, found.span()
+        if (said := _in_signs(found)) is not None:
+            yield said, (found.start(), found.start("next"))
 
 
-def _number(digits: str) -> int | float:
-    return float(digits) if "." in digits else int(digits)
+def _written(found: re.Match[str]) -> Number:
+    digits = found["digits"].replace(",", "")
+    number = float(digits) if "." in digits else int(digits)
+    times = _LARGE.get((found["times"] or "").casefold(), 1_000 if found["times"] else 1)
+    for sign in found["signs"] or "":
+        times *= {**_SIGN_UNITS, **_LARGE_SIGNS}[sign]
+    return _plain(number * times)
 
 
-def _english(words: str) -> int | None:
+def _plain(number: Number) -> Number:
+    """A number without the dust of its making."""
+    number = round(number, 9)
+    return int(number) if number == int(number) else number
+
+
+def _is_no_number(found: re.Match[str], text: str) -> bool:
+    """Whether a lone 'one' means something and not so many."""
+    if found[0].casefold() != "one":
+        return False
+    before = text[: found.end()].casefold()
+    after = text[found.start() :].casefold()
+    return _ONE_WORD.search(before) is not None or _ONE_WORD.match(after) is not None
+
+
+def _in_words(found: re.Match[str]) -> Number:
+    number: Number = _english(found["words"].casefold())
+    if found["part"]:
+        digits = "".join(str(_SMALL[word]) for word in found["part"].casefold().split())
+        number = float(f"{number}.{digits}")
+    number += _HALF if found["half"] else 0
+    return -number if found["minus"] else number
+
+
+def _english(words: str) -> int:
     total, part = 0, 0
     for word in re.split(r"[ -]+", words.replace(" and ", " ")):
         if word in _SMALL:
@@ -57,24 +111,45 @@ def _english(words: str) -> int | None:
     return total + part
 
 
-def _chinese(signs: str) -> int | None:
-    """Read a number such as 三百二十, 一万五千 or 二〇二六; None for what is none."""
-    if not any(sign in _SIGN_UNITS or sign == _MYRIAD_SIGN for sign in signs):
-        return int("".join(str(_SIGNS[sign]) for sign in signs))
-    high, _, low = signs.partition(_MYRIAD_SIGN)
-    if _MYRIAD_SIGN in low:
+def _in_signs(found: re.Match[str]) -> Number | None:
+    signs, after = found["signs"], found["next"]
+    has_more = found["part"] or found["half"]
+    if after and (after in _SPOKEN["vague"] or signs + after == _SPOKEN["very"]):
         return None
-    if low or high != signs:
-        return _below_myriad(high or _SPOKEN["signs"][1]) * _MYRIAD + _below_myriad(low)
-    return _below_myriad(high)
+    if signs == _SPOKEN["signs"][1] and after and not has_more and after not in _SPOKEN["counted"]:
+        return None
+    number: Number = chinese(signs)
+    if found["part"]:
+        number = float(f"{number}.{''.join(str(_SIGNS[sign]) for sign in found['part'])}")
+    number += _HALF if found["half"] else 0
+    return -number if found["minus"] else number
 
 
-def _below_myriad(signs: str) -> int:
-    total, digit = 0, 0
-    for sign in signs:
+def chinese(signs: str) -> int:
+    """Read a number such as 三百二十, 一万五 or 二〇二六."""
+    if not any(sign in _SIGN_UNITS or sign in _LARGE_SIGNS for sign in signs):
+        return int("".join(str(_SIGNS[sign]) for sign in signs))
+    for sign, times in sorted(_LARGE_SIGNS.items(), key=lambda each: -each[1]):
+        high, found, low = signs.partition(sign)
+        if found:
+            return (chinese(high) if high else 1) * times + _rest(low, times)
+    total, digit, unit = 0, 0, 1
+    for place, sign in enumerate(signs):
         if sign in _SIGN_UNITS:
-            total += (digit or 1) * _SIGN_UNITS[sign]
-            digit = 0
+            unit = _SIGN_UNITS[sign]
+            total, digit = total + (digit or 1) * unit, 0
+        elif place == len(signs) - 1:
+            return total + _rest(sign, unit)
         else:
             digit = _SIGNS[sign]
-    return total + digit
+            unit = 1 if digit == 0 else unit
+    return total
+
+
+def _rest(low: str, times: int) -> int:
+    """What follows a unit: alone, a digit counts the tenths of it, as in 一百五."""
+    is_tenth = len(low) == 1 and low in _SIGNS and times > _TEN
+    return chinese(low) * times // _TEN if is_tenth else chinese(low) if low else 0
+
+
+_TEN = 10

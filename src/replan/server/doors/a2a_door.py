@@ -350,10 +350,15 @@ class _Handler(RequestHandler):
         """The task as it stands, what happens, and how it ends."""
         view = await run.look()
         ids: Any = {"task_id": view.run_id, "context_id": context_of(view)}
-        yield await self._told(view)
-        is_begun = False
+        task = await self._told(view)
+        yield task
+        is_begun, waits = False, task.status.state == TaskState.TASK_STATE_SUBMITTED
         async with aclosing(run.events(after=after, tokens=True)) as events:
             async for event in events:
+                if waits:
+                    waits = False
+                    at_work = TaskStatus(state=TaskState.TASK_STATE_WORKING)
+                    yield TaskStatusUpdateEvent(**ids, status=at_work)
                 if piece := text_in(event):
                     artifact = Artifact(artifact_id=ANSWER, parts=[new_text_part(piece)])
                     yield TaskArtifactUpdateEvent(**ids, artifact=artifact, append=is_begun)

@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from replan.runs.looking import RunView
 from replan.server.answers import AskTold
 from replan.server.doors.conversations import said_of
+from replan.state.results import Artifact as Made
 
 CONTEXT = "context"
 """The label of a run that says to which context of A2A it belongs."""
@@ -64,6 +65,9 @@ def context_of(view: RunView) -> str:
 def status_of(view: RunView, *, is_cancelled: bool = False) -> TaskStatus:
     """Tell how a task stands, and what it asks or why it ended."""
     state = _STATES.get(view.outcome, TaskState.TASK_STATE_COMPLETED)
+    if view.is_queued and not view.state:
+        # No worker has begun it yet.
+        state = TaskState.TASK_STATE_SUBMITTED
     if is_cancelled and view.outcome in ("waiting", "interrupted"):
         state = TaskState.TASK_STATE_CANCELED
     status = TaskStatus(state=state)
@@ -75,7 +79,10 @@ def status_of(view: RunView, *, is_cancelled: bool = False) -> TaskStatus:
 
 
 def artifacts_of(view: RunView) -> list[Artifact]:
-    """What a run made: its answer, as a text and, if the team has a type for it, as a value."""
+    """What a run made: its answer, as a text and, if the team has a type for it, as a value.
+
+    The files that its steps left in the workspace are named, each in an artifact of its own.
+    """
     answer = view.state.get("final_answer")
     if answer is None or view.outcome in ("running", "waiting", "interrupted"):
         return []
@@ -83,7 +90,12 @@ def artifacts_of(view: RunView) -> list[Artifact]:
     output = view.state.get("output")
     if output is not None:
         parts.append(new_data_part(output))
-    return [Artifact(artifact_id=ANSWER, name=ANSWER, parts=parts)]
+    made = {
+        each.path: each
+        for result in view.state.get("current_specialist_results", {}).values()
+        for each in result.artifacts
+    }
+    return [Artifact(artifact_id=ANSWER, name=ANSWER, parts=parts), *map(_file, made.values())]
 
 
 def message_of(view: RunView, parts: list[Part], name: str) -> Message:
@@ -94,6 +106,17 @@ def message_of(view: RunView, parts: list[Part], name: str) -> Message:
         task_id=view.run_id,
         role=Role.ROLE_AGENT,
         parts=parts,
+    )
+
+
+def _file(made: Made) -> Artifact:
+    """A file by its name; what it holds stays where the step was done."""
+    told = {"file": made.path, "mediaType": made.media_type}
+    return Artifact(
+        artifact_id=f"file:{made.path}",
+        name=made.path,
+        description=made.title,
+        parts=[new_data_part(told)],
     )
 
 

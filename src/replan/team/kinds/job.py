@@ -51,22 +51,30 @@ class JobMember(Member):
             user for what the job needs, and do it once.
         extraction_model: The model that reads what users say where rules do not understand it:
             a chat model or a name. Without it, rules read alone.
+        phrasing_model: The model that puts each question in its words, in a call of its own: a chat
+            model or a name. Without it, the texts of the job are asked.
     """
 
     marks: ClassVar[tuple[str, ...]] = ("job",)
 
     job: JobField | None = None
     extraction_model: Model | None = None
+    phrasing_model: Model | None = None
 
     @property
     def chat_models(self) -> "Mapping[str, Any]":
-        """Its model."""
-        own = {} if self.extraction_model is None else {"extraction_model": self.extraction_model}
-        return {**super().chat_models, **own}
+        """Its models."""
+        return {**super().chat_models, **self.job_models}
+
+    @property
+    def job_models(self) -> "Mapping[str, Any]":
+        """The models that a job asks, each once in a turn at most."""
+        own = {"extraction_model": self.extraction_model, "phrasing_model": self.phrasing_model}
+        return {field: model for field, model in own.items() if model is not None}
 
     @property
     def most_turns(self) -> int:
-        """The turns of a step at most; in each, its model is asked once. What it read is kept."""
+        """The turns of a step at most. What its models said in them is kept."""
         return cast("JobSpec", self.job).max_turns
 
     def built(self, place: str, chats: Chats) -> "SpecialistPort":
@@ -74,12 +82,15 @@ class JobMember(Member):
         from replan.adapters.job_api import ApiExecutor
         from replan.specialists.job import JobSpecialist
 
-        model = self.extraction_model
+        chats_of_job = {
+            field: chats.of(model, f"{place}.{field}") for field, model in self.job_models.items()
+        }
         return JobSpecialist(
             # What it did is on record, so a step of it may always be sent again.
             card=self.card_with("keyed"),
             spec=cast("JobSpec", self.job),
             api=ApiExecutor(chats.environment),
             clock=chats.clock,
-            chat=None if model is None else chats.of(model, f"{place}.extraction_model"),
+            chat=chats_of_job.get("extraction_model"),
+            phrases=chats_of_job.get("phrasing_model"),
         )

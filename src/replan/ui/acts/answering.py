@@ -1,5 +1,6 @@
 """Answer what a run asks: a question, a call of a tool, work in doubt, or its plan."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +15,8 @@ from replan.server.doors import runs
 from replan.server.problems import RefusedError
 from replan.state.questions import CHANGED
 from replan.ui.acts.acting import call_of, confirm, run_acted_on, stale, to_run
-from replan.ui.acts.shown import shown_of
+from replan.ui.acts.shown import argument_shown, call_arguments, shown_of
+from replan.ui.drawn.revisions import Line, difference
 from replan.ui.forms import form_of
 from replan.ui.site import Site
 
@@ -28,7 +30,7 @@ _WORDS = {
     "done": "It is done",
     "fail": "It has failed",
 }
-_LETS_HAPPEN = ("approve", "edit", "run again")
+LETS_HAPPEN = ("approve", "edit", "run again")
 
 
 async def answer(site: Site, request: Request) -> Response:
@@ -42,11 +44,10 @@ async def answer(site: Site, request: Request) -> Response:
     try:
         value = value_of(ask, fields)
     except InputError as error:
-        typed = {"text": "", "arguments": "", "action": "", **fields}
-        values: dict[str, Any] = {"ask": ask, "run": reading.run, "typed": typed}
+        values: dict[str, Any] = {"ask": ask, "run": reading.run, "typed": fields}
         return site.page(request, "answer", 422, problem=str(error), **values)
-    if fields.get("action") in _LETS_HAPPEN and not fields.get("sure"):
-        return _asked_again(site, request, ask, fields, value)
+    if fields.get("action") in LETS_HAPPEN and not fields.get("sure"):
+        return asked_again(site, request, ask, fields, value, f"/runs/{record.run_id}")
     call = call_of(acted.house, request, AnswerBody(answers={ask.key: value}), record.run_id)
     try:
         await runs.answer(call)
@@ -86,9 +87,39 @@ def value_of(ask: Ask, fields: Mapping[str, str]) -> JsonValue:
         decision |= {"reason": text} if action == "reject" and text else {}
     if action == "edit":
         is_plan = ask.kind == PLAN
-        changed = fields.get("plan", "") if is_plan else arguments_of(fields.get("arguments", ""))
+        changed = fields.get("plan", "") if is_plan else arguments_in(ask, fields)
         decision |= {"plan" if is_plan else "arguments": changed}
     return {**decision, "fingerprint": ask.fingerprint} if ask.fingerprint else decision
+
+
+def arguments_in(ask: Ask, fields: Mapping[str, str]) -> dict[str, JsonValue]:
+    """The arguments that a form has: each is of the type that was shown, and further ones are JSON.
+
+    Raises:
+        InputError: One is of another type, or no JSON.
+    """
+    further = fields.get("arguments", "").strip()
+    given = {
+        name: _argument(name, value, fields.get(f"argument {name}"))
+        for name, value in call_arguments(ask).items()
+    }
+    return {**given, **(arguments_of(further) if further else {})}
+
+
+def _argument(name: str, shown: JsonValue, typed: str | None) -> JsonValue:
+    if typed is None or typed == argument_shown(shown):
+        return shown
+    if isinstance(shown, str):
+        return typed
+    try:
+        found: JsonValue = json.loads(typed)
+    except ValueError:
+        found = typed
+    kinds: tuple[type, ...] = (int, float) if type(shown) in (int, float) else (type(shown),)
+    if shown is not None and type(found) not in kinds:
+        example = argument_shown(shown)[:80]
+        raise InputError(f"{name}: {typed[:80]!r} is of another type. Write it as {example} is.")
+    return found
 
 
 def _one_of(action: str, *known: str) -> None:
@@ -96,10 +127,10 @@ def _one_of(action: str, *known: str) -> None:
         raise InputError(f"'{action[:40]}' is no decision on this. Choose: {', '.join(known)}.")
 
 
-def _asked_again(
-    site: Site, request: Request, ask: Ask, fields: dict[str, str], value: JsonValue
+def asked_again(
+    site: Site, request: Request, ask: Ask, fields: dict[str, str], value: JsonValue, back: str
 ) -> Response:
-    """Show what would happen."""
+    """Show what would happen; `back` is where somebody goes who does not mean it."""
     is_plan, details = ask.kind == PLAN, ask.details
     tool = details.get("tool") if isinstance(details, dict) else ""
     what = "The plan runs" if is_plan else f"The tool {tool} is called"
@@ -109,16 +140,21 @@ def _asked_again(
         "run again": "The work is done once more, also if it already had its effect.",
     }[fields["action"]]
     shown: object = ask.text if is_plan else details
+    lines = list[Line]()
     if fields["action"] == "edit" and isinstance(value, dict):
-        shown = value.get("arguments", value.get("plan"))
+        shown = value.get("plan", "")
+        sent = (call_arguments(ask), value["arguments"]) if "arguments" in value else ()
+        texts = [json.dumps(each, ensure_ascii=False, indent=2).splitlines() for each in sent]
+        lines = [*difference(*texts)] if texts else []
     return confirm(
         site,
         request,
         title=f"{_WORDS[fields['action']]}?",
         does=[does, "The run goes on, and what it calls may cost."],
         shown=shown,
+        lines=lines,
         action=request.url.path,
         fields={**fields, "sure": "1"},
         button=_WORDS[fields["action"]],
-        back=f"/runs/{request.path_params['run_id']}",
+        back=back,
     )

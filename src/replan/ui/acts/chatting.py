@@ -22,8 +22,8 @@ from replan.sessions.client import ClientAgentAdapter
 from replan.sessions.session_runs import run_in
 from replan.state.context import Message
 from replan.state.questions import fingerprint_of
-from replan.ui.acts.acting import call_of, confirm
-from replan.ui.acts.answering import asked_in, value_of
+from replan.ui.acts.acting import call_of
+from replan.ui.acts.answering import LETS_HAPPEN, asked_again, asked_in, value_of
 from replan.ui.acts.shown import shown_of
 from replan.ui.acts.talks import Talk
 from replan.ui.acts.uploads import upload_of
@@ -32,7 +32,6 @@ from replan.ui.site import Site
 
 _MOST_SHOWN = 50
 _MOST_TALKS = 200
-_LETS_HAPPEN = ("approve", "edit", "run again")
 
 
 async def chats(site: Site, request: Request) -> Response:
@@ -154,18 +153,8 @@ async def answer(site: Site, request: Request) -> Response:
         value = value_of(ask, fields)
     except InputError as error:
         return await _page(site, request, str(error))
-    if fields.get("action") in _LETS_HAPPEN and not fields.get("sure"):
-        return confirm(
-            site,
-            request,
-            title="Let this happen?",
-            does=["The run of this chat goes on, and what it calls may cost."],
-            shown=value,
-            action=request.url.path,
-            fields={**fields, "sure": "1"},
-            button="Yes",
-            back=f"/chat/{_session(request)}",
-        )
+    if fields.get("action") in LETS_HAPPEN and not fields.get("sure"):
+        return asked_again(site, request, ask, fields, value, f"/chat/{_session(request)}")
     record = await site.house.storage.runs.get(run_id)
     team = record.labels.get(TEAM, "") if record else ""
     answers = {"input": {ask.key: value}, "team": team, "turn_id": fields.get("turn_id") or None}

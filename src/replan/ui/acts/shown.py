@@ -1,5 +1,7 @@
 """What a form was made of: an act that carries it is refused once something else stands there."""
 
+import json
+from collections.abc import Mapping
 from typing import cast
 
 from pydantic import JsonValue
@@ -14,6 +16,18 @@ def shown_of(ask: Ask) -> str:
     remarks = list(ask.remarks)
     parts = (ask.key, ask.kind, ask.text, ask.details, remarks, ask.problem, ask.draft)
     return fingerprint_of(*(cast("JsonValue", each) for each in parts), ask.fingerprint)
+
+
+def call_arguments(ask: Ask) -> Mapping[str, JsonValue]:
+    """The arguments of the call that is asked about."""
+    details = ask.details if isinstance(ask.details, dict) else {}
+    arguments = details.get("arguments")
+    return arguments if isinstance(arguments, dict) else {}
+
+
+def argument_shown(value: JsonValue) -> str:
+    """An argument as a field of a form has it: a text as it is, all else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def standing_of(run: WholeRun) -> str:

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from replan.calling import team_of
 from replan.cli.kept.orders import limits_of
 from replan.errors import ReplanError
+from replan.plan.model import TaskPlan
 from replan.runs.correcting import Correction, check, is_over
 from replan.runs.looking import RunView
 from replan.runs.repeating import repeated_by
@@ -21,6 +22,8 @@ from replan.ui.acts.shown import standing_of
 from replan.ui.forms import form_of
 from replan.ui.reading import Reading
 from replan.ui.site import Site
+
+_MOST_TOLD = 20  # steps that are named
 
 MOVED = "The run stands otherwise than the page showed."
 
@@ -67,6 +70,8 @@ def _resume_page(
 ) -> Response:
     limit = view.state.get("limit_reached", "")
     does = ["What is finished is kept. The run goes on, and what it calls may cost."]
+    if view.plan:
+        does += _open_told(view.plan)
     limits = ""
     if limit:
         value = limit_value(view.state, limit)
@@ -74,6 +79,14 @@ def _resume_page(
         limits = f"{limit}={2 * value:g}"
     known: dict[str, Any] = {"title": "Resume the run?", "button": "Resume", "limits": limits}
     return confirm(site, request, does=does, **{**known, **_form(request, reading), **more})
+
+
+def _open_told(plan: TaskPlan, but: int = 0) -> list[str]:
+    """The steps that are not done yet, but for one."""
+    left = [step.id for step in plan.open_steps() if step.id != but]
+    others = f" and {len(left) - _MOST_TOLD} more" if len(left) > _MOST_TOLD else ""
+    told = f"{', '.join(map(str, left[:_MOST_TOLD]))}{others}"
+    return [f"Not done yet, and to be done: step {told}."] if left else []
 
 
 def _can_resume(view: RunView) -> bool:
@@ -152,9 +165,9 @@ async def _ask_correction(
         correction, view, team_of(runtime.graph), site.house.storage.journal
     )
     planned = view.plan.step(step) if view.plan else None
-    reruns = (
-        [f"Step {each} runs again." for each in correction.reruns(view.plan)] if view.plan else []
-    )
+    again = correction.reruns(view.plan) if view.plan else ()
+    reruns = [f"Step {e.step if e.why == 'reopened' else e} runs again." for e in again]
+    reruns += _open_told(view.plan, but=step) if view.plan else []
     where = "A new run begins from this plan" if is_over(view.state) else "The run goes on"
     skipped = ["The steps behind it run without its result."] if action == "skip" else []
     asked = f"Do once more what must not be done twice unasked: {'; '.join(repeats)}"

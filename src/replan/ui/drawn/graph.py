@@ -72,28 +72,33 @@ def graph_of(story: Story) -> Graph:
 def standings(story: Story) -> dict[int, Standing]:
     """How each step of a run stands, and for whom it waits."""
     steps = {each.step.id: each for each in story.steps}
+    asking = {ask.step_id for ask in story.run.waiting}
     changed = changed_steps(story.run.events)
     return {
         number: Standing(state=state, told=told, changed=changed.get(number, 0))
         for number, each in steps.items()
-        for state, told in [_standing(each, steps, is_over=story.is_over)]
+        for state, told in [_standing(each, steps, asks=number in asking, is_over=story.is_over)]
     }
 
 
-def _standing(step: StepStory, steps: Mapping[int, StepStory], *, is_over: bool) -> tuple[str, str]:
+def _standing(
+    step: StepStory, steps: Mapping[int, StepStory], *, asks: bool, is_over: bool
+) -> tuple[str, str]:
     if step.removed:
         return "removed", step.removed
-    if step.is_asking and not is_over:
+    # Where work is in doubt, its attempt has no end, but it is the person who is waited for.
+    is_asking = step.is_asking or (asks and step.status is StepStatus.PENDING)
+    if is_asking and not is_over:
         return "waiting", "waits for a person"
     if step.status is not StepStatus.PENDING:
         state = _STATES[step.status]
         return state, state
     if step.attempts and step.attempts[-1].outcome == "in doubt":
         return "interrupted", "cut off in the middle"
-    return "pending", "not done" if is_over else _awaited(step, steps)
+    return "pending", _awaited(step, steps, is_over=is_over)
 
 
-def _awaited(step: StepStory, steps: Mapping[int, StepStory]) -> str:
+def _awaited(step: StepStory, steps: Mapping[int, StepStory], *, is_over: bool) -> str:
     awaited = [steps[each] for each in step.step.awaits if each in steps]
     handled = step.step.condition.step if step.step.condition else None
     failed = [
@@ -102,7 +107,9 @@ def _awaited(step: StepStory, steps: Mapping[int, StepStory]) -> str:
         if each.status is StepStatus.FAILED and not each.step.optional and each.step.id != handled
     ]
     if failed:
-        return f"blocked: {', '.join(failed)} failed"
+        return f"{'not done' if is_over else 'blocked'}: {', '.join(failed)} failed"
+    if is_over:
+        return "not done"
     is_open = (StepStatus.PENDING, StepStatus.EXECUTING)
     coming = [str(each.step.id) for each in awaited if each.status in is_open]
     return f"waits for {', '.join(coming)}" if coming else "waits for its turn"

@@ -103,6 +103,7 @@ def _step_lines(step: Mapping[str, JsonValue]) -> Iterator[str]:
     fields: dict[str, Any] = {**step}
     number, text = fields.pop("id", 0), str(fields.pop("description", ""))
     names = [fields.pop("assigned_to", ""), *(fields.pop("joined_by", None) or ())]
+    fields.pop("created_at", None)  # the revision says when
     after = ", ".join(map(str, fields.pop("dependencies", None) or ()))
     condition: Mapping[str, Any] = fields.pop("condition", None) or {}
     waits = [f"(after {after})"] if after else []

@@ -1,10 +1,11 @@
 """A run as rows of bars over time: what worked, waited, failed, and when nobody was at work."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from replan.plan.model import StepStatus
+from replan.plan.order import critical_path
 from replan.runs.calls import Calls, calls_of
 from replan.runs.spans import Span, spans_of
 from replan.runs.story import Pause, StepStory, Story
@@ -17,6 +18,20 @@ _WHY = {
     "waiting": "waited for a person",
     "killed": "at work or not: the process ended without a word",
 }
+LEGEND = {
+    "planned": "waits",
+    "running": "at work",
+    "done": "done",
+    "failed": "failed",
+    "waiting": "waits for a person",
+    "waits": "the run waits for a person",
+    "in-doubt": "cut off",
+    "cancelled": "broken off",
+    "idle": "nobody at work",
+    "unknown": "killed: at work or not, nobody knows",
+}
+"""What the colours of bars mean."""
+
 _OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
 
 
@@ -41,6 +56,7 @@ class Row:
     seconds: float | None = None
     calls: Calls
     bars: tuple[Bar, ...]
+    is_critical: bool = False  # whether it is of the longest chain: if shorter, the run was, too
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +103,8 @@ def timeline_of(story: Story, first: float = 0.0, last: float | None = None) -> 
     last = whole if last is None or last <= first else last
     scale = _Scale(story.began, first, max(last - first, 0.001))
     pauses = [bar for pause in story.pauses for bar in _pause(pause, story, scale)]
+    durations = {each.step.id: each.seconds or 0.0 for each in story.planned}
+    critical = critical_path(story.run.plan, durations) if story.run.plan else ()
     return Timeline(
         first=first,
         last=first + scale.length,
@@ -101,7 +119,7 @@ def timeline_of(story: Story, first: float = 0.0, last: float | None = None) -> 
                 bars=tuple(scale.bar(story.began, story.ended, "running", "the run")),
             ),
             _host(story, scale),
-            *(_step(each, story, scale) for each in story.steps),
+            *(_step(each, story, scale, critical) for each in story.steps),
         ),
     )
 
@@ -133,7 +151,7 @@ def _host(story: Story, scale: _Scale) -> Row:
     return Row(name="host", seconds=host.seconds, calls=host, bars=tuple(bars))
 
 
-def _step(step: StepStory, story: Story, scale: _Scale) -> Row:
+def _step(step: StepStory, story: Story, scale: _Scale, critical: Collection[int]) -> Row:
     spans, bars = spans_of(step, story), list[Bar]()
     is_open = step.status in _OPEN and not story.is_over
     if spans or is_open:
@@ -149,6 +167,7 @@ def _step(step: StepStory, story: Story, scale: _Scale) -> Row:
         seconds=step.seconds,
         calls=step.calls,
         bars=tuple(bars),
+        is_critical=len(critical) > 1 and step.step.id in critical and bool(step.seconds),
     )
 
 

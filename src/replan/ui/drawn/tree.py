@@ -15,6 +15,8 @@ from replan.runs.story import StepStory, Story
 HOST = 0
 """The number of the branch that has the calls of the host."""
 
+_BEGINNINGS = ("model_called", "tool_invoked")
+_ENDS = ("model_answered", "tool_completed", "memory_summary")
 _MODEL = ("model_called", "model_answered", "memory_summary")
 
 
@@ -32,6 +34,7 @@ class Call:
     """A call of a model or a tool."""
 
     seq: int  # of its newest event: its address in the run
+    first: int  # of its first event
     kind: Literal["model", "tool"]
     name: str
     node: str
@@ -83,9 +86,9 @@ class Branch:
 
 def tree_of(story: Story) -> list[Branch]:
     """Give the branches of a run: the host, then its steps in their order."""
-    prompts = _prompts(story.run.events)
-    host, took = story.host_calls, calls_of(story.host_calls)
-    no_end = "running" if story.run.outcome == "running" else "cut off"
+    begun = beginnings(story.run.events)
+    took, since = calls_of(story.host_calls), _resumed_at(story)
+    is_at_work = story.run.outcome == "running"
     return [
         Branch(
             step=HOST,
@@ -94,14 +97,36 @@ def tree_of(story: Story) -> list[Branch]:
             standing="",
             seconds=took.seconds,
             spent=took,
-            calls=tuple(_call(each, prompts, no_end) for each in host),
+            calls=tuple(
+                _call(each, begun, "running" if is_at_work and _seq(each) > since else "cut off")
+                for each in _calls_of_host(story.run.events)
+            ),
         ),
-        *(branch_of(step, prompts) for step in story.steps),
+        *(branch_of(step, begun) for step in story.steps),
     ]
 
 
-def branch_of(step: StepStory, prompts: Mapping[Any, RunEvent]) -> Branch:
-    """Give the branch of one step."""
+def _calls_of_host(events: Iterable[RunEvent]) -> Iterable[RunEvent]:
+    """The newest event of each call of the host, in the order in which they began."""
+    newest = dict[Any, RunEvent]()
+    for event in events:
+        if event.type in (*_BEGINNINGS, *_ENDS) and event.details.get("step_id") is None:
+            is_summary = event.type == "memory_summary"
+            newest[_seq(event) if is_summary else call_key(event)] = event
+    return newest.values()
+
+
+def _resumed_at(story: Story) -> int:
+    """The number of the event with which the last process began."""
+    return max((_seq(e) for e in story.run.events if e.type == "run_resumed"), default=0)
+
+
+def _seq(event: RunEvent) -> int:
+    return event.seq or 0
+
+
+def branch_of(step: StepStory, begun: Mapping[Any, RunEvent]) -> Branch:
+    """Give the branch of one step; `begun` has the beginnings of calls."""
     return Branch(
         step=step.step.id,
         title=step.step.description,
@@ -109,11 +134,11 @@ def branch_of(step: StepStory, prompts: Mapping[Any, RunEvent]) -> Branch:
         standing=step.standing,
         seconds=step.seconds,
         spent=step.calls,
-        attempts=tuple(_attempt(each, prompts) for each in step.attempts),
+        attempts=tuple(_attempt(each, begun) for each in step.attempts),
     )
 
 
-def _attempt(attempt: AttemptView, prompts: Mapping[Any, RunEvent]) -> Attempt:
+def _attempt(attempt: AttemptView, begun: Mapping[Any, RunEvent]) -> Attempt:
     no_end = "running" if attempt.outcome == "running" else "cut off"
     return Attempt(
         number=attempt.entry.number,
@@ -123,13 +148,13 @@ def _attempt(attempt: AttemptView, prompts: Mapping[Any, RunEvent]) -> Attempt:
         error=attempt.entry.error,
         seconds=attempt.seconds,
         spent=calls_of(attempt.calls),
-        calls=tuple(_call(each, prompts, no_end) for each in attempt.calls),
+        calls=tuple(_call(each, begun, no_end) for each in attempt.calls),
     )
 
 
-def _prompts(events: Iterable[RunEvent]) -> dict[Any, RunEvent]:
-    """The beginnings of calls of models: they have the prompts, the ends have the rest."""
-    return {call_key(event): event for event in events if event.type == "model_called"}
+def beginnings(events: Iterable[RunEvent]) -> dict[Any, RunEvent]:
+    """The beginnings of calls: those of models have the prompts, the ends have the rest."""
+    return {call_key(event): event for event in events if event.type in _BEGINNINGS}
 
 
 def call_key(event: RunEvent) -> tuple[str, ...]:
@@ -138,10 +163,12 @@ def call_key(event: RunEvent) -> tuple[str, ...]:
     return tuple(str(said.get(each)) for each in ("node", "step_id", "attempt", "call"))
 
 
-def _call(event: RunEvent, prompts: Mapping[Any, RunEvent], no_end: str) -> Call:
+def _call(event: RunEvent, begun: Mapping[Any, RunEvent], no_end: str) -> Call:
     said = cast("dict[str, Any]", event.details)
+    began = begun.get(call_key(event), event)
     common: dict[str, Any] = {
-        "seq": event.seq or 0,
+        "seq": _seq(event),
+        "first": _seq(began),
         "node": str(said.get("node", "")),
         "at": event.at,
         "seconds": said.get("seconds"),
@@ -149,7 +176,6 @@ def _call(event: RunEvent, prompts: Mapping[Any, RunEvent], no_end: str) -> Call
         "error": str(said.get("error") or ""),
     }
     if event.type in _MODEL:
-        began = prompts.get(call_key(event), event)
         is_open = event.type == "model_called"
         return Call(
             kind="model",

@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from replan.adapters.storage.store.rows import prefixes_of
 from replan.adapters.storage.tables import schema
 from replan.texts.terms import TOKENIZER, any_of, indexed, terms_of, with_parts
 
@@ -42,8 +43,11 @@ SELECT namespace, key, value, created_at, updated_at, bm25(replan_words, 0.0, 1.
 FROM replan_words CROSS JOIN replan_items ON replan_items.id = replan_words.rowid
 WHERE replan_words MATCH :terms AND substr(namespace, 1, length(:prefix)) = :prefix
 ORDER BY far, replan_items.id DESC LIMIT :limit OFFSET :offset"""
-IN_MEMORY = f"CREATE VIRTUAL TABLE words USING fts5(text, content = '', tokenize = '{TOKENIZER}')"
-"""An index of texts that it does not keep."""
+IN_MEMORY = f"CREATE VIRTUAL TABLE words USING fts5(text, tokenize = '{TOKENIZER}')"
+"""An index of texts."""
+
+UNINDEXED = "CREATE TABLE words (rowid INTEGER PRIMARY KEY, text TEXT NOT NULL)"
+"""Texts, where SQLite has no such index."""
 
 
 @cache
@@ -132,8 +136,7 @@ class WordIndex:
 
 def _prefixes(namespace: str) -> str:
     """Words for a namespace and for all above it; labels may have signs that are no words."""
-    labels = namespace.split(".")[:-1]
-    return " ".join(_token(".".join((*labels[:depth], ""))) for depth in range(1, len(labels) + 1))
+    return " ".join(map(_token, prefixes_of(namespace)[1:]))
 
 
 def _token(namespace: str) -> str:

@@ -14,6 +14,9 @@ items = table("replan_items", *map(column, _COLUMNS))
 STATE = (func.count(), func.coalesce(func.max(items.c.id), 0))
 """What changes with the items below a prefix: how many there are, and the newest number."""
 
+MOST_NAMED = 500
+"""Rows that one query names; SQLite and PostgreSQL bound them."""
+
 SAME = (items.c.namespace == bindparam("of"), items.c.key == bindparam("named"))
 """The item of one place."""
 
@@ -40,3 +43,9 @@ def written(namespace: Namespace) -> str:
 
 def read_namespace(text: str) -> Namespace:
     return tuple(text.split(".")[:-1])
+
+
+def prefixes_of(namespace: str) -> list[str]:
+    """All beginnings of a written namespace: none of its labels, the first, and so on to all."""
+    labels = namespace.split(".")[:-1]
+    return [written(tuple(labels[:count])) for count in range(len(labels) + 1)]

@@ -30,9 +30,11 @@ from replan.adapters.storage.database import Database
 from replan.adapters.storage.faults import UnreadableRecordError, fault_of, storage_error
 from replan.adapters.storage.store.full_text import WordIndex, asked, has_full_text, score
 from replan.adapters.storage.store.kept import Kept
+from replan.adapters.storage.store.kept_words import WORTH, KeptWords
 from replan.adapters.storage.store.operations import checked, has, listed
 from replan.adapters.storage.store.rows import (
     DELETED,
+    MOST_NAMED,
     SAME,
     STATE,
     below,
@@ -54,9 +56,6 @@ Rows = Sequence[Any]
 
 _KEPT, _SMALL = 20_000, 2_000
 """How many items stay decrypted and read, and how large these are at most, in bytes."""
-
-_MOST_NAMED = 500
-"""Rows that one query names by their numbers; SQLite and PostgreSQL bound them."""
 
 _FEW = 50
 """Rows up to which the event loop closes or opens them itself; more would hold it up."""
@@ -88,6 +87,8 @@ class SqlStore(BaseStore):
         self._index = WordIndex() if is_plain_file and has_full_text() else None
         self._is_ready = self._index is None
         self._in_memory = Prefixes()
+        cipher = seal.cipher
+        self._kept = KeptWords(database, cipher) if cipher and has_full_text() else None
         # To decrypt takes longer than all else of a search.
         self._opened_again = lru_cache(_KEPT)(self._open)
 
@@ -127,10 +128,9 @@ class SqlStore(BaseStore):
         rows.sort(key=lambda each: (each[0]["namespace"], each[0]["key"]))
         gone = [place_of(puts[place]) for place in sorted(puts) if puts[place].value is None]
 
-        async def work(connection: AsyncConnection) -> list[Rows]:
+        async def work(connection: AsyncConnection) -> tuple[list[Rows], dict[str, bytes]]:
             found = [await self._read(connection, op) for op in ops]
-            await self._write(connection, gone, rows)
-            return found
+            return found, await self._write(connection, gone, rows)
 
         ranked = [op for op in ops if isinstance(op, SearchOp) and op.query]
         if puts or ranked:
@@ -138,7 +138,9 @@ class SqlStore(BaseStore):
         if self._index is None:
             for prefix in {written(op.namespace_prefix) for op in ranked}:
                 await self._catch_up(prefix)
-        found = await (self._database.write if puts else self._database.read)(work)
+        found, dropped = await (self._database.write if puts else self._database.read)(work)
+        for prefix, sealed in dropped.items():
+            await self._note_dropped(prefix, sealed)
         return await _aside(sum(map(len, found)), lambda: self._results(ops, found))
 
     async def _get_ready(self) -> None:
@@ -155,6 +157,7 @@ class SqlStore(BaseStore):
     async def _catch_up(self, prefix: str) -> None:
         """Have the words of all items below a prefix in memory."""
         words = self._in_memory.of(prefix)
+        kept = self._kept
 
         async def work(connection: AsyncConnection) -> tuple[State, set[int], Rows] | None:
             counted = (await connection.execute(below(prefix, *STATE))).one()
@@ -172,10 +175,32 @@ class SqlStore(BaseStore):
             words.update(state, numbers, {row.id: self._open_row(row).words for row in rows})
 
         async with words.alone:
+            if kept is not None and not words.numbers:
+                await kept.take(prefix, words)
             changed = await self._database.read(work)
             if changed is not None:
                 with self._told():
                     await _aside(len(changed[2]), lambda: update(*changed))
+            if kept is not None and words.unkept >= WORTH:
+                await kept.keep(prefix, words)
+
+    async def _note_dropped(self, prefix: str, sealed: bytes) -> None:
+        """Have words in memory, to be kept again without those that had to go."""
+        words = self._in_memory.of(prefix)
+        async with words.alone:
+            words.is_dropped = True
+            if self._kept is not None and not words.numbers:
+                await self._kept.open(prefix, words, sealed)
+
+    async def close(self) -> None:
+        """Keep words again that had to go with an item among them."""
+        for prefix, words in self._in_memory:
+            if words.is_dropped:
+                words.unkept += WORTH
+                try:
+                    await self._catch_up(prefix)
+                except StorageError:
+                    _log.warning("words could not be kept", exc_info=True)
 
     async def _read(self, connection: AsyncConnection, op: Op) -> Rows:
         """The rows that an operation may need."""
@@ -203,7 +228,7 @@ class SqlStore(BaseStore):
         if op.query:
             found = self._in_memory.of(prefix).ranked(op.query, limit, offset)
             query = below(prefix)
-            if len(found) <= _MOST_NAMED:
+            if len(found) <= MOST_NAMED:
                 query = query.where(items.c.id.in_([number for number, _ in found]))
             rows = {row.id: row for row in (await connection.execute(query)).all()}
             return [_Rated(rows[number], rate) for number, rate in found if number in rows]
@@ -216,8 +241,12 @@ class SqlStore(BaseStore):
         connection: AsyncConnection,
         gone: Sequence[dict[str, Any]],
         rows: Sequence[tuple[dict[str, Any], str]],
-    ) -> None:
+    ) -> dict[str, bytes]:
+        """Write and delete items; give the kept words that had to go with them."""
         new_rows = [row for row, _ in rows]
+        dropped: dict[str, bytes] = {}
+        if self._kept is not None and (gone or rows):
+            dropped = await self._kept.drop(connection, gone, new_rows)
         if self._index is not None and (gone or rows):
             await self._index.forget(connection, [*gone, *new_rows])
         if gone:
@@ -230,6 +259,7 @@ class SqlStore(BaseStore):
             await connection.execute(change, new_rows)
         if self._index is not None and rows:
             await self._index.note(connection, rows)
+        return dropped
 
     def _row(self, op: PutOp) -> tuple[dict[str, Any], str]:
         """The row of an item, and its words if they are to be indexed."""

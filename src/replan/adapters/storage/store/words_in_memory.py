@@ -5,7 +5,8 @@ import sqlite3
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Mapping, Set as AbstractSet
+from collections.abc import Iterator, Mapping, Set as AbstractSet
+from contextlib import closing
 
 from replan.adapters.storage.store import full_text
 from replan.texts.terms import any_of
@@ -17,6 +18,9 @@ _RANKED = """
 SELECT rowid, bm25(words) AS far FROM words WHERE words MATCH ?
 ORDER BY far, rowid DESC LIMIT ? OFFSET ?"""
 
+FORM = 1
+"""The form of `written`: to be raised where an index or the words in it become others."""
+
 State = tuple[int, int]
 """How many items there are and the newest number: a number is never given twice."""
 
@@ -27,47 +31,64 @@ class WordsInMemory:
     def __init__(self) -> None:
         self.state: State = (0, 0)
         self.alone = asyncio.Lock()  # whoever brings it up to date holds it
-        self._texts: dict[int, str] = {}
+        self.unkept = 0  # changes since they were written down
+        self.is_dropped = False  # whether what was written down is to be so again
+        self._numbers = frozenset[int]()
         self._guard = threading.Lock()
         self._db = sqlite3.connect(":memory:", check_same_thread=False)
         # A search may still read what was pushed out: it is closed when nobody has it any more.
         weakref.finalize(self, self._db.close)
         self._is_indexed = full_text.has_full_text()
-        if self._is_indexed:
-            self._db.execute(full_text.IN_MEMORY)
+        self._db.execute(full_text.IN_MEMORY if self._is_indexed else full_text.UNINDEXED)
 
     @property
     def numbers(self) -> AbstractSet[int]:
         """The numbers of the items whose words are known."""
-        return self._texts.keys()
+        return self._numbers
 
     def update(self, state: State, numbers: AbstractSet[int], new: Mapping[int, str]) -> None:
         """Take in the words of new items, and let those go that are not there any more."""
-        with self._guard:
-            for number in self._texts.keys() - numbers:
-                self._index(
-                    "INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", number
-                )
-                del self._texts[number]
-            self._texts |= new
-            for number in new:
-                self._index("INSERT INTO words (rowid, text) VALUES (?, ?)", number)
+        with self._guard, self._db:
+            gone = self._numbers - numbers
+            self._db.executemany("DELETE FROM words WHERE rowid = ?", ((each,) for each in gone))
+            self._db.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", new.items())
+            self._numbers = (self._numbers - gone) | new.keys()
+            self.unkept += len(gone) + len(new)
             self.state = state
+
+    def written(self) -> tuple[AbstractSet[int], bytes]:
+        """Write down all words and of which items they are, with nothing of items that went."""
+        with self._guard:
+            with self._db:
+                self._db.execute("INSERT INTO words (words) VALUES ('optimize')")
+            self._db.execute("VACUUM")
+            self.unkept, self.is_dropped = 0, False
+            return self._numbers, self._db.serialize()
+
+    def take(self, data: bytes) -> None:
+        """Begin with words that were written down.
+
+        Raises:
+            sqlite3.Error: They are of a SQLite that has more than this one.
+        """
+        with closing(sqlite3.connect(":memory:")) as tried:
+            tried.deserialize(data)
+            numbers = frozenset(each for (each,) in tried.execute("SELECT id FROM words_docsize"))
+        with self._guard:
+            self._db.deserialize(data)
+            self._numbers = numbers
 
     def ranked(self, query: str, limit: int, offset: int = 0) -> list[tuple[int, float]]:
         """Find the items that have words of a query: their numbers and scores, the best first."""
         terms = full_text.asked(query)
         with self._guard:
-            if not terms or not self._texts:
+            if not terms or not self._numbers:
                 return []
             if not self._is_indexed:
-                return full_text.counted(terms, self._texts)[offset:][:limit]
+                texts = dict(self._db.execute("SELECT rowid, text FROM words"))
+                return full_text.counted(terms, texts)[offset:][:limit]
             rows = self._db.execute(_RANKED, (any_of(terms), limit, offset))
             return [(number, full_text.score(far)) for number, far in rows]
-
-    def _index(self, statement: str, number: int) -> None:
-        if self._is_indexed:
-            self._db.execute(statement, (number, self._texts[number]))
 
 
 class Prefixes:
@@ -75,6 +96,9 @@ class Prefixes:
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, WordsInMemory] = OrderedDict()
+
+    def __iter__(self) -> Iterator[tuple[str, WordsInMemory]]:
+        return iter([*self._known.items()])
 
     def of(self, prefix: str) -> WordsInMemory:
         """Give the words below a prefix, none of them at first."""

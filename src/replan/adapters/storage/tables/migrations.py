@@ -146,6 +146,15 @@ def _keep_threads(connection: Connection) -> None:
     connection.execute(text(f"CREATE INDEX {index}"))
 
 
+def _keep_words(connection: Connection) -> None:
+    """Make room for the words of encrypted items; an older version would keep those of deleted."""
+    is_sqlite = connection.dialect.name == "sqlite"
+    prefix = "TEXT NOT NULL" if is_sqlite else 'TEXT COLLATE "C" NOT NULL'
+    value = f"value {'BLOB' if is_sqlite else 'BYTEA'} NOT NULL"
+    columns = f"prefix {prefix}, {value}, PRIMARY KEY (prefix)"
+    connection.execute(text(f"CREATE TABLE replan_kept_words ({columns})"))
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _name_the_release,
     _tell_keys_apart,
@@ -155,5 +164,6 @@ MIGRATIONS: tuple[Migration, ...] = (
     _keep_items,
     _keep_sessions,
     _keep_threads,
+    _keep_words,
 )
 """From format 1 to 2, and so on."""

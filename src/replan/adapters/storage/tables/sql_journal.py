@@ -18,6 +18,7 @@ from replan.ports.journal import (
     Attempt,
     AttemptOutcome,
     Bound,
+    Charged,
     LedgerEntry,
     Refused,
     Reservation,
@@ -45,6 +46,18 @@ _BEGUN = {
 }
 _NEW = select(*_BEGUN.values()).where(~_RESULT.exists())
 """The row of an attempt that begins, if its result is not on record."""
+
+_HELD = [
+    schema.reservations.c[name].label(f"held_{name}") for name in ("id", "calls", "tokens", "cost")
+]
+_WITH_HELD = schema.spending.outerjoin(
+    schema.reservations,
+    and_(
+        schema.spending.c.run_id == schema.reservations.c.run_id,
+        schema.spending.c.scope == schema.reservations.c.scope,
+    ),
+)
+"""The amounts of each scope, beside those of each reservation that it has."""
 
 
 class SqlJournal:
@@ -108,6 +121,21 @@ class SqlJournal:
     async def spent(self, run_id: str) -> Mapping[str, Spending]:
         scopes = await self._database.read(lambda connection: _scopes(connection, run_id))
         return {scope: settled + reserved for scope, (settled, reserved) in scopes.items()}
+
+    async def charged(self, run_id: str) -> Mapping[str, Charged]:
+        query = select(schema.spending, *_HELD).select_from(_WITH_HELD)
+        query = query.where(schema.spending.c.run_id == run_id)
+
+        def read(row: Any) -> tuple[str, Spending, dict[str, Spending]]:
+            spent = _spending(row, "settled_") + _spending(row, "reserved_")
+            held = {} if row.held_id is None else {row.held_id: _spending(row, "held_")}
+            return row.scope, spent, held
+
+        spent, reserved = dict[str, Spending](), dict[str, dict[str, Spending]]()
+        for scope, amount, held in await self._database.rows(query, read):
+            spent[scope] = amount
+            reserved.setdefault(scope, {}).update(held)
+        return {name: Charged(spent=spent[name], reserved=reserved[name]) for name in spent}
 
     async def started(self, attempt: Attempt, key: str = "") -> SpecialistResult | None:
         error = self._seal.close("", *of_attempt(attempt))

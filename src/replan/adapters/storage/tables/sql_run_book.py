@@ -7,7 +7,17 @@ from itertools import count
 from typing import Any
 
 from pydantic import JsonValue
-from sqlalchemy import Select, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Select,
+    case,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from replan.adapters.storage.database import Database
@@ -16,7 +26,16 @@ from replan.adapters.storage.holds.thread_holds import Holds
 from replan.adapters.storage.stored_values.places import of_event, of_request, of_run, of_text
 from replan.adapters.storage.stored_values.sealing import Seal
 from replan.adapters.storage.tables import schema
-from replan.ports.run_book import NOT_OVER, KeptText, LoggedEvent, Request, RunOutcome, RunRecord
+from replan.ports.run_book import (
+    BY_NEED,
+    NOT_OVER,
+    KeptText,
+    LoggedEvent,
+    Request,
+    RunOrder,
+    RunOutcome,
+    RunRecord,
+)
 
 ForgetThread = Callable[[str], Awaitable[None]]
 """Removes the checkpoints of a thread."""
@@ -91,6 +110,7 @@ class SqlRunBook:
         *,
         behind: RunRecord | None = None,
         outcomes: Collection[RunOutcome] = (),
+        order: RunOrder = "began",
     ) -> Sequence[RunRecord]:
         query, table = select(schema.runs), schema.labels
         if outcomes:
@@ -98,11 +118,38 @@ class SqlRunBook:
         if behind is not None:
             began, own_id = schema.runs.c.started_at, schema.runs.c.run_id
             same = (began == behind.started_at) & (own_id > behind.run_id)
-            query = query.where((began < behind.started_at) | same)
+            later = (began < behind.started_at) | same
+            if order != "began":
+                # The database compares what it computed itself: nothing is rounded on the way.
+                place, other = self._place(order, schema.runs), schema.runs.alias()
+                ahead = select(self._place(order, other)).where(other.c.run_id == behind.run_id)
+                of_behind = ahead.scalar_subquery()
+                later = (place < of_behind) | ((place == of_behind) & later)
+            query = query.where(later)
+        if order != "began":
+            query = query.order_by(self._place(order, schema.runs).desc())
         for name, value in (labels or {}).items():
             labelled = select(table.c.run_id).where(table.c.name == name, table.c.value == value)
             query = query.where(schema.runs.c.run_id.in_(labelled))
         return await self._records(_newest_first(query).limit(limit))
+
+    def _place(self, order: RunOrder, runs: FromClause) -> ColumnElement[Any]:
+        """What runs with more of it stand first by."""
+        match order:
+            case "began":
+                return runs.c.started_at
+            case "outcome":
+                needs = {outcome: -place for place, outcome in enumerate(BY_NEED)}
+                return case(needs, value=runs.c.outcome, else_=-len(BY_NEED))
+            case "took":
+                return self._database.seconds_between(
+                    runs.c.started_at, runs.c.updated_at, runs.c.outcome == "running"
+                )
+            case amount:
+                spent = schema.spending
+                charged = spent.c[f"settled_{amount}"] + spent.c[f"reserved_{amount}"]
+                own = (spent.c.run_id == runs.c.run_id) & (spent.c.scope == "run")
+                return func.coalesce(select(charged).where(own).scalar_subquery(), 0)
 
     async def standing(self, label: str) -> Mapping[tuple[str, RunOutcome], int]:
         table, named = schema.runs, schema.labels

@@ -88,10 +88,14 @@ class SqlSessions:
 
         return await self._database.read(work)
 
+    async def begin(self, key: SessionKey, at: datetime) -> None:
+        begun = self._begun(key, at)
+        await self._database.write(lambda connection: connection.execute(begun))
+
     async def append(self, key: SessionKey, turn: SessionTurn, version: int) -> None:
         number, tries = version + 1, count()
         rows = self._rows(key, turn, number)
-        begun = self._begun(key, turn)
+        begun = self._begun(key, turn.at)
 
         async def work(connection: AsyncConnection) -> None:
             if not version:
@@ -160,17 +164,22 @@ class SqlSessions:
 
         await self._database.write(work)
 
-    def _begun(self, key: SessionKey, turn: SessionTurn) -> Insert:
-        row = {"version": 0, "created_at": turn.at, "updated_at": turn.at}
-        title = self._seal.close(turn.title, *of_session(key, "title"))
-        stage = self._seal.close(turn.stage, *of_session(key, "stage"))
+    def _begun(self, key: SessionKey, at: datetime) -> Insert:
+        row = {"version": 0, "created_at": at, "updated_at": at}
+        title = self._seal.close("", *of_session(key, "title"))
+        stage = self._seal.close("new", *of_session(key, "stage"))
         values = {**columns_of(key), **row, "title": title, "stage": stage}
         return self._database.insert(schema.sessions).values(**values).on_conflict_do_nothing()
 
     def _standing(self, key: SessionKey, turn: SessionTurn, number: int) -> Update:
-        stage = self._seal.close(turn.stage, *of_session(key, "stage"))
+        told = {"stage": turn.stage}
+        if number == 1:
+            told["title"] = turn.title
+        sealed = {
+            name: self._seal.close(text, *of_session(key, name)) for name, text in told.items()
+        }
         changed = update(schema.sessions).where(is_of(schema.sessions, key))
-        return changed.values(version=number, updated_at=turn.at, stage=stage)
+        return changed.values(version=number, updated_at=turn.at, **sealed)
 
     def _rows(
         self, key: SessionKey, turn: SessionTurn, number: int

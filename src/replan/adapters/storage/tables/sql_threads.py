@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydantic import JsonValue
-from sqlalchemy import ColumnElement, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from replan.adapters.storage.database import Database
@@ -19,6 +19,13 @@ from replan.state.threads import Thread
 _table = schema.thread_rows
 _MAIN = ""
 
+# Sets the columns of which it is given values.
+_TAKEN = update(_table).where(
+    _table.c.thread_id == bindparam("of"),
+    _table.c.path == _MAIN,
+    _table.c.revision == bindparam("before"),
+)
+
 
 class SqlThreads(RowRepository):
     """Keeps threads in a database; a save is one transaction with the rows that changed."""
@@ -27,6 +34,12 @@ class SqlThreads(RowRepository):
         super().__init__()
         self._database = database
         self._seal = seal
+        # Made once: to make a statement anew for each message takes longer than to execute it.
+        inserted = database.insert(_table)
+        self._first = inserted.on_conflict_do_nothing()
+        self._put = inserted.on_conflict_do_update(
+            index_elements=["thread_id", "path"], set_={"value": inserted.excluded.value}
+        )
 
     async def _read(self, thread_id: str) -> tuple[Rows, int, str] | None:
         query = select(_table).where(_table.c.thread_id == thread_id)
@@ -54,10 +67,7 @@ class SqlThreads(RowRepository):
                 gone = or_(*(_below(path) for path in changes.gone))
                 await connection.execute(delete(_table).where(is_ours, gone))
             if new:
-                inserted = self._database.insert(_table)
-                value, key = {"value": inserted.excluded.value}, ["thread_id", "path"]
-                put = inserted.on_conflict_do_update(index_elements=key, set_=value)
-                await connection.execute(put, new)
+                await connection.execute(self._put, new)
             return True
 
         return await self._database.write(work)
@@ -67,17 +77,12 @@ class SqlThreads(RowRepository):
     ) -> bool:
         """Raise the revision of a thread; False if it is another one by now."""
         if not revision:
-            first = self._database.insert(_table).values(**main).on_conflict_do_nothing()
-            return bool((await connection.execute(first)).rowcount)
+            return bool((await connection.execute(self._first, [main])).rowcount)
         changed = {name: main[name] for name in ("revision", "write")}
         if main["value"] is not None:
             changed["value"] = main["value"]
-        raised = update(_table).where(
-            _table.c.thread_id == main["thread_id"],
-            _table.c.path == _MAIN,
-            _table.c.revision == revision,
-        )
-        return bool((await connection.execute(raised.values(**changed))).rowcount)
+        given = {**changed, "of": main["thread_id"], "before": revision}
+        return bool((await connection.execute(_TAKEN, given)).rowcount)
 
     async def rows(self, run_id: str) -> Mapping[str, Rows]:
         """Read the rows of all threads of a run, by thread."""

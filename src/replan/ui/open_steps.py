@@ -1,0 +1,69 @@
+"""The steps that are open on a page, and what of each has changed: all else stays as it is.
+
+What is open says so itself, by a hidden field `open` with its step, the number of the newest event
+that it shows, and how many attempts it has. What the page has is named by its place (`c3-1-2` is
+the second call in the first attempt of step 3), and what is new goes where the field knows of
+nothing yet: an answer that comes too late finds that place gone, and changes nothing.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from replan.runs.run_event import RunEvent
+from replan.runs.story import Story
+from replan.ui.drawn.tree import HOST, tree_of
+from replan.ui.step_page import step_values
+
+_MARK = re.compile(r"(\d{1,9})\.(\d{1,12})\.(\d{1,9})", re.ASCII)
+_MOST = 50
+
+
+def open_steps(story: Story, marks: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Tell of each step that a page has open what it does not show yet."""
+    known = {each.step.id for each in story.steps}
+    for mark in [*marks][:_MOST]:
+        read = _MARK.fullmatch(mark)
+        if read is None:
+            continue
+        number, since, attempts = map(int, read.groups())
+        if number == HOST:
+            yield {"number": HOST, "since": since, "branch": tree_of(story)[0]}
+        elif number in known:
+            new = [each for each in story.run.events if (each.seq or 0) > since]
+            values = step_values(story, number)
+            is_at_work = values["standing"].state == "running"
+            is_touched = number in touched(story, new) or any(map(is_structural, new))
+            if is_at_work or is_touched:
+                own = {"number": number, "since": since, "attempts": attempts}
+                yield {**own, "is_touched": is_touched, **values}
+
+
+_STRUCTURAL = (
+    "plan_created",
+    "plan_updated",
+    "steps_reopened",
+    "run_corrected",
+    "run_resumed",
+    "run_stopped",
+    "task_completed",
+)
+
+
+def is_structural(event: RunEvent) -> bool:
+    """Whether more than some steps has changed after an event."""
+    return event.type in _STRUCTURAL
+
+
+def touched(story: Story, new: Iterable[RunEvent]) -> set[int]:
+    """The steps that events changed; 0 stands for the host."""
+    events = [*new]
+    steps = {_step_of(each) for each in events}
+    ended = {_step_of(each) for each in events if each.type == "specialist_completed"}
+    # The steps behind one that ended wait for others now.
+    return steps | {s.step.id for s in story.steps if ended.intersection(s.step.awaits)}
+
+
+def _step_of(event: RunEvent) -> int:
+    number: Any = event.details.get("step_id")
+    return int(number or HOST)

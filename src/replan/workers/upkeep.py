@@ -1,0 +1,138 @@
+"""Jobs beside the runs of a team: summaries of its threads, the index of its knowledge."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from pydantic import JsonValue
+
+from replan.calling import Graph, services_in
+from replan.errors import ConfigurationError, InputError, ReplanError, StorageError, ThreadBusyError
+from replan.ports.run_book import RunOutcome
+from replan.ports.storage import Storage
+from replan.runs.summaries import summarise
+from replan.services import Services
+from replan.workers.queue import (
+    PRIORITY,
+    QUEUE,
+    RUNS,
+    TENANT,
+    NewJob,
+    Queue,
+    checked_level,
+    queue_of,
+)
+from replan.workers.versions import VERSION
+
+Upkeep = Literal["summaries", "index"]
+"""What such a job is for."""
+
+MOST_RUNS = 1_000
+"""Of so many runs, the newest, the threads are summarised."""
+
+_OVER: Collection[RunOutcome] = ("answered", "completed", "partial", "failed", "rejected")
+_SUMMARY = "summary"
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class UpkeepJobs:
+    """Puts such jobs into the queue, and does them.
+
+    Attributes:
+        graph: That of the team, on the storage.
+        storage: Where the threads are.
+        queue: The queue.
+        digest: The version of the team.
+    """
+
+    graph: Graph
+    storage: Storage
+    queue: Queue
+    digest: str
+
+    @property
+    def handlers(self) -> Mapping[str, Callable[..., Awaitable[None]]]:
+        """What does them, by their kinds."""
+        return {"summaries": self.look_through, _SUMMARY: self.summarise, "index": self.index}
+
+    def check(self, upkeep: Upkeep) -> None:
+        """Refuse what the team has no use for.
+
+        Raises:
+            ConfigurationError: It writes no summaries, or its knowledge has no index.
+        """
+        if upkeep == "summaries" and self._services.prompts.memory_in({}).mode != "summary":
+            problem = "The memory of this team is not in mode 'summary'."
+            fix = "Give the team memory: {mode: summary}, or take the schedule away."
+            raise ConfigurationError("schedules.upkeep", upkeep, problem, fix)
+        if upkeep == "index" and self._prepare is None:
+            problem = "The knowledge of this team has no index that a worker could keep."
+            fix = "Give the team knowledge: {folder: ...}, or take the schedule away."
+            raise ConfigurationError("schedules.upkeep", upkeep, problem, fix)
+
+    async def put(self, upkeep: Upkeep, labels: Mapping[str, str]) -> bool:
+        """Have it done once; tell whether no such job waits already."""
+        tenant = labels.get(TENANT, "")
+        return await self._put(upkeep, f"{tenant}:{self.digest}", labels, {"whose": tenant})
+
+    async def look_through(self, whose: str) -> None:
+        """Put a job for each thread whose newest run is over, of one tenant or of all."""
+        labels = {VERSION: self.digest, **({TENANT: whose} if whose else {})}
+        newest = dict[str, tuple[RunOutcome, Mapping[str, str]]]()
+        for record in await self.storage.runs.recent(MOST_RUNS, labels):
+            newest.setdefault(record.thread_id, (record.outcome, record.labels))
+        for thread_id, (outcome, found) in newest.items():
+            if outcome in _OVER:
+                await self._put(_SUMMARY, thread_id, found, {"thread_id": thread_id})
+
+    async def summarise(self, thread_id: str) -> None:
+        """Write the summary of a thread, if there is anything new to cover."""
+        try:
+            await summarise(self.graph, {"configurable": {"thread_id": thread_id}})
+        except StorageError:
+            raise
+        except (InputError, ThreadBusyError):
+            # A run began meanwhile; the next time finds the thread at rest.
+            return
+        except ReplanError as error:
+            fields = {"thread_id": thread_id, "error": str(error)}
+            logger.warning("summary not written", extra=fields)
+
+    async def index(self, whose: str) -> None:
+        """Bring the index of the knowledge up to date, with all vectors that are missing."""
+        if self._prepare is None:
+            return
+        try:
+            left_out = await asyncio.to_thread(self._prepare, tenant=whose)
+        except ReplanError as error:
+            logger.warning("index not updated", extra={"tenant": whose, "error": str(error)})
+        else:
+            logger.info("index updated", extra={"tenant": whose, "left_out": len(left_out)})
+
+    @property
+    def _services(self) -> Services:
+        return cast("Services", services_in(self.graph))
+
+    @property
+    def _prepare(self) -> Callable[..., list[str]] | None:
+        return getattr(self._services.knowledge, "prepare", None)
+
+    async def _put(
+        self, kind: str, about: str, labels: Mapping[str, str], arguments: Mapping[str, JsonValue]
+    ) -> bool:
+        lock = f"{kind}:{about}"
+        if await self.queue.has(lock):
+            return False
+        job = NewJob(
+            kind=kind,
+            lock=lock,
+            queue=queue_of(labels.get(QUEUE, RUNS), self.digest),
+            arguments=arguments,
+            tenant=labels.get(TENANT, ""),
+            level=checked_level(labels.get(PRIORITY, "0")),
+        )
+        return await self.queue.put(job)
