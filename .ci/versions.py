@@ -22,7 +22,7 @@ UV = Path(sys.executable).with_name("uv")
 # Nobody can be asked to build a package; the one exception has never had a wheel.
 WHEELS = ("--only-binary", ":all:", "--no-binary", "forbiddenfruit")
 # On all processors, as `make test` does.
-PYTEST = ("-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal")
+PYTEST = ("-m", "pytest", "-q", "--processes", "auto")
 # A warning about versions that are old, or not out yet, is no error of ours.
 LENIENT = ("-o", "filterwarnings=default")
 COUNTS = re.compile(r"^(?:=+ )?(\d+ [a-z].*) in \d+\.\d+s", re.MULTILINE)

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,9 @@ for _name in ("NO_PROXY", "no_proxy"):
 # tests; nobody on loopback shows a certificate.
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = os.devnull
+
+# numpy would begin threads for matrices that no test has, and nothing may be forked beside threads.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 # What tests share stands beside them.
 sys.path.insert(0, str(Path(__file__).parent))
@@ -52,20 +56,20 @@ settings.register_profile(
 _PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "default")
 settings.load_profile(_PROFILE)
 
-pytest_plugins = ["replan.testing.fixtures"] + ["fuzzing"] * (_PROFILE == "fuzz")
+pytest_plugins = ["replan.testing.fixtures", "forks"] + ["fuzzing"] * (_PROFILE == "fuzz")
 
 
 _started = pytest.StashKey[ExitStack]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """One server of warm processes for all workers; a worker finds it in its environment."""
+    """One server of warm processes for all that run tests; they find it in their environment."""
     import warm  # noqa: PLC0415 - it stands beside the tests
 
     started = config.stash[_started] = ExitStack()
     config.add_cleanup(started.close)
-    if warm.ADDRESS not in os.environ:
-        started.callback(warm.started_server())
+    # For many tests it imports at once, beside this process, which has all tests to import.
+    started.callback(warm.started_server(at_once=config.option.processes > 1))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -80,8 +84,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the servers of Studio: what a worker begins with, no other takes from its end."""
-    # So each of them starts once, and others work while it is waited for.
+    """Begin with the servers of Studio: others work while they are waited for."""
     items.sort(key=lambda item: "serve_studio" not in getattr(item, "fixturenames", ()))
 
 
@@ -92,12 +95,6 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
         return (yield)
     finally:
         session.config.stash[_started].close()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """Two workers more than there are processors: tests also wait for processes and disks."""
-    return (os.cpu_count() or 1) + 2
 
 
 @pytest.fixture(scope="session")
@@ -144,6 +141,14 @@ def nothing_is_known_to_be_secret() -> Iterator[None]:
 
     yield
     KNOWN.clear()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_are_made_once() -> None:
+    """Typer makes all commands anew for each one that is typed, which takes longer than most."""
+    from typer import testing  # noqa: PLC0415 - not before the environment is clean
+
+    testing._get_command = cache(testing._get_command)  # noqa: SLF001
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -19,7 +19,7 @@ from pathlib import Path
 from warm_server import NUMBER
 
 ADDRESS = "REPLAN_TEST_WARM"
-"""Names the socket of the server, for all workers of a test run."""
+"""Names the socket of the server, for all processes of a test run."""
 
 PATIENCE = 60.0
 _HERE = Path(__file__).parent
@@ -31,15 +31,21 @@ function(*arguments)
 """
 
 
-def started_server() -> Callable[[], None]:
-    """Start the server of this test run; give what ends it. It imports at the first request."""
+def started_server(*, at_once: bool) -> Callable[[], None]:
+    """Start the server of this test run; give what ends it.
+
+    It imports at once, or at the first request, which may never come.
+    """
     folder = tempfile.TemporaryDirectory(prefix="replan-warm-")
     os.environ[ADDRESS] = f"{folder.name}/socket"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(os.environ[ADDRESS])
         listener.listen(64)
         server = subprocess.Popen(
-            [sys.executable, _HERE / "warm_server.py", str(listener.fileno())],
+            [
+                *(sys.executable, _HERE / "warm_server.py", str(listener.fileno())),
+                *["at once"] * at_once,
+            ],
             stdin=subprocess.PIPE,
             pass_fds=[listener.fileno()],
             start_new_session=True,

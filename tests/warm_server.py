@@ -1,11 +1,12 @@
 """A Python that has imported what Replan needs, and forks for each program that a test starts.
 
-`python warm_server.py SOCKET` takes requests at a listening socket until its standard input ends. A
-request is three file descriptors and a pickle of the words after `python`, a folder and the
-environment. The answers are two numbers: the id of the process when it begins, its exit code when
-it has ended. The fork leaves `serve`, so that it does what Python does when it starts and ends: its
-own `__main__`, its own streams, its exit handlers, its threads, its exit code. Only the modules are
-not taken down: this would copy all memory of the server, and take longer than most programs.
+`python warm_server.py SOCKET` takes requests at a listening socket until its standard input ends,
+and imports at the first one; with a word more, at once. A request is three file descriptors and a
+pickle of the words after `python`, a folder and the environment. The answers are two numbers: the
+id of the process when it begins, its exit code when it has ended. The fork leaves `serve`, so that
+it does what Python does when it starts and ends: its own `__main__`, its own streams, its exit
+handlers, its threads, its exit code. Only the modules are not taken down: this would copy all
+memory of the server, and take longer than most programs.
 """
 
 import atexit
@@ -27,19 +28,31 @@ from types import ModuleType
 # What programs import while they work; what is not here they import themselves. DuckDB is not: it
 # complains at the end of a process whose garbage was not collected.
 PRELOADED = (
+    "anyio._backends._asyncio",
+    "httpcore2",
     "langchain.agents",
     "langchain_core.messages.block_translators.langchain_v0",
+    "langchain_core.tracers.context",
     "langchain_core.tracers.run_collector",
     "langchain_core.tracers.stdout",
     "langchain_openai",
     "langgraph.checkpoint.postgres.aio",
     "mcp.server.mcpserver.resolve",
+    "openai.resources.chat.completions",
     "prompt_toolkit",
+    "replan.adapters.openai_chat",
+    "replan.adapters.storage.checkpoints.sealed_postgres",
     "replan.adapters.storage.postgres",
     "replan.cli.carry_on",
     "replan.cli.carry_out",
+    "replan.cli.main",
     "replan.cli.talk.talking",
+    "replan.server.serving",
+    "replan.specialists.prompted",
+    "replan.specialists.runnable",
+    "replan.specialists.tool_loop",
     "replan.testing.scripted",
+    "replan.ui.serving",
     "replan.workers.opening",
     "replan_local.host.model",
     "replan_local.specialists",
@@ -189,5 +202,8 @@ def leave(code):
     os._exit(code & 0xFF)
 
 
-if __name__ == "__main__" and (asked := Server(socket.socket(fileno=int(sys.argv[1]))).serve()):
-    leave(ended(asked))
+if __name__ == "__main__":
+    if sys.argv[2:]:
+        preload()
+    if asked := Server(socket.socket(fileno=int(sys.argv[1]))).serve():
+        leave(ended(asked))

@@ -104,9 +104,9 @@ async def test_a_server_that_does_not_stop_is_charged_and_later_calls_see_it():
 @pytest.mark.parametrize("limits", [{}, {"max_tokens": 1_500_000, "max_cost": 9.0}])
 async def test_limits_that_nobody_reaches_keep_no_step_waiting(limits):
     # The server answers nobody before all steps have asked.
-    till = Till(longest=50, together=200)
+    till = Till(longest=50, together=80)
     async with OpenAIServer(till, models=("m",)) as server:
-        state = await go(server, Limits(**{**WIDE, **limits}))
+        state = await go(server, Limits(**{**WIDE, **limits}), steps=80)
     assert state["outcome"] == "completed"
     # Without a limit nothing is asked for that nobody configured.
     assert all(till.caps) if limits else set(till.caps) == {None}
@@ -115,8 +115,8 @@ async def test_limits_that_nobody_reaches_keep_no_step_waiting(limits):
 async def test_where_room_is_short_many_go_together_and_the_others_follow():
     till = Till(longest=50, together=10)
     async with OpenAIServer(till, models=("m",)) as server:
-        # All of them together would reserve ten times as much as there is.
-        state = await go(server, Limits(**WIDE, max_tokens=100_000))
+        # All of them together would reserve four times as much as there is.
+        state = await go(server, Limits(**WIDE, max_tokens=100_000), steps=80)
     assert state["outcome"] == "completed"
 
 

@@ -92,6 +92,7 @@ async def test_a_failed_step_of_a_waiting_run_is_done_again_by_a_persons_word(of
         assert (done.outcome, done.origin, office.did) == ("completed", "", [1, 2, 2, 3, 4])
 
 
+@pytest.mark.parametrize("where", ["postgres"], indirect=True)
 async def test_a_correction_that_leaves_nothing_to_do_is_told_all_the_same(office, where):
     office.asks = {1, 4}
     async with open_runtime(office.team(), storage=where) as runtime:
@@ -145,6 +146,7 @@ async def test_what_follows_from_a_completed_step_is_done_again_with_its_new_res
         assert reopened["reruns"] == ["2 (reopened)", "3 (after 2)"]
 
 
+@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
 async def test_what_waits_for_a_skipped_step_goes_on_without_it_and_the_answer_says_so(
     office, where
 ):
@@ -158,6 +160,7 @@ async def test_what_waits_for_a_skipped_step_goes_on_without_it_and_the_answer_s
         assert done.text.endswith("**Not done:**\n\n- 2. Text: Skipped by anna.")
 
 
+@pytest.mark.parametrize("where", ["postgres"], indirect=True)
 async def test_a_step_that_asks_can_be_skipped_and_the_run_ends(office, where):
     office.asks = {4}
     async with open_runtime(office.team(), storage=where) as runtime:
@@ -167,6 +170,7 @@ async def test_a_step_that_asks_can_be_skipped_and_the_run_ends(office, where):
         assert "- 4. Aside: Skipped by a person." in done.text
 
 
+@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
 async def test_what_ended_before_a_run_was_stopped_in_a_round_is_done_again(office, where):
     office.held = {2}
     async with open_runtime(office.team(), storage=where, grace=0) as runtime:
@@ -181,6 +185,7 @@ async def test_what_ended_before_a_run_was_stopped_in_a_round_is_done_again(offi
         assert done.results[2].text == "2.2 of 1.2 of nothing"
 
 
+@pytest.mark.parametrize("where", ["postgres"], indirect=True)
 async def test_a_step_that_was_stopped_in_its_middle_can_be_skipped(office, where):
     office.held = {2}
     alone = PLAN.replace("- [ ] 4. Aside @a\n", "")  # what is cut off beside it would ask, too
@@ -193,6 +198,7 @@ async def test_a_step_that_was_stopped_in_its_middle_can_be_skipped(office, wher
         assert (done.outcome, sorted(office.did)) == ("completed", [1, 2, 3])
 
 
+@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
 async def test_a_run_that_a_limit_ended_goes_on_where_the_limit_leaves_room(office, where):
     office.fails = {2}
     limits = Limits(max_stalls=9)
@@ -256,6 +262,7 @@ async def test_the_answer_without_a_model_has_what_an_earlier_run_did(office):
     assert "## 4. Aside\n\n4.1 of nothing" in text
 
 
+@pytest.mark.parametrize("where", ["postgres"], indirect=True)
 async def test_a_failed_step_of_a_run_that_is_over_is_skipped_in_a_new_one(office, where):
     office.fails = {2}
     async with open_runtime(office.team(), storage=where) as runtime:

@@ -153,6 +153,7 @@ def world(request, tmp_path):
     return World(str(tmp_path / "runs.sqlite"))
 
 
+@pytest.mark.parametrize("world", ["postgres"], indirect=True)
 async def test_a_step_raises(world):
     async def disturb(step):
         if step == 3:
@@ -169,6 +170,7 @@ async def test_a_step_raises(world):
     assert Counter(world.effects) == {1: 1, 2: 1, 4: 1}
 
 
+@pytest.mark.parametrize("world", ["sqlite"], indirect=True)
 async def test_a_step_times_out_once(world):
     hangs = [3]
 
@@ -206,6 +208,7 @@ async def test_it_is_cancelled_again_while_it_goes_on(world):
     assert Counter(world.effects) == dict.fromkeys(AFTER, 1)
 
 
+@pytest.mark.parametrize("world", ["postgres"], indirect=True)
 async def test_a_new_message_overtakes_the_run(world):
     await world.is_cancelled_at(5, GIVEN)
     done = await world.recorded()
@@ -221,6 +224,7 @@ async def test_a_new_message_overtakes_the_run(world):
     assert {each.step_id: each.text for each in kept} == {step: text_of(step) for step in done}
 
 
+@pytest.mark.parametrize("world", ["sqlite"], indirect=True)
 async def test_a_limit_is_reached(world):
     """One model call is all there is, and it is kept for the answer: the plan is cut short."""
     world.replies = {"final_answer": always("Partly."), "feedback": always(COMPLETE)}
@@ -235,6 +239,7 @@ async def test_a_limit_is_reached(world):
     assert Counter(world.effects) == dict.fromkeys(done, 1)
 
 
+@pytest.mark.parametrize("world", ["sqlite"], indirect=True)
 async def test_the_model_server_is_down(world):
     plan = "---\ncomplexity: complex\n---\n" + plan_of()
     refused = Raised(ValueError("Connection refused, says the client."))
@@ -407,6 +412,7 @@ async def test_a_team_that_lacks_who_was_sent_a_step_is_refused(world):
     assert Counter(world.effects) == dict.fromkeys(AFTER, 1)
 
 
+@pytest.mark.parametrize("world", ["postgres"], indirect=True)
 async def test_a_result_that_asks_nothing_is_kept_as_it_was(world):
     """What the journal gives back is what the step gave, in every field."""
     given = SpecialistResult(result=AIMessage("x", id="m"), confidence=0.5)

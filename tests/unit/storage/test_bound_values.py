@@ -184,7 +184,7 @@ async def test_a_value_that_was_copied_to_another_place_is_refused_and_says_wher
                     await read(storage)
                 with changing(where) as connection:
                     connection.execute(update(table).where(*same).values(own))
-            await read(storage)
+        await read(storage)
 
 
 async def test_the_parent_of_a_checkpoint_is_bound_in_a_file(tmp_path):
