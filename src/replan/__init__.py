@@ -66,15 +66,15 @@ if TYPE_CHECKING:
     from replan.ports.storage import Storage
     from replan.ports.thread_repository import ThreadRepository
     from replan.ports.tool_provider import ToolDefinition, ToolProvider
-    from replan.runs.asks import Ask
-    from replan.runs.event_log import RunEvent
+    from replan.runs.asked.asks import Ask
+    from replan.runs.log.event_log import RunEvent
     from replan.runs.looking import RunView
-    from replan.runs.portable import PortableRun
     from replan.runs.result import RunResult
     from replan.runs.run import Run
     from replan.runs.running import raise_limits
     from replan.runs.service import Runtime
     from replan.runs.summaries import read_summary, reset_summary, summarise
+    from replan.runs.travel.portable import PortableRun
     from replan.runtime import SyncRuntime, open_runtime, open_tools, run, run_sync, stream
     from replan.server.serving import open_server
     from replan.sessions.client import ClientAgentAdapter
@@ -206,10 +206,10 @@ _PLACES = {
     "replan.ports.storage": ("Storage",),
     "replan.ports.ask_user": ("ask_user",),
     "replan.ports.tool_provider": ("ToolDefinition", "ToolProvider"),
-    "replan.runs.asks": ("Ask",),
-    "replan.runs.event_log": ("RunEvent",),
+    "replan.runs.asked.asks": ("Ask",),
+    "replan.runs.log.event_log": ("RunEvent",),
     "replan.runs.looking": ("RunView",),
-    "replan.runs.portable": ("PortableRun",),
+    "replan.runs.travel.portable": ("PortableRun",),
     "replan.ports.agent": ("Agent",),
     "replan.runs.result": ("RunResult",),
     "replan.runs.run": ("Run",),

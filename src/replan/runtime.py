@@ -33,8 +33,8 @@ from replan.langgraph_inside.tasks import without_tokens
 from replan.own_loop import Portal, completed
 from replan.ports.storage import Storage
 from replan.ports.tool_provider import ToolProvider
-from replan.runs.corrections import CorrectionOptions
-from replan.runs.event_log import RunEvent
+from replan.runs.asked.corrections import CorrectionOptions
+from replan.runs.log.event_log import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.result import RunResult, result_of
 from replan.runs.run import Run

@@ -30,8 +30,8 @@ from replan import (
 )
 from replan.cli.views.history import moments
 from replan.cli.views.prompts import prompts_lines
-from replan.runs.story import story_of
-from replan.runs.whole_run import whole_run, with_texts
+from replan.runs.course.story import story_of
+from replan.runs.travel.whole_run import whole_run, with_texts
 from replan.testing import HttpFault, Reply, ScriptedModel, always
 
 SIMPLE = "---\ncomplexity: simple\n---\nParis."

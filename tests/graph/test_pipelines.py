@@ -30,8 +30,8 @@ from replan.assembly import viewer
 from replan.cli.preview import team_of
 from replan.cli.views.attempts import step_lines
 from replan.pipeline_assembly import pipeline_agent, run_pipeline
-from replan.runs.story import story_of
-from replan.runs.whole_run import whole_run
+from replan.runs.course.story import story_of
+from replan.runs.travel.whole_run import whole_run
 from replan.sessions.turn_thread import place_of_threads, said_in_killed
 from replan.testing import ScriptedModel, always
 from replan.threads.base_agent import BaseAgent

@@ -26,11 +26,11 @@ from replan.graph.branches import specialist_node
 from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
-from replan.runs.asks import PLAN, Ask, changed_plan, read_answers
-from replan.runs.correcting import Correction, begun_anew, check, is_over
+from replan.runs.asked.asks import PLAN, Ask, changed_plan, read_answers
+from replan.runs.asked.correcting import Correction, begun_anew, check, is_over
+from replan.runs.asked.repeating import repeated_by
+from replan.runs.log.past import past_events
 from replan.runs.looking import RunView
-from replan.runs.past import past_events
-from replan.runs.repeating import repeated_by
 from replan.runs.result import RunResult
 from replan.runs.run import Run
 from replan.runs.service import Runtime

@@ -29,7 +29,7 @@ def correct(
         from replan.cli.carry_on import Wish, carry_on
         from replan.cli.kept.orders import limits_of
         from replan.cli.kept.signature import own_name
-        from replan.runs.correcting import Correction
+        from replan.runs.asked.correcting import Correction
 
         wish = Wish(
             run=run_id,

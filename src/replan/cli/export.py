@@ -42,7 +42,7 @@ def export(
             )
         from replan.cli.kept.place import now
         from replan.cli.kept.whole import all_texts, loaded
-        from replan.runs.export import exported
+        from replan.runs.travel.export import exported
 
         text = exported(asyncio.run(loaded(run_id, place(storage), all_texts)), now())
         if output is None:

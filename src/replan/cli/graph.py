@@ -86,7 +86,7 @@ def _plan_of(what: str, place: Place) -> TaskPlan:
         return document.plan
     from replan.cli.kept.named import trusted
     from replan.cli.kept.whole import loaded
-    from replan.runs.story import story_of
+    from replan.runs.course.story import story_of
 
     run = asyncio.run(loaded(what, place))
     if run.plan is None:

@@ -24,7 +24,7 @@ from replan.cli.views.teller import Teller, rest_line, seconds
 from replan.errors import ReplanError
 from replan.events.types import BaseEvent, Event, InputRequested, SpecialistCompleted, StepEvent
 from replan.plan.model import StepStatus
-from replan.runs.asks import PLAN, Ask, ask_of
+from replan.runs.asked.asks import PLAN, Ask, ask_of
 from replan.runs.result import RunResult
 from replan.runs.run import Run
 from replan.runs.service import Runtime

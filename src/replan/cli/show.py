@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from replan.cli.kept.place import Place
-    from replan.runs.attempts import AttemptView
-    from replan.runs.event_log import RunEvent
-    from replan.runs.whole_run import WholeRun
+    from replan.runs.course.attempts import AttemptView
+    from replan.runs.log.event_log import RunEvent
+    from replan.runs.travel.whole_run import WholeRun
     from replan.state.results import SpecialistResult
 
 _WIDE, _NARROWEST = 100, 20
@@ -138,7 +138,7 @@ def show_run(name: str, place: Place, output: TextIO, view: View) -> int:
     from replan.cli.views.overview import beginning, rest
     from replan.cli.views.paged import paged
     from replan.cli.views.rendered import console_on
-    from replan.runs.story import story_of
+    from replan.runs.course.story import story_of
 
     with paged(console_on(output), output, plain=view.plain) as write:
         width = _width(output, view)
@@ -186,7 +186,7 @@ def _document(run: WholeRun, view: View) -> str:
     if view.as_json:
         return f"{json.dumps(_record(run, view), default=str)}\n"
     from replan.cli.views.report import report
-    from replan.runs.story import story_of
+    from replan.runs.course.story import story_of
 
     return report(story_of(run))
 
@@ -216,7 +216,7 @@ def _events_of(run: WholeRun, view: View) -> list[RunEvent]:
 def _attempts(
     run: WholeRun, view: View
 ) -> tuple[Sequence[AttemptView], Sequence[SpecialistResult]]:
-    from replan.runs.attempts import attempts_of
+    from replan.runs.course.attempts import attempts_of
 
     tried = attempts_of(run, view.step)
     newest = {each.entry.specialist: each for each in tried}
@@ -253,7 +253,7 @@ def _lines(run: WholeRun, view: View, width: int) -> list[str]:
     from replan.cli.views.overview import overview
     from replan.cli.views.prompts import prompts_lines
     from replan.cli.views.timeline import timeline
-    from replan.runs.story import story_of
+    from replan.runs.course.story import story_of
 
     if view.prompts:
         return prompts_lines(run, _events_of(run, view))
@@ -267,7 +267,7 @@ def _record(run: WholeRun, view: View) -> dict[str, Any]:
     from replan.cli.views.attempts import attempts_record, step_record
     from replan.cli.views.prompts import prompts_record
     from replan.cli.views.run_record import run_record
-    from replan.runs.story import story_of
+    from replan.runs.course.story import story_of
 
     if view.prompts:
         return prompts_record(run, _events_of(run, view))

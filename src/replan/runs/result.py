@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from replan.plan.model import StepStatus, TaskPlan
 from replan.replies.shape import Shape
-from replan.runs.asks import Ask, asks_in
+from replan.runs.asked.asks import Ask, asks_in
 from replan.state.enhanced import EnhancedState
 from replan.state.results import Outcome, SpecialistResult
 from replan.state.usage import Usage

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncGenerator, Generator
 from typing import TYPE_CHECKING, Any
 
+from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.result import RunResult
-from replan.runs.run_event import RunEvent
 
 if TYPE_CHECKING:
     from replan.runs.service import Runtime

@@ -17,7 +17,7 @@ from replan.calling import Call, Graph, alone, is_served, loosened, prepared
 from replan.errors import InputError, PlanDocumentError
 from replan.events.types import BaseEvent, Event, TaskCompleted
 from replan.ports.ownership import as_owner
-from replan.runs.asks import state_at_rest
+from replan.runs.asked.asks import state_at_rest
 from replan.runs.stopping import GRACE, RunStopped, on_its_own, put_an_end_to, stoppable
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of

@@ -19,14 +19,11 @@ from replan.errors import InputError
 from replan.facts.kept import Fact, facts_of
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
-from replan.runs.adoption import adopt_into, export_of
-from replan.runs.asks import answers_by_key
-from replan.runs.correcting import Correction, is_over
-from replan.runs.corrections import CorrectionOptions, anew, in_place
-from replan.runs.labels import checked_labels
-from replan.runs.looking import RunView, config_of, snapshot_of
-from replan.runs.portable import PortableRun
-from replan.runs.reading import (
+from replan.runs.asked.asks import answers_by_key
+from replan.runs.asked.correcting import Correction, is_over
+from replan.runs.asked.corrections import CorrectionOptions, anew, in_place
+from replan.runs.asked.requests import BEAT, answer_row
+from replan.runs.course.reading import (
     events_of,
     is_worked_on,
     kept_record_of,
@@ -35,12 +32,15 @@ from replan.runs.reading import (
     result_at_rest,
     view_of,
 )
-from replan.runs.requests import BEAT, answer_row
+from replan.runs.labels import checked_labels
+from replan.runs.log.run_event import RunEvent
+from replan.runs.looking import RunView, config_of, snapshot_of
 from replan.runs.result import RunResult
 from replan.runs.run import Run
-from replan.runs.run_event import RunEvent
 from replan.runs.run_input import asked, input_again, kept_input, title_of
 from replan.runs.running import raise_limits
+from replan.runs.travel.adoption import adopt_into, export_of
+from replan.runs.travel.portable import PortableRun
 from replan.runs.work import Bench, Errand, Following
 from replan.runs.works import Works
 from replan.state.enhanced import EnhancedState

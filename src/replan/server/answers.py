@@ -7,9 +7,9 @@ from typing import Any, Literal
 from pydantic import JsonValue
 
 from replan.ports.run_book import RunOutcome
-from replan.runs.asks import Ask
+from replan.runs.asked.asks import Ask
+from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
-from replan.runs.run_event import RunEvent
 from replan.state.limits import RunSettings
 from replan.state.questions import RESPONSES
 from replan.values import Value

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, JsonValue
 
 from replan.ports.run_book import RunOutcome
-from replan.runs.attached import LARGEST, block_of
+from replan.runs.asked.attached import LARGEST, block_of
 from replan.state.limits import RunSettings
 from replan.values import Value
 

@@ -4,8 +4,8 @@ from typing import cast
 
 from langgraph.types import Interrupt
 
-from replan.runs.asks import Ask, ask_of, asks_of
-from replan.runs.portable import PortableRun
+from replan.runs.asked.asks import Ask, ask_of, asks_of
+from replan.runs.travel.portable import PortableRun
 from replan.state.enhanced import EnhancedState
 from replan.state.waiting import open_questions
 

@@ -5,7 +5,7 @@ from typing import Any, cast
 from pydantic import JsonValue
 
 from replan.errors import ContextError
-from replan.runs.portable import PortableRun
+from replan.runs.travel.portable import PortableRun
 from replan.secrets.signature import is_signature, signature_of
 from replan.state.context import AgentContext
 from replan.state.context_fields import Reading

@@ -16,13 +16,13 @@ from replan.ports.journal import Journal
 from replan.ports.ownership import unowned
 from replan.ports.run_book import Request
 from replan.ports.storage import Storage
-from replan.runs.asks import Ask
+from replan.runs.asked.asks import Ask
+from replan.runs.asked.requests import answer_row
 from replan.runs.looking import config_of
-from replan.runs.portable import PortableRun
-from replan.runs.requests import answer_row
 from replan.runs.result import RunResult
 from replan.runs.service import Runtime
 from replan.runs.stopping import put_an_end_to
+from replan.runs.travel.portable import PortableRun
 from replan.runs.work import Following
 from replan.sessions.run_place import Followed, RunPlace, RunPlaces, State, put_before
 from replan.sessions.session_runs import TURN, own_record

@@ -5,7 +5,7 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from replan.runs.asks import Ask
+from replan.runs.asked.asks import Ask
 from replan.runs.result import RunResult
 from replan.state.context import Stage
 from replan.state.questions import RESPONSES

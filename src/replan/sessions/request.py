@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from replan.errors import InputError
 from replan.ports.agent import UserInput
-from replan.runs.asks import Ask, answers_by_key
+from replan.runs.asked.asks import Ask, answers_by_key
 from replan.state.context import Content, Message
 from replan.state.context_fields import Reading
 from replan.state.questions import keys_meant

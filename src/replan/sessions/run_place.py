@@ -17,10 +17,10 @@ from replan.calling import Call, Graph, Input
 from replan.events.types import Event
 from replan.langgraph_inside.tasks import without_tokens
 from replan.ports.journal import Journal
-from replan.runs.asks import Ask, resumption
+from replan.runs.asked.asks import Ask, resumption
 from replan.runs.looking import config_of
-from replan.runs.portable import PortableRun, adopted
 from replan.runs.running import followed
+from replan.runs.travel.portable import PortableRun, adopted
 from replan.state.limits import RunSettings
 
 _BEHIND_ALL = "summarise"

@@ -16,9 +16,9 @@ from replan.events.types import Event
 from replan.failures import describe
 from replan.ports.agent import TurnOptions, UserInput
 from replan.ports.storage import Storage
-from replan.runs.portable import PortableRun
 from replan.runs.service import Runtime
 from replan.runs.stopping import GRACE
+from replan.runs.travel.portable import PortableRun
 from replan.runs.work import Bench
 from replan.sessions.beginnings import Beginnings
 from replan.sessions.carried import carried_in

@@ -13,9 +13,9 @@ from replan.errors import UsageError
 from replan.events.types import Event, MemoryApplied
 from replan.failures import describe
 from replan.memory.conversation import Memory, resolved
-from replan.runs.asks import asks_in
-from replan.runs.portable import PortableRun, exported
+from replan.runs.asked.asks import asks_in
 from replan.runs.result import RunResult, result_of
+from replan.runs.travel.portable import PortableRun, exported
 from replan.services import Services
 from replan.sessions.carried import RUN, written_run
 from replan.sessions.history import message_of, shown_of, whole_summary

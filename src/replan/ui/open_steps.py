@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from replan.runs.run_event import RunEvent
-from replan.runs.story import Story
+from replan.runs.course.story import Story
+from replan.runs.log.run_event import RunEvent
 from replan.ui.drawn.tree import HOST, tree_of
 from replan.ui.step_page import step_values
 

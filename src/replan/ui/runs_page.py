@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from replan.ports.journal import Spending
 from replan.ports.run_book import RunOrder, RunOutcome, RunRecord
-from replan.runs.asks import Ask
+from replan.runs.asked.asks import Ask
 from replan.runs.looking import RunView, seen
 from replan.server.answers import TENANT
 from replan.server.house import House

@@ -5,10 +5,10 @@ from typing import Any, cast
 
 from replan.cli.views.given import knowledge_told, memory_told
 from replan.cli.views.history import LEAST_TOLD, moments
-from replan.runs.run_event import RunEvent
-from replan.runs.story import StepStory, Story
-from replan.runs.waits import waits_of
-from replan.runs.whole_run import WholeRun
+from replan.runs.course.story import StepStory, Story
+from replan.runs.course.waits import waits_of
+from replan.runs.log.run_event import RunEvent
+from replan.runs.travel.whole_run import WholeRun
 from replan.ui.drawn.graph import standings
 from replan.ui.drawn.threads import threads_of
 from replan.ui.drawn.tree import beginnings, branch_of

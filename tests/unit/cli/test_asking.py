@@ -12,7 +12,7 @@ from replan.cli.desk.dialogs import Desk, Quit, answer
 from replan.cli.desk.interview import Interview
 from replan.cli.desk.keyboard import Keyboard
 from replan.errors import StorageError
-from replan.runs.asks import Ask
+from replan.runs.asked.asks import Ask
 
 
 class Person:

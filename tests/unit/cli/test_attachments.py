@@ -10,7 +10,7 @@ from replan.cli.kept.attachments import attached
 from replan.cli.kept.orders import kept, order_from, order_of
 from replan.cli.main import app
 from replan.errors import InputError
-from replan.runs.attached import LARGEST, LONGEST_TEXT
+from replan.runs.asked.attached import LARGEST, LONGEST_TEXT
 from replan.testing import OpenAIServer
 
 PNG = b"\x89PNG\r\n\x1a\n rest"

@@ -9,7 +9,7 @@ from replan.adapters.memory_journal import MemoryJournal
 from replan.cli.views.open_asks import told, waiting_lines
 from replan.errors import InputError
 from replan.plan.model import PlanStep, TaskPlan
-from replan.runs.asks import (
+from replan.runs.asked.asks import (
     PLAN,
     Ask,
     answer_of,

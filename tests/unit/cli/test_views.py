@@ -25,10 +25,10 @@ from replan.errors import InputError
 from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
 from replan.ports.journal import Spending
 from replan.ports.run_book import Request
-from replan.runs.asks import Ask
-from replan.runs.attempts import attempts_of
-from replan.runs.export import exported, opened_export
-from replan.runs.story import story_of
+from replan.runs.asked.asks import Ask
+from replan.runs.course.attempts import attempts_of
+from replan.runs.course.story import story_of
+from replan.runs.travel.export import exported, opened_export
 from replan.secrets.sources import learn_values
 from replan.state.questions import Question
 from replan.state.results import SpecialistResult

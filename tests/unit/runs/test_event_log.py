@@ -28,11 +28,11 @@ from replan.events.types import (
 )
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.rerun import Rerun
-from replan.runs.durations import Durations
-from replan.runs.event_log import EventLog
-from replan.runs.event_texts import EventTexts
-from replan.runs.recorded import recorded
-from replan.runs.run_event import RunEvent
+from replan.runs.course.durations import Durations
+from replan.runs.log.event_log import EventLog
+from replan.runs.log.event_texts import EventTexts
+from replan.runs.log.recorded import recorded
+from replan.runs.log.run_event import RunEvent
 from replan.state.questions import Approval, Question
 from replan.state.results import (
     ActionType,

@@ -11,9 +11,9 @@ from replan.jobs.job import Asked, Job
 from replan.jobs.slot import Slot, ValidationIssue
 from replan.jobs.spec import Command, JobSpec
 from replan.plan.model import Condition, PlanStep, StepStatus, TaskPlan
-from replan.runs.asks import Ask
-from replan.runs.story import story_of
-from replan.runs.thread_views import ThreadView
+from replan.runs.asked.asks import Ask
+from replan.runs.course.story import story_of
+from replan.runs.course.thread_views import ThreadView
 from replan.ui.drawn.graph import BOX_HEIGHT, BOX_WIDTH, drawn, graph_of, standings
 from replan.ui.drawn.job_form import job_form
 from replan.ui.drawn.revisions import difference, revisions_of

@@ -20,7 +20,7 @@ from replan.cli.kept.plan_text import read_plan_text
 from replan.cli.views.cells import folded, harmless, one_line
 from replan.errors import InputError, Mistake
 from replan.plan.markdown.document import PlanDocument
-from replan.runs.asks import (
+from replan.runs.asked.asks import (
     Ask,
     approval,
     arguments_of,

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pydantic import JsonValue
 
 from replan.cli.desk.dialogs import Desk, Quit, answer
-from replan.runs.asks import Ask
+from replan.runs.asked.asks import Ask
 
 Give = Callable[[Ask, JsonValue], Awaitable[None]]
 """Gives an answer to the run."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from replan.errors import InputError
-from replan.runs.attached import block_of, largest_of
+from replan.runs.asked.attached import block_of, largest_of
 
 _FIX = "Put it into a folder that the specialists may read, and name that with --dir."
 

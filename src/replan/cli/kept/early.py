@@ -5,11 +5,11 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from replan.adapters.storage.glimpse import Glimpse, glimpse
-from replan.runs.outline import plan_in
-from replan.runs.run_event import event_in
+from replan.runs.log.outline import plan_in
+from replan.runs.log.run_event import event_in
 
 if TYPE_CHECKING:
-    from replan.runs.whole_run import WholeRun
+    from replan.runs.travel.whole_run import WholeRun
 
 _OVER = ("completed", "partial", "failed")
 

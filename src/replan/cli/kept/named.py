@@ -20,7 +20,7 @@ def trusted(name: str) -> Generator[None]:
         if not is_file(name):
             raise
         missing = f"An event has no, or no right, field of its type: {describe(error)}."
-        from replan.runs.export import refused  # noqa: PLC0415 - loads a framework
+        from replan.runs.travel.export import refused  # noqa: PLC0415 - loads a framework
 
         raise refused(Path(name), f"It is damaged. {missing}") from error
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 from pydantic import JsonValue
 
 from replan.cli.views.cells import counted
-from replan.runs.asks import PLAN, Ask
+from replan.runs.asked.asks import PLAN, Ask
 
 
 def bound(ask: Ask, given: JsonValue) -> JsonValue:

@@ -22,7 +22,7 @@ from replan.cli.views.teller import Teller, seconds
 from replan.errors import InputError, ReplanError
 from replan.plan.model import TaskPlan
 from replan.ports.session_store import VERSION
-from replan.runs.asks import PLAN, Ask
+from replan.runs.asked.asks import PLAN, Ask
 from replan.sessions.asked import asked_in
 from replan.sessions.carried import carried_in
 from replan.sessions.kept_turn import digest_of

@@ -8,7 +8,7 @@ from replan.cli.views.course import Course, after
 from replan.cli.views.teller import seconds
 from replan.events.types import PlanCreated
 from replan.plan.model import TaskPlan
-from replan.runs.asks import Ask
+from replan.runs.asked.asks import Ask
 
 
 def course_of(plan: TaskPlan) -> Course:

@@ -10,13 +10,13 @@ from replan.cli.views.given import GIVEN, knowledge_told, lacking_lines, memory_
 from replan.cli.views.history import LEAST_TOLD, called, moment, moments
 from replan.cli.views.overview import attempt_line, money, not_whole
 from replan.plan.model import StepStatus
-from replan.runs.attempts import AttemptView, attempts_of
-from replan.runs.calls import calls_of
-from replan.runs.event_log import RunEvent
-from replan.runs.story import StepStory, Story
-from replan.runs.thread_views import ThreadView
-from replan.runs.waits import waits_of
-from replan.runs.whole_run import WholeRun
+from replan.runs.course.attempts import AttemptView, attempts_of
+from replan.runs.course.calls import calls_of
+from replan.runs.course.story import StepStory, Story
+from replan.runs.course.thread_views import ThreadView
+from replan.runs.course.waits import waits_of
+from replan.runs.log.event_log import RunEvent
+from replan.runs.travel.whole_run import WholeRun
 from replan.state.results import SpecialistResult
 
 

@@ -13,9 +13,9 @@ from pydantic import JsonValue
 from replan.cli.views.cells import answer_told, corrected, counted, cut, one_line, seconds
 from replan.cli.views.given import knowledge_told, memory_told
 from replan.errors import InputError
-from replan.runs.outline import Outline
-from replan.runs.run_event import RunEvent
-from replan.runs.story import Pause, Story
+from replan.runs.course.story import Pause, Story
+from replan.runs.log.outline import Outline
+from replan.runs.log.run_event import RunEvent
 from replan.state.questions import read_decision, short_key
 
 if TYPE_CHECKING:

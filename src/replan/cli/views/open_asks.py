@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 from replan.cli.views.cells import counted, one_line
-from replan.runs.asks import PLAN, Ask
+from replan.runs.asked.asks import PLAN, Ask
 
 
 def waiting_lines(asks: Sequence[Ask], run: str, resume: str) -> list[str]:

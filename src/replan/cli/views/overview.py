@@ -14,9 +14,9 @@ from replan.cli.views.history import LEAST_TOLD, moment, moments
 from replan.cli.views.reasons import ended_why
 from replan.errors import LimitReachedError
 from replan.plan.model import StepStatus
-from replan.runs.attempts import AttemptView
-from replan.runs.calls import Calls, calls_of
-from replan.runs.story import StepStory, Story
+from replan.runs.course.attempts import AttemptView
+from replan.runs.course.calls import Calls, calls_of
+from replan.runs.course.story import StepStory, Story
 from replan.state.cuts import cut_in_words
 
 MARKS = {

@@ -6,8 +6,8 @@ from typing import Any
 from replan.cli.views.attempts import answered
 from replan.cli.views.cells import harmless, one_line
 from replan.cli.views.history import moment
-from replan.runs.event_log import RunEvent
-from replan.runs.whole_run import WholeRun
+from replan.runs.log.event_log import RunEvent
+from replan.runs.travel.whole_run import WholeRun
 
 # The one event of a summary tells its call and the end of it.
 _CALLS = ("model_called", "model_answered", "memory_summary")

@@ -2,8 +2,8 @@
 
 from replan.cli.views.cells import counted, one_line
 from replan.cli.views.history import moment
-from replan.runs.story import StepStory, Story
-from replan.runs.undone import INCOMPLETE, failures, not_run
+from replan.runs.course.story import StepStory, Story
+from replan.runs.course.undone import INCOMPLETE, failures, not_run
 
 _KEPT_FOR_ANSWER = ("max_cost", "max_model_calls", "max_seconds", "max_tokens")
 

@@ -8,7 +8,7 @@ from replan.cli.views.cells import harmless, one_line, seconds
 from replan.cli.views.history import moments
 from replan.cli.views.overview import day, goal_of, money, took, used
 from replan.cli.views.reasons import ended_why
-from replan.runs.story import StepStory, Story
+from replan.runs.course.story import StepStory, Story
 
 _MARKUP = re.compile(r"[\\`*_\[\]<>|#&~!]")
 _TICKS = re.compile(r"`+")

@@ -2,10 +2,10 @@
 
 from typing import Any, cast
 
-from replan.runs.attempts import attempts_of
-from replan.runs.calls import Calls
-from replan.runs.story import StepStory, story_of
-from replan.runs.whole_run import WholeRun
+from replan.runs.course.attempts import attempts_of
+from replan.runs.course.calls import Calls
+from replan.runs.course.story import StepStory, story_of
+from replan.runs.travel.whole_run import WholeRun
 
 
 def run_record(run: WholeRun) -> dict[str, Any]:

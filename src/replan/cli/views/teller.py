@@ -13,7 +13,7 @@ from pydantic_core import PydanticSerializationError
 from replan.cli.views.course import Course
 from replan.cli.views.plain import Lines
 from replan.events.types import Event, TaskCompleted
-from replan.runs.asks import Ask
+from replan.runs.asked.asks import Ask
 from replan.state.results import Artifact
 
 _STEERING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")

@@ -59,9 +59,9 @@ from starlette.types import Message as Sent
 
 from replan.errors import InputError, ReplanError
 from replan.ports.run_book import RunRecord
+from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.run import Run
-from replan.runs.run_event import RunEvent
 from replan.server.answers import TEAM, TENANT
 from replan.server.callers.identity import Identity, Role
 from replan.server.doors.a2a_tasks import (

@@ -19,8 +19,8 @@ from langchain_core.messages import HumanMessage
 from pydantic import JsonValue
 
 from replan.errors import ReplanError
-from replan.runs.asks import Ask
-from replan.runs.attached import block_of
+from replan.runs.asked.asks import Ask
+from replan.runs.asked.attached import block_of
 from replan.server.bodies import NAME, checked_file_name
 from replan.server.doors.conversations import answers_in
 from replan.server.problems import refusal_of

@@ -27,7 +27,7 @@ from pydantic import JsonValue
 from starlette.responses import Response
 
 from replan.errors import ReplanError
-from replan.runs.asks import Ask
+from replan.runs.asked.asks import Ask
 from replan.runs.looking import RunView
 from replan.server.answers import AskTold
 from replan.server.doors.ag_ui_events import Course, interrupt_of, place_of

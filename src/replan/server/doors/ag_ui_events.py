@@ -25,10 +25,10 @@ from ag_ui.core import (
     ToolCallStartEvent,
 )
 
-from replan.runs.asks import Ask
+from replan.runs.asked.asks import Ask
+from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.run import Run
-from replan.runs.run_event import RunEvent
 from replan.server.answers import AskTold, RunTold
 
 _REASONS = {"question": "input_required", "approval": "tool_call"}

@@ -15,8 +15,8 @@ from pydantic import JsonValue
 from starlette.responses import Response
 
 from replan.errors import ReplanError
+from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
-from replan.runs.run_event import RunEvent
 from replan.server.callers.identity import Identity
 from replan.server.doors.chat_wire import (
     ChatBody,

@@ -10,10 +10,10 @@ from langchain_core.messages import BaseMessage
 from pydantic import JsonValue
 
 from replan.errors import InputError
-from replan.runs.asks import Ask
+from replan.runs.asked.asks import Ask
+from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.run import Run
-from replan.runs.run_event import RunEvent
 from replan.server.callers.identity import Identity
 from replan.server.house import House
 from replan.server.problems import RefusedError

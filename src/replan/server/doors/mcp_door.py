@@ -29,10 +29,10 @@ from pydantic import JsonValue
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from replan.errors import ReplanError
-from replan.runs.asks import Ask
+from replan.runs.asked.asks import Ask
+from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.run import Run
-from replan.runs.run_event import RunEvent
 from replan.server.callers.identity import Identity
 from replan.server.doors.conversations import course_of, said_of
 from replan.server.house import House, team_services

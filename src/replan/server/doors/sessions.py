@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from replan.errors import ContextError, InputError, ReplanError
 from replan.ports.session_store import SessionKey
-from replan.runs.event_log import event_told
+from replan.runs.log.event_log import event_told
 from replan.server.bodies import NAME
 from replan.server.doors.session_wire import (
     MessagePage,

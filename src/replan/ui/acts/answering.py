@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from replan.errors import InputError
-from replan.runs.asks import PLAN, Ask, arguments_of
+from replan.runs.asked.asks import PLAN, Ask, arguments_of
 from replan.server.bodies import AnswerBody
 from replan.server.doors import runs
 from replan.server.problems import RefusedError

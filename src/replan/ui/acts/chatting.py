@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from replan.errors import InputError, ReplanError
 from replan.ports.session_store import SessionKey
-from replan.runs.asks import Ask
+from replan.runs.asked.asks import Ask
 from replan.server.answers import TEAM
 from replan.server.doors.session_wire import TurnBody
 from replan.server.doors.sessions import check_input, checked

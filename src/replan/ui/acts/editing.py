@@ -11,10 +11,10 @@ from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.seal import sealed, unsealed
 from replan.plan.model import TaskPlan
 from replan.plan.rerun import Rerun, rerun_reasons
-from replan.runs.asks import PLAN, Ask
-from replan.runs.correcting import said_before
+from replan.runs.asked.asks import PLAN, Ask
+from replan.runs.asked.correcting import said_before
 from replan.runs.run_input import kept_input
-from replan.runs.whole_run import WholeRun
+from replan.runs.travel.whole_run import WholeRun
 from replan.server.answers import OWN_LABELS, TEAM
 from replan.server.house import own_id
 from replan.server.problems import RefusedError

@@ -6,8 +6,8 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from replan.runs.asks import Ask
-from replan.runs.whole_run import WholeRun
+from replan.runs.asked.asks import Ask
+from replan.runs.travel.whole_run import WholeRun
 from replan.state.questions import fingerprint_of
 
 

@@ -9,9 +9,9 @@ from replan.calling import team_of
 from replan.cli.kept.orders import limits_of
 from replan.errors import ReplanError
 from replan.plan.model import TaskPlan
-from replan.runs.correcting import Correction, check, is_over
+from replan.runs.asked.correcting import Correction, check, is_over
+from replan.runs.asked.repeating import repeated_by
 from replan.runs.looking import RunView
-from replan.runs.repeating import repeated_by
 from replan.server.bodies import CorrectionBody, GoOnBody, StopBody
 from replan.server.doors import runs
 from replan.server.endpoints import Reply

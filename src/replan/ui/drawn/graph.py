@@ -6,7 +6,7 @@ from statistics import fmean
 
 from replan.plan.model import StepStatus, TaskPlan
 from replan.plan.order import layers
-from replan.runs.story import StepStory, Story
+from replan.runs.course.story import StepStory, Story
 from replan.ui.drawn.revisions import changed_steps
 
 BOX_WIDTH, BOX_HEIGHT = 208, 64

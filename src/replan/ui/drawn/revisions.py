@@ -9,9 +9,9 @@ from typing import Any, Literal, cast
 from pydantic import JsonValue
 
 from replan.plan.model import TaskPlan
-from replan.runs.outline import Outline
-from replan.runs.run_event import RunEvent
-from replan.runs.story import Story
+from replan.runs.course.story import Story
+from replan.runs.log.outline import Outline
+from replan.runs.log.run_event import RunEvent
 
 _REVISING = ("plan_created", "plan_updated")
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from replan.runs.thread_views import ThreadView
+from replan.runs.course.thread_views import ThreadView
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,10 +7,10 @@ from typing import Any, Literal, cast
 
 from pydantic import JsonValue
 
-from replan.runs.attempts import AttemptView
-from replan.runs.calls import Calls, calls_of
-from replan.runs.run_event import RunEvent
-from replan.runs.story import StepStory, Story
+from replan.runs.course.attempts import AttemptView
+from replan.runs.course.calls import Calls, calls_of
+from replan.runs.course.story import StepStory, Story
+from replan.runs.log.run_event import RunEvent
 
 HOST = 0
 """The number of the branch that has the calls of the host."""

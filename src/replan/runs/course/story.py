@@ -9,12 +9,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from replan.plan.model import PlanStep, StepStatus
-from replan.runs.attempts import AttemptView, attempts_of
-from replan.runs.calls import ANSWERED, Calls, calls_of, with_charged
-from replan.runs.run_event import RunEvent
+from replan.runs.course.attempts import AttemptView, attempts_of
+from replan.runs.course.calls import ANSWERED, Calls, calls_of, with_charged
+from replan.runs.log.run_event import RunEvent
 
 if TYPE_CHECKING:
-    from replan.runs.whole_run import WholeRun
+    from replan.runs.travel.whole_run import WholeRun
 
 _CALLS = (*ANSWERED, "tool_completed")
 _OPEN = ("running", "waiting", "interrupted")

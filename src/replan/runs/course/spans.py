@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from replan.runs.attempts import AttemptView
-from replan.runs.story import StepStory, Story
+from replan.runs.course.attempts import AttemptView
+from replan.runs.course.story import StepStory, Story
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,12 +11,12 @@ from replan.calling import shapes_of
 from replan.errors import InputError
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
-from replan.runs.asks import open_asks, state_at_rest
-from replan.runs.event_log import run_event
+from replan.runs.asked.asks import open_asks, state_at_rest
+from replan.runs.asked.requests import BEAT
+from replan.runs.log.event_log import run_event
+from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView, seen, snapshot_of
-from replan.runs.requests import BEAT
 from replan.runs.result import RunResult, result_of
-from replan.runs.run_event import RunEvent
 from replan.runs.work import Bench
 from replan.state.enhanced import EnhancedState
 

@@ -16,10 +16,10 @@ from replan.events.types import (
     SpecialistToken,
 )
 from replan.ports.run_book import LoggedEvent, RunBook
-from replan.runs.durations import Durations
-from replan.runs.event_texts import EventTexts
-from replan.runs.recorded import recorded
-from replan.runs.run_event import RunEvent, event_in
+from replan.runs.course.durations import Durations
+from replan.runs.log.event_texts import EventTexts
+from replan.runs.log.recorded import recorded
+from replan.runs.log.run_event import RunEvent, event_in
 
 GATHERED = 0.1
 """Seconds in which events are gathered before they are written."""

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from replan.plan.model import StepStatus
-from replan.runs.story import StepStory, Story
+from replan.runs.course.story import StepStory, Story
 
 _OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
 

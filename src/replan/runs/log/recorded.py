@@ -19,8 +19,8 @@ from replan.events.types import (
     ThinkingCompleted,
     ToolEvent,
 )
-from replan.runs.event_texts import EventTexts
-from replan.runs.outline import outlined
+from replan.runs.log.event_texts import EventTexts
+from replan.runs.log.outline import outlined
 from replan.state.questions import Question
 
 # The state and the journal hold these in full; a second copy would grow with the square of a plan.

@@ -12,7 +12,7 @@ from replan.secrets.known import KNOWN
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from replan.runs.run_event import RunEvent
+    from replan.runs.log.run_event import RunEvent
 
 _KEPT = {"id", "description", "assigned_to", "joined_by", "dependencies", "condition"}
 _REVISES = ("steps_reopened", "run_corrected")

@@ -9,10 +9,10 @@ from replan.plan.model import TaskPlan, Value
 from replan.ports.journal import LedgerEntry, Spending
 from replan.ports.run_book import Request, RunRecord
 from replan.ports.storage import Storage
-from replan.runs.asks import Ask
-from replan.runs.event_log import RunEvent, run_event
+from replan.runs.asked.asks import Ask
+from replan.runs.course.thread_views import ThreadView, thread_views
+from replan.runs.log.event_log import RunEvent, run_event
 from replan.runs.looking import seen
-from replan.runs.thread_views import ThreadView, thread_views
 from replan.state.questions import Question
 from replan.state.results import Artifact, SpecialistResult
 from replan.state.usage import Usage

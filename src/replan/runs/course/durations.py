@@ -13,7 +13,7 @@ from replan.events.types import (
     SpecialistInvoked,
     TaskCompleted,
 )
-from replan.runs.run_event import RunEvent
+from replan.runs.log.run_event import RunEvent
 
 _Step = tuple[int, str]
 

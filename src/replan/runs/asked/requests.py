@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from replan.ports.journal import Journal
 from replan.ports.run_book import Request
-from replan.runs.asks import Ask
+from replan.runs.asked.asks import Ask
 from replan.steps.step_record import ANSWERS
 
 BEAT = 0.5

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from replan.runs.run_event import RunEvent
+from replan.runs.log.run_event import RunEvent
 
 if TYPE_CHECKING:
     from replan.ports.journal import LedgerEntry
-    from replan.runs.whole_run import WholeRun
+    from replan.runs.travel.whole_run import WholeRun
 
 _BEGUN = {"model_called": "model_answered", "tool_invoked": "tool_completed"}
 

@@ -8,7 +8,7 @@ from typing import Any, cast, get_type_hints
 from langchain_core.messages import AnyMessage
 from pydantic import JsonValue
 
-from replan.runs.portable_plan import ON_RECORD, lengthened, shortened
+from replan.runs.travel.portable_plan import ON_RECORD, lengthened, shortened
 from replan.state.channels import Checked
 from replan.state.context_fields import Path, Reading
 from replan.state.enhanced import EnhancedState

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 from replan.events.emitter import RunHooks
 from replan.events.types import BaseEvent, Event, RunResumed, RunStopped
 from replan.failures import describe
-from replan.runs.event_log import EventLog
+from replan.runs.log.event_log import EventLog
 
 _RESTS: dict[str, Literal["waiting", "interrupted"]] = {
     "waiting": "waiting",

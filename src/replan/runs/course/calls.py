@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from replan.runs.run_event import RunEvent
+from replan.runs.log.run_event import RunEvent
 
 ANSWERED = ("model_answered", "memory_summary")
 """The events that tell what calls of models took."""

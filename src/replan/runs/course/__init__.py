@@ -1,0 +1,1 @@
+"""What a run did, read from what is kept of it; pure folds."""

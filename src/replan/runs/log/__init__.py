@@ -1,0 +1,1 @@
+"""The events of a run as they are kept: numbered, with their long texts beside them."""

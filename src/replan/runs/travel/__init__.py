@@ -1,0 +1,1 @@
+"""A run that goes from one process, storage or machine to another."""
