@@ -25,7 +25,7 @@ from replan.jobs.extraction.port import Extracted, Wanted
 from replan.jobs.processor import JobProcessor
 from replan.jobs.slot import Slot
 from replan.jobs.spec import Command, JobSpec
-from replan.state.context import AgentContext
+from replan.state.session.context import AgentContext
 from replan.testing.users import KINDS, SimulatedUser, another, converse
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)

@@ -17,7 +17,7 @@ from typing import Any
 import pipelines
 from pipelines import FourDeep, ids, texts
 from replan import Host, Specialist, Team, build_graph, open_storage, run
-from replan.state.threads import Thread
+from replan.state.pipeline.threads import Thread
 from replan.testing import ScriptedModel, always
 
 PLAN = "- [ ] 1. hello @writer\n"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from replan import ask_user
-from replan.state.threads import Thread
+from replan.state.pipeline.threads import Thread
 from replan.threads.base_agent import BaseAgent
 from replan.threads.interaction_unit import InteractionUnit
 from replan.threads.response import Response

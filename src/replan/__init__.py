@@ -79,11 +79,12 @@ if TYPE_CHECKING:
     from replan.server.serving import open_server
     from replan.sessions.client import ClientAgentAdapter
     from replan.sessions.kept_turn import TakenBack
-    from replan.state.context import AgentContext, AgentResult, Message, ToolExecution
     from replan.state.enhanced import EnhancedState
     from replan.state.knowledge import Chunk, RAGOptions, Source
     from replan.state.limits import Budget, Limits, Price, RunSettings
     from replan.state.memory import MemoryOptions, Summary
+    from replan.state.pipeline.thread_paths import get_sub_thread_by_path, require_sub_thread
+    from replan.state.pipeline.threads import Thread, ThreadMessage
     from replan.state.questions import Approval, Decision, Question
     from replan.state.results import (
         ActionType,
@@ -97,8 +98,7 @@ if TYPE_CHECKING:
         TaskComplexity,
         ThinkingResult,
     )
-    from replan.state.thread_paths import get_sub_thread_by_path, require_sub_thread
-    from replan.state.threads import Thread, ThreadMessage
+    from replan.state.session.context import AgentContext, AgentResult, Message, ToolExecution
     from replan.state.usage import Usage
     from replan.state.waiting import waiting_for
     from replan.team.fallback import Fallback
@@ -173,11 +173,11 @@ _PLACES = {
         "run_pipeline",
     ),
     "replan.ports.thread_repository": ("ThreadRepository",),
-    "replan.state.threads": (
+    "replan.state.pipeline.threads": (
         "Thread",
         "ThreadMessage",
     ),
-    "replan.state.thread_paths": (
+    "replan.state.pipeline.thread_paths": (
         "get_sub_thread_by_path",
         "require_sub_thread",
     ),
@@ -218,7 +218,7 @@ _PLACES = {
     "replan.sessions.client": ("ClientAgentAdapter",),
     "replan.sessions.kept_turn": ("TakenBack",),
     "replan.server.serving": ("open_server",),
-    "replan.state.context": ("AgentContext", "AgentResult", "Message", "ToolExecution"),
+    "replan.state.session.context": ("AgentContext", "AgentResult", "Message", "ToolExecution"),
     "replan.state.enhanced": ("EnhancedState",),
     "replan.adapters.knowledge.folder": ("FolderRetriever",),
     "replan.adapters.knowledge.langchain": ("LangChainRetriever", "VectorStoreRetriever"),

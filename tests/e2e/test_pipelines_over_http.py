@@ -11,7 +11,7 @@ from replan import (
     run_pipeline,
 )
 from replan.adapters.threads.memory import MemoryThreads
-from replan.state.thread_rows import thread_from
+from replan.state.pipeline.thread_rows import thread_from
 from replan.team.kinds.pipeline import pipeline_named
 from replan.testing import OpenAIServer, always
 

@@ -28,7 +28,7 @@ from postgres import fresh_database, running_server, server_programs  # noqa: E4
 from replan import AgentContext, Message, open_storage  # noqa: E402
 from replan.adapters.storage.stored_values.serializer import state_types  # noqa: E402
 from replan.ports.session_store import SessionKey, SessionTurn  # noqa: E402
-from replan.state.threads import Thread, ThreadMessage  # noqa: E402
+from replan.state.pipeline.threads import Thread, ThreadMessage  # noqa: E402
 
 KEY = "the key of the samples"
 PLANS = {

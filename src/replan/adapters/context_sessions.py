@@ -19,7 +19,7 @@ from replan.ports.session_store import (
     SessionRecord,
     SessionTurn,
 )
-from replan.state.context import AgentContext
+from replan.state.session.context import AgentContext
 from replan.values import restored
 
 _TURN = "newest_turn"

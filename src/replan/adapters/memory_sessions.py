@@ -12,7 +12,7 @@ from replan.ports.session_store import (
     SessionRecord,
     SessionTurn,
 )
-from replan.state.context import AgentContext, Message
+from replan.state.session.context import AgentContext, Message
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from replan.ports.session_store import SessionRecord
     from replan.sessions.client import ClientAgentAdapter
-    from replan.state.context import AgentContext
+    from replan.state.session.context import AgentContext
 
 _NONE = "No sessions are stored here. `replan chat` begins one.\n"
 _PAGE = 50

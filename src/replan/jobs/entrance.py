@@ -12,7 +12,7 @@ from replan.jobs.job import COMMAND, CONFIRMATION, Job
 from replan.jobs.planning import has_own_id, is_stale
 from replan.jobs.spec import JobSpec
 from replan.secrets.known import MASK
-from replan.state.context_fields import Reading
+from replan.state.session.context_fields import Reading
 from replan.values import adapter
 
 _OTHERS = frozenset({COMMAND, CONFIRMATION, "answer"})

@@ -5,8 +5,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Protocol, TypedDict, Unpack
 
 from replan.events.types import Event
-from replan.state.context import AgentContext, AgentResult
 from replan.state.limits import RunSettings
+from replan.state.session.context import AgentContext, AgentResult
 
 UserInput = str | Sequence[Mapping[str, Any]] | Mapping[str, Any] | None
 """A text; content blocks; answers by the keys of what is asked; None goes on with stopped work."""

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from pydantic import Field, JsonValue
 
-from replan.state.context import AgentContext, Message
+from replan.state.session.context import AgentContext, Message
 from replan.values import Value
 
 VERSION = "version"

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from replan.state.thread_rows import Rows
-from replan.state.threads import Thread
+from replan.state.pipeline.thread_rows import Rows
+from replan.state.pipeline.threads import Thread
 
 
 class ThreadRepository(Protocol):

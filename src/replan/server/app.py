@@ -47,7 +47,7 @@ from replan.server.house import House
 from replan.server.openapi import document
 from replan.server.problems import RefusedError
 from replan.server.reading import too_slow
-from replan.state.context import AgentResult
+from replan.state.session.context import AgentResult
 
 _DOORS = {"/mcp/": "mcp", "/ag-ui/": "ag-ui", "/a2a/": "a2a"}
 """The extra that each door needs."""

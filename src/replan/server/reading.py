@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
 from replan.server.problems import FieldProblem, RefusedError, bad_request, shown
-from replan.state.context_fields import Reading, shown_path
+from replan.state.session.context_fields import Reading, shown_path
 from replan.values import adapter
 
 V = TypeVar("V", bound=BaseModel)

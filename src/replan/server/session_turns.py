@@ -20,8 +20,8 @@ from replan.server.work import lease_of, within
 from replan.sessions.client import ClientAgentAdapter
 from replan.sessions.session_runs import run_in
 from replan.sessions.stateless_agent import StatelessAgent, agent_on
-from replan.state.context import AgentContext, AgentResult
 from replan.state.limits import RunSettings
+from replan.state.session.context import AgentContext, AgentResult
 
 Told = Event | AgentResult | ReplanError
 """What a turn tells: its events, and at the end its result, or why there is none."""

@@ -7,8 +7,8 @@ from pydantic import JsonValue
 from replan.errors import ContextError
 from replan.runs.travel.portable import PortableRun
 from replan.secrets.signature import is_signature, signature_of
-from replan.state.context import AgentContext
-from replan.state.context_fields import Reading
+from replan.state.session.context import AgentContext
+from replan.state.session.context_fields import Reading
 
 RUN = "run"
 """The key of `project_state` that has the run."""

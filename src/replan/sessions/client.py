@@ -55,8 +55,8 @@ from replan.sessions.request import read_input
 from replan.sessions.session_runs import forget_run, labels_of, remove_runs, run_in, thread_of
 from replan.sessions.stateless_agent import KeptAgent, summary_in
 from replan.sessions.turn_thread import place_of_threads
-from replan.state.context import AgentContext, AgentResult
 from replan.state.limits import RunSettings
+from replan.state.session.context import AgentContext, AgentResult
 from replan.texts.storable import unstorable
 
 logger = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from replan.events.types import Event
 from replan.runs.stopping import put_an_end_to
-from replan.state.context import AgentResult
+from replan.state.session.context import AgentResult
 
 Hear = Callable[[Event], None]
 """Takes an event at once."""

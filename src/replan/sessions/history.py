@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 
 from replan.memory.conversation import Memory
-from replan.state.context import Content, Message
 from replan.state.memory import Summary
+from replan.state.session.context import Content, Message
 
 _KINDS = {"user": HumanMessage, "assistant": AIMessage, "system": SystemMessage}
 

@@ -20,7 +20,7 @@ from replan.ports.agent import Agent, TurnOptions, UserInput
 from replan.sessions.heard import Hear, heard
 from replan.sessions.request import Said, read_input
 from replan.sessions.sealed_job import JOB, JobSeal
-from replan.state.context import AgentContext, AgentResult, Message, Stage
+from replan.state.session.context import AgentContext, AgentResult, Message, Stage
 
 
 class JobAgent:

@@ -19,7 +19,7 @@ from replan.ports.session_store import (
     SessionStore,
     SessionTurn,
 )
-from replan.state.context import AgentContext, AgentResult, Message, ToolExecution
+from replan.state.session.context import AgentContext, AgentResult, Message, ToolExecution
 from replan.values import Value
 
 _TITLE = 200

@@ -7,8 +7,8 @@ from pydantic import JsonValue
 
 from replan.runs.asked.asks import Ask
 from replan.runs.result import RunResult
-from replan.state.context import Stage
 from replan.state.questions import RESPONSES
+from replan.state.session.context import Stage
 
 _DEGRADED = ("partial", "failed")
 

@@ -33,9 +33,9 @@ from replan.sessions.turn_thread import (
 from replan.spending.account import Account
 from replan.spending.meter import Meter
 from replan.spending.scopes import RUN, Scope, with_free_ones
-from replan.state.context import AgentContext, AgentResult, Message
 from replan.state.limits import Limits, Price, RunSettings
 from replan.state.questions import Question
+from replan.state.session.context import AgentContext, AgentResult, Message
 from replan.steps.step_record import Asker
 from replan.texts.storable import well_formed
 from replan.threads.ai_adapter import AIAdapter

@@ -10,9 +10,9 @@ from pydantic import JsonValue
 from replan.errors import InputError
 from replan.ports.agent import UserInput
 from replan.runs.asked.asks import Ask, answers_by_key
-from replan.state.context import Content, Message
-from replan.state.context_fields import Reading
 from replan.state.questions import keys_meant
+from replan.state.session.context import Content, Message
+from replan.state.session.context_fields import Reading
 
 
 @dataclass(frozen=True)

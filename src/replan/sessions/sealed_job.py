@@ -15,7 +15,7 @@ from replan.jobs.job import Job
 from replan.jobs.spec import JobSpec
 from replan.jobs.views import shown_job, without_secrets
 from replan.secrets.known import MASK
-from replan.state.context import AgentContext
+from replan.state.session.context import AgentContext
 
 JOB = "job"
 """Where a session has its job, in `project_state`; and the key of what it asks."""

@@ -9,7 +9,7 @@ from replan.ports.session_store import SessionKey
 from replan.ports.storage import Storage
 from replan.sessions.carried import RUN
 from replan.sessions.kept_turn import digest_of
-from replan.state.context import AgentContext
+from replan.state.session.context import AgentContext
 
 TURN = "turn/"
 """The beginning of the key of a note: of what a turn of a session asks of a run that waits."""

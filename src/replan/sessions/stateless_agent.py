@@ -28,9 +28,9 @@ from replan.sessions.kept_runs import kept_runs
 from replan.sessions.request import Said, read_input
 from replan.sessions.run_place import Followed, RunPlaces
 from replan.sessions.turn import SUMMARY, Turn
-from replan.state.context import AgentContext, AgentResult
-from replan.state.context_fields import Reading
 from replan.state.memory import Summary
+from replan.state.session.context import AgentContext, AgentResult
+from replan.state.session.context_fields import Reading
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from replan.events.types import Event, ToolCompleted, ToolInvoked
 from replan.ports.run_book import RunBook
-from replan.state.context import ToolExecution
+from replan.state.session.context import ToolExecution
 from replan.values import restored
 
 _KINDS: dict[str, type[Any]] = {"tool_invoked": ToolInvoked, "tool_completed": ToolCompleted}

@@ -23,10 +23,10 @@ from replan.sessions.outcome import metadata_of, response_of, stage_of
 from replan.sessions.request import Said, answers_to
 from replan.sessions.run_place import RunPlace
 from replan.sessions.tool_calls import ToolCalls
-from replan.state.context import AgentContext, AgentResult, Message
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.memory import MemoryOptions, Summary
+from replan.state.session.context import AgentContext, AgentResult, Message
 
 PLAN = "plan"
 """The key of `project_state` that has the document of the newest plan."""

@@ -10,10 +10,10 @@ from replan.adapters.threads.memory import MemoryThreads
 from replan.errors import InputError
 from replan.ports.thread_repository import ThreadRepository
 from replan.sessions.kept_turn import digest_of
-from replan.state.context import AgentContext
+from replan.state.pipeline.thread_rows import Rows, thread_from
+from replan.state.pipeline.threads import Thread
 from replan.state.questions import Question
-from replan.state.thread_rows import Rows, thread_from
-from replan.state.threads import Thread
+from replan.state.session.context import AgentContext
 from replan.values import restored
 
 THREADS = "threads"

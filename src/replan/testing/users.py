@@ -18,7 +18,7 @@ from replan.jobs.slot import Slot
 from replan.jobs.spec import JobSpec
 from replan.ports.agent import Agent
 from replan.secrets.known import MASK
-from replan.state.context import AgentContext
+from replan.state.session.context import AgentContext
 
 Kind = Literal[
     "terse",

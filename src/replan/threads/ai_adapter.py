@@ -12,7 +12,7 @@ from replan.langgraph_inside.callbacks import has_listener
 from replan.models.chat import Chat
 from replan.models.reply_end import end_of
 from replan.prompts.sections import Call, call_tag
-from replan.state.threads import ThreadMessage
+from replan.state.pipeline.threads import ThreadMessage
 from replan.texts.storable import storable_text
 from replan.threads.conversion import to_langchain
 from replan.threads.host_utils import HostUtils, host_utils

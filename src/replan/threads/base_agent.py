@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from replan.errors import PhaseError
-from replan.state.threads import INITIAL, Thread
+from replan.state.pipeline.threads import INITIAL, Thread
 from replan.threads.ai_adapter import AIAdapter
 from replan.threads.host_utils import host_utils, in_phase
 from replan.threads.phases import check_phases, first_phase

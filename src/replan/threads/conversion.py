@@ -5,7 +5,7 @@ from datetime import datetime
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from replan.state.threads import ThreadMessage
+from replan.state.pipeline.threads import ThreadMessage
 from replan.texts.storable import storable_text
 
 

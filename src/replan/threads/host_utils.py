@@ -11,8 +11,8 @@ from replan.errors import ThreadError
 from replan.events.types import BaseEvent
 from replan.ports.ask_user import place_at_work
 from replan.ports.thread_repository import ThreadRepository
+from replan.state.pipeline.thread_paths import SubThreadPath
 from replan.state.results import ExecutionContext
-from replan.state.thread_paths import SubThreadPath
 from replan.threads.audience import Audience
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import logging
 from typing import TYPE_CHECKING, Literal, Self
 
 from replan.errors import ConfigurationError, PhaseError
-from replan.state.threads import COMPLETED, Thread, ThreadMessage
+from replan.state.pipeline.threads import COMPLETED, Thread, ThreadMessage
 from replan.texts.storable import storable_text
 from replan.threads.messages import changed, newest_bot_message, updated
 from replan.threads.response import Response

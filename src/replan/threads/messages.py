@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from replan.errors import ThreadError
-from replan.state.threads import Thread, ThreadMessage
+from replan.state.pipeline.threads import Thread, ThreadMessage
 from replan.texts.storable import storable_text
 from replan.threads.response import MessageUpdate
 

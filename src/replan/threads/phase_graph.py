@@ -13,7 +13,7 @@ from typing import Any, TypedDict
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from replan.state.threads import COMPLETED
+from replan.state.pipeline.threads import COMPLETED
 from replan.threads.state_handler import StateHandler
 from replan.threads.turn import Turn
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from replan.errors import ConfigurationError
-from replan.state.threads import COMPLETED, INITIAL
+from replan.state.pipeline.threads import COMPLETED, INITIAL
 from replan.threads.state_handler import StateHandler
 
 

@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 
 from replan.errors import StaleThreadError
 from replan.ports.thread_repository import ThreadRepository
-from replan.state.threads import Thread
+from replan.state.pipeline.threads import Thread
 from replan.threads.base_agent import BaseAgent
 from replan.threads.host_utils import HostUtils
 from replan.threads.turn import Turn

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, JsonValue
 
-from replan.state.threads import MARK_OF_THREAD, SUB_THREAD
+from replan.state.pipeline.threads import MARK_OF_THREAD, SUB_THREAD
 from replan.threads.task import Task
 from replan.values import Value
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from replan.state.threads import COMPLETED, Thread
+from replan.state.pipeline.threads import COMPLETED, Thread
 from replan.threads.response import Response
 from replan.threads.suggestions import check_suggestion, suggest
 from replan.threads.task import Task

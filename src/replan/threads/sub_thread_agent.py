@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from replan.errors import PhaseError
 from replan.failures import describe
-from replan.state.threads import COMPLETED, Thread, ThreadMessage
+from replan.state.pipeline.threads import COMPLETED, Thread, ThreadMessage
 from replan.threads.base_agent import BaseAgent
 from replan.threads.failures_passed import PASSED
 from replan.threads.host_utils import in_phase

@@ -4,8 +4,15 @@ from typing import Any, ClassVar
 
 from replan.errors import ConfigurationError, PhaseError
 from replan.events.types import PlaceholderShown
-from replan.state.thread_paths import chained
-from replan.state.threads import COMPLETED, HISTORY, INITIAL, SUB_THREAD, Thread, ThreadMessage
+from replan.state.pipeline.thread_paths import chained
+from replan.state.pipeline.threads import (
+    COMPLETED,
+    HISTORY,
+    INITIAL,
+    SUB_THREAD,
+    Thread,
+    ThreadMessage,
+)
 from replan.threads.base_agent import BaseAgent
 from replan.threads.messages import message_in, newest_bot_message
 from replan.threads.response import SKIP, UPDATE, MessageUpdate, Response

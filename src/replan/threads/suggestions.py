@@ -2,8 +2,8 @@
 
 from replan.errors import PhaseError
 from replan.events.types import PhaseEntered
-from replan.state.thread_paths import require_sub_thread
-from replan.state.threads import Thread
+from replan.state.pipeline.thread_paths import require_sub_thread
+from replan.state.pipeline.threads import Thread
 from replan.threads.task import Task
 
 SUGGESTION = "_phase_update_suggestion"

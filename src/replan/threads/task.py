@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue
 
-from replan.state.thread_paths import path_text
+from replan.state.pipeline.thread_paths import path_text
 from replan.threads.host_utils import HostUtils, host_utils
 from replan.values import Value
 

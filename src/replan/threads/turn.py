@@ -7,7 +7,7 @@ from typing import Any, cast
 from replan.errors import LimitReachedError, PhaseError, ThreadError
 from replan.events.types import PlaceholderShown
 from replan.failures import describe
-from replan.state.threads import COMPLETED, HISTORY, INITIAL, Thread, ThreadMessage
+from replan.state.pipeline.threads import COMPLETED, HISTORY, INITIAL, Thread, ThreadMessage
 from replan.texts.storable import storable_text
 from replan.threads.base_agent import BaseAgent
 from replan.threads.failures_passed import PASSED

@@ -5,7 +5,7 @@ from typing import cast
 from pydantic import ValidationError
 
 from replan.errors import PhaseError
-from replan.state.threads import Thread, frozen_meta
+from replan.state.pipeline.threads import Thread, frozen_meta
 from replan.texts.storable import storable_text
 from replan.threads.messages import message_in
 from replan.threads.response import UPDATE, Response

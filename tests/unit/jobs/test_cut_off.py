@@ -11,7 +11,7 @@ from replan.job_assembly import job_agent
 from replan.jobs.action_spec import ActionSpec
 from replan.jobs.slot import Slot
 from replan.jobs.spec import Command, JobSpec
-from replan.state.context import AgentContext
+from replan.state.session.context import AgentContext
 
 pytestmark = pytest.mark.anyio
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)

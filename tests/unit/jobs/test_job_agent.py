@@ -11,7 +11,7 @@ from replan.job_assembly import job_agent, job_processor
 from replan.jobs.action_spec import ActionSpec
 from replan.jobs.slot import Slot
 from replan.jobs.spec import Command, JobSpec
-from replan.state.context import AgentContext, AgentResult
+from replan.state.session.context import AgentContext, AgentResult
 from replan.testing import ScriptedModel
 from replan.testing.users import (
     COOPERATIVE,

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from replan.errors import ContextError
 from replan.runs.travel.portable_plan import lengthened, shortened
-from replan.state.context_fields import Reading
+from replan.state.session.context_fields import Reading
 
 texts = st.text(st.sampled_from("ab \n>…é"), max_size=120)
 

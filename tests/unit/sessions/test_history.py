@@ -6,8 +6,8 @@ from hypothesis import given, strategies as st
 
 from replan.memory.conversation import Memory, seen_in
 from replan.sessions.history import message_of, shown_of, whole_summary
-from replan.state.context import Message
 from replan.state.memory import Summary
+from replan.state.session.context import Message
 
 NOON = "2026-03-01T12:00:00+00:00"
 

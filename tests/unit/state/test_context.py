@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from replan.errors import ContextError
 from replan.secrets.sources import learn_values
-from replan.state.context import FORMAT, AgentContext, AgentResult, Message, ToolExecution
+from replan.state.session.context import FORMAT, AgentContext, AgentResult, Message, ToolExecution
 
 NOON = "2026-03-01T12:00:00+00:00"
 

@@ -17,8 +17,8 @@ from replan.adapters.storage.tables.schema import kept_words
 from replan.ports.journal import Attempt
 from replan.ports.run_book import KeptText, Request, RunRecord
 from replan.ports.session_store import SessionKey, SessionTurn
+from replan.state.pipeline.threads import Thread, ThreadMessage
 from replan.state.results import SpecialistResult
-from replan.state.threads import Thread, ThreadMessage
 from upgrade_kills import killed, open_it
 
 KEY = "a key"

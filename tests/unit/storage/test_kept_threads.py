@@ -11,8 +11,8 @@ from pipelines import FourDeep, Killed, KillingThreads, ids, texts
 from replan import open_storage
 from replan.errors import StaleThreadError
 from replan.pipeline_assembly import run_pipeline
-from replan.state.thread_rows import rows_of
-from replan.state.threads import Thread, ThreadMessage
+from replan.state.pipeline.thread_rows import rows_of
+from replan.state.pipeline.threads import Thread, ThreadMessage
 from unit.storage.conftest import _opener
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -13,8 +13,8 @@ from pipelines import FourDeep, Killed, KillingThreads, ModelHandler, WritingHan
 from replan.adapters.threads.memory import MemoryThreads
 from replan.errors import ConfigurationError, PhaseError, StaleThreadError, ThreadError
 from replan.pipeline_assembly import run_pipeline
-from replan.state.thread_paths import chained, require_sub_thread
-from replan.state.threads import Thread
+from replan.state.pipeline.thread_paths import chained, require_sub_thread
+from replan.state.pipeline.threads import Thread
 from replan.testing import ScriptedModel
 from replan.threads.ai_adapter import AIAdapter
 from replan.threads.base_agent import BaseAgent

@@ -10,9 +10,14 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from replan.adapters.threads.memory import MemoryThreads
 from replan.errors import StaleThreadError, SubThreadPathError, ThreadError
-from replan.state.thread_paths import chained, get_sub_thread_by_path, path_text, require_sub_thread
-from replan.state.thread_rows import Saved, rows_of, thread_from
-from replan.state.threads import Thread, ThreadMessage
+from replan.state.pipeline.thread_paths import (
+    chained,
+    get_sub_thread_by_path,
+    path_text,
+    require_sub_thread,
+)
+from replan.state.pipeline.thread_rows import Saved, rows_of, thread_from
+from replan.state.pipeline.threads import Thread, ThreadMessage
 from replan.threads.conversion import from_langchain, to_langchain
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import JsonValue
 
 from replan.adapters.threads.repository import RowRepository
-from replan.state.thread_rows import Changes, Rows, is_below
-from replan.state.threads import Thread
+from replan.state.pipeline.thread_rows import Changes, Rows, is_below
+from replan.state.pipeline.threads import Thread
 
 MOST_CLOSED = 100
 """Runs that are over whose threads stay, where no storage keeps any."""

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from replan.errors import StaleThreadError
-from replan.state.thread_rows import Changes, Rows, Saved, thread_from
-from replan.state.threads import Thread
+from replan.state.pipeline.thread_rows import Changes, Rows, Saved, thread_from
+from replan.state.pipeline.threads import Thread
 from replan.threads.messages import changed
 
 

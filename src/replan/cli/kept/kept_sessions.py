@@ -13,7 +13,7 @@ from replan.ports.agent import TurnOptions, UserInput
 from replan.ports.storage import Storage
 from replan.sessions.carried import RUN, carried_in, written_run
 from replan.sessions.client import ClientAgentAdapter
-from replan.state.context import AgentContext, AgentResult
+from replan.state.session.context import AgentContext, AgentResult
 
 _MOST = 1_000
 _TOLD = 3

@@ -27,8 +27,8 @@ from replan.sessions.asked import asked_in
 from replan.sessions.carried import carried_in
 from replan.sessions.kept_turn import digest_of
 from replan.sessions.request import how_to_answer
-from replan.state.context import AgentContext, AgentResult
 from replan.state.limits import RunSettings
+from replan.state.session.context import AgentContext, AgentResult
 
 _WIDEST = 10_000
 _OPEN = (

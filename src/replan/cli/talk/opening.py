@@ -27,7 +27,7 @@ from replan.sessions.client import ClientAgentAdapter
 from replan.sessions.job_agent import JobAgent
 from replan.sessions.session_runs import labels_of, thread_of
 from replan.sessions.turn_thread import place_of_threads, said_in_killed
-from replan.state.context import AgentContext
+from replan.state.session.context import AgentContext
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.kinds.pipeline import pipeline_named
 from replan.team.team_file import TeamFile

@@ -16,7 +16,7 @@ from replan.events.types import (
     WarningGiven,
 )
 from replan.runs.stopping import GRACE, put_an_end_to
-from replan.state.context import AgentResult
+from replan.state.session.context import AgentResult
 
 STOPPING = f"stopping: running steps have {GRACE:g} s to end; press Ctrl-C again to stop at once"
 

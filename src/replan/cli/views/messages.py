@@ -6,7 +6,7 @@ from typing import Any, cast
 from pydantic import JsonValue
 
 from replan.cli.views.cells import harmless
-from replan.state.context import Content, Message
+from replan.state.session.context import Content, Message
 
 _WHO = {"user": "you", "assistant": "replan", "system": "system"}
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from replan.ports.storage import Storage
-from replan.state.thread_rows import thread_from
-from replan.state.threads import HISTORY, Thread
+from replan.state.pipeline.thread_rows import thread_from
+from replan.state.pipeline.threads import HISTORY, Thread
 from replan.threads.suggestions import next_phase
 from replan.values import Value
 

@@ -17,8 +17,8 @@ from replan.ports.journal import Journal, RunRows
 from replan.ports.thread_repository import ThreadRepository
 from replan.runs.looking import config_of
 from replan.runs.travel.portable_json import HISTORIES, plain_keys, state_as_json, state_in
-from replan.state.context_fields import Path, Reading
 from replan.state.questions import Question
+from replan.state.session.context_fields import Path, Reading
 from replan.steps.board import QUESTIONS
 from replan.values import Value, restored
 

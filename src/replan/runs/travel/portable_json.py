@@ -10,10 +10,10 @@ from pydantic import JsonValue
 
 from replan.runs.travel.portable_plan import ON_RECORD, lengthened, shortened
 from replan.state.channels import Checked
-from replan.state.context_fields import Path, Reading
 from replan.state.enhanced import EnhancedState
 from replan.state.result_json import result_as_json
 from replan.state.results import SpecialistResult
+from replan.state.session.context_fields import Path, Reading
 from replan.values import adapter, restored
 
 HISTORIES = frozenset({"thinking_history", "execution_history", "unreadable_replies"})

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
-from replan.state.context_fields import Path, Reading
+from replan.state.session.context_fields import Path, Reading
 
 ON_RECORD = "on_record"
 _CHARACTERS, _END, _STEP, _LEAD = "characters", "end", "step", "lead"

@@ -6,8 +6,8 @@ from pydantic import Field, JsonValue
 
 from replan.ports.session_store import SessionRecord
 from replan.server.bodies import NAME, FileBody
-from replan.state.context import Message, ToolExecution
 from replan.state.limits import RunSettings
+from replan.state.session.context import Message, ToolExecution
 from replan.values import Value
 
 

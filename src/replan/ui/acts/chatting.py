@@ -20,8 +20,8 @@ from replan.server.reading import valid
 from replan.server.session_turns import client_of, told_of
 from replan.sessions.client import ClientAgentAdapter
 from replan.sessions.session_runs import run_in
-from replan.state.context import Message
 from replan.state.questions import fingerprint_of
+from replan.state.session.context import Message
 from replan.ui.acts.acting import call_of
 from replan.ui.acts.answering import LETS_HAPPEN, asked_again, asked_in, value_of
 from replan.ui.acts.shown import shown_of

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from replan.adapters.storage.tables import schema
 from replan.ports.session_store import SessionKey
-from replan.state.context_updates import MAPPINGS
+from replan.state.session.context_updates import MAPPINGS
 
 _STAGE = "current_stage"
 

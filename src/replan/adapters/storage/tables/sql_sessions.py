@@ -44,8 +44,8 @@ from replan.ports.session_store import (
     SessionRecord,
     SessionTurn,
 )
-from replan.state.context import AgentContext, Message, ToolExecution
-from replan.state.context_updates import HISTORIES
+from replan.state.session.context import AgentContext, Message, ToolExecution
+from replan.state.session.context_updates import HISTORIES
 from replan.values import restored
 
 _PLAIN = ("turn_id", "at", "given", "run_id", "takes_back")

@@ -13,8 +13,8 @@ from replan.adapters.storage.stored_values.places import of_thread_row
 from replan.adapters.storage.stored_values.sealing import Seal
 from replan.adapters.storage.tables import schema
 from replan.adapters.threads.repository import RowRepository
-from replan.state.thread_rows import Changes, Rows
-from replan.state.threads import Thread
+from replan.state.pipeline.thread_rows import Changes, Rows
+from replan.state.pipeline.threads import Thread
 
 _table = schema.thread_rows
 _MAIN = ""

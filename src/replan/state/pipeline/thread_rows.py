@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from pydantic import JsonValue
 
 from replan.errors import ThreadError
-from replan.state.threads import MARK_OF_THREAD, Thread, ThreadMessage, problem_of
+from replan.state.pipeline.threads import MARK_OF_THREAD, Thread, ThreadMessage, problem_of
 from replan.values import restored
 
 Rows = Mapping[str, JsonValue]

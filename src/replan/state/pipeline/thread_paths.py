@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any, cast
 
 from replan.errors import SubThreadPathError
-from replan.state.threads import SUB_THREAD, Thread, ThreadMessage
+from replan.state.pipeline.threads import SUB_THREAD, Thread, ThreadMessage
 
 SubThreadPath = str | Mapping[str, Any]
 """A text such as `messages.3.meta._thread`, or a mapping with `message_index`, `meta_path` (by

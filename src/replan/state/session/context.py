@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
 
-from replan.state.context_fields import MOST_BYTES, Reading
-from replan.state.context_updates import applied, updates_between
+from replan.state.session.context_fields import MOST_BYTES, Reading
+from replan.state.session.context_updates import applied, updates_between
 from replan.values import Value
 
 FORMAT = 1

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import JsonValue
 
-from replan.state.context_fields import Path, Reading
+from replan.state.session.context_fields import Path, Reading
 from replan.values import Value
 
 if TYPE_CHECKING:
-    from replan.state.context import AgentContext
+    from replan.state.session.context import AgentContext
 
 HISTORIES = ("dialogue_history", "tool_execution_history")
 MAPPINGS = ("project_state", "session_metadata")

@@ -1,0 +1,1 @@
+"""The threads of pipelines: their values, paths and rows."""

@@ -1,0 +1,1 @@
+"""A session between two calls, as its client keeps it."""
