@@ -19,12 +19,12 @@ from typing import Any
 
 from replan.job_assembly import job_agent, job_processor
 from replan.jobs.acting import ActionExecutor
-from replan.jobs.action_spec import ActionSpec
 from replan.jobs.extraction.by_rules import read_by_rules
 from replan.jobs.extraction.port import Extracted, Wanted
 from replan.jobs.processor import JobProcessor
-from replan.jobs.slot import Slot
-from replan.jobs.spec import Command, JobSpec
+from replan.jobs.spec.action_spec import ActionSpec
+from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.slot import Slot
 from replan.state.session.context import AgentContext
 from replan.testing.users import KINDS, SimulatedUser, another, converse
 

@@ -50,12 +50,12 @@ if TYPE_CHECKING:
     from replan.events.callbacks import MultiAgentCallback
     from replan.facts.kept import Fact
     from replan.job_assembly import job_agent, job_processor
-    from replan.jobs.action_spec import ActionSpec, ParameterSpec
     from replan.jobs.job import Job, JobPhase
-    from replan.jobs.job_file import read_job_file
     from replan.jobs.processor import JobProcessor, ProcessResult
-    from replan.jobs.slot import Slot
-    from replan.jobs.spec import Command, JobSpec
+    from replan.jobs.spec.action_spec import ActionSpec, ParameterSpec
+    from replan.jobs.spec.job_file import read_job_file
+    from replan.jobs.spec.job_spec import Command, JobSpec
+    from replan.jobs.spec.slot import Slot
     from replan.pipeline_assembly import pipeline_agent, run_pipeline
     from replan.plan.markdown.document import PlanDocument
     from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
@@ -162,12 +162,12 @@ _PLACES = {
     "replan.facts.kept": ("Fact",),
     "replan.events.callbacks": ("MultiAgentCallback",),
     "replan.job_assembly": ("job_agent", "job_processor"),
-    "replan.jobs.action_spec": ("ActionSpec", "ParameterSpec"),
+    "replan.jobs.spec.action_spec": ("ActionSpec", "ParameterSpec"),
     "replan.jobs.job": ("Job", "JobPhase"),
-    "replan.jobs.job_file": ("read_job_file",),
+    "replan.jobs.spec.job_file": ("read_job_file",),
     "replan.jobs.processor": ("JobProcessor", "ProcessResult"),
-    "replan.jobs.slot": ("Slot",),
-    "replan.jobs.spec": ("Command", "JobSpec"),
+    "replan.jobs.spec.slot": ("Slot",),
+    "replan.jobs.spec.job_spec": ("Command", "JobSpec"),
     "replan.pipeline_assembly": (
         "pipeline_agent",
         "run_pipeline",

@@ -17,11 +17,11 @@ from replan.jobs.actions import Executor
 from replan.jobs.extraction.by_model import ModelExtractor, RulesThenModel
 from replan.jobs.extraction.by_rules import RuleExtractor
 from replan.jobs.extraction.port import Extractor
-from replan.jobs.job_file import read_job_file
 from replan.jobs.phrasing import ModelPhraser
 from replan.jobs.processor import JobProcessor
 from replan.jobs.recorded import JournaledExecutor
-from replan.jobs.spec import JobSpec
+from replan.jobs.spec.job_file import read_job_file
+from replan.jobs.spec.job_spec import JobSpec
 from replan.ports.agent import Agent
 from replan.ports.journal import Journal
 from replan.ports.model_provider import ModelProvider

@@ -6,9 +6,9 @@ import httpx
 
 from pages import OWNER, shown
 from replan import Host, Specialist, Team, ask_user, open_runtime, open_storage
-from replan.jobs.action_spec import ActionSpec
-from replan.jobs.slot import Slot
-from replan.jobs.spec import Command, JobSpec
+from replan.jobs.spec.action_spec import ActionSpec
+from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.slot import Slot
 from replan.ports.run_book import RunRecord
 from replan.testing import ScriptedModel, always
 from served import as_, tokens_of

@@ -9,9 +9,9 @@ from langgraph.types import Command as Resume
 from replan import Host, Specialist, Team, build_graph, open_storage, run, stream, waiting_for
 from replan.cli.preview import team_of
 from replan.errors import TeamError
-from replan.jobs.action_spec import ActionSpec
-from replan.jobs.slot import Slot
-from replan.jobs.spec import Command, JobSpec
+from replan.jobs.spec.action_spec import ActionSpec
+from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.slot import Slot
 from replan.team.team_file import read_team_file
 from replan.testing import ScriptedModel
 

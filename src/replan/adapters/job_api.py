@@ -14,7 +14,7 @@ from replan.errors import ReplyTooLongError
 from replan.failures import describe
 from replan.jobs.acting import plain
 from replan.jobs.actions import ActionCall, Outcome
-from replan.jobs.spec import JobSpec
+from replan.jobs.spec.job_spec import JobSpec
 from replan.secrets.masking import without_secrets
 
 LONGEST_ANSWER = 1_000_000

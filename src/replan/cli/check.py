@@ -95,7 +95,7 @@ def check(
 def _job_checked(path: Path, files: Sequence[Path] | None, *, imports: bool, as_json: bool) -> int:
     """Check a job file alone."""
     from replan.cli.views.job_outlook import job_lines, job_outlook
-    from replan.jobs.job_file import read_job_file
+    from replan.jobs.spec.job_file import read_job_file
 
     if files:
         raise InputError("A job file is checked alone. Leave out the other files.")

@@ -29,7 +29,7 @@ def schema_text() -> str:
 
 
 def _job_schema_text() -> str:
-    from replan.jobs.job_file import job_schema
+    from replan.jobs.spec.job_file import job_schema
 
     return _written(job_schema())
 

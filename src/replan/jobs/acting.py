@@ -18,7 +18,7 @@ from replan.jobs.extraction.by_rules import read_by_rules
 from replan.jobs.extraction.port import Wanted
 from replan.jobs.job import Job
 from replan.jobs.messages import messages_of
-from replan.jobs.spec import JobSpec
+from replan.jobs.spec.job_spec import JobSpec
 from replan.texts.storable import storable
 
 KEY = "idempotency_key"

@@ -8,10 +8,10 @@ from urllib.parse import quote
 from pydantic import JsonValue
 
 from replan.declared.effects import Effects
-from replan.jobs.action_spec import ActionSpec
 from replan.jobs.job import Job
-from replan.jobs.spec import Command, JobSpec
-from replan.jobs.spec_rules import PLACEHOLDER
+from replan.jobs.spec.action_spec import ActionSpec
+from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.spec_rules import PLACEHOLDER
 from replan.values import Value
 
 ITEM = "item"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from replan.jobs.sayings import Language
-from replan.jobs.slot import ValidationIssue
-from replan.jobs.spec import JobSpec
+from replan.jobs.spec.job_spec import JobSpec
+from replan.jobs.spec.slot import ValidationIssue
 from replan.secrets.known import MASK
 
 NOTHING: tuple[object, ...] = (None, "", [], {})

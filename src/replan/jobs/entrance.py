@@ -9,8 +9,8 @@ from replan.declared.fields import meant
 from replan.errors import ConfigurationError, JobError
 from replan.jobs.corrections import merged
 from replan.jobs.job import COMMAND, CONFIRMATION, Job
-from replan.jobs.planning import has_own_id, is_stale
-from replan.jobs.spec import JobSpec
+from replan.jobs.phases.planning import has_own_id, is_stale
+from replan.jobs.spec.job_spec import JobSpec
 from replan.secrets.known import MASK
 from replan.state.session.context_fields import Reading
 from replan.values import adapter

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 from pydantic import Field, JsonValue, computed_field, model_validator
 
 from replan.jobs.sayings import Language
-from replan.jobs.slot import ValidationIssue
+from replan.jobs.spec.slot import ValidationIssue
 from replan.values import Value
 
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from replan.errors import ConfigurationError, JobError
-from replan.jobs.collector import InformationCollector
-from replan.jobs.corrector import PhaseCorrector
 from replan.jobs.job import Job, JobPhase
+from replan.jobs.phases.collector import InformationCollector
+from replan.jobs.phases.corrector import PhaseCorrector
 from replan.jobs.processor import JobProcessor
-from replan.jobs.slot import ValidationIssue
+from replan.jobs.spec.slot import ValidationIssue
 
 
 class JobRepository(Protocol):

@@ -12,7 +12,7 @@ from replan.failures import describe, is_signal
 from replan.jobs.extraction.by_model import reply_text
 from replan.jobs.job import COMMAND, Job
 from replan.jobs.sayings import Language
-from replan.jobs.spec import JobSpec
+from replan.jobs.spec.job_spec import JobSpec
 from replan.models.chat import Chat
 from replan.prompts.sections import Call, call_tag, section
 from replan.prompts.templates import load, render

@@ -8,19 +8,19 @@ from typing import Any
 from pydantic import JsonValue
 
 from replan.jobs.actions import Executor
-from replan.jobs.collector import InformationCollector
-from replan.jobs.corrector import PhaseCorrector
 from replan.jobs.entrance import read_job
 from replan.jobs.extraction.port import Extractor
-from replan.jobs.handlers import PhaseHandler, handlers_of
 from replan.jobs.job import CONFIRMATION, Asked, Job, JobExecutionContext, JobPhase
 from replan.jobs.messages import Said, messages_of
-from replan.jobs.outputs import Engine, ProcessInput, ProcessOutput, fail
+from replan.jobs.phases.collector import InformationCollector
+from replan.jobs.phases.corrector import PhaseCorrector
+from replan.jobs.phases.handlers import PhaseHandler, handlers_of
+from replan.jobs.phases.outputs import Engine, ProcessInput, ProcessOutput, fail
+from replan.jobs.phases.planning import ItemPlanner, Planner, following_id
+from replan.jobs.phases.tracker import ProgressTracker
 from replan.jobs.phrasing import Phraser, kept_in_question
-from replan.jobs.planning import ItemPlanner, Planner, following_id
 from replan.jobs.sayings import Language, language_of, say
-from replan.jobs.spec import JobSpec, languages_of
-from replan.jobs.tracker import ProgressTracker
+from replan.jobs.spec.job_spec import JobSpec, languages_of
 from replan.jobs.turn import Turn
 from replan.jobs.views import without_secrets
 from replan.values import Value

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from replan.jobs.collector import REOPENED, InformationCollector
 from replan.jobs.corrections import merged
 from replan.jobs.extraction.port import Extracted, JobMessage, Wanted
 from replan.jobs.job import Job
+from replan.jobs.phases.collector import REOPENED, InformationCollector
+from replan.jobs.phases.tracker import ProgressTracker
 from replan.jobs.sayings import listed, say
-from replan.jobs.slot import ValidationIssue
-from replan.jobs.spec import JobSpec
-from replan.jobs.tracker import ProgressTracker
+from replan.jobs.spec.job_spec import JobSpec
+from replan.jobs.spec.slot import ValidationIssue
 from replan.texts.storable import storable_text
 
 

@@ -12,7 +12,7 @@ from replan.adapters.storage.faults import UnreadableRecordError
 from replan.adapters.storage.stored_values.sealing import Seal, cipher_of
 from replan.errors import ConfigurationError, InputError, JobError
 from replan.jobs.job import Job
-from replan.jobs.spec import JobSpec
+from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.views import shown_job, without_secrets
 from replan.secrets.known import MASK
 from replan.state.session.context import AgentContext

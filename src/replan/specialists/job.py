@@ -17,7 +17,7 @@ from replan.jobs.extraction.port import Extractor
 from replan.jobs.phrasing import ModelPhraser
 from replan.jobs.processor import JobProcessor, ProcessResult
 from replan.jobs.recorded import RecordedExecutor, RecordedExtractor, RecordedPhraser
-from replan.jobs.spec import JobSpec
+from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.views import shown_job, view_of, without_secrets
 from replan.models.chat import Chat
 from replan.models.transcript import transcript_at_work

@@ -14,8 +14,8 @@ from replan.jobs.extraction.port import JobMessage
 from replan.jobs.job import COMMAND, CONFIRMATION, Job
 from replan.jobs.processor import JobProcessor, ProcessResult
 from replan.jobs.sayings import Language, say
-from replan.jobs.slot import Slot
-from replan.jobs.spec import JobSpec
+from replan.jobs.spec.job_spec import JobSpec
+from replan.jobs.spec.slot import Slot
 from replan.ports.agent import Agent
 from replan.secrets.known import MASK
 from replan.state.session.context import AgentContext

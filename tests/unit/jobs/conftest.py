@@ -4,12 +4,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from replan.jobs.action_spec import ActionSpec
 from replan.jobs.actions import Outcome
 from replan.jobs.extraction.by_rules import RuleExtractor
 from replan.jobs.processor import JobProcessor
-from replan.jobs.slot import Slot
-from replan.jobs.spec import Command, JobSpec
+from replan.jobs.spec.action_spec import ActionSpec
+from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.slot import Slot
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)  # a Monday
 

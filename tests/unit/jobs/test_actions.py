@@ -12,11 +12,11 @@ from replan.adapters.job_api import ApiExecutor
 from replan.adapters.memory_journal import MemoryJournal
 from replan.errors import JobSpecError
 from replan.jobs.acting import ActionExecutor
-from replan.jobs.action_spec import ActionSpec, ParameterSpec
 from replan.jobs.actions import Outcome
 from replan.jobs.recorded import RecordedExecutor
-from replan.jobs.slot import Slot
-from replan.jobs.spec import Command, JobSpec
+from replan.jobs.spec.action_spec import ActionSpec, ParameterSpec
+from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.slot import Slot
 from replan.models.transcript import Transcript
 
 pytestmark = pytest.mark.anyio

@@ -5,14 +5,14 @@ from datetime import UTC, datetime
 
 from hypothesis import given, settings, strategies as st
 
-from replan.jobs.action_spec import ActionSpec
 from replan.jobs.actions import Outcome
 from replan.jobs.extraction.by_rules import RuleExtractor
 from replan.jobs.extraction.port import Extracted
 from replan.jobs.job import COMMAND, CONFIRMATION
 from replan.jobs.processor import JobProcessor
-from replan.jobs.slot import Slot
-from replan.jobs.spec import Command, JobSpec
+from replan.jobs.spec.action_spec import ActionSpec
+from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.slot import Slot
 from replan.testing.users import COOPERATIVE, KINDS, SimulatedUser, converse
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)

@@ -8,9 +8,9 @@ import pytest
 
 from replan import open_storage
 from replan.job_assembly import job_agent
-from replan.jobs.action_spec import ActionSpec
-from replan.jobs.slot import Slot
-from replan.jobs.spec import Command, JobSpec
+from replan.jobs.spec.action_spec import ActionSpec
+from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.slot import Slot
 from replan.state.session.context import AgentContext
 
 pytestmark = pytest.mark.anyio

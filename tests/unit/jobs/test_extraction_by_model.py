@@ -5,7 +5,6 @@ from datetime import date
 import pytest
 
 from replan.errors import ModelCallError
-from replan.jobs.action_spec import ActionSpec
 from replan.jobs.extraction.by_model import (
     ModelExtractor,
     RulesThenModel,
@@ -14,8 +13,9 @@ from replan.jobs.extraction.by_model import (
 )
 from replan.jobs.extraction.port import Wanted
 from replan.jobs.job import Asked, Job
-from replan.jobs.slot import Slot
-from replan.jobs.spec import Command, JobSpec
+from replan.jobs.spec.action_spec import ActionSpec
+from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.slot import Slot
 from replan.models.chat import Chat
 from replan.prompts.sections import call_of
 from replan.testing import ScriptedModel

@@ -9,8 +9,8 @@ from replan.jobs.extraction.dates import dates_in
 from replan.jobs.extraction.numbers import numbers_in
 from replan.jobs.extraction.port import Wanted
 from replan.jobs.job import Asked, Job
-from replan.jobs.slot import Slot
-from replan.jobs.spec import Command, JobSpec
+from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.slot import Slot
 
 TODAY = date(2026, 3, 2)  # a Monday
 

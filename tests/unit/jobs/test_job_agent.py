@@ -8,9 +8,9 @@ import pytest
 from replan import ClientAgentAdapter, open_storage
 from replan.errors import UsageError
 from replan.job_assembly import job_agent, job_processor
-from replan.jobs.action_spec import ActionSpec
-from replan.jobs.slot import Slot
-from replan.jobs.spec import Command, JobSpec
+from replan.jobs.spec.action_spec import ActionSpec
+from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.slot import Slot
 from replan.state.session.context import AgentContext, AgentResult
 from replan.testing import ScriptedModel
 from replan.testing.users import (

@@ -8,9 +8,9 @@ from typer.testing import CliRunner
 
 from replan.cli.main import app
 from replan.errors import JobFileError, JobSpecError
-from replan.jobs.job_file import read_job_file
-from replan.jobs.slot import Slot
-from replan.jobs.spec import Command, JobSpec
+from replan.jobs.spec.job_file import read_job_file
+from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.slot import Slot
 
 ROOT = Path(__file__).parents[3]
 BROKEN = """\

@@ -2,9 +2,9 @@
 
 import pytest
 
-from replan.jobs.corrector import DEFAULT_RULES, PhaseCorrector, PhaseRule, reset
 from replan.jobs.job import Job, JobPhase, JobPlan
-from replan.jobs.slot import ValidationIssue
+from replan.jobs.phases.corrector import DEFAULT_RULES, PhaseCorrector, PhaseRule, reset
+from replan.jobs.spec.slot import ValidationIssue
 
 INTENT, COLLECT, PLAN, EXECUTE, DONE, FAILED = JobPhase
 ISSUE = ValidationIssue(field="product_listing_id", message="it is unknown.", code="unknown")

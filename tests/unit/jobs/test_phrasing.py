@@ -4,9 +4,9 @@ import pytest
 
 from replan.errors import ModelCallError
 from replan.job_assembly import job_processor
-from replan.jobs.action_spec import ActionSpec
-from replan.jobs.slot import Slot
-from replan.jobs.spec import Command, JobSpec
+from replan.jobs.spec.action_spec import ActionSpec
+from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.slot import Slot
 from replan.prompts.sections import call_of
 from replan.testing import ScriptedModel
 

@@ -3,13 +3,13 @@
 import pytest
 
 from replan.errors import JobError
-from replan.jobs.action_spec import ActionSpec
 from replan.jobs.actions import Outcome
-from replan.jobs.goals import decompose_goals
 from replan.jobs.job import Job, JobPhase, JobPlan
-from replan.jobs.planning import PlanDraft
-from replan.jobs.slot import Slot, ValidationIssue
-from replan.jobs.spec import Command, JobSpec
+from replan.jobs.phases.goals import decompose_goals
+from replan.jobs.phases.planning import PlanDraft
+from replan.jobs.spec.action_spec import ActionSpec
+from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.slot import Slot, ValidationIssue
 
 pytestmark = pytest.mark.anyio
 

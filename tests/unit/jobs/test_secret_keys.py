@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from replan.jobs.action_spec import ActionSpec
 from replan.jobs.actions import Outcome
 from replan.jobs.extraction.port import Extracted
-from replan.jobs.slot import Slot
-from replan.jobs.spec import Command, JobSpec
+from replan.jobs.spec.action_spec import ActionSpec
+from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.slot import Slot
 from replan.jobs.views import shown_job
 
 pytestmark = pytest.mark.anyio

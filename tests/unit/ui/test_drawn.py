@@ -8,8 +8,8 @@ from hypothesis import given, strategies as st
 from made_runs import NOON, STEPS, answered, at, attempt, call, event, whole
 from replan.cli.views.reasons import ended_why
 from replan.jobs.job import Asked, Job
-from replan.jobs.slot import Slot, ValidationIssue
-from replan.jobs.spec import Command, JobSpec
+from replan.jobs.spec.job_spec import Command, JobSpec
+from replan.jobs.spec.slot import Slot, ValidationIssue
 from replan.plan.model import Condition, PlanStep, StepStatus, TaskPlan
 from replan.runs.asked.asks import Ask
 from replan.runs.course.story import story_of

@@ -17,7 +17,7 @@ from replan.cli.site import Site
 from replan.cli.views.notices import tracing_notice
 from replan.facts.kept import Facts, facts_of
 from replan.job_assembly import job_agent
-from replan.jobs.job_file import read_job_file
+from replan.jobs.spec.job_file import read_job_file
 from replan.pipeline_assembly import pipeline_agent
 from replan.ports.built_in import built_in_models
 from replan.ports.run_book import RunRecord

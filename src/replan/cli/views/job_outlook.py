@@ -3,7 +3,7 @@
 from pydantic import JsonValue
 
 from replan.cli.views.cells import counted
-from replan.jobs.spec import Command, JobSpec
+from replan.jobs.spec.job_spec import Command, JobSpec
 from replan.state.limits import Limits
 
 

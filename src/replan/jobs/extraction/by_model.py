@@ -15,8 +15,8 @@ from replan.jobs.extraction.by_rules import read_by_rules
 from replan.jobs.extraction.port import Extracted, Wanted
 from replan.jobs.job import COMMAND
 from replan.jobs.sayings import bare, says_yes
-from replan.jobs.slot import Slot
-from replan.jobs.slot_values import fields as as_fields
+from replan.jobs.spec.slot import Slot
+from replan.jobs.spec.slot_values import fields as as_fields
 from replan.models.chat import Chat
 from replan.prompts.sections import Call, call_tag, section
 from replan.prompts.templates import load, render

@@ -13,9 +13,9 @@ from replan.jobs.extraction.numbers import numbers_in
 from replan.jobs.extraction.port import Extracted, Wanted
 from replan.jobs.job import CONFIRMATION, Asked
 from replan.jobs.sayings import bare, is_question, means
-from replan.jobs.slot import Slot
-from replan.jobs.slot_values import fields as as_fields, text as as_text
-from replan.jobs.spec import Command
+from replan.jobs.spec.job_spec import Command
+from replan.jobs.spec.slot import Slot
+from replan.jobs.spec.slot_values import fields as as_fields, text as as_text
 
 _IS = r"\s*(?:[:：=]|(?:is|are|should be|shall be)\b|改成|改为|换成|应该是|是|为)\s*"
 _CHANGE = r"(?:change|set|make|switch|correct)\s+(?:the\s+|my\s+)?"

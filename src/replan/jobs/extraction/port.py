@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 from pydantic import Field, JsonValue
 
 from replan.jobs.job import Job
-from replan.jobs.spec import JobSpec
+from replan.jobs.spec.job_spec import JobSpec
 from replan.values import Value
 
 

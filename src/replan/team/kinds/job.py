@@ -14,14 +14,14 @@ from replan.team.kinds.member import Member
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from replan.jobs.spec import JobSpec
+    from replan.jobs.spec.job_spec import JobSpec
     from replan.ports.specialist_port import SpecialistPort
 
 
 def job_spec(given: object, info: ValidationInfo) -> object:
     """Take a job spec, or the file of one; in a team file, relative to it."""
-    from replan.jobs.job_file import read_job_file
-    from replan.jobs.spec import JobSpec
+    from replan.jobs.spec.job_file import read_job_file
+    from replan.jobs.spec.job_spec import JobSpec
 
     around = cast("Surroundings | None", info.context)
     if isinstance(given, JobSpec) and around is None:

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from replan.jobs.job import Job
-from replan.jobs.spec import JobSpec
+from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.views import masked
 from replan.secrets.known import MASK
 

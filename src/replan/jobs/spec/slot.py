@@ -21,7 +21,7 @@ from replan.declared.references import imported, named
 from replan.declared.surroundings import Surroundings, refused
 from replan.failures import describe
 from replan.jobs.sayings import LANGUAGES, Language, bare, listed, problem, say
-from replan.jobs.slot_values import OF_TYPE, SlotType
+from replan.jobs.spec.slot_values import OF_TYPE, SlotType
 from replan.secrets.known import MASK
 from replan.texts.storable import storable_text
 from replan.values import Value

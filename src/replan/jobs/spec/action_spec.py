@@ -8,7 +8,7 @@ from pydantic import Field
 from replan.declared.effects import Effects
 from replan.declared.fields import Row
 from replan.declared.part import Part
-from replan.jobs.slot import Function
+from replan.jobs.spec.slot import Function
 
 ParameterType = Literal["string", "integer", "number", "boolean", "array", "object", "any"]
 """What a parameter of an action holds."""

@@ -9,8 +9,8 @@ from replan.jobs.corrections import merged
 from replan.jobs.extraction.port import Extractor, JobMessage, Wanted
 from replan.jobs.job import Job
 from replan.jobs.sayings import Language, listed, say
-from replan.jobs.slot import Slot, ValidationIssue, said_in
-from replan.jobs.spec import JobSpec
+from replan.jobs.spec.job_spec import JobSpec
+from replan.jobs.spec.slot import Slot, ValidationIssue, said_in
 
 REOPENED = "reopened"
 """The code of what says that a value was taken back because another one changed."""

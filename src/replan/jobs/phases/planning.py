@@ -8,7 +8,7 @@ from typing import Protocol
 from pydantic import Field, JsonValue
 
 from replan.jobs.job import Job, JobPlan, PlannedSecret
-from replan.jobs.spec import Command, JobSpec
+from replan.jobs.spec.job_spec import Command, JobSpec
 from replan.values import Value
 
 Items = tuple[dict[str, JsonValue], ...]

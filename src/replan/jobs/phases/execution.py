@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from replan.jobs.actions import ActionCall, Outcome, UnsafeValueError, parameters_of
 from replan.jobs.job import CONFIRMATION, IntermediateResult, Job, JobPhase, JobPlan
-from replan.jobs.outputs import (
+from replan.jobs.phases.outputs import (
     Engine,
     ProcessInput,
     ProcessOutput,
@@ -13,10 +13,10 @@ from replan.jobs.outputs import (
     fail,
     too_many_corrections,
 )
-from replan.jobs.planning import idempotency_key
+from replan.jobs.phases.planning import idempotency_key
 from replan.jobs.sayings import say
-from replan.jobs.slot import ValidationIssue, said_in
-from replan.jobs.spec import Command
+from replan.jobs.spec.job_spec import Command
+from replan.jobs.spec.slot import ValidationIssue, said_in
 from replan.jobs.turn import Turn, heard
 from replan.texts.storable import storable_text
 

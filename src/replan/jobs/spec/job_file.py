@@ -14,7 +14,7 @@ from replan.declared.schema import file_schema
 from replan.declared.surroundings import Surroundings, folder_of
 from replan.declared.yaml_source import read_yaml
 from replan.errors import JobFileError
-from replan.jobs.spec import JobSpec
+from replan.jobs.spec.job_spec import JobSpec
 
 
 def job_schema() -> dict[str, Any]:

@@ -12,10 +12,10 @@ from replan.declared.fields import Row
 from replan.declared.mistakes import told_of
 from replan.declared.part import Part
 from replan.errors import JobSpecError
-from replan.jobs.action_spec import BUILT_IN, ActionSpec
 from replan.jobs.sayings import Language
-from replan.jobs.slot import Slot, SlotName, Texts, said_in
-from replan.jobs.spec_rules import broken_rules_of
+from replan.jobs.spec.action_spec import BUILT_IN, ActionSpec
+from replan.jobs.spec.slot import Slot, SlotName, Texts, said_in
+from replan.jobs.spec.spec_rules import broken_rules_of
 
 Address = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#@]+(?:/[^\s?#]*)?$")]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Z_][A-Z0-9_]*$")]

@@ -7,12 +7,12 @@ from datetime import datetime
 from pydantic import JsonValue
 
 from replan.jobs.actions import Executor
-from replan.jobs.collector import InformationCollector
 from replan.jobs.job import COMMAND, CONFIRMATION, FailureCode, Job, JobPhase
-from replan.jobs.planning import Planner
+from replan.jobs.phases.collector import InformationCollector
+from replan.jobs.phases.planning import Planner
+from replan.jobs.phases.tracker import ProgressTracker
 from replan.jobs.sayings import listed, say
-from replan.jobs.spec import JobSpec
-from replan.jobs.tracker import ProgressTracker
+from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.turn import Turn
 
 

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from replan.jobs.job import Job
-from replan.jobs.spec import JobSpec
+from replan.jobs.spec.job_spec import JobSpec
 from replan.values import Value
 
 

@@ -8,8 +8,8 @@ from pydantic_core import InitErrorDetails
 
 from replan.declared.fields import meant
 from replan.declared.part import broken
-from replan.jobs.action_spec import BUILT_IN
-from replan.jobs.slot import ANY
+from replan.jobs.spec.action_spec import BUILT_IN
+from replan.jobs.spec.slot import ANY
 
 PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 """How the value of a slot is named in a parameter of an action."""

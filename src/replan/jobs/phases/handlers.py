@@ -2,9 +2,9 @@
 
 from typing import Protocol
 
-from replan.jobs.execution import ExecutionHandler
 from replan.jobs.job import COMMAND, Job, JobPhase
-from replan.jobs.outputs import (
+from replan.jobs.phases.execution import ExecutionHandler
+from replan.jobs.phases.outputs import (
     Engine,
     ProcessInput,
     ProcessOutput,
@@ -13,9 +13,9 @@ from replan.jobs.outputs import (
     go_on,
     too_many_corrections,
 )
-from replan.jobs.planning import planned
+from replan.jobs.phases.planning import planned
 from replan.jobs.sayings import listed, say
-from replan.jobs.slot import said_in
+from replan.jobs.spec.slot import said_in
 from replan.jobs.turn import heard, switch
 
 

@@ -1,0 +1,1 @@
+"""What a developer declares of a job."""
