@@ -19,9 +19,9 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 from replan.assembly import build_graph
-from replan.cli.views.course import Course, after
-from replan.cli.views.frame import Window, frame, whole_plan
-from replan.cli.views.plain import Lines
+from replan.cli.views.live.course import Course, after
+from replan.cli.views.live.frame import Window, frame, whole_plan
+from replan.cli.views.live.plain import Lines
 from replan.plan.model import StepStatus
 from replan.ports.built_in import built_in_models
 from replan.runtime import stream

@@ -28,8 +28,8 @@ from replan import (
     stream,
     summarise,
 )
-from replan.cli.views.history import moments
-from replan.cli.views.prompts import prompts_lines
+from replan.cli.views.run.history import moments
+from replan.cli.views.run.prompts import prompts_lines
 from replan.runs.course.story import story_of
 from replan.runs.travel.whole_run import whole_run, with_texts
 from replan.testing import HttpFault, Reply, ScriptedModel, always

@@ -17,7 +17,7 @@ from replan import (
     run,
     stream,
 )
-from replan.cli.views.teller import json_line
+from replan.cli.views.live.teller import json_line
 from replan.testing import ScriptedModel, always
 from states import state_of
 

@@ -16,8 +16,8 @@ from replan.cli.process import INCOMPLETE, WRONG_USE
 from replan.cli.session import Session
 from replan.cli.site import Site
 from replan.cli.views.cells import harmless
-from replan.cli.views.notices import traces_notice, tracing_notice
-from replan.cli.views.teller import seconds, teller
+from replan.cli.views.live.notices import traces_notice, tracing_notice
+from replan.cli.views.live.teller import seconds, teller
 from replan.errors import ConfigurationError, ReplanError, UsageError
 from replan.own_loop import completed
 from replan.plan.markdown.seal import origin_of

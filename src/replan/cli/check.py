@@ -22,8 +22,8 @@ from replan.errors import DeclaredFileError, InputError, JobFileError, TeamFileE
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from replan.cli.views.outlook import KnownTeam
-    from replan.cli.views.tool_servers import KnownServer
+    from replan.cli.views.ahead.outlook import KnownTeam
+    from replan.cli.views.ahead.tool_servers import KnownServer
     from replan.team.team_file import TeamFile
 
 _TEAM = re.compile(r"(?m)^specialists[ \t]*:")
@@ -94,7 +94,7 @@ def check(
 
 def _job_checked(path: Path, files: Sequence[Path] | None, *, imports: bool, as_json: bool) -> int:
     """Check a job file alone."""
-    from replan.cli.views.job_outlook import job_lines, job_outlook
+    from replan.cli.views.ahead.job_outlook import job_lines, job_outlook
     from replan.jobs.spec.job_file import read_job_file
 
     if files:
@@ -200,14 +200,14 @@ def _check_models(team: TeamFile) -> None:
 
 
 def _servers_of(path: Path, *, starts: bool) -> Sequence[KnownServer]:
-    from replan.cli.views.tool_servers import known_servers
+    from replan.cli.views.ahead.tool_servers import known_servers
     from replan.team.team_file import read_team_file
 
     return known_servers(read_team_file(path, os.environ, imports=False).config, starts=starts)
 
 
 def _of_plan(path: Path, team: KnownTeam | None) -> _Report:
-    from replan.cli.views.outlook import KnownTeam, outlook, outlook_lines
+    from replan.cli.views.ahead.outlook import KnownTeam, outlook, outlook_lines
     from replan.plan.markdown.document import PlanDocument
     from replan.plan.rerun import reopened, rerun_reasons
     from replan.state.limits import Limits
@@ -231,7 +231,7 @@ def _of_plan(path: Path, team: KnownTeam | None) -> _Report:
 
 
 def _of_team(path: Path, team: KnownTeam) -> _Report:
-    from replan.cli.views.outlook import bound_lines, bounds
+    from replan.cli.views.ahead.outlook import bound_lines, bounds
 
     cards = team.cards or ()
     width = min(_WIDEST_NAME, max(len(card.name) for card in cards))
@@ -242,7 +242,7 @@ def _of_team(path: Path, team: KnownTeam) -> _Report:
         "specialists": [card.model_dump(mode="json") for card in cards],
     }
     if team.knowledge is not None:
-        from replan.cli.views.looked_through import knowledge_lines, looked_through
+        from replan.cli.views.ahead.looked_through import knowledge_lines, looked_through
 
         told = looked_through(team.knowledge)
         rows += knowledge_lines(told)

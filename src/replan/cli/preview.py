@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from replan.cli.process import GOOD, WRONG_USE
+from replan.cli.views.ahead.outlook import KnownTeam, bound_lines, bounds, outlook, outlook_lines
 from replan.cli.views.cells import harmless
-from replan.cli.views.outlook import KnownTeam, bound_lines, bounds, outlook, outlook_lines
 from replan.memory.conversation import resolved
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep

@@ -89,7 +89,7 @@ def site(
 ) -> Site:
     """Where and how this process tells a run."""
     from replan.cli.site import Site
-    from replan.cli.views.teller import Manner
+    from replan.cli.views.live.teller import Manner
 
     return Site(
         environment=os.environ,

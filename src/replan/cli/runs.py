@@ -191,7 +191,7 @@ def _table(runs: list[RunView], width: int | None) -> list[str]:
 def _row(run: RunView) -> tuple[str, ...]:
     from replan.cli.kept.place import short
     from replan.cli.views.cells import seconds
-    from replan.cli.views.overview import money
+    from replan.cli.views.run.overview import money
 
     labels = run.record.labels
     told = "".join(f" {name}={value}" for name, value in labels.items())

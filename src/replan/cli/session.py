@@ -17,10 +17,10 @@ from replan.cli.kept.signature import own_name
 from replan.cli.process import CODES, INCOMPLETE
 from replan.cli.site import Site
 from replan.cli.views.cells import counted, harmless
-from replan.cli.views.course import Course, after, answered
-from replan.cli.views.notices import told_at_once
-from replan.cli.views.open_asks import waiting_lines
-from replan.cli.views.teller import Teller, rest_line, seconds
+from replan.cli.views.live.course import Course, after, answered
+from replan.cli.views.live.notices import told_at_once
+from replan.cli.views.live.teller import Teller, rest_line, seconds
+from replan.cli.views.run.open_asks import waiting_lines
 from replan.errors import ReplanError
 from replan.events.types import BaseEvent, Event, InputRequested, SpecialistCompleted, StepEvent
 from replan.plan.model import StepStatus

@@ -135,9 +135,9 @@ def show_run(name: str, place: Place, output: TextIO, view: View) -> int:
         with trusted(name):
             output.write(_document(run, view))
         return 0
-    from replan.cli.views.overview import beginning, rest
     from replan.cli.views.paged import paged
     from replan.cli.views.rendered import console_on
+    from replan.cli.views.run.overview import beginning, rest
     from replan.runs.course.story import story_of
 
     with paged(console_on(output), output, plain=view.plain) as write:
@@ -185,7 +185,7 @@ def _loaded(name: str, place: Place, view: View) -> WholeRun:
 def _document(run: WholeRun, view: View) -> str:
     if view.as_json:
         return f"{json.dumps(_record(run, view), default=str)}\n"
-    from replan.cli.views.report import report
+    from replan.cli.views.run.report import report
     from replan.runs.course.story import story_of
 
     return report(story_of(run))
@@ -249,10 +249,10 @@ def _answer(text: str, output: TextIO, *, plain: bool) -> str:
 
 
 def _lines(run: WholeRun, view: View, width: int) -> list[str]:
-    from replan.cli.views.attempts import attempts_lines, step_lines
-    from replan.cli.views.overview import overview
-    from replan.cli.views.prompts import prompts_lines
-    from replan.cli.views.timeline import timeline
+    from replan.cli.views.run.attempts import attempts_lines, step_lines
+    from replan.cli.views.run.overview import overview
+    from replan.cli.views.run.prompts import prompts_lines
+    from replan.cli.views.run.timeline import timeline
     from replan.runs.course.story import story_of
 
     if view.prompts:
@@ -264,9 +264,9 @@ def _lines(run: WholeRun, view: View, width: int) -> list[str]:
 
 
 def _record(run: WholeRun, view: View) -> dict[str, Any]:
-    from replan.cli.views.attempts import attempts_record, step_record
-    from replan.cli.views.prompts import prompts_record
-    from replan.cli.views.run_record import run_record
+    from replan.cli.views.run.attempts import attempts_record, step_record
+    from replan.cli.views.run.prompts import prompts_record
+    from replan.cli.views.run.run_record import run_record
     from replan.runs.course.story import story_of
 
     if view.prompts:

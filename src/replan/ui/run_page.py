@@ -6,9 +6,9 @@ from typing import Any, cast
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from replan.cli.views.history import moments
-from replan.cli.views.overview import goal_of, took, used
-from replan.cli.views.reasons import ended_why
+from replan.cli.views.run.history import moments
+from replan.cli.views.run.overview import goal_of, took, used
+from replan.cli.views.run.reasons import ended_why
 from replan.plan.markdown.seal import unsealed
 from replan.plan.model import StepStatus
 from replan.runs.log.run_event import RunEvent

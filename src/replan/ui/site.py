@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from replan.cli.views.cells import harmless, seconds
-from replan.cli.views.overview import amount, day, money
+from replan.cli.views.run.overview import amount, day, money
 from replan.errors import ReplanError
 from replan.plan.model import Value
 from replan.server.callers.identity import Identity, Role

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any, cast
 
-from replan.cli.views.given import knowledge_told, memory_told
-from replan.cli.views.history import LEAST_TOLD, moments
+from replan.cli.views.run.given import knowledge_told, memory_told
+from replan.cli.views.run.history import LEAST_TOLD, moments
 from replan.runs.course.story import StepStory, Story
 from replan.runs.course.waits import waits_of
 from replan.runs.log.run_event import RunEvent

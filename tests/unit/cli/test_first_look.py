@@ -23,8 +23,8 @@ from replan.cli.kept.early import early
 from replan.cli.kept.place import Place
 from replan.cli.kept.whole import loaded
 from replan.cli.runs import Wanted, list_runs
-from replan.cli.views.overview import beginning
-from replan.cli.views.reasons import ended_why
+from replan.cli.views.run.overview import beginning
+from replan.cli.views.run.reasons import ended_why
 from replan.runs.course.story import story_of
 from replan.testing import ScriptedModel, always
 
@@ -126,7 +126,7 @@ def test_it_loads_no_framework(where):
     code = (
         "import sys; from pathlib import Path; import replan.cli.main\n"
         "from replan.cli.kept.early import early\n"
-        "from replan.cli.views.overview import beginning, ended_why\n"
+        "from replan.cli.views.run.overview import beginning, ended_why\n"
         "from replan.runs.course.story import story_of\n"
         f"print(len(beginning(story_of(early(None, Path({str(where)!r}))), 90)))\n"
         "print([name for name in sys.modules if name.startswith(('lang', 'sqlalchemy'))])\n"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 from langchain_core.messages import AIMessage
 
-from replan.cli.views.course import Course, after, answered
-from replan.cli.views.frame import ASCII, Window, frame, seconds, whole_plan
+from replan.cli.views.live.course import Course, after, answered
+from replan.cli.views.live.frame import ASCII, Window, frame, seconds, whole_plan
 from replan.events.types import (
     AnswerRestarted,
     AnswerToken,

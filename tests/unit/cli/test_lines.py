@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import AIMessage
 
-from replan.cli.views.plain import Lines
-from replan.cli.views.teller import json_line
+from replan.cli.views.live.plain import Lines
+from replan.cli.views.live.teller import json_line
 from replan.events.types import (
     AnswerRestarted,
     AnswerToken,

@@ -6,7 +6,7 @@ import pytest
 from langgraph.types import Interrupt, StateSnapshot
 
 from replan.adapters.memory_journal import MemoryJournal
-from replan.cli.views.open_asks import told, waiting_lines
+from replan.cli.views.run.open_asks import told, waiting_lines
 from replan.errors import InputError
 from replan.plan.model import PlanStep, TaskPlan
 from replan.runs.asked.asks import (

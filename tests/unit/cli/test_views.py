@@ -11,16 +11,16 @@ from typer.testing import CliRunner
 
 from made_runs import NOON, STEPS, answered, at, attempt, call, event, whole
 from replan.cli.main import app
-from replan.cli.views.attempts import attempts_lines, step_lines, step_record
 from replan.cli.views.cells import harmless
 from replan.cli.views.drawn_plan import boxes, mermaid
-from replan.cli.views.history import moment, moments
-from replan.cli.views.overview import money, overview
-from replan.cli.views.prompts import NONE_KEPT, prompts_lines
-from replan.cli.views.reasons import ended_why
-from replan.cli.views.report import report
-from replan.cli.views.run_record import run_record
-from replan.cli.views.timeline import timeline
+from replan.cli.views.run.attempts import attempts_lines, step_lines, step_record
+from replan.cli.views.run.history import moment, moments
+from replan.cli.views.run.overview import money, overview
+from replan.cli.views.run.prompts import NONE_KEPT, prompts_lines
+from replan.cli.views.run.reasons import ended_why
+from replan.cli.views.run.report import report
+from replan.cli.views.run.run_record import run_record
+from replan.cli.views.run.timeline import timeline
 from replan.errors import InputError
 from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
 from replan.ports.journal import Spending

@@ -14,7 +14,7 @@ from replan import (
     TeamError,
 )
 from replan.cli.preview import team_of
-from replan.cli.views.outlook import outlook
+from replan.cli.views.ahead.outlook import outlook
 from replan.plan.preview import calls_of_reply
 from replan.state.knowledge import (
     NO_KNOWLEDGE,

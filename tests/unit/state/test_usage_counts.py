@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from replan.cli.views.summary import money
+from replan.cli.views.run.summary import money
 from replan.state.usage import TokenCount, Usage, sum_counts
 from replan.values import restored
 

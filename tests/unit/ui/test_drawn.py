@@ -6,7 +6,7 @@ from datetime import timedelta
 from hypothesis import given, strategies as st
 
 from made_runs import NOON, STEPS, answered, at, attempt, call, event, whole
-from replan.cli.views.reasons import ended_why
+from replan.cli.views.run.reasons import ended_why
 from replan.jobs.job import Asked, Job
 from replan.jobs.spec.job_spec import Command, JobSpec
 from replan.jobs.spec.slot import Slot, ValidationIssue

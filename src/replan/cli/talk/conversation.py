@@ -16,9 +16,9 @@ from replan.cli.talk.opening import Opened, new_session
 from replan.cli.talk.progress import asking, course_of
 from replan.cli.talk.turn import Turn
 from replan.cli.views.cells import counted, harmless, wrapped
-from replan.cli.views.course import Course, answered
+from replan.cli.views.live.course import Course, answered
+from replan.cli.views.live.teller import Teller, seconds
 from replan.cli.views.rendered import console_on, print_markdown
-from replan.cli.views.teller import Teller, seconds
 from replan.errors import InputError, ReplanError
 from replan.plan.model import TaskPlan
 from replan.ports.session_store import VERSION

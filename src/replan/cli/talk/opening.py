@@ -14,7 +14,7 @@ from replan.cli.kept.orders import Order, team_of_order
 from replan.cli.kept.place import opened
 from replan.cli.kept.signature import own_key
 from replan.cli.site import Site
-from replan.cli.views.notices import tracing_notice
+from replan.cli.views.live.notices import tracing_notice
 from replan.facts.kept import Facts, facts_of
 from replan.job_assembly import job_agent
 from replan.jobs.spec.job_file import read_job_file

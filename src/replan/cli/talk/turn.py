@@ -6,8 +6,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from replan.cli.desk.signals import Stop, heard
-from replan.cli.views.course import Course, after
-from replan.cli.views.teller import Teller, seconds
+from replan.cli.views.live.course import Course, after
+from replan.cli.views.live.teller import Teller, seconds
 from replan.events.types import (
     AnswerGiven,
     Event,

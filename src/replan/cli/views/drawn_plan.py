@@ -7,7 +7,7 @@ from itertools import islice, zip_longest
 from rich.cells import cell_len
 
 from replan.cli.views.cells import cut, folded, one_line, padded
-from replan.cli.views.overview import MARKS
+from replan.cli.views.run.overview import MARKS
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.order import layers
 

@@ -10,12 +10,12 @@ from rich.live import Live
 from rich.text import Text
 
 from replan.cli.views.cells import wrapped
-from replan.cli.views.course import Course, Row
-from replan.cli.views.frame import ASCII, UNICODE, Window, frame, whole_plan
-from replan.cli.views.notices import notice, told_at_once, verbose_notice
+from replan.cli.views.live.course import Course, Row
+from replan.cli.views.live.frame import ASCII, UNICODE, Window, frame, whole_plan
+from replan.cli.views.live.notices import notice, told_at_once, verbose_notice
+from replan.cli.views.live.sayings import Sayings
 from replan.cli.views.rendered import columns_of, console_on, print_markdown
-from replan.cli.views.sayings import Sayings
-from replan.cli.views.summary import account, files, warnings
+from replan.cli.views.run.summary import account, files, warnings
 from replan.events.types import Event, SpecialistCompleted, TaskCompleted
 from replan.plan.model import StepStatus
 from replan.state.results import Artifact

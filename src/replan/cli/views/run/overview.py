@@ -10,8 +10,8 @@ from typing import Any
 from rich.cells import cell_len
 
 from replan.cli.views.cells import counted, cut, folded, one_line, padded, seconds
-from replan.cli.views.history import LEAST_TOLD, moment, moments
-from replan.cli.views.reasons import ended_why
+from replan.cli.views.run.history import LEAST_TOLD, moment, moments
+from replan.cli.views.run.reasons import ended_why
 from replan.errors import LimitReachedError
 from replan.plan.model import StepStatus
 from replan.runs.course.attempts import AttemptView
@@ -270,7 +270,7 @@ def _tool_counts(calls: Iterable[Mapping[str, Any]], no_end: str = "cut off") ->
 
 
 def _waiting(story: Story) -> list[str]:
-    from replan.cli.views.open_asks import told  # noqa: PLC0415 - imports LangGraph
+    from replan.cli.views.run.open_asks import told  # noqa: PLC0415 - imports LangGraph
 
     return [f"{ask.key}: {told(ask)}" for ask in story.run.waiting]
 

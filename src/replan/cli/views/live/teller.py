@@ -10,8 +10,8 @@ from typing import Protocol, TextIO
 
 from pydantic_core import PydanticSerializationError
 
-from replan.cli.views.course import Course
-from replan.cli.views.plain import Lines
+from replan.cli.views.live.course import Course
+from replan.cli.views.live.plain import Lines
 from replan.events.types import Event, TaskCompleted
 from replan.runs.asked.asks import Ask
 from replan.state.results import Artifact
@@ -77,7 +77,7 @@ def teller(
         return JsonTeller(output)
     is_rich = output.isatty() and not manner.plain and terminal not in POOR_TERMINALS
     if is_rich and not manner.quiet:
-        from replan.cli.views.live import LiveTeller  # noqa: PLC0415 - only a terminal needs it
+        from replan.cli.views.live.live_plan import LiveTeller  # noqa: PLC0415 - only a terminal needs it
 
         return LiveTeller(
             output, workspace=workspace, clock=clock, verbose=manner.verbose, made=made

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from replan.cli.views.calls import called, doing
 from replan.cli.views.cells import one_line
+from replan.cli.views.live.calls import called, doing
 from replan.events.types import (
     AnswerRestarted,
     AnswerToken,

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from replan.cli.views.attempts import answered
 from replan.cli.views.cells import harmless, one_line
-from replan.cli.views.history import moment
+from replan.cli.views.run.attempts import answered
+from replan.cli.views.run.history import moment
 from replan.runs.log.event_log import RunEvent
 from replan.runs.travel.whole_run import WholeRun
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from rich.cells import cell_len
 
 from replan.cli.views.cells import cut, one_line, padded, seconds
-from replan.cli.views.overview import mark_of, money
+from replan.cli.views.run.overview import mark_of, money
 from replan.plan.model import StepStatus
 from replan.runs.course.calls import calls_of
 from replan.runs.course.spans import spans_of

@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from replan.cli.views.cells import cut, folded, padded, seconds, steady
-from replan.cli.views.course import Course, Row, waits_for
+from replan.cli.views.live.course import Course, Row, waits_for
 from replan.plan.model import StepStatus
 
 _FRAMES_PER_SECOND = 8

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from replan.cli.views.calls import call_line
 from replan.cli.views.cells import answer_told, corrected, one_line
-from replan.cli.views.given import places
+from replan.cli.views.live.calls import call_line
+from replan.cli.views.run.given import places
 from replan.events.types import (
     AnswerGiven,
     CallEvent,

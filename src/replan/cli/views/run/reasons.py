@@ -1,7 +1,7 @@
 """Why a run ended, or stands as it does: the limit, the steps, the judgement, or who stopped it."""
 
 from replan.cli.views.cells import counted, one_line
-from replan.cli.views.history import moment
+from replan.cli.views.run.history import moment
 from replan.runs.course.story import StepStory, Story
 from replan.runs.course.undone import INCOMPLETE, failures, not_run
 

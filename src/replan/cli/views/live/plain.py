@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from replan.cli.views.cells import harmless, one_line
-from replan.cli.views.notices import notice, told_at_once, verbose_notice
-from replan.cli.views.sayings import Sayings, who
-from replan.cli.views.summary import account, files, warnings
+from replan.cli.views.live.notices import notice, told_at_once, verbose_notice
+from replan.cli.views.live.sayings import Sayings, who
+from replan.cli.views.run.summary import account, files, warnings
 from replan.events.types import (
     AnswerRestarted,
     AnswerToken,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic import JsonValue
 
 from replan.cli.views.cells import answer_told, corrected, counted, cut, one_line, seconds
-from replan.cli.views.given import knowledge_told, memory_told
+from replan.cli.views.run.given import knowledge_told, memory_told
 from replan.errors import InputError
 from replan.runs.course.story import Pause, Story
 from replan.runs.log.outline import Outline

@@ -6,8 +6,8 @@ from functools import partial
 
 from pydantic import JsonValue
 
+from replan.cli.views.ahead.understood import understood, understood_lines
 from replan.cli.views.cells import counted, one_line
-from replan.cli.views.understood import understood, understood_lines
 from replan.errors import Refusal
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.overlooked import overlooked

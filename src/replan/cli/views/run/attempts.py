@@ -6,9 +6,9 @@ from dataclasses import asdict
 from typing import Any
 
 from replan.cli.views.cells import counted, harmless, one_line, seconds
-from replan.cli.views.given import GIVEN, knowledge_told, lacking_lines, memory_told
-from replan.cli.views.history import LEAST_TOLD, called, moment, moments
-from replan.cli.views.overview import attempt_line, money, not_whole
+from replan.cli.views.run.given import GIVEN, knowledge_told, lacking_lines, memory_told
+from replan.cli.views.run.history import LEAST_TOLD, called, moment, moments
+from replan.cli.views.run.overview import attempt_line, money, not_whole
 from replan.plan.model import StepStatus
 from replan.runs.course.attempts import AttemptView, attempts_of
 from replan.runs.course.calls import calls_of

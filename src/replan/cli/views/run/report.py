@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator
 
-from replan.cli.views.attempts import attempt_lines
 from replan.cli.views.cells import harmless, one_line, seconds
-from replan.cli.views.history import moments
-from replan.cli.views.overview import day, goal_of, money, took, used
-from replan.cli.views.reasons import ended_why
+from replan.cli.views.run.attempts import attempt_lines
+from replan.cli.views.run.history import moments
+from replan.cli.views.run.overview import day, goal_of, money, took, used
+from replan.cli.views.run.reasons import ended_why
 from replan.runs.course.story import StepStory, Story
 
 _MARKUP = re.compile(r"[\\`*_\[\]<>|#&~!]")
