@@ -7,7 +7,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command as Resume
 
 from replan import Host, Specialist, Team, build_graph, open_storage, run, stream, waiting_for
-from replan.cli.preview import team_of
+from replan.cli.shared.preview import team_of
 from replan.errors import TeamError
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import Command, JobSpec

@@ -27,7 +27,7 @@ from replan import (
 )
 from replan.adapters.threads.memory import MemoryThreads
 from replan.assembly import viewer
-from replan.cli.preview import team_of
+from replan.cli.shared.preview import team_of
 from replan.cli.views.run.attempts import step_lines
 from replan.pipeline_assembly import pipeline_agent, run_pipeline
 from replan.runs.course.story import story_of

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from replan.cli.options import (
+from replan.cli.run import ApproveOption, chosen_model
+from replan.cli.shared.options import (
     BaseUrlOption,
     DirectoryOption,
     LimitOption,
@@ -21,8 +22,7 @@ from replan.cli.options import (
     UserOption,
     VerboseOption,
 )
-from replan.cli.process import end_with, site
-from replan.cli.run import ApproveOption, chosen_model
+from replan.cli.shared.process import end_with, site
 
 
 def chat(
@@ -91,9 +91,9 @@ def chat(
     }
 
     def ran() -> int:
-        from replan.cli.carry_out import attempted
         from replan.cli.kept.orders import Order, settings_of_run
         from replan.cli.kept.signature import own_name
+        from replan.cli.shared.carry_out import attempted
         from replan.cli.talk.opening import opening
         from replan.cli.talk.talking import talked
         from replan.errors import InputError

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from replan.cli.kept.plan_text import read_plan_text
-from replan.cli.options import JsonOption
-from replan.cli.process import GOOD, WRONG_USE, end_with
+from replan.cli.shared.options import JsonOption
+from replan.cli.shared.process import GOOD, WRONG_USE, end_with
 from replan.cli.views.cells import counted, harmless, one_line, padded
 from replan.errors import DeclaredFileError, InputError, JobFileError, TeamFileError
 
@@ -175,7 +175,7 @@ def _team_in(
     path = own or beside
     if path is None:
         return None, None
-    from replan.cli.preview import team_of
+    from replan.cli.shared.preview import team_of
     from replan.team.team_file import read_team_file
 
     try:

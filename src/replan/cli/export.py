@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from replan.cli.options import RunArgument, StorageOption
-from replan.cli.process import end_with, place
+from replan.cli.shared.options import RunArgument, StorageOption
+from replan.cli.shared.process import end_with, place
 from replan.errors import InputError
 
 

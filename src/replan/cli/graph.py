@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from replan.cli.kept.plan_text import is_plan_path, read_plan_text
-from replan.cli.options import StorageOption, TeamFileOption
-from replan.cli.process import end_with, place
+from replan.cli.shared.options import StorageOption, TeamFileOption
+from replan.cli.shared.process import end_with, place
 from replan.errors import ConfigurationError, InputError, PlanDocumentError
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from replan.cli.process import end_with
 from replan.cli.schema import schema_text
+from replan.cli.shared.process import end_with
 from replan.errors import InputError
 
 TEAM_NAME, PLAN_NAME = "team.yaml", "plan.md"

@@ -15,7 +15,6 @@ from replan.cli.graph import graph
 from replan.cli.init import init
 from replan.cli.memory import memory
 from replan.cli.new import new
-from replan.cli.process import leave
 from replan.cli.resume import resume
 from replan.cli.retry import retry
 from replan.cli.rm import rm
@@ -24,6 +23,7 @@ from replan.cli.runs import runs
 from replan.cli.schema import schema
 from replan.cli.serve import serve
 from replan.cli.sessions import sessions
+from replan.cli.shared.process import leave
 from replan.cli.show import show
 from replan.cli.skip import skip
 from replan.cli.stop import stop

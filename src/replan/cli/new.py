@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from replan.cli.process import end_with
+from replan.cli.shared.process import end_with
 from replan.errors import InputError
 
 new = typer.Typer(help="Write a package to start from.", no_args_is_help=True)

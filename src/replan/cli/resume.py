@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from replan.cli.options import (
+from replan.cli.shared.options import (
     DirectoryOption,
     GraceOption,
     JsonLinesOption,
@@ -21,7 +21,7 @@ from replan.cli.options import (
     TeamFileOption,
     VerboseOption,
 )
-from replan.cli.process import end_with, site
+from replan.cli.shared.process import end_with, site
 
 
 def resume(
@@ -67,8 +67,8 @@ def resume(
     """
 
     def resumed() -> int:
-        from replan.cli.carry_on import Wish, carry_on
         from replan.cli.kept.orders import limits_of
+        from replan.cli.shared.carry_on import Wish, carry_on
 
         others = {
             "team": team,

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from replan.cli.corrected import correct
-from replan.cli.options import (
+from replan.cli.shared.corrected import correct
+from replan.cli.shared.options import (
     GraceOption,
     JsonLinesOption,
     LimitOption,
@@ -17,7 +17,7 @@ from replan.cli.options import (
     TeamFileOption,
     VerboseOption,
 )
-from replan.cli.process import site
+from replan.cli.shared.process import site
 
 
 def retry(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replan.cli.options import StorageOption
-from replan.cli.process import end_with, place
+from replan.cli.shared.options import StorageOption
+from replan.cli.shared.process import end_with, place
 from replan.cli.views.cells import one_line
 from replan.errors import InputError
 

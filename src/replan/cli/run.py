@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from replan.cli.options import (
+from replan.cli.shared.options import (
     BaseUrlOption,
     DirectoryOption,
     GraceOption,
@@ -27,7 +27,7 @@ from replan.cli.options import (
     UserOption,
     VerboseOption,
 )
-from replan.cli.process import end_with, site
+from replan.cli.shared.process import end_with, site
 
 
 class Approve(StrEnum):
@@ -103,9 +103,9 @@ def run(
     chosen = chosen_model(context, model, team)
 
     def ran() -> int:
-        from replan.cli.carry_out import carry_out
         from replan.cli.kept.orders import order_of, settings_of_run
-        from replan.cli.labels import labels_in
+        from replan.cli.shared.carry_out import carry_out
+        from replan.cli.shared.labels import labels_in
 
         order = order_of(
             task,
@@ -120,7 +120,7 @@ def run(
             **({"labels": labels_in(label)} if label else {}),
         )
         if preview:
-            from replan.cli.preview import previewed
+            from replan.cli.shared.preview import previewed
 
             text, code = previewed(order, os.environ, as_json=as_json)
             typer.echo(text, nl=False)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, TextIO, get_args
 
 import typer
 
-from replan.cli.options import LabelOption, StorageOption
-from replan.cli.process import end_with, place
+from replan.cli.shared.options import LabelOption, StorageOption
+from replan.cli.shared.process import end_with, place
 from replan.cli.views.cells import cut, one_line, padded
 from replan.errors import InputError
 
@@ -62,7 +62,7 @@ def runs(
 
     def listed() -> int:
         from replan.cli.kept.place import now
-        from replan.cli.labels import labels_in
+        from replan.cli.shared.labels import labels_in
 
         wanted = Wanted(
             most=most,

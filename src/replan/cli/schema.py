@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from replan.cli.process import end_with
+from replan.cli.shared.process import end_with
 
 
 def schema(

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from replan.cli.options import GraceAtEndOption, HostOption, PortOption, StorageOption
-from replan.cli.process import end_with, place, queue_extra
+from replan.cli.shared.options import GraceAtEndOption, HostOption, PortOption, StorageOption
+from replan.cli.shared.process import end_with, place, queue_extra
 
 
 def serve(

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replan.cli.options import StorageOption, UserOption
-from replan.cli.process import end_with, place
+from replan.cli.shared.options import StorageOption, UserOption
+from replan.cli.shared.process import end_with, place
 from replan.cli.views.cells import counted, cut, one_line, padded
 from replan.errors import InputError, SessionConflictError
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from replan.cli.kept.named import LAST, MEMORY, is_file, trusted
-from replan.cli.options import JsonOption, PlainOption, StorageOption
-from replan.cli.process import end_with, place
+from replan.cli.shared.options import JsonOption, PlainOption, StorageOption
+from replan.cli.shared.process import end_with, place
 from replan.cli.views.cells import harmless
 from replan.errors import InputError
 

@@ -7,8 +7,8 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from replan.cli.options import RunArgument, StorageOption
-from replan.cli.process import end_with, place
+from replan.cli.shared.options import RunArgument, StorageOption
+from replan.cli.shared.process import end_with, place
 
 if TYPE_CHECKING:
     from replan.cli.kept.place import Place

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from replan.cli.options import StorageOption
-from replan.cli.process import end_with, place, queue_extra
+from replan.cli.shared.options import StorageOption
+from replan.cli.shared.process import end_with, place, queue_extra
 
 team = typer.Typer(help="Publish versions of a team, for workers.", no_args_is_help=True)
 

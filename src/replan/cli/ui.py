@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from replan.cli.options import GraceAtEndOption, HostOption, PortOption, StorageOption
-from replan.cli.process import end_with, place
+from replan.cli.shared.options import GraceAtEndOption, HostOption, PortOption, StorageOption
+from replan.cli.shared.process import end_with, place
 
 _NEEDED = ("jinja2", "js_lib_htmx", "jwt", "markupsafe", "nh3", "starlette", "uvicorn")
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from replan.cli.options import GraceAtEndOption, StorageOption
-from replan.cli.process import end_with, place, queue_extra
+from replan.cli.shared.options import GraceAtEndOption, StorageOption
+from replan.cli.shared.process import end_with, place, queue_extra
 
 TeamOption = Annotated[
     Path, typer.Option("--team", "-t", dir_okay=False, exists=True, help="The team file.")

@@ -3,7 +3,7 @@
 import pytest
 
 from replan import Host, Limits, Price, Specialist, Team
-from replan.cli.preview import dearest_token
+from replan.cli.shared.preview import dearest_token
 from replan.cli.views.ahead.outlook import KnownTeam, outlook, outlook_lines
 from replan.plan import PlanDocument
 from replan.testing import ScriptedModel

@@ -153,7 +153,7 @@ def test_a_log_tells_of_events_and_not_of_their_texts(replan, tmp_path):
     log = tmp_path / "run.log"
     replan("Total miles by city from trips.csv", "--log-file", log)
     lines = log.read_text().splitlines()
-    assert any("DEBUG replan.cli.session: event event=run_started" in line for line in lines)
+    assert any("DEBUG replan.cli.shared.session: event event=run_started" in line for line in lines)
     assert any("step=1" in line and "status=failed" in line for line in lines)
     assert "outcome=failed" in lines[-1]
 

@@ -13,7 +13,7 @@ from replan import (
     Team,
     TeamError,
 )
-from replan.cli.preview import team_of
+from replan.cli.shared.preview import team_of
 from replan.cli.views.ahead.outlook import outlook
 from replan.plan.preview import calls_of_reply
 from replan.state.knowledge import (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
 
-from replan.cli.process import INTERRUPTED, TERMINATED
+from replan.cli.shared.process import INTERRUPTED, TERMINATED
 
 _CODES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
 

@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import JsonValue
 
 from replan.cli.desk.dialogs import Desk, Quit, answer
-from replan.cli.process import GOOD, INCOMPLETE, INTERRUPTED, WAITING
-from replan.cli.site import Site
+from replan.cli.shared.process import GOOD, INCOMPLETE, INTERRUPTED, WAITING
+from replan.cli.shared.site import Site
 from replan.cli.talk.answers import bound, by_key, left_open
 from replan.cli.talk.lines import Interrupted, Lines
 from replan.cli.talk.opening import Opened, new_session

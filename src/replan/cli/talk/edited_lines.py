@@ -8,7 +8,7 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input.typeahead import clear_typeahead
 
 from replan.cli.desk.keyboard import Keyboard
-from replan.cli.process import INTERRUPTED
+from replan.cli.shared.process import INTERRUPTED
 from replan.cli.talk.lines import Interrupted, until_interrupted
 
 

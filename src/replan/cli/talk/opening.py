@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from replan.assembly import build_agent
-from replan.cli.carry_out import traced
 from replan.cli.kept.kept_sessions import found_session
 from replan.cli.kept.named import LAST
 from replan.cli.kept.orders import Order, team_of_order
 from replan.cli.kept.place import opened
 from replan.cli.kept.signature import own_key
-from replan.cli.site import Site
+from replan.cli.shared.carry_out import traced
+from replan.cli.shared.site import Site
 from replan.cli.views.live.notices import tracing_notice
 from replan.facts.kept import Facts, facts_of
 from replan.job_assembly import job_agent

@@ -13,8 +13,8 @@ from replan.cli.desk.dialogs import Desk, Quit
 from replan.cli.desk.keyboard import Keyboard
 from replan.cli.desk.signals import Stop, heard
 from replan.cli.kept.orders import Order
-from replan.cli.process import INTERRUPTED, TERMINATED
-from replan.cli.site import Site
+from replan.cli.shared.process import INTERRUPTED, TERMINATED
+from replan.cli.shared.site import Site
 from replan.cli.talk.commands import LEAVING, command_in, obey
 from replan.cli.talk.conversation import Conversation, Talk
 from replan.cli.talk.lines import Interrupted, Lines, PipedLines, TypedLines

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from replan.cli.process import end_with
+from replan.cli.shared.process import end_with
 
 if TYPE_CHECKING:
-    from replan.cli.site import Site
+    from replan.cli.shared.site import Site
 
 
 def correct(
@@ -26,9 +26,9 @@ def correct(
     """Correct a step of a kept run, go on, and end with the exit code of `replan run`."""
 
     def corrected() -> int:
-        from replan.cli.carry_on import Wish, carry_on
         from replan.cli.kept.orders import limits_of
         from replan.cli.kept.signature import own_name
+        from replan.cli.shared.carry_on import Wish, carry_on
         from replan.runs.asked.correcting import Correction
 
         wish = Wish(

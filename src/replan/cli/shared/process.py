@@ -16,7 +16,7 @@ import typer
 
 if TYPE_CHECKING:
     from replan.cli.kept.place import Place
-    from replan.cli.site import Site
+    from replan.cli.shared.site import Site
 
 
 GOOD = 0
@@ -88,7 +88,7 @@ def site(
     log_file: Path | None,
 ) -> Site:
     """Where and how this process tells a run."""
-    from replan.cli.site import Site
+    from replan.cli.shared.site import Site
     from replan.cli.views.live.teller import Manner
 
     return Site(

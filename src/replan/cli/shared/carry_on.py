@@ -12,14 +12,14 @@ from pydantic import JsonValue
 
 from replan.assembly import viewer
 from replan.calling import Graph, team_of
-from replan.cli.carry_out import at_the_terminal, attempted, finished
 from replan.cli.kept.orders import Order, kept, order_from
 from replan.cli.kept.place import check_idle, found, opened_kept, short
 from replan.cli.kept.plan_text import read_plan_text
 from replan.cli.kept.signature import effects_of, is_signed, own_name, signed
-from replan.cli.process import CODES, INCOMPLETE
-from replan.cli.session import Session
-from replan.cli.site import Site
+from replan.cli.shared.carry_out import at_the_terminal, attempted, finished
+from replan.cli.shared.process import CODES, INCOMPLETE
+from replan.cli.shared.session import Session
+from replan.cli.shared.site import Site
 from replan.cli.views.cells import harmless, wrapped
 from replan.errors import InputError
 from replan.graph.branches import specialist_node

@@ -14,8 +14,8 @@ from replan.cli.desk.signals import Stop, heard
 from replan.cli.kept.place import short
 from replan.cli.kept.plan_file import PlanFile
 from replan.cli.kept.signature import own_name
-from replan.cli.process import CODES, INCOMPLETE
-from replan.cli.site import Site
+from replan.cli.shared.process import CODES, INCOMPLETE
+from replan.cli.shared.site import Site
 from replan.cli.views.cells import counted, harmless
 from replan.cli.views.live.course import Course, after, answered
 from replan.cli.views.live.notices import told_at_once

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from replan.cli.process import GOOD, WRONG_USE
+from replan.cli.shared.process import GOOD, WRONG_USE
 from replan.cli.views.ahead.outlook import KnownTeam, bound_lines, bounds, outlook, outlook_lines
 from replan.cli.views.cells import harmless
 from replan.memory.conversation import resolved

@@ -12,9 +12,9 @@ from replan.cli.kept.orders import Order, kept, prepared
 from replan.cli.kept.place import opened, short
 from replan.cli.kept.plan_file import PlanFile
 from replan.cli.kept.signature import own_name, signed
-from replan.cli.process import INCOMPLETE, WRONG_USE
-from replan.cli.session import Session
-from replan.cli.site import Site
+from replan.cli.shared.process import INCOMPLETE, WRONG_USE
+from replan.cli.shared.session import Session
+from replan.cli.shared.site import Site
 from replan.cli.views.cells import harmless
 from replan.cli.views.live.notices import traces_notice, tracing_notice
 from replan.cli.views.live.teller import seconds, teller

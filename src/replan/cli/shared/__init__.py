@@ -1,0 +1,1 @@
+"""What several commands share: options, and carrying out a run at the terminal."""
