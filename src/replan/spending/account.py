@@ -25,8 +25,7 @@ from dataclasses import dataclass, field
 from replan.errors import LimitReachedError
 from replan.ports.journal import Journal, Reservation, Spending
 from replan.spending.deadline import Clocks
-from replan.spending.fitting import Ask, Blocked, Offer, Permit, Room, Seen, fit, unbounded
-from replan.spending.picture import Picture
+from replan.spending.fitting import Ask, Blocked, Offer, Permit, Picture, Room, Seen, fit, unbounded
 from replan.spending.scopes import RUN, Scope
 
 STEPS_ELSEWHERE = "elsewhere/"

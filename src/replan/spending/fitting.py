@@ -18,15 +18,15 @@ import json
 import math
 import re
 from asyncio import AbstractEventLoop
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from replan.errors import LimitReachedError
-from replan.ports.journal import Reservation, Spending
+from replan.ports.journal import Charged, Reservation, Spending
 from replan.spending.scopes import Scope
 from replan.state.limits import Price
 
@@ -125,6 +125,46 @@ class Seen:
         self.largest = max(self.largest, output_tokens)
         if permit.most_output and permit.ask.cuttable:
             self.over = max(self.over, output_tokens / permit.most_output)
+
+
+@dataclass
+class Picture:
+    """What is charged to a scope as this process knows it, and the calls that will be settled."""
+
+    calls: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    on_way: dict[str, Permit] = field(default_factory=dict[str, Permit])  # those of this process
+    elsewhere: dict[str, Spending] = field(default_factory=dict[str, Spending])
+
+    @property
+    def held_elsewhere(self) -> Spending:
+        return sum(self.elsewhere.values(), Spending())
+
+    def add(self, amount: Spending, sign: int = 1) -> None:
+        self.calls += sign * amount.calls
+        self.tokens += sign * amount.tokens
+        self.cost += sign * amount.cost
+
+    def read(self, found: Charged, on_record: Collection[str], lost: Collection[str]) -> bool:
+        """Take over what the journal has; tell whether a call elsewhere came to its end.
+
+        Args:
+            found: What it has.
+            on_record: The calls of this process that were on record before it was asked.
+            lost: Reservations that nobody will settle.
+        """
+        for name in [each for each in self.on_way if each not in found.reserved]:
+            if name in on_record:
+                # It is settled there, and what it used is in the sum.
+                del self.on_way[name]
+        self.calls, self.tokens, self.cost = found.spent.calls, found.spent.tokens, found.spent.cost
+        for name, permit in self.on_way.items():
+            if name not in found.reserved:
+                self.add(permit.reservation.amount)
+        before, ours = self.elsewhere, {*self.on_way, *lost}
+        self.elsewhere = {name: each for name, each in found.reserved.items() if name not in ours}
+        return bool(before.keys() - self.elsewhere.keys())
 
 
 @dataclass(frozen=True)
