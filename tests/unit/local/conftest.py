@@ -3,7 +3,6 @@
 import csv
 from pathlib import Path
 
-import duckdb
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 
@@ -34,6 +33,9 @@ def folder(tmp_path: Path) -> Path:
     directory.mkdir()
     with (directory / "sightings.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([("day", "site", "bird", "seen", "body mass"), *BIRDS])
+    # Not above: DuckDB complains at the end of a process that forked others.
+    import duckdb  # noqa: PLC0415
+
     duckdb.sql(
         "FROM (VALUES ('Lake', 120.5), ('Forest', 300.0), ('Meadow', 80.0)) AS t(site, area)"
     ).write_parquet(str(directory / "sites.parquet"))

@@ -4,7 +4,6 @@ import asyncio
 import sys
 import time
 
-import duckdb
 import pytest
 
 from replan.errors import ConfigurationError
@@ -137,6 +136,9 @@ async def test_sql_of_a_step_is_small_and_looks_at_the_tables_only(ask, folder, 
 
 
 async def test_a_cell_is_cut_in_the_database(ask, folder):
+    # Not above: DuckDB complains at the end of a process that forked others.
+    import duckdb  # noqa: PLC0415
+
     duckdb.sql("SELECT repeat('x', 100_000) AS word, range AS n FROM range(500)").write_parquet(
         str(folder / "bomb.parquet")
     )
