@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import json
 import random
+import sys
 import tempfile
 import threading
 from argparse import ArgumentParser, Namespace
@@ -74,7 +75,10 @@ def stores(folder: str, args: Namespace) -> dict[str, str]:
 def _row(name: str, where: str, seen: "Witness", args: Namespace) -> Row:
     total = Counter[str]()
     for seed in range(args.seed, args.seed + args.runs):
-        total += Torture(where, f"{name.lower()}-{seed}", args, seen, seed).carry_out()
+        found = Torture(where, f"{name.lower()}-{seed}", args, seen, seed).carry_out()
+        if wrong := {key: found[key] for key in WRONG if found[key]}:
+            print(f"{name}, seed {seed}: {wrong}", file=sys.stderr, flush=True)
+        total += found
     counted = {"runs": args.runs, "completed": total["completed"], "kills": total["kills"]}
     counted |= {"recorded at a kill": total["recorded"], "begun twice": total["begun again"]}
     counted |= {"asked": total["asked"]}
