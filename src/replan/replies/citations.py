@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from replan.state.knowledge import Source
 
-_MARK = re.compile(r"[ \t]*+\[\[(?P<names>[^\[\]\n]{1,400})\]\]")
+_MARK = re.compile(r"(?<![ \t])[ \t]*+\[\[(?P<names>[^\[\]\n]{1,400})\]\]")
 _CODE = re.compile(r"^(?P<fence>`{3,}+|~{3,}+)[\s\S]*?(?:^(?P=fence)|\Z)|`[^`\n]+`", re.MULTILINE)
 _BETWEEN = re.compile(r"\]\](?:, ?|; ?)\[\[|[,;] *")
 _RANGE = re.compile(r"(?<=\d)-\d+$")
