@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 
 from pydantic import BeforeValidator, ValidationInfo
@@ -13,8 +13,11 @@ T = TypeVar("T")
 
 
 def meant(name: str, known: Iterable[str], else_: str) -> str:
-    near = get_close_matches(name, [*known], 1)
-    return f"Did you mean {near[0]}?" if near else else_
+    """Name what is nearest to a name that is not known; all of them if several are as near."""
+    near = get_close_matches(name, [*known])
+    likeness = [SequenceMatcher(a=each, b=name).ratio() for each in near]
+    nearest = [each for each, like in zip(near, likeness, strict=True) if like == likeness[0]]
+    return f"Did you mean {' or '.join(nearest)}?" if nearest else else_
 
 
 def name_like(
