@@ -484,7 +484,7 @@ def test_hostile_documents_are_read_quickly(text: str) -> None:
     start = process_time()
     document = PlanDocument.recover(text)
     document.write(document.plan)
-    assert process_time() - start < 2
+    assert process_time() - start < 8
 
 
 def test_an_exploding_alias_is_a_mistake() -> None:
@@ -505,7 +505,7 @@ def test_a_thousand_steps_are_read_and_written_in_a_moment() -> None:
     half = [step.replace(status=StepStatus.COMPLETED, result="ok") for step in plan.steps[:500]]
     after = document.write(plan.with_steps(*half))
     # Each takes about 0.2 s on a slow machine; the bound is for one that is busy besides.
-    assert process_time() - start < 2
+    assert process_time() - start < 8
     assert len(after.plan.completed_steps) == 500
 
 

@@ -164,7 +164,7 @@ def test_a_huge_reply_is_read_in_a_moment(text: str) -> None:
     start = time.process_time()
     read_reply(text, HOST_KEYS)
     # About a tenth of it is usual; a reader that is not linear takes minutes.
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 8
 
 
 def test_a_huge_reply_streams_in_a_moment() -> None:
@@ -180,4 +180,4 @@ def test_a_huge_reply_streams_in_a_moment() -> None:
     stream = BodyStream()
     shown = "".join(map(stream.feed, [thinking, *text.removeprefix(thinking)]))
     assert read_reply(text, HOST_KEYS).body.startswith(shown)
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 8

@@ -1,12 +1,11 @@
 """No text makes its readers do much more work than an ordinary one of its size and kind."""
 
-import sys
 import time
 from collections.abc import Callable, Collection
-from types import FrameType
 
 import pytest
 
+from counting import calls
 from replan.replies.forms.json_text import decode, unwrap
 from replan.replies.readings import read_feedback, read_plan, read_think
 
@@ -55,20 +54,3 @@ def test_broken_json_with_an_answer_full_of_quotation_marks_is_repaired():
     found = decode('{"complexity": "simple", "answer": "' + said, 0)
 
     assert unwrap(found.value, lambda fields: fields.get("complexity") == "simple") is not None
-
-
-def calls(do: Callable[[], object]) -> int:
-    """Count the calls of functions: unlike time, they are the same on every machine."""
-    count = 0
-
-    def counted(_frame: FrameType | None, event: str, _arg: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(counted)
-    try:
-        do()
-    finally:
-        sys.setprofile(before)
-    return count

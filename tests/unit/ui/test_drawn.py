@@ -1,10 +1,10 @@
 """What the page draws of a run: every step at a place of its own, every time on one scale."""
 
-import time
 from datetime import timedelta
 
 from hypothesis import given, strategies as st
 
+from counting import calls
 from made_runs import NOON, STEPS, answered, at, attempt, call, event, whole
 from replan.cli.views.run.reasons import ended_why
 from replan.jobs.job import Asked, Job
@@ -61,7 +61,7 @@ def _is_reached(pair, joined):
     return last in ends
 
 
-def test_a_plan_of_500_steps_is_drawn_in_milliseconds():
+def test_a_plan_of_500_steps_is_drawn_with_few_calls():
     steps = tuple(
         PlanStep(
             id=n,
@@ -71,10 +71,9 @@ def test_a_plan_of_500_steps_is_drawn_in_milliseconds():
         for n in range(1, 501)
     )
     plan = TaskPlan(steps=steps)
-    began = time.process_time()
-    graph = drawn(plan, {})
-    assert time.process_time() - began < 0.25
-    assert len(graph.boxes) == 500
+    graphs = []
+    assert calls(lambda: graphs.append(drawn(plan, {}))) < 300 * len(steps)
+    assert len(graphs[0].boxes) == 500
 
 
 def test_a_timeline_marks_the_longest_chain_of_steps():
