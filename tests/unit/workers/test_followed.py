@@ -8,7 +8,11 @@ from replan.errors import StorageError
 from replan.workers.followed import Followed
 
 
-async def test_a_thousand_runs_that_are_followed_cost_a_few_looks_and_an_end_is_never_missed():
+async def test_a_thousand_runs_that_are_followed_cost_a_few_looks_and_an_end_is_never_missed(
+    monkeypatch,
+):
+    # Long enough for any machine: who looks once, or for what is new, has the newest all the same.
+    monkeypatch.setattr("replan.workers.followed._FRESH", 60)
     jobs, looks = {f"run:{number}": "waits" for number in range(1000)}, []
 
     async def look(locks):
@@ -28,7 +32,7 @@ async def test_a_thousand_runs_that_are_followed_cost_a_few_looks_and_an_end_is_
     assert sum(looks) <= 1001
     for _ in range(20):
         assert await all_follow() == {"waits"}
-    assert len(looks) < 10
+    assert len(looks) < 4
     # Who looks once has the newest; so has who follows what was not there a moment ago.
     jobs["run:1"] = "at work"
     assert await followed.stand("run:1") == "at work"
