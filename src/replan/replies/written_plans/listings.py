@@ -6,8 +6,9 @@ with labels, holds the steps; all other lines stay where and what they are.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cache
 
 from replan.plan.markdown.lines import dedent, outside_fences, trim_blank
 from replan.replies.vocabulary.naming import Names, squeezed
@@ -38,17 +39,36 @@ class _Step:
     kept: list[str] = field(default_factory=list[str])
 
 
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """The lines of a text, each read once, however many steps look at it."""
+
+    lines: list[str]
+    openings: list[Opening]
+    names: Names
+    tells: Callable[[str], bool]
+    """Whether a line says whose a step is or what it waits for."""
+
+
 def rewritten(text: str, names: Names) -> str | None:
     """Give a text with its steps as a task list; none if no lines of it are steps."""
-    lines = _lines(text)
-    steps = _series(lines, names)
+    read = _read(_lines(text), names)
+    lines, steps = read.lines, _series(read)
     if not steps:
         return None
-    _bound(lines, steps)
-    steps, dropped = _once(lines, steps, names)
+    _bound(read, steps)
+    steps, dropped = _once(read, steps)
     entries = _entries(lines, steps, names)
     _take_order_lines(lines, steps, entries, dropped)
     return _joined(lines, steps, entries, dropped)
+
+
+def _read(lines: list[str], names: Names) -> _Text:
+    @cache
+    def tells(line: str) -> bool:
+        return is_field(line) or reads_as_field(line, names, ())
+
+    return _Text(lines, [opening_of(line) for line in lines], names, tells)
 
 
 def _lines(text: str) -> list[str]:
@@ -69,28 +89,27 @@ def _parted(line: str) -> list[str]:
     return [line[a:b].rstrip() for a, b in zip(cuts, [*cuts[1:], len(line)], strict=True)]
 
 
-def _series(lines: list[str], names: Names) -> list[_Step]:
-    ranked = [
-        (rank, steps) for steps in _alike(lines) if (rank := _rank(lines, steps, names)) is not None
-    ]
+def _series(text: _Text) -> list[_Step]:
+    ranked = [(rank, steps) for steps in _alike(text) if (rank := _rank(text, steps)) is not None]
     return max(ranked, key=lambda each: each[0])[1] if ranked else []
 
 
-def _alike(lines: list[str]) -> Iterable[list[_Step]]:
+def _alike(text: _Text) -> Iterable[list[_Step]]:
     groups: defaultdict[tuple[int, int, bool, str], list[_Step]] = defaultdict(list)
-    outside = outside_fences(lines)
-    for at, line in enumerate(lines):
-        opening = opening_of(line) if outside[at] and line.strip() else None
-        if opening and (opening.label or (opening.is_listed and not opening.level)):
+    outside = outside_fences(text.lines)
+    for at, (line, opening) in enumerate(zip(text.lines, text.openings, strict=True)):
+        if not outside[at] or not line.strip():
+            continue
+        if opening.label or (opening.is_listed and not opening.level):
             key = (opening.indent, opening.level, opening.is_box, opening.style)
             groups[key].append(_Step(at, opening))
     return groups.values()
 
 
-def _rank(lines: list[str], steps: list[_Step], names: Names) -> tuple[int, ...] | None:
+def _rank(text: _Text, steps: list[_Step]) -> tuple[int, ...] | None:
     """Tell how much lines that begin alike look like steps; none if they do not."""
     first = steps[0].opening
-    is_said = any(_carries(lines, step, names) for step in steps)
+    is_said = any(_carries(text, step) for step in steps)
     is_labelled = len({step.opening.label for step in steps}) > 1
     is_box = first.is_box or first.level > 0
     if not (is_said or is_labelled or first.is_box):
@@ -100,36 +119,38 @@ def _rank(lines: list[str], steps: list[_Step], names: Names) -> tuple[int, ...]
     return (int(is_said), int(is_labelled), int(is_box), -first.indent, len(steps))
 
 
-def _carries(lines: list[str], step: _Step, names: Names) -> bool:
-    said = read_line(lines[step.at][step.opening.text :], names, ())
+def _carries(text: _Text, step: _Step) -> bool:
+    line = text.lines[step.at]
+    said = read_line(line[step.opening.text :], text.names, ())
     if said.text and (said.who or said.waits):
-        return step.opening.style != "" or not is_field(lines[step.at])
-    for line in lines[step.at + 1 : step.at + 6]:
-        opening = opening_of(line)
+        return step.opening.style != "" or not is_field(line)
+    for at in range(step.at + 1, min(step.at + 6, len(text.lines))):
+        opening = text.openings[at]
         if opening.label and opening.style == step.opening.style:
             return False
-        if is_field(line) or reads_as_field(line, names, ()):
+        if text.tells(text.lines[at]):
             return bool(step.opening.style or step.opening.is_box)
     return False
 
 
-def _bound(lines: list[str], steps: list[_Step]) -> None:
+def _bound(text: _Text, steps: list[_Step]) -> None:
     """Find where each step ends: at the next one, at a heading, or where plain text goes on."""
-    outside = outside_fences(lines)
+    lines, outside = text.lines, outside_fences(text.lines)
     starts = [*(step.at for step in steps[1:]), len(lines)]
     for step, stop in zip(steps, starts, strict=True):
         at = step.at + 1
         was_blank = False
-        while at < stop and not (outside[at] and _ends(lines[at], step.opening, was_blank)):
+        while at < stop and not (
+            outside[at] and _ends(lines[at], text.openings[at], step.opening, was_blank)
+        ):
             was_blank = not lines[at].strip()
             at += 1
         step.end = at
 
 
-def _ends(line: str, head: Opening, was_blank: bool) -> bool:  # noqa: FBT001
+def _ends(line: str, opening: Opening, head: Opening, was_blank: bool) -> bool:  # noqa: FBT001
     if not line.strip():
         return False
-    opening = opening_of(line)
     if opening.level:
         return not head.level or opening.level <= head.level
     if re.fullmatch(r"\s*[-*_=]{3,}\s*", line):
@@ -141,7 +162,7 @@ def _ends(line: str, head: Opening, was_blank: bool) -> bool:  # noqa: FBT001
     return was_blank or opening.is_listed or bool(re.fullmatch(r"\s*\*\*[^*]+\*\*:?\s*", line))
 
 
-def _once(lines: list[str], steps: list[_Step], names: Names) -> tuple[list[_Step], set[int]]:
+def _once(text: _Text, steps: list[_Step]) -> tuple[list[_Step], set[int]]:
     """Of a plan that was written twice, take the copy that says more; drop the lines of others."""
     if len({step.opening.label for step in steps}) == 1:
         return steps, set()
@@ -156,17 +177,17 @@ def _once(lines: list[str], steps: list[_Step], names: Names) -> tuple[list[_Ste
     if not any(step.opening.label for step in steps):
         half = len(steps) // 2
         runs = [steps[:half], steps[half:]] if half and not len(steps) % 2 else [steps]
-    titles = [[_title(lines, step, names) for step in run] for run in runs]
+    titles = [[_title(text, step) for step in run] for run in runs]
     if len(runs) == 1 or any(one != titles[0] for one in titles):
         return steps, set()
-    said = [sum(_carries(lines, step, names) for step in run) for run in runs]
+    said = [sum(_carries(text, step) for step in run) for run in runs]
     best = max(range(len(runs)), key=lambda at: (said[at], at))
     others = (step for at, run in enumerate(runs) if at != best for step in run)
     return runs[best], {at for step in others for at in range(step.at, step.end)}
 
 
-def _title(lines: list[str], step: _Step, names: Names) -> str:
-    return squeezed(read_line(lines[step.at][step.opening.text :], names, ()).text)
+def _title(text: _Text, step: _Step) -> str:
+    return squeezed(read_line(text.lines[step.at][step.opening.text :], text.names, ()).text)
 
 
 def _entries(lines: list[str], steps: list[_Step], names: Names) -> list[Entry]:
