@@ -294,9 +294,9 @@ def _least_seconds(work: Callable[[], object], bound: float = _SECONDS) -> float
 def _forget() -> None:
     # What is kept is theirs.
     from replan.plan.markdown import body, reading, title  # noqa: PLC0415
-    from replan.replies.written_plans import finding as plans  # noqa: PLC0415
+    from replan.replies.written_plans import accounting, finding as plans, step_line  # noqa: PLC0415
 
-    for module in (body, reading, title, plans):
+    for module in (body, reading, title, plans, accounting, step_line):
         for value in vars(module).values():
             if hasattr(value, "cache_clear"):
                 value.cache_clear()

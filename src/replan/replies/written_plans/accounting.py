@@ -7,7 +7,7 @@ beginning of a line. What of that is not in the plan was lost on the way, and mu
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from itertools import islice
 
 from replan.errors import Mistake
@@ -51,13 +51,19 @@ def _orders_in(source: str, labels: set[str]) -> Iterator[tuple[str, set[str]]]:
     """Give each phrase of a text that says which steps come first, and these steps."""
     # A hostile text says the same thing hundreds of times.
     read = cache(partial(read_order, labels=labels))
-    for place in islice(keyword_places(source), _MOST_PLACES):
-        found = _PHRASE.match(source, place)
-        phrase = _CUT.sub("", found[0]).strip(" *_`:,") if found else ""
+    for phrase in _phrases_in(source):
         order = read(phrase)
         refs = set(order.refs) & labels if order and order.is_strong else set[str]()
         if refs and not {ALL, PREVIOUS} & set(order.refs if order else ()):
             yield phrase, refs
+
+
+# A text is compared with each form of its plan.
+@lru_cache(maxsize=4)
+def _phrases_in(source: str) -> tuple[str, ...]:
+    """Give what stands behind each word that means an order."""
+    found = (_PHRASE.match(source, at) for at in islice(keyword_places(source), _MOST_PLACES))
+    return tuple(_CUT.sub("", each[0]).strip(" *_`:,") if each else "" for each in found)
 
 
 def _numbered_lines(source: str) -> int:

@@ -105,10 +105,16 @@ class _Reader:
     def _without_groups(self, text: str) -> str:
         """Take the brackets out that say who or when; what they say beside stays in brackets."""
         kept: list[str] = []
+        only_text: set[str] = set()  # a hostile line has the same bracket hundreds of times
         at = 0
         for start, end in groups(text):
-            before = text[at:start]
-            rest = self._group(text[start + 1 : end], behind=_ends_with_mention(before))
+            before, content = text[at:start], text[start + 1 : end]
+            is_behind = _ends_with_mention(before)
+            rest = None
+            if is_behind or content not in only_text:
+                rest = self._group(content, behind=is_behind)
+            if rest is None and not is_behind:
+                only_text.add(content)
             if rest is None:
                 kept.append(text[at : end + 1])
             else:
