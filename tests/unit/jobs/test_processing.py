@@ -280,6 +280,22 @@ async def test_fields_that_are_equal_only_to_python_are_a_correction(talk, execu
     assert executor.calls[0].parameters["state"]["on"] is True
 
 
+async def test_a_failure_with_other_values_is_told_again_only_if_it_may_have_taken_effect(
+    make, recorder
+):
+    spec = trip(commands=[Command("go", needs=["a"], action="do", refusals={"409": "a"})])
+    for outcome, is_told in (
+        (Outcome(success=False, error="it is full", status=409), False),
+        (Outcome(success=False, error="it is gone", in_doubt=True), True),
+    ):
+        processor = make(spec, recorder(outcome))
+        result = await processor.process(processor.new_job(), ["a: 1"])
+        for said in ("yes", "a: 2"):
+            result = await processor.process(result.job, [said])
+        assert result.job.asked.names == ("confirmation",)
+        assert ("An earlier attempt failed" in result.response_message) is is_told
+
+
 async def test_only_who_was_shown_the_values_confirms_them(make, executor, recorder):
     class Eager:
         async def extract(self, wanted):

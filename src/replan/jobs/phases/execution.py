@@ -57,7 +57,7 @@ class ExecutionHandler:
         if self._is_answer(job, command, given.turn):
             result = Outcome(success=True, result=storable_text(given.turn.said))
             job = self._recorded(job, command, 1, idempotency_key(job, plan, 1), result)
-            return self._completed(job, command, plan)
+            return self._completed(job, command)
         took = await heard(spec, engine.tracker, job, given.turn)
         job = took.job
         if (too_many := too_many_corrections(engine, job)) is not None:
@@ -93,7 +93,12 @@ class ExecutionHandler:
             ]
             called = command.called(language)
             text = say("confirm", language, command=called, values="\n".join(lines))
-        failed = [each for each in job.intermediate_results if not each.success]
+        # What failed with other values is over, unless it may have taken effect.
+        failed = [
+            each
+            for each in job.intermediate_results
+            if not each.success and (each.in_doubt or each.key in _keys_of(job))
+        ]
         told = [
             say(
                 "doubt" if each.in_doubt else "earlier", language, problem=_sentence(each.error_msg)
@@ -145,7 +150,7 @@ class ExecutionHandler:
             job, outcome = await self._attempted(job, command, call, number)
             if not outcome.success:
                 return self._refused(job, command, outcome) or self._failed(job, outcome.error)
-        return self._completed(job, command, plan)
+        return self._completed(job, command)
 
     async def _attempted(
         self, job: Job, command: Command, call: ActionCall, number: int
@@ -206,9 +211,8 @@ class ExecutionHandler:
         job = job.replace(confirmed="")
         return fail(job, "action", say("failed", job.language, problem=_sentence(why)))
 
-    def _completed(self, job: Job, command: Command, plan: JobPlan) -> ProcessOutput:
-        language = job.language
-        keys = {idempotency_key(job, plan, number) for number in range(1, len(plan.items) + 1)}
+    def _completed(self, job: Job, command: Command) -> ProcessOutput:
+        language, keys = job.language, _keys_of(job)
         results = [e.result for e in job.intermediate_results if e.success and e.key in keys]
         result = results[0] if len(results) == 1 else results
         done = said_in(command.done, language) or say(
@@ -239,6 +243,13 @@ class ExecutionHandler:
         if expected := question.get("expected_format"):
             text = f"{text} ({expected})"
         return ask(self._engine, job, turn, (ANSWER,), text)
+
+
+def _keys_of(job: Job) -> set[str]:
+    """The keys of what is planned."""
+    if job.plan is None:
+        return set()
+    return {idempotency_key(job, job.plan, number) for number, _ in enumerate(job.plan.items, 1)}
 
 
 def _sentence(text: str) -> str:
