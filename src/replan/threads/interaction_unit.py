@@ -98,12 +98,14 @@ class InteractionUnit:
         following = suggested(own) or self.next_phase
         if following != COMPLETED and _stored(own, "user") is None:
             await self._add_user_message(bot, task, thread, agent)
-        if suggested(own) is None:
-            # This stores the user's message, too, in one write.
-            await self._suggest_phase_update(task, thread)
-        else:
-            await task.host_utils.thread_repository.save_thread(thread)
+        await self._suggest_and_store(task, thread)
         return bot
+
+    async def _suggest_and_store(self, task: Task, thread: Thread) -> None:
+        """Store the round with the phase that follows, in one write."""
+        if suggested(thread_of(task, thread)) is None:
+            await self._suggest_phase_update(task, thread)
+        await task.host_utils.thread_repository.save_thread(thread)
 
     async def generate_user_message(
         self, bot_message: ThreadMessage, task: Task, thread: Thread, agent: "BaseAgent"
@@ -122,7 +124,10 @@ class InteractionUnit:
         if response.phase_suggestion and suggested(own) is None:
             own.settings[SUGGESTION] = {"phase": response.phase_suggestion, "by": task.id}
         bot = self._put(response, own, thread, task)
-        await task.host_utils.thread_repository.save_thread(thread)
+        if (suggested(own) or self.next_phase) == COMPLETED:
+            await self._suggest_and_store(task, thread)
+        else:
+            await task.host_utils.thread_repository.save_thread(thread)
         await audience.hear(bot.text, heard)
         return bot
 

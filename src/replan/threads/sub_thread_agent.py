@@ -53,6 +53,8 @@ class SubThreadAgent(BaseAgent):
             if task.is_retry:
                 await self._repeat_round(task, thread)
             own.set_status(error=None)
+            # With the first phase, if it has been made now.
+            await task.host_utils.thread_repository.save_thread(thread, lasting=False)
             return await self._execute_sub_thread_interaction(task, thread)
         except PASSED:
             raise

@@ -43,15 +43,15 @@ async def suggest(task: Task, thread: Thread, phase: str) -> None:
     """Store a suggestion with the thread that a task is about."""
     own = thread_of(task, thread)
     own.settings[SUGGESTION] = {"phase": phase, "by": task.id}
-    await _stored(own, thread, task)
+    repository = task.host_utils.thread_repository
+    if own is thread:
+        await repository.update_thread_settings(thread, thread.settings)
+    else:
+        await repository.save_thread(thread)
 
 
 async def apply(task: Task, thread: Thread) -> None:
-    """Enter the suggested phase; what is done once more stays in its phase.
-
-    A sub-thread is stored in its new phase with the first message of that. Until then it is stored
-    with the suggestion, by which whoever goes on with it enters the same phase.
-    """
+    """Enter the suggested phase, and store that; what is done once more stays in its phase."""
     own = thread_of(task, thread)
     found = own.settings.pop(SUGGESTION, None)
     if found is None:
@@ -60,8 +60,8 @@ async def apply(task: Task, thread: Thread) -> None:
     is_own = own is thread and bool(task.id) and found.get("by") == task.id
     if not (task.is_retry or is_own):
         own.set_status(phase=found["phase"], **{ROUND: round_of(own) + 1})
-    if own is thread or task.is_retry:
-        await _stored(own, thread, task)
+    # Were it lost with the power, the suggestion would be there, and lead to the same phase.
+    await task.host_utils.thread_repository.save_thread(thread, lasting=False)
 
 
 def told_phase(thread: Thread, task: Task) -> None:
@@ -80,11 +80,3 @@ def check_suggestion(thread: Thread, phase: str, known: tuple[str, ...], by: str
         problem = f"{by} suggests '{phase}', which it does not name as a phase that may follow"
         fix = f"Name it in other_phases, or suggest one of: {', '.join(known)}."
         raise PhaseError(thread.id, thread.phase, problem, fix)
-
-
-async def _stored(own: Thread, thread: Thread, task: Task) -> None:
-    repository = task.host_utils.thread_repository
-    if own is thread:
-        await repository.update_thread_settings(thread, thread.settings)
-    else:
-        await repository.save_thread(thread)

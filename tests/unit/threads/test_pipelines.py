@@ -14,6 +14,7 @@ from replan.adapters.threads.memory import MemoryThreads
 from replan.errors import ConfigurationError, PhaseError, StaleThreadError, ThreadError
 from replan.pipeline_assembly import run_pipeline
 from replan.state.pipeline.thread_paths import chained, require_sub_thread
+from replan.state.pipeline.thread_rows import rows_of
 from replan.state.pipeline.threads import Thread
 from replan.testing import ScriptedModel
 from replan.threads.ai_adapter import AIAdapter
@@ -23,6 +24,7 @@ from replan.threads.interaction_unit import InteractionUnit
 from replan.threads.response import MessageUpdate, Response, SubThreadRequest
 from replan.threads.state_handler import StateHandler
 from replan.threads.sub_thread_agent import SubThreadAgent
+from replan.threads.sub_thread_handlers import NestedSubThreadHandler
 from replan.threads.task import Task
 
 WHOLE = [
@@ -171,6 +173,81 @@ async def test_two_on_one_thread_at_once_one_is_refused() -> None:
     repository = MemoryThreads()
     response = await run_pipeline(Alone, "hello", repository=repository)
     assert response.text == "done"
+
+
+class CountingThreads(MemoryThreads):
+    """Counts the writes, those that must outlast a failure of power apart."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes = Counter[bool]()
+
+    async def save_thread(self, thread: Thread, *, lasting: bool = True) -> None:
+        before = thread.revision
+        await super().save_thread(thread, lasting=lasting)
+        self.writes[lasting] += thread.revision - before
+
+
+async def test_what_is_stored_is_what_is_in_memory_whenever_a_component_works() -> None:
+    repository, looks = MemoryThreads(), 0
+
+    async def looked(thread: Thread) -> None:
+        nonlocal looks
+        looks += 1
+        kept = await repository.get_thread(thread.id)
+        assert kept is not None
+        assert rows_of(kept) == rows_of(thread)
+
+    async def says(task: Task, thread: Thread, *_: Any) -> Response:
+        await looked(thread)
+        return Response("said")
+
+    class Unit(InteractionUnit):
+        async def generate_user_message(self, bot_message: Any, *given: Any) -> str:
+            await looked(given[1])
+            return "Go on."
+
+    def level(below: Any = None) -> Any:
+        nested = type("Nested", (NestedSubThreadHandler,), {"sub_thread_agent": below})
+        handlers = [answering(says, phase="first", next_phase="second" if below else "third")]
+        handlers += [nested(phase="second", next_phase="third")] if below else []
+        handlers += [answering(says, phase="third")]
+
+        class Agent(SubThreadAgent):
+            async def _initialize_interaction_units(self) -> None:
+                self.interaction_units = {
+                    each.phase: await Unit.create(state_handler=each) for each in handlers
+                }
+
+            async def _summarize_results(self, results: Any, task: Task, thread: Thread) -> Any:
+                await looked(thread)
+                return await super()._summarize_results(results, task, thread)
+
+        return Agent
+
+    agent = pipelines.pipeline(level(level()))
+    response = await run_pipeline(agent, "hello", repository=repository)
+    assert (response.failure, response.text, looks) == (None, "said", 9)
+
+
+async def test_a_round_has_two_writes_that_outlast_the_power_and_its_last_one_has_one() -> None:
+    counts: list[Counter[bool]] = []
+    for rounds in (1, 2, 10):
+        phases = [f"p{number}" for number in range(rounds)]
+        handlers = [
+            answering(Response("x"), phase=phase, next_phase=following)
+            for phase, following in zip(phases, [*phases[1:], "completed"], strict=True)
+        ]
+        repository = CountingThreads()
+        await run_pipeline(pipelines.pipeline(sub_agent(*handlers)), "go", repository=repository)
+        counts.append(repository.writes)
+    first, second, tenth = counts
+    assert second[True] - first[True] == 2
+    assert tenth[True] - second[True] == 16
+    # What the user said, the placeholder, the sub-thread, its one message, and the result.
+    assert first[True] == 5
+    # The phases that are entered: the second one of the main thread, and those of the sub-thread.
+    assert [each[False] for each in counts] == [3, 4, 12]
 
 
 def sub_agent(*handlers: StateHandler, **units: Any) -> Any:
