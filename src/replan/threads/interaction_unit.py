@@ -14,6 +14,7 @@ from replan.threads.suggestions import (
     ROUND,
     SUGGESTION,
     round_of,
+    same_phase,
     suggest,
     suggested,
     thread_of,
@@ -133,15 +134,17 @@ class InteractionUnit:
 
     async def _handled(self, task: Task, thread: Thread, agent: "BaseAgent") -> Response:
         handler, phase = self.state_handler, self.phase
+        name = type(handler).__name__
         try:
             async with asyncio.timeout(self.timeout):
-                response = await handler.handle(task, thread, agent)
+                with same_phase(task, thread, name):
+                    response = await handler.handle(task, thread, agent)
         except TimeoutError as error:
             if self.timeout is None:
                 raise
-            problem = f"{type(handler).__name__} took more than {self.timeout:g} s"
+            problem = f"{name} took more than {self.timeout:g} s"
             raise PhaseError(thread.id, phase, problem, "Raise the unit's timeout.") from error
-        name, own = type(handler).__name__, thread_of(task, thread)
+        own = thread_of(task, thread)
         response = usable_below(response, own, name, handler.following)
         if response.failure is not None:
             raise response.failure
@@ -172,11 +175,13 @@ class InteractionUnit:
     async def _add_user_message(
         self, bot: ThreadMessage, task: Task, thread: Thread, agent: "BaseAgent"
     ) -> None:
-        text = await self.generate_user_message(bot, task, thread, agent)
+        name = f"{type(self).__name__}.generate_user_message"
+        with same_phase(task, thread, name):
+            text = await self.generate_user_message(bot, task, thread, agent)
         own, utils = thread_of(task, thread), task.host_utils
         text = storable_text(str(text or ""))
         if not text.strip():
-            problem = f"{type(self).__name__}.generate_user_message returned no text"
+            problem = f"{name} returned no text"
             raise PhaseError(thread.id, self.phase, problem, f"Return text such as '{CONTINUE}'")
         own.add(
             ThreadMessage(

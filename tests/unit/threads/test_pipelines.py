@@ -24,7 +24,11 @@ from replan.threads.interaction_unit import InteractionUnit
 from replan.threads.response import MessageUpdate, Response, SubThreadRequest
 from replan.threads.state_handler import StateHandler
 from replan.threads.sub_thread_agent import SubThreadAgent
-from replan.threads.sub_thread_handlers import NestedSubThreadHandler
+from replan.threads.sub_thread_handlers import (
+    NestedSubThreadHandler,
+    SubThreadExecutionHandler,
+    SubThreadPreparationHandler,
+)
 from replan.threads.task import Task
 
 WHOLE = [
@@ -402,6 +406,109 @@ async def test_what_the_main_thread_cannot_use_leaves_it_as_it_was_and_usable(
         assert (texts(thread), told in thread.error) == (["hello"], True)
     response = await run_pipeline(agent, repository=repository, retry=True)
     assert (response.text, texts(await stored(repository))) == ("good", ["hello", "good"])
+
+
+def _overwriting(place: str, whose: str, status: Any) -> Any:
+    """Make what overwrites the phase of a thread, once, where it is asked to."""
+    places = [place]
+
+    def work(at: str, task: Task, thread: Thread) -> None:
+        if at in places:
+            places.clear()
+            is_sub = whose == "own" and task.sub_thread_path
+            own = require_sub_thread(thread, task.sub_thread_path) if is_sub else thread
+            own.settings["brief_status"] = status
+
+    return work
+
+
+@pytest.mark.parametrize("status", ["done", {"phase": "second"}, {"round": 7}, None])
+@pytest.mark.parametrize("whose", ["own", "main"])
+@pytest.mark.parametrize("place", ["handler", "unit", "summary", "main handler"])
+async def test_who_overwrites_a_phase_is_told_so_and_the_work_goes_on_from_it(
+    place: str, whose: str, status: Any
+) -> None:
+    work = _overwriting(place, whose, status)
+
+    def says(task: Task, thread: Thread, *_: Any) -> Response:
+        work("handler", task, thread)
+        return Response("said")
+
+    class Unit(InteractionUnit):
+        async def generate_user_message(self, *given: Any) -> str:
+            work("unit", given[1], given[2])
+            return "Go on."
+
+    class Agent(SubThreadAgent):
+        async def _initialize_interaction_units(self) -> None:
+            first = answering(says, phase="first", next_phase="second")
+            handlers = [first, answering(Response("the end"), phase="second")]
+            self.interaction_units = {
+                each.phase: await Unit.create(state_handler=each) for each in handlers
+            }
+
+        async def _summarize_results(self, results: Any, task: Task, thread: Thread) -> Any:
+            work("summary", task, thread)
+            return await super()._summarize_results(results, task, thread)
+
+    class Execution(SubThreadExecutionHandler):
+        sub_thread_agent = Agent
+
+        async def handle(self, task: Task, thread: Thread, agent: BaseAgent) -> Response:
+            work("main handler", task, thread)
+            return await super().handle(task, thread, agent)
+
+    agent, repository = main_agent(SubThreadPreparationHandler(), Execution()), MemoryThreads()
+    response = await run_pipeline(agent, "hello", repository=repository)
+    assert "has changed brief_status" in str(response.failure)
+    assert "Suggest the phase that follows" in str(response.failure)
+    thread = await stored(repository)
+    assert (thread.phase, "brief_status" in thread.error) == ("execute_subthread", True)
+    response = await run_pipeline(agent, repository=repository)
+    thread = await stored(repository)
+    assert (response.failure, texts(thread)) == (
+        None,
+        ["hello", "the end", ["said", "Go on.", "the end"]],
+    )
+
+
+@pytest.mark.parametrize(
+    ("suggestion", "told"),
+    [
+        ("second", "its _phase_update_suggestion is of type str"),
+        ({"next": "second"}, "its _phase_update_suggestion has no phase"),
+        ({"phase": "nowhere"}, "Handler suggests 'nowhere', which it does not name"),
+    ],
+)
+@pytest.mark.parametrize("where", ["below", "main"])
+async def test_a_suggestion_by_hand_that_cannot_be_used_is_refused_and_dropped(
+    where: str, suggestion: Any, told: str
+) -> None:
+    is_below = where == "below"
+    given = iter([suggestion])
+
+    def suggests(task: Task, thread: Thread, *_: Any) -> Response:
+        own = require_sub_thread(thread, task.sub_thread_path) if is_below else thread
+        own.settings["_phase_update_suggestion"] = next(given, {"phase": "second"})
+        return Response("first")
+
+    first = answering(suggests, phase="first", next_phase="second")
+    second = answering(Response("second", phase_suggestion="completed"), phase="second")
+    agent = pipelines.pipeline(sub_agent(first, second)) if is_below else main_agent(first, second)
+    repository = MemoryThreads()
+    response = await run_pipeline(agent, "hello", repository=repository)
+    assert told in str(response.failure)
+    response = await run_pipeline(agent, repository=repository, retry=True)
+    assert (response.failure, response.text) == (None, "second" if is_below else "first")
+
+
+async def test_a_stored_thread_without_a_phase_is_refused_and_left() -> None:
+    repository = MemoryThreads()
+    await repository.save_thread(Thread("main", settings={"brief_status": "done"}))
+    told = "its brief_status is of type str, and no mapping with a phase"
+    with pytest.raises(ThreadError, match=told):
+        await run_pipeline(FourDeep, "hello", repository=repository)
+    assert (await stored(repository)).revision == 1
 
 
 async def test_texts_that_no_storage_keeps_are_fixed_where_they_come_in() -> None:
