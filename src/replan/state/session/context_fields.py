@@ -99,19 +99,19 @@ class Reading:
 
     def plain(self, data: Any, path: Path = (), above: tuple[int, ...] = ()) -> Any:
         """Copy JSON; what is none, is too deep or too much is kept as a mistake."""
-        size = len(data.encode("utf-8", "replace")) if isinstance(data, str) else _NODE
-        if not self.has_room(size):
+        is_text = isinstance(data, str)
+        if not self.has_room(_bytes_of(data) if is_text else _NODE):
             return None
         if problem := _problem(data, above):
             self.refuse(path, data, problem)
             return None
+        if data is None or is_text or isinstance(data, int | float):
+            return data
         inside = (*above, id(cast("object", data)))
-        if isinstance(data, Mapping):
-            return self._mapping(cast("Mapping[object, object]", data), path, inside)
         if isinstance(data, list | tuple):
             parts = enumerate(cast("Sequence[object]", data))
             return [self.plain(part, (*path, place), inside) for place, part in parts]
-        return data
+        return self._mapping(cast("Mapping[object, object]", data), path, inside)
 
     def _mapping(
         self, data: Mapping[object, object], path: Path, above: tuple[int, ...]
@@ -141,21 +141,27 @@ def shown_path(path: Path) -> str:
     return text.removeprefix(".") or "context"
 
 
+def _bytes_of(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+
+
 def _problem(data: Any, above: Sequence[int]) -> str:  # noqa: PLR0911 - one for each kind
     """Why a value cannot be copied; empty if it can."""
+    # What there is most of comes first: each value of a long session passes here.
     match data:
-        case str() if first_unwritable(data) >= 0:
-            return "it has half of a character, or a NUL"
-        case int() if abs(data) > LARGEST:
-            return "it has more than 64 bits"
-        case float() if not math.isfinite(data):
-            return "it is no finite number"
-        case Mapping() | list() | tuple() if id(cast("object", data)) in above:
-            return "it contains itself"
-        case Mapping() | list() | tuple() if len(above) > DEEPEST:
-            return f"it is nested deeper than {DEEPEST} levels"
-        case None | str() | int() | float() | Mapping() | list() | tuple():
+        case str():
+            return "it has half of a character, or a NUL" if first_unwritable(data) >= 0 else ""
+        case None:
             return ""
+        case int():
+            return "it has more than 64 bits" if abs(data) > LARGEST else ""
+        case float():
+            return "" if math.isfinite(data) else "it is no finite number"
+        case dict() | list() | tuple() | Mapping():
+            if id(cast("object", data)) in above:
+                return "it contains itself"
+            is_deep = len(above) > DEEPEST
+            return f"it is nested deeper than {DEEPEST} levels" if is_deep else ""
         case _:
             return "it is no JSON"
 
