@@ -28,6 +28,7 @@ from replan import (
     ask_user,
     build_agent,
 )
+from replan.adapters.storage.stored_values.sealing import StrictSerializer
 from replan.testing import ScriptedModel, always
 
 KEY = "a key that only the test knows"
@@ -135,6 +136,23 @@ async def test_one_agent_serves_calls_of_the_same_run_at_once_and_keeps_nothing_
     # None of them is charged for another one.
     assert {each.metadata["usage"]["calls"] for each in results} == {2}
     assert (dict(saver.storage), dict(saver.writes), dict(saver.blobs)) == ({}, {}, {})
+
+
+async def test_what_lives_as_long_as_a_call_is_written_and_read_back_by_nobody(monkeypatch):
+    values, written = list[Any](), StrictSerializer.dumps_typed
+
+    def dumps_typed(self: Any, value: Any) -> Any:
+        values.append(value)
+        return written(self, value)
+
+    monkeypatch.setattr(StrictSerializer, "dumps_typed", dumps_typed)
+    context = await waiting()
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        result = await agent_of(model).process("Blue.", context)
+    assert result.response == "Painted."
+    assert {"channel_versions" in each and "channel_values" not in each for each in values} == {
+        True
+    }
 
 
 async def test_one_text_does_not_answer_two_questions_and_answers_by_key_do():
