@@ -13,6 +13,7 @@ from replan.runs.asked.asks import Ask, answers_by_key
 from replan.state.questions import keys_meant
 from replan.state.session.context import Content, Message
 from replan.state.session.context_fields import Reading
+from replan.texts.storable import DEEPEST
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def read_input(given: UserInput) -> Said:
     """
     if given is None:
         return Said()
-    reading = Reading()
+    reading = Reading(deepest=DEEPEST)
     copy: Any = reading.plain(given, ("user_input",))
     reading.end()
     if isinstance(copy, dict) and copy:
