@@ -2,7 +2,10 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
+
+from langgraph.errors import GraphDrained
 
 from replan.errors import LimitReachedError, PhaseError, ThreadError
 from replan.events.types import PlaceholderShown
@@ -123,8 +126,13 @@ class Turn:
 
     async def rest(self, stop: asyncio.Event | None = None) -> Response:
         """Do all that is left, up to a stop after a phase, and return the last response."""
-        while self.phase is not None and not (stop and stop.is_set()):
-            await self.step()
+        self._utils = replace(self._utils, stop=stop)
+        try:
+            while self.phase is not None and not (stop and stop.is_set()):
+                await self.step()
+        except GraphDrained:
+            if stop is None:
+                raise
         return self.answer
 
     @property
