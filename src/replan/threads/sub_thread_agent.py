@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
+from langgraph.errors import GraphDrained
+
 from replan.errors import PhaseError
 from replan.failures import describe
 from replan.state.pipeline.threads import COMPLETED, Thread, ThreadMessage
@@ -89,6 +91,8 @@ class SubThreadAgent(BaseAgent):
                 problem = f"{type(self).__name__} has had its {self.max_units} rounds"
                 fix = "Let its phases come to 'completed' sooner, or raise max_units."
                 raise PhaseError(own.id, own.phase, problem, fix)
+            if (stop := task.host_utils.stop) is not None and stop.is_set():
+                raise GraphDrained("a stop after the phase")
             unit = self._unit(own)
             told_phase(thread, task)
             with in_phase(own.phase, task.sub_thread_path, round_of(own)):

@@ -150,6 +150,18 @@ class NestedSubThreadHandler(StateHandler):
         return found if is_open else None
 
 
+def give_up(thread: Thread) -> None:
+    """Let no placeholder of a main thread wait any more; its sub-thread is kept as an earlier one.
+
+    No model sees its text then, which says nothing.
+    """
+    for message in [each for each in thread.messages if each.meta.get(PLACEHOLDER) is True]:
+        meta = {**message.meta, PLACEHOLDER: False}
+        if isinstance(before := meta.pop(SUB_THREAD, None), Thread):
+            meta[HISTORY] = (*meta.get(HISTORY, ()), before)
+        thread.replace(message.replace(meta=meta, is_virtual=True))
+
+
 def _placeholder(task: Task, thread: Thread) -> ThreadMessage:
     given = task.meta.get("placeholder_id")
     found = message_in(thread, given) if isinstance(given, str) else newest_bot_message(thread)

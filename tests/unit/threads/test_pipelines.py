@@ -163,6 +163,36 @@ async def test_a_new_message_on_a_completed_thread_begins_at_the_first_phase() -
     ]
 
 
+@pytest.mark.parametrize("is_failed", [False, True])
+async def test_a_new_message_gives_up_what_was_cut_off_and_keeps_it(is_failed: bool) -> None:  # noqa: FBT001
+    repository = MemoryThreads()
+    if is_failed:
+        pipelines.failing["two/finish"] = ValueError("no figures")
+        await run_pipeline(FourDeep, "hello", repository=repository)
+        pipelines.failing.clear()
+    else:
+        with pytest.raises(Killed):
+            await run_pipeline(FourDeep, "hello", repository=KillingThreads(repository, 20))
+    response = await run_pipeline(FourDeep, "bye", repository=repository)
+    assert (response.failure, response.text) == (None, "one/finish: bye")
+    thread = await stored(repository)
+    said = texts(thread)
+    assert [each for each in said if isinstance(each, str)] == [
+        "hello",
+        "Your request is being processed…",
+        "bye",
+        "one/finish: bye",
+    ]
+    assert "hello" not in repr(texts(thread.messages[3].meta["_thread"]))
+    # What was given up is no longer open, is no word of the bot's, and stays to be looked at.
+    given_up = thread.messages[1]
+    assert (given_up.is_virtual, "_thread" in given_up.meta) == (True, False)
+    (before,) = given_up.meta["_thread_history"]
+    assert texts(before)[:2] == ["one/initial_phase: hello", "Continue."]
+    thread.remove(thread.messages[0].id)
+    assert (thread.phase, thread.error) == ("execute_subthread", "")
+
+
 async def test_two_on_one_thread_at_once_one_is_refused() -> None:
     class Inner(WritingHandler):
         async def handle(self, task: Task, thread: Thread, agent: BaseAgent) -> Response:
