@@ -7,9 +7,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command as Resume
 
 from replan import (
+    AgentContext,
     Host,
     Specialist,
     Team,
+    build_agent,
     build_graph,
     open_runtime,
     open_storage,
@@ -262,6 +264,20 @@ async def test_what_shows_a_run_shows_no_secret_answer(tmp_path):
     assert (result.outcome, done) == ("completed", [("Rome", "Oslo", pin)])
     assert any("ann answered 1/booker/1: ***" in line for line in moments(story_of(shown)))
     assert pin not in f"{run_record(shown)}{shown}"
+
+
+async def test_the_history_of_a_session_has_no_secret_answer():
+    done, pin = [], "471108154711"
+    team = Team("offline", [Specialist("booker", "Books.", job=spec_of(done))])
+    plan = PLAN.splitlines()[0] + "\n\n  ```yaml\n  origin: Rome\n  target: Oslo\n  ```\n"
+    context = AgentContext(session_id="s")
+    async with build_agent(team) as agent:
+        for said in (plan, pin, "yes"):
+            context = context.apply((await agent.process(said, context)).context_updates)
+    assert done == [("Rome", "Oslo", pin)]
+    said = [each.content for each in context.dialogue_history if each.role == "user"]
+    assert said == [plan, "***", "***"]
+    assert pin not in str(context.to_dict())
 
 
 async def test_a_question_is_put_in_a_models_words_once_however_often_the_step_begins():
