@@ -6,12 +6,29 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command as Resume
 
-from replan import Host, Specialist, Team, build_graph, open_storage, run, stream, waiting_for
+from replan import (
+    AgentContext,
+    Host,
+    Specialist,
+    Team,
+    build_agent,
+    build_graph,
+    open_runtime,
+    open_storage,
+    run,
+    stream,
+    waiting_for,
+)
+from replan.assembly import viewer
 from replan.cli.shared.preview import team_of
+from replan.cli.views.run.history import moments
+from replan.cli.views.run.run_record import run_record
 from replan.errors import TeamError
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import Command, JobSpec
 from replan.jobs.spec.slot import Slot
+from replan.runs.course.story import story_of
+from replan.runs.travel.whole_run import whole_run
 from replan.team.team_file import read_team_file
 from replan.testing import ScriptedModel
 
@@ -230,6 +247,37 @@ async def test_a_secret_that_a_user_gave_is_told_to_nobody():
     assert 'Result: {"with": "PIN ***", "number": ***}' in results["1/booker"].text
     shown = f"{events}{calls}{[each.model_dump() for each in results.values()]}"
     assert not [each for each in (wrong, right) if each in shown]
+
+
+async def test_what_shows_a_run_shows_no_secret_answer(tmp_path):
+    done, pin = [], "471108154711"
+    team = Team("offline", [Specialist("booker", "Books.", job=spec_of(done))])
+    plan = PLAN.splitlines()[0] + "\n\n  ```yaml\n  origin: Rome\n  target: Oslo\n  ```\n"
+    async with open_storage(tmp_path / "runs.db") as storage:
+        async with open_runtime(team, storage=storage) as runtime:
+            result = await (await runtime.start(plan, run_id="r")).result()
+            for answer in (pin, "yes"):
+                given = {result.waiting[0].key: answer}
+                result = await (await runtime.answer("r", given, by="ann")).result()
+        record = await storage.runs.get("r")
+        shown = await whole_run(viewer(storage), storage, record, record.updated_at)
+    assert (result.outcome, done) == ("completed", [("Rome", "Oslo", pin)])
+    assert any("ann answered 1/booker/1: ***" in line for line in moments(story_of(shown)))
+    assert pin not in f"{run_record(shown)}{shown}"
+
+
+async def test_the_history_of_a_session_has_no_secret_answer():
+    done, pin = [], "471108154711"
+    team = Team("offline", [Specialist("booker", "Books.", job=spec_of(done))])
+    plan = PLAN.splitlines()[0] + "\n\n  ```yaml\n  origin: Rome\n  target: Oslo\n  ```\n"
+    context = AgentContext(session_id="s")
+    async with build_agent(team) as agent:
+        for said in (plan, pin, "yes"):
+            context = context.apply((await agent.process(said, context)).context_updates)
+    assert done == [("Rome", "Oslo", pin)]
+    said = [each.content for each in context.dialogue_history if each.role == "user"]
+    assert said == [plan, "***", "***"]
+    assert pin not in str(context.to_dict())
 
 
 async def test_a_question_is_put_in_a_models_words_once_however_often_the_step_begins():
