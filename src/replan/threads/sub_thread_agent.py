@@ -88,7 +88,7 @@ class SubThreadAgent(BaseAgent):
         going_on = task.replace(meta={**task.meta, "_ui_action": None})
         while own.phase != COMPLETED:
             if round_of(own) > self.max_units:
-                problem = f"{type(self).__name__} has had its {self.max_units} rounds"
+                problem = f"{type(self).__name__} had all of its {self.max_units} rounds"
                 fix = "Let its phases come to 'completed' sooner, or raise max_units."
                 raise PhaseError(own.id, own.phase, problem, fix)
             if (stop := task.host_utils.stop) is not None and stop.is_set():

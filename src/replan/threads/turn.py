@@ -214,7 +214,7 @@ class Turn:
         if left:
             task = left[0]
         elif thread.phase == COMPLETED or not thread.messages:
-            raise ThreadError(thread.id, "there is nothing to do again", "Say what is wanted.")
+            raise ThreadError(thread.id, "there is nothing to repeat", "Say what is wanted.")
         else:
             said = [each.text for each in thread.messages if each.sender == "user"]
             task = Task(name="retry", message=said[-1] if said else "")

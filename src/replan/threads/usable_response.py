@@ -27,7 +27,7 @@ def usable(response: object, own: Thread, name: str, following: tuple[str, ...] 
     """
     phase = own.phase
     if not isinstance(response, Response):
-        problem = f"{name} returned {type(response).__name__} and no Response"
+        problem = f"{name} returned {type(response).__name__}, not a Response"
         raise PhaseError(own.id, phase, problem, "Return Response(text).")
     if response.is_failed:
         return response

@@ -345,7 +345,7 @@ async def _stream():
 @pytest.mark.parametrize(
     ("made", "told"),
     [
-        ("text", "Handler returned str and no Response"),
+        ("text", "Handler returned str, not a Response"),
         (Response("  "), "Handler returned an empty text"),
         (Response().set_stream(_stream()), "returned a stream, which only the main thread has"),
         (Response("x").add_next_task(Task(name="x")), "returned a next task"),
@@ -374,7 +374,7 @@ async def test_what_a_unit_cannot_use_is_a_failure_that_names_the_phase(
 @pytest.mark.parametrize(
     ("made", "told"),
     [
-        ("text", "returned str and no Response"),
+        ("text", "returned str, not a Response"),
         (Response(""), "returned an empty text"),
         (Response("x").set_stream(_stream()), "returned a stream, which only the main thread has"),
     ],
@@ -563,7 +563,7 @@ async def test_a_unit_has_a_time_limit_and_a_sub_thread_a_bound_on_its_rounds() 
     inner.max_units = 3
     repository = MemoryThreads()
     response = await run_pipeline(pipelines.pipeline(inner), "hello", repository=repository)
-    assert "has had its 3 rounds" in str(response.failure)
+    assert "had all of its 3 rounds" in str(response.failure)
     thread = await stored(repository)
     assert texts(thread.messages[1].meta["_thread"]) == ["more", "Continue."] * 3
 

@@ -69,7 +69,7 @@ class Conversations:
             RefusedError: It may not be answered by this token, or nothing is left of an allowance.
         """
         if not self.who.may("answer"):
-            told = f"The run {view.run_id} waits, and this token has not the role 'answer'."
+            told = f"The run {view.run_id} waits, and this token does not have the role 'answer'."
             raise RefusedError(403, "not_allowed", f"{told} Let somebody answer who has it.")
         known = len(await self.house.storage.runs.events(view.run_id))
         try:
