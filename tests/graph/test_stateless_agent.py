@@ -554,6 +554,65 @@ async def test_a_graph_that_waits_in_the_middle_of_its_work_is_told():
     assert "cannot travel" in str(result.error)
 
 
+def paying(model: Any) -> Specialist:
+    def pay(amount: int, idempotency_key: str) -> str:
+        """Pay.
+
+        Args:
+            amount: How much.
+        """
+        return f"paid {amount} under {idempotency_key}"
+
+    def ship(place: str) -> str:
+        """Ship it.
+
+        Args:
+            place: Where to.
+        """
+        return f"shipped to {place}"
+
+    return Specialist("buyer", "Buys.", chat_model=model, tools=[pay, ship], approve=["ship"])
+
+
+def calling(tool: str, **arguments: Any) -> AIMessage:
+    return AIMessage("", tool_calls=[{"name": tool, "args": arguments, "id": tool}])
+
+
+async def test_a_damaged_note_is_found_before_anything_runs():
+    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Buy it @buyer\n"
+    loop = [calling("pay", amount=5), calling("ship", place="Rome")]
+    with ScriptedModel({"think": plan, "step 1": loop}) as model:
+        asked = await agent_of(model, paying(model)).process("Buy.", EMPTY)
+    whole = after(EMPTY, asked).to_dict()
+    notes: Any = whole["project_state"]["run"]["rows"]["notes"]
+    damaged = set()
+    for place, (key, note) in enumerate(notes):
+        if not isinstance(note, dict) or key.startswith("answer told/"):
+            continue
+        damaged.add(key.partition("/")[0])
+        notes[place][1] = []
+        with ScriptedModel({}) as model:
+            result = await agent_of(model, paying(model)).process("yes", whole)
+        notes[place][1] = note
+        assert (result.success, result.context_updates) == (False, {})
+        assert f"project_state.run.rows.notes[{place}][1]" in str(result.error)
+    assert damaged == {"reply", "call", "question"}
+
+
+@pytest.mark.parametrize("is_missing", [True, False])
+async def test_a_plan_that_no_run_can_have_is_found_before_anything_runs(is_missing):
+    data: Any = (await waiting(TWO)).to_dict()
+    state = data["project_state"]["run"]["state"]
+    if is_missing:
+        del state["current_plan"]
+    else:
+        state["current_plan"]["steps"][1]["id"] = 1
+    with ScriptedModel({}) as model:
+        result = await agent_of(model).process({"1": "blue"}, data)
+    assert (result.success, result.context_updates) == (False, {})
+    assert "project_state.run.state.current_plan" in str(result.error)
+
+
 async def test_a_damaged_run_is_an_error_of_ours_and_runs_nothing_else():
     whole = json.dumps((await waiting(TWO)).to_dict())
     draw = random.Random(14)  # noqa: S311 - no secret

@@ -18,6 +18,7 @@ from replan.runs.result import RunResult, result_of
 from replan.runs.travel.portable import PortableRun, exported
 from replan.secrets.known import MASK
 from replan.services import Services
+from replan.sessions.asked import asked_in
 from replan.sessions.carried import RUN, written_run
 from replan.sessions.history import message_of, shown_of, whole_summary
 from replan.sessions.outcome import metadata_of, response_of, stage_of
@@ -121,7 +122,8 @@ class Turn:
         if not asks or self.said.is_empty:
             return state
         try:
-            answers = answers_to(self.said, asks)
+            shown = {ask.fingerprint for ask in asked_in(self.run)}
+            answers = answers_to(self.said, asks, shown)
         except UsageError as error:
             self._problem = str(error)
             return state

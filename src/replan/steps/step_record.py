@@ -45,6 +45,9 @@ from replan.values import restored
 ANSWERS = "answer/"
 """What the notes of a run begin with that hold answers; the question's key follows."""
 
+KNOWLEDGE = "knowledge/"
+"""What the notes of a run begin with that hold what was found for a step; its key follows."""
+
 
 @dataclass
 class StepRecord:
@@ -183,7 +186,7 @@ class StepRecord:
 
     @property
     def _knowledge(self) -> str:
-        return f"knowledge/{self.context.idempotency_key}/"
+        return f"{KNOWLEDGE}{self.context.idempotency_key}/"
 
     def asker(self) -> "Asker":
         step_id = self.context.plan_step.id

@@ -87,7 +87,7 @@ class Reading:
         except ValidationError as error:
             found = error.errors(include_url=False, include_context=False)
         # LangChain's messages stumble over what is none before pydantic can refuse it.
-        except (AttributeError, TypeError):
+        except (AttributeError, KeyError, TypeError):
             self.refuse(path, data, "it has a message that is none")
             return None
         else:
