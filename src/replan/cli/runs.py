@@ -173,6 +173,7 @@ def _record(run: RunView) -> dict[str, object]:
         "cost": usage.cost,
         "uncounted_cost": usage.uncounted_cost,
         "calls_without_end": usage.unended,
+        "cost_without_end": usage.unended_cost,
         "title": record.title,
         "origin": run.origin,
     }

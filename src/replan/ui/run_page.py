@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from replan.cli.views.run.history import moments
-from replan.cli.views.run.overview import goal_of, took, used
+from replan.cli.views.run.overview import goal_of, remarked, took, used
 from replan.cli.views.run.reasons import ended_why
 from replan.plan.markdown.seal import unsealed
 from replan.plan.model import StepStatus
@@ -121,7 +121,8 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
         "goal": goal_of(story),
         "why": why,
         "took": took(story),
-        "used": used(story.calls),
+        "remarks": remarked(story.remarks),
+        "used": used(story.calls, run.outcome == "running"),
         "done": story.count(StepStatus.COMPLETED),
         "steps_at_work": story.count(StepStatus.EXECUTING),
         "total": len(story.planned),

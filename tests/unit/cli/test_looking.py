@@ -146,7 +146,7 @@ def test_what_was_spent_on_a_round_that_was_cut_off_is_shown(replan, place):
         await storage.journal.settle(one, used)
 
     change(place, begin)
-    charged = "charged to its limits: 3 model calls, 3600 tokens, cost 0.75\n"
+    charged = "used 3 model calls that never ended, at most 3,600 tokens, cost at most 0.75\n"
     assert charged in replan("show", "a")
 
 

@@ -15,7 +15,7 @@ from replan.cli.views.cells import harmless
 from replan.cli.views.drawn_plan import boxes, mermaid
 from replan.cli.views.run.attempts import attempts_lines, step_lines, step_record
 from replan.cli.views.run.history import moment, moments
-from replan.cli.views.run.overview import money, overview
+from replan.cli.views.run.overview import money, overview, remarked, used
 from replan.cli.views.run.prompts import NONE_KEPT, prompts_lines
 from replan.cli.views.run.reasons import ended_why
 from replan.cli.views.run.report import report
@@ -27,6 +27,7 @@ from replan.ports.journal import Spending
 from replan.ports.run_book import Request
 from replan.runs.asked.asks import Ask
 from replan.runs.course.attempts import attempts_of
+from replan.runs.course.remarks import unusable_replies
 from replan.runs.course.story import story_of
 from replan.runs.travel.export import exported, opened_export
 from replan.secrets.sources import learn_values
@@ -48,12 +49,12 @@ STEERING = re.compile(
 
 def test_the_first_view_tells_how_a_run_ended_why_at_what_price_and_who_decided():
     text = "\n".join(overview(story_of(whole()), 100))
-    assert "partial: 1 of 3 steps done, 1 pending, 1 failed" in text
+    assert "partial: 1 of 3 steps done, 1 pending, 1 failed, 1 tool call failed" in text
     assert "why: step 2 failed: no money" in text
     assert "judged: Nothing more can be done." in text
     assert "goal: Buy gold" in text
     assert "took 1:40 (killed, and not resumed for up to 35 s)" in text
-    assert "used 3 model calls, 45 tokens, cost >=0.75" in text
+    assert "used 3 model calls, 45 tokens, cost at least 0.75 (1 call without a price)" in text
     assert "label: user=eva" in text
     assert "attempt 1: failed: ConnectionError: reset" in text
     assert "attempt 1: in doubt (it has no end on record)" in text
@@ -99,15 +100,41 @@ def test_what_was_charged_in_full_is_no_exact_cost():
     charged = {"run": Spending(calls=2, tokens=4000, cost=0.75)}
     text = "\n".join(overview(story_of(whole(events=events, spent=charged)), 200))
     assert (
-        "used 2 model calls, 15 tokens, cost <=0.75 (up to 0.25 of it for 1 call whose tokens "
-        "nobody counted, charged in full); charged to its limits: 2 model calls, 4000 "
-        "tokens, cost 0.75"
+        "used 2 model calls, at most 4,000 tokens, cost at most 0.75 (0.5 known, at most 0.25 for "
+        "1 call whose tokens nobody counted)"
     ) in text
     began = event(3, 6, "model_called", **call(1, 1, "c", model="m"))
     exact = story_of(whole(events=(events[0], began)))
-    assert money(exact.calls) == ">=0.5"
-    assert money(story_of(whole(events=(*events, began))).calls) == "~0.75"
+    assert money(exact.calls) == "at least 0.5"
+    assert money(story_of(whole(events=(*events, began))).calls) == "about 0.75"
     assert money(story_of(whole(events=(began,))).calls) == "unknown"
+    # What a call that never ended had reserved is charged, and told apart.
+    charged = {"run": Spending(calls=2, tokens=900, cost=0.8)}
+    killed = story_of(whole(events=(events[0], began), spent=charged))
+    assert used(killed.calls) == (
+        "1 model call and 1 that never ended, at most 900 tokens, cost at most 0.8 (0.5 known, at "
+        "most 0.3 for 1 call that never ended)"
+    )
+    assert "1 model call and 1 not over yet," in used(killed.calls, is_running=True)
+
+
+def test_replies_that_could_not_be_used_are_known_by_what_followed_them():
+    asked = [{"role": "system", "ref": "s"}, {"role": "human", "ref": "h"}]
+    again = [*asked, {"role": "ai", "ref": "r"}, {"role": "human", "ref": "complaint"}]
+    loop = [*asked, {"role": "ai", "ref": "r"}, {"role": "tool price", "ref": "t"}]
+    host, step = answered(None, None, "a"), answered(1, 1, "b")
+    events = (
+        event(1, 0, "model_called", **host, prompt=asked),
+        event(2, 1, "model_answered", **host),
+        event(3, 2, "model_called", **step, prompt=asked),
+        event(4, 3, "model_answered", **step),
+        event(5, 4, "model_called", **host, prompt=again),
+        event(6, 5, "model_answered", **host),
+        event(7, 6, "model_called", **step, prompt=loop),
+        event(8, 7, "reply_unreadable", node=host["node"], fallback="a simple request"),
+    )
+    assert unusable_replies(events) == {2: "asked again", 6: "a simple request"}
+    assert remarked(story_of(whole(events=events)).remarks) == ["2 replies not usable"]
 
 
 def test_a_limit_is_told_with_its_value_and_that_a_part_is_kept():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from replan.plan.model import PlanStep, StepStatus
 from replan.runs.course.attempts import AttemptView, attempts_of
 from replan.runs.course.calls import ANSWERED, Calls, calls_of, with_charged
+from replan.runs.course.remarks import Remarks, remarks_of
 from replan.runs.log.run_event import RunEvent
 
 if TYPE_CHECKING:
@@ -143,7 +144,12 @@ class Story:
                 unpriced=usage.unpriced_calls,
             )
         charged = self.run.spent.get("run")
-        return told if charged is None else with_charged(told, charged.calls)
+        return told if charged is None else with_charged(told, charged)
+
+    @cached_property
+    def remarks(self) -> Remarks:
+        """What it went on in spite of."""
+        return remarks_of(self.run.events)
 
     @property
     def is_over(self) -> bool:
