@@ -15,7 +15,7 @@ from replan.ports.journal import Charged, Spending
 from replan.ports.run_book import RunOrder, RunOutcome, RunRecord
 from replan.runs.asked.asks import Ask
 from replan.runs.course.calls import Calls, calls_of, with_charged
-from replan.runs.course.remarks import remarks_of
+from replan.runs.course.remarks import remarks_of, unusable_replies
 from replan.runs.log.event_log import run_event
 from replan.runs.looking import RunView, seen
 from replan.server.answers import TENANT
@@ -231,7 +231,7 @@ async def _told(site: Site, record: RunRecord) -> Told:
     told = Told(
         remarks=(
             *([counted(warnings, "warning")] if warnings else ()),
-            *remarked(remarks_of(events)),
+            *remarked(remarks_of(events, unusable_replies(events))),
         ),
         calls=with_charged(calls_of(events), charged),
     )

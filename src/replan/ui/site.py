@@ -26,6 +26,7 @@ from replan.state.questions import fingerprint_of
 from replan.ui.acts.shown import argument_shown, call_arguments, shown_of
 from replan.ui.acts.talks import Talk
 from replan.ui.acts.terminal import Terminals
+from replan.ui.drawn.revisions import lines_of
 from replan.ui.entering import Entrance, form_token
 from replan.ui.htmx import integrity
 from replan.ui.markdown import safe
@@ -144,6 +145,7 @@ def templates() -> Environment:
         "seen": shown_of,
         "arguments": call_arguments,
         "argument": argument_shown,
+        "lines": lines_of,
         "mark": _mark,
         "place": fingerprint_of,
         "job": partial(job_told, is_open=True),

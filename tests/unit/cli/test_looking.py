@@ -129,7 +129,7 @@ def test_the_clock_of_a_run_that_was_killed_tells_when_it_still_worked(replan, p
     text = replan("show", "a")
     assert "took at least 9.0 s" in text
     assert "why: its process ended without a word, at " in text
-    assert "attempt 1: in doubt" in text
+    assert "attempt 1: cut off" in text
     assert json.loads(replan("runs", "--json"))["seconds"] == 9
     assert ">=9.0 s" in replan("runs")
 

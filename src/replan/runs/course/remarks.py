@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from replan.runs.log.run_event import RunEvent
 
 ASKED_AGAIN = "asked again"
+_AS_IT_WAS = "what the reply seems to mean"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,11 +29,10 @@ class Remarks:
     unusable: int = 0
 
 
-def remarks_of(events: Sequence[RunEvent]) -> Remarks:
-    """Count them."""
+def remarks_of(events: Iterable[RunEvent], unusable: Collection[int] = ()) -> Remarks:
+    """Count them; `unusable` has the replies."""
     ends = Counter(e.details.get("status") for e in events if e.type == "tool_completed")
-    unusable = len(unusable_replies(events))
-    return Remarks(failed=ends["failed"], refused=ends["rejected"], unusable=unusable)
+    return Remarks(failed=ends["failed"], refused=ends["rejected"], unusable=len(unusable))
 
 
 def unusable_replies(events: Iterable[RunEvent]) -> dict[int, str]:
@@ -49,14 +49,16 @@ def unusable_replies(events: Iterable[RunEvent]) -> dict[int, str]:
         place = said.get("node"), said.get("step_id"), said.get("attempt")
         match event.type:
             case "model_called":
-                prompt = said.get("prompt") or []
+                prompt: list[Any] = said.get("prompt") or []
                 if place in replied and _extends(sent.get(place, []), prompt):
                     done[replied[place]] = ASKED_AGAIN
                 sent[place] = prompt
             case "model_answered" if not said.get("error"):
                 replied[place] = event.seq or 0
             case "reply_unreadable" if place in replied:
-                done[replied[place]] = str(said.get("fallback"))
+                instead = str(said.get("fallback"))
+                is_taken = instead == _AS_IT_WAS
+                done[replied[place]] = "taken as it was" if is_taken else f"instead: {instead}"
             case _:
                 pass
     return done

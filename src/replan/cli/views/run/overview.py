@@ -134,11 +134,11 @@ def _head(story: Story) -> list[str]:
 def took(story: Story) -> str:
     """How long a run took, and how much of it was no work, or may have been none."""
     parts = {
-        "waited for a person": story.waited,
-        "nobody at work": story.idle,
-        "killed, and not resumed for up to": story.unknown,
+        "{} at rest until a person answered": story.waited,
+        "{} with nobody at work": story.idle,
+        "killed, and not resumed for up to {}": story.unknown,
     }
-    told = [f"{what} {seconds(each)}" for what, each in parts.items() if each >= LEAST_TOLD]
+    told = [what.format(seconds(each)) for what, each in parts.items() if each >= LEAST_TOLD]
     least, of_it = "at least " if story.is_killed else "", ", ".join(told)
     return f"took {least}{seconds(story.seconds)}{f' ({of_it})' if told else ''}"
 
@@ -234,7 +234,7 @@ def _notes(story: StepStory) -> Iterator[str]:
     has_several = len(story.specialists) > 1
     for each in story.attempts:
         if each.outcome in _LOUD:
-            told = f"{attempt_line(each.entry.number, each.outcome, each.entry.error)}{_idle(each)}"
+            told = f"{attempt_line(each)}{_idle(each)}"
             yield f"{one_line(each.entry.specialist)}, {told}" if has_several else told
     if story.removed:
         yield story.removed
@@ -272,10 +272,12 @@ def not_whole(why: str) -> str:
     return f"not whole: {cut_in_words(why)}"
 
 
-def attempt_line(number: int, outcome: str, error: str) -> str:
+def attempt_line(attempt: AttemptView) -> str:
     """How an attempt ended, in one line."""
-    unknown = " (it has no end on record)" if outcome == "in doubt" else ""
-    return f"attempt {number}: {outcome}{unknown}{f': {one_line(error)}' if error else ''}"
+    entry = attempt.entry
+    unknown = " (it has no end on record)" if attempt.outcome == "in doubt" else ""
+    error = f": {one_line(entry.error)}" if entry.error else ""
+    return f"attempt {entry.number}: {attempt.told}{unknown}{error}"
 
 
 def _tool_counts(calls: Iterable[Mapping[str, Any]], no_end: str = "cut off") -> Iterator[str]:
@@ -286,6 +288,12 @@ def _tool_counts(calls: Iterable[Mapping[str, Any]], no_end: str = "cut off") ->
         bad = [end for end in dict.fromkeys(ends) if end != "success"]
         told = ", ".join(f"{ends.count(end)} {end}" for end in bad)
         yield f"{name} x{len(ends)}{f' ({told})' if told else ''}"
+
+
+def tool_counts(story: Story) -> list[str]:
+    """The calls of tools in a run, by name: those of its steps, and those of the host."""
+    calls = [*story.host_calls, *(call for step in story.steps for call in step.tools)]
+    return [*_tool_counts(each.details for each in calls if each.type.startswith("tool_"))]
 
 
 def _waiting(story: Story) -> list[str]:
