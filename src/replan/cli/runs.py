@@ -200,7 +200,7 @@ def _row(run: RunView) -> tuple[str, ...]:
     return (
         short(run.record.run_id),
         when(run.record.started_at),
-        f"{'>=' if run.is_killed else ''}{seconds(run.seconds)}",
+        f"{'at least ' if run.is_killed else ''}{seconds(run.seconds)}",
         money(run.usage),
         run.outcome,
         "{}/{}".format(*run.progress) if run.plan else "-",

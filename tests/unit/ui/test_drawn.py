@@ -221,7 +221,10 @@ def test_a_call_says_what_it_was_called_with_why_it_failed_and_what_became_of_it
     assert (first.state, first.told) == ("unusable", "not usable, asked again")
     assert second.told == "done"
     assert (tool.told, tool.shown, tool.error) == ("failed", "price(of=1)", "no quote")
-    assert standings(story_of(whole(events=events)))[1].told == "done, 1 tool call failed"
+    assert (
+        standings(story_of(whole(events=events)))[1].told
+        == "done, 1 tool call failed, 1 reply not usable"
+    )
 
 
 def test_a_revision_is_a_difference_of_lines_with_who_and_why():

@@ -70,11 +70,6 @@ class StepStory:
         calls = [call for each in self.attempts for call in each.calls]
         return [call for call in calls if call.type.startswith("tool_")]
 
-    @property
-    def remarks(self) -> Remarks:
-        """What of its calls its status does not tell."""
-        return remarks_of(self.tools)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Pause:

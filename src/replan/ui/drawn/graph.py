@@ -7,6 +7,7 @@ from statistics import fmean
 from replan.cli.views.run.overview import remarked
 from replan.plan.model import StepStatus, TaskPlan
 from replan.plan.order import layers
+from replan.runs.course.remarks import remarks_of
 from replan.runs.course.story import StepStory, Story
 from replan.ui.drawn.revisions import changed_steps
 
@@ -76,10 +77,21 @@ def standings(story: Story) -> dict[int, Standing]:
     asking = {ask.step_id for ask in story.run.waiting}
     changed = changed_steps(story)
     return {
-        number: Standing(state=state, told=told, changed=changed.get(number, ""))
+        number: Standing(
+            state=state,
+            told=", ".join([told, *_remarks(each, story)]),
+            changed=changed.get(number, ""),
+        )
         for number, each in steps.items()
         for state, told in [_standing(each, steps, asks=number in asking, is_over=story.is_over)]
     }
+
+
+def _remarks(step: StepStory, story: Story) -> list[str]:
+    """What of its calls its status does not tell."""
+    calls = [call for attempt in step.attempts for call in attempt.calls]
+    unusable = [each.seq or 0 for each in calls if each.seq in story.unusable]
+    return remarked(remarks_of(calls, unusable))
 
 
 def _standing(
@@ -93,7 +105,7 @@ def _standing(
         return "waiting", "waits for a person"
     if step.status is not StepStatus.PENDING:
         state = _STATES[step.status]
-        return state, ", ".join([state, *remarked(step.remarks)])
+        return state, state
     if step.attempts and step.attempts[-1].outcome == "in doubt":
         return "interrupted", "cut off"
     return "pending", _awaited(step, steps, is_over=is_over)

@@ -121,7 +121,9 @@ class _Steps:
         approval, status = said.get("approval"), str(said.get("status"))
         if not approval and not (self.has_failures and status == "failed"):
             return
-        by = one_line(self.deciding.get((said.get("step_id"), approval), "")) or "a person"
+        # A job asks in its own words, so what approves its call is an answer.
+        named = (self.deciding.get((said.get("step_id"), how)) for how in (approval, "answered"))
+        by = one_line(next(filter(None, named), "a person"))
         how = [f"{'changed' if approval == 'edited' else approval} by {by}"] if approval else []
         how += {"rejected": [], "success": ["done"]}.get(status, [f"{status}{failure_of(said)}"])
         yield f"{_who(said)}: {shown_call(said)} {', '.join(how)}"
