@@ -9,6 +9,7 @@ from replan import Host, Specialist, Team, ask_user, open_runtime, open_storage
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import Command, JobSpec
 from replan.jobs.spec.slot import Slot
+from replan.ports.journal import Bound, Reservation, Spending
 from replan.ports.run_book import RunRecord
 from replan.testing import ScriptedModel, always
 from served import as_, tokens_of
@@ -133,6 +134,48 @@ async def test_the_list_finds_runs_and_shows_first_what_waits():
                 ({"behind": "x"}, 404),
             ]:
                 assert (await client.get("/", params=wrong)).status_code == status
+
+
+async def test_the_list_tells_what_no_outcome_tells_and_costs_what_the_page_says():
+    noon = datetime(2026, 1, 1, tzinfo=UTC)
+    record = RunRecord(
+        run_id="a.b c",
+        thread_id="t",
+        title="Pay",
+        outcome="completed",
+        started_at=noon,
+        updated_at=noon,
+    )
+    place = {"at": noon.isoformat(), "round": 1, "node": "n", "step_id": None, "attempt": None}
+    called = {**place, "tool": "pay", "arguments": {}, "seconds": 1, "result": "Error: no"}
+    failed = {**called, "type": "tool_completed", "call": "1", "status": "failed"}
+    asked = {**place, "type": "model_called", "call": "2", "model": "m"}
+    over = {**place, "type": "task_completed", "outcome": "completed", "warnings": ["Beware."]}
+    ended = {**asked, "type": "model_answered", "seconds": 1, "error": "", "cost": 0.5}
+    ended |= {"input_tokens": 10, "output_tokens": 5}
+    used = Spending(calls=1, tokens=15, cost=0.5)
+    async with open_storage(":memory:") as storage:
+        await storage.runs.begin(record)
+        await storage.runs.add_events(record.run_id, [asked, ended, {**asked, "call": "3"}])
+        await storage.runs.add_events(record.run_id, [failed, over])
+        for name in "xy":
+            held = Reservation(id=name, run_id=record.run_id, amount=used)
+            await storage.journal.reserve(held, [Bound(scope="run")])
+        await storage.journal.settle(held, used)
+        async with shown(team(), storage) as client:
+            first = (await client.get("/")).text
+            assert "at most 30</span>" in first
+            assert "at most 1</span>" in first
+            later = first.partition('hx-get="/remarks')[2].partition('"')[0]
+            for _ in range(2):
+                told = (await client.get(f"/remarks{later.replace('&amp;', '&')}")).text
+                assert ">1 warning, 1 tool call failed</small>" in told
+                assert "at most 1</span>" in told
+            page = (await client.get("/runs/a.b c")).text
+            cost = "cost at most 1 (0.5 known, at most 0.5 for 1 call that never ended)"
+            assert cost in page
+            assert ">1 tool call failed<" in page
+            assert "doubtful" not in page  # there is no answer
 
 
 async def test_a_job_is_a_form_that_fills_and_its_secrets_stay_hidden():

@@ -173,6 +173,7 @@ def _record(run: RunView) -> dict[str, object]:
         "cost": usage.cost,
         "uncounted_cost": usage.uncounted_cost,
         "calls_without_end": usage.unended,
+        "cost_without_end": usage.unended_cost,
         "title": record.title,
         "origin": run.origin,
     }
@@ -199,7 +200,7 @@ def _row(run: RunView) -> tuple[str, ...]:
     return (
         short(run.record.run_id),
         when(run.record.started_at),
-        f"{'>=' if run.is_killed else ''}{seconds(run.seconds)}",
+        f"{'at least ' if run.is_killed else ''}{seconds(run.seconds)}",
         money(run.usage),
         run.outcome,
         "{}/{}".format(*run.progress) if run.plan else "-",

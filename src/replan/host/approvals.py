@@ -17,7 +17,7 @@ from replan.state.questions import Approval, fingerprint_of
 from replan.state.step_options import option_mistakes
 from replan.state.team import SpecialistCard, find_specialist
 
-BY_PERSON = "Changed by a person before it ran."
+BY_PERSON = "Changed by a person."
 """What the plan's history says of a document that a person changed at the gate."""
 
 _CONTEXT = 2

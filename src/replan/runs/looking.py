@@ -152,7 +152,7 @@ async def seen(graph: Graph, storage: Storage, record: RunRecord, at: datetime) 
         waiting=asks,
         is_held=is_held,
         at_work=_at_work(ledger, record.updated_at) if is_held else {},
-        usage=with_charged(used if used.number or used.unended else _counted(state), charged.calls),
+        usage=with_charged(used if used.number or used.unended else _counted(state), charged),
     )
 
 

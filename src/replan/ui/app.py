@@ -23,7 +23,7 @@ from replan.ui.forms import fields_of
 from replan.ui.htmx import script
 from replan.ui.reading import Readings
 from replan.ui.run_page import changes, one_run, prompt, step, whole_text
-from replan.ui.runs_page import runs
+from replan.ui.runs_page import remarks, runs
 from replan.ui.site import Page, Site, refused, templates
 
 _STYLE = (Path(__file__).parent / "static" / "page.css").read_bytes()
@@ -60,6 +60,7 @@ async def _style(_site: Site, _: Request) -> Response:
 
 PAGES = (
     Page(method="GET", path="/", does=runs),
+    Page(method="GET", path="/remarks", does=remarks),
     Page(method="GET", path="/runs/{run_id}", does=one_run),
     Page(method="GET", path="/runs/{run_id}/changes", does=changes),
     Page(method="GET", path="/runs/{run_id}/steps/{step:int}", does=step),

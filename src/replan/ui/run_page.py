@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from replan.cli.views.run.history import moments
-from replan.cli.views.run.overview import goal_of, took, used
+from replan.cli.views.run.overview import goal_of, remarked, took, tool_counts, used
 from replan.cli.views.run.reasons import ended_why
 from replan.plan.markdown.seal import unsealed
 from replan.plan.model import StepStatus
@@ -15,7 +15,6 @@ from replan.runs.log.run_event import RunEvent
 from replan.runs.travel.whole_run import with_texts
 from replan.server.problems import RefusedError
 from replan.ui.drawn.graph import graph_of, standings
-from replan.ui.drawn.revisions import revisions_of
 from replan.ui.drawn.threads import threads_of
 from replan.ui.drawn.timeline import LEGEND, timeline_of
 from replan.ui.drawn.tree import call_key, tree_of
@@ -121,7 +120,8 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
         "goal": goal_of(story),
         "why": why,
         "took": took(story),
-        "used": used(story.calls),
+        "remarks": remarked(story.remarks),
+        "used": used(story.calls, run.outcome == "running"),
         "done": story.count(StepStatus.COMPLETED),
         "steps_at_work": story.count(StepStatus.EXECUTING),
         "total": len(story.planned),
@@ -152,10 +152,12 @@ def stage_values(reading: Reading, tab: str) -> dict[str, Any]:
             values["branches"] = tree_of(story)
         case "history":
             happened = moments(story, has_failures=True)
-            values |= {"moments": happened, "revisions": revisions_of(story)[::-1]}
+            values |= {"moments": happened, "revisions": story.revisions[::-1]}
         case "given":
             values |= {"given": given_of(reading.run.events), "jobs": jobs_of(reading.run)}
             values["threads"] = threads_of(reading.run.threads)
+            values["tools"] = tool_counts(story)
+            values["results"] = sorted(reading.run.results, key=lambda each: each.step_id)
             values["titles"] = {each.step.id: each.step.description for each in story.steps}
         case _:  # of a step alone nothing stands round it
             pass

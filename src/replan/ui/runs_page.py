@@ -9,9 +9,14 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from replan.ports.journal import Spending
+from replan.cli.views.cells import counted
+from replan.cli.views.run.overview import remarked
+from replan.ports.journal import Charged, Spending
 from replan.ports.run_book import RunOrder, RunOutcome, RunRecord
 from replan.runs.asked.asks import Ask
+from replan.runs.course.calls import Calls, calls_of, with_charged
+from replan.runs.course.remarks import remarks_of, unusable_replies
+from replan.runs.log.event_log import run_event
 from replan.runs.looking import RunView, seen
 from replan.server.answers import TENANT
 from replan.server.house import House
@@ -31,6 +36,7 @@ ORDERS: dict[RunOrder, str] = {
 """The orders of the list, by the headings that are links to them."""
 
 _PAGE, _WAITING, _SCANNED = 50, 20, 20_000
+_TOLD = 1_000  # runs at rest whose events are not read again
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +67,16 @@ class Row:
     record: RunRecord
     outcome: str
     seconds: float
-    spent: Spending
+    calls: Calls
     asks: tuple[Ask, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What the events of a run tell beside its outcome."""
+
+    remarks: tuple[str, ...]
+    calls: Calls
 
 
 async def runs(site: Site, request: Request) -> Response:
@@ -170,7 +184,7 @@ async def _row(house: House, record: RunRecord) -> Row:
         record=record,
         outcome=record.outcome,
         seconds=seconds,
-        spent=await _spent(house, record),
+        calls=await _charged(house, record),
     )
 
 
@@ -180,10 +194,49 @@ async def _looked_at(house: House, record: RunRecord) -> Row:
         record=record,
         outcome=view.outcome,
         seconds=view.seconds,
-        spent=await _spent(house, record),
+        calls=await _charged(house, record),
         asks=view.waiting,
     )
 
 
-async def _spent(house: House, record: RunRecord) -> Spending:
-    return (await house.storage.journal.spent(record.run_id)).get("run", Spending())
+async def _charged(house: House, record: RunRecord) -> Calls:
+    """What the calls of a run took, as far as its account tells."""
+    charged = (await house.storage.journal.charged(record.run_id)).get("run", Charged())
+    held = sum(charged.reserved.values(), Spending())
+    settled = Calls(
+        number=charged.spent.calls - held.calls,
+        tokens=charged.spent.tokens - held.tokens,
+        known_cost=charged.spent.cost - held.cost,
+    )
+    return with_charged(settled, charged.spent)
+
+
+async def remarks(site: Site, request: Request) -> Response:
+    """Tell of some runs what no outcome tells: of a long list, once it is on the screen."""
+    names = request.query_params.getlist("run")[:_PAGE]
+    records = [await record_of(site.house, each, request.state.who) for each in names]
+    told = {each.run_id: await _told(site, each) for each in records}
+    return site.page(request, "remarks", told=told)
+
+
+async def _told(site: Site, record: RunRecord) -> Told:
+    mark = record.run_id, record.updated_at
+    if (known := site.told.get(mark)) is not None:
+        return known
+    storage, run_id = site.house.storage, record.run_id
+    events = [run_event(run_id, each) for each in await storage.runs.events(run_id)]
+    ends: list[Any] = [e.details for e in events if e.type == "task_completed"]
+    warnings = len(ends[-1].get("warnings", ())) if ends else 0
+    charged = (await storage.journal.spent(run_id)).get("run", Spending())
+    told = Told(
+        remarks=(
+            *([counted(warnings, "warning")] if warnings else ()),
+            *remarked(remarks_of(events, unusable_replies(events))),
+        ),
+        calls=with_charged(calls_of(events), charged),
+    )
+    if record.outcome != "running":
+        site.told[mark] = told
+        while len(site.told) > _TOLD:
+            site.told.popitem(last=False)
+    return told

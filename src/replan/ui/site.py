@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,7 +15,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from replan.cli.views.cells import harmless, seconds
-from replan.cli.views.run.overview import amount, day, money
+from replan.cli.views.run.overview import amount, day, money, tokens, used
 from replan.errors import ReplanError
 from replan.plan.model import Value
 from replan.server.callers.identity import Identity, Role
@@ -25,6 +26,7 @@ from replan.state.questions import fingerprint_of
 from replan.ui.acts.shown import argument_shown, call_arguments, shown_of
 from replan.ui.acts.talks import Talk
 from replan.ui.acts.terminal import Terminals
+from replan.ui.drawn.revisions import lines_of
 from replan.ui.entering import Entrance, form_token
 from replan.ui.htmx import integrity
 from replan.ui.markdown import safe
@@ -46,6 +48,7 @@ class Site:
         readings: The runs that were read last.
         terminals: What goes on with runs that a terminal began; None where nothing does.
         talks: The turns of chats that are being taken, by whose they are and the session.
+        told: What the list of runs tells of those at rest, the newest last.
     """
 
     house: House
@@ -56,6 +59,9 @@ class Site:
     terminals: Terminals | None = None
     talks: dict[tuple[str, str, str], Talk] = field(
         default_factory=dict[tuple[str, str, str], Talk]
+    )
+    told: OrderedDict[tuple[str, datetime], Any] = field(
+        default_factory=OrderedDict[tuple[str, datetime], Any]
     )
 
     @property
@@ -129,6 +135,8 @@ def templates() -> Environment:
         "seconds": seconds,
         "money": money,
         "amount": amount,
+        "tokens": tokens,
+        "used": used,
         "day": day,
         "clock": _clock,
         "tick": _tick,
@@ -137,7 +145,9 @@ def templates() -> Environment:
         "seen": shown_of,
         "arguments": call_arguments,
         "argument": argument_shown,
+        "lines": lines_of,
         "mark": _mark,
+        "place": fingerprint_of,
         "job": partial(job_told, is_open=True),
     }
     known: dict[str, Any] = {"integrity": integrity()}

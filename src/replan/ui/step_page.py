@@ -11,7 +11,7 @@ from replan.runs.log.run_event import RunEvent
 from replan.runs.travel.whole_run import WholeRun
 from replan.ui.drawn.graph import standings
 from replan.ui.drawn.threads import threads_of
-from replan.ui.drawn.tree import beginnings, branch_of
+from replan.ui.drawn.tree import branch_of, known_of
 
 _GIVEN = (
     "memory_applied",
@@ -32,7 +32,7 @@ def step_values(story: Story, number: int) -> dict[str, Any]:
         "standing": standings(story)[number],
         "waits": [each for each in waits_of(step, story) if each.seconds >= LEAST_TOLD],
         "moments": moments(story, number),
-        "branch": branch_of(step, beginnings(run.events)),
+        "branch": branch_of(step, known_of(story)),
         "results": [each for each in run.results if each.step_id == number],
         "threads": threads_of(run.threads, number),
         "given": given_of(own),

@@ -15,7 +15,7 @@ from replan.cli.views.cells import harmless
 from replan.cli.views.drawn_plan import boxes, mermaid
 from replan.cli.views.run.attempts import attempts_lines, step_lines, step_record
 from replan.cli.views.run.history import moment, moments
-from replan.cli.views.run.overview import money, overview
+from replan.cli.views.run.overview import money, overview, remarked, used
 from replan.cli.views.run.prompts import NONE_KEPT, prompts_lines
 from replan.cli.views.run.reasons import ended_why
 from replan.cli.views.run.report import report
@@ -27,6 +27,7 @@ from replan.ports.journal import Spending
 from replan.ports.run_book import Request
 from replan.runs.asked.asks import Ask
 from replan.runs.course.attempts import attempts_of
+from replan.runs.course.remarks import unusable_replies
 from replan.runs.course.story import story_of
 from replan.runs.travel.export import exported, opened_export
 from replan.secrets.sources import learn_values
@@ -48,15 +49,15 @@ STEERING = re.compile(
 
 def test_the_first_view_tells_how_a_run_ended_why_at_what_price_and_who_decided():
     text = "\n".join(overview(story_of(whole()), 100))
-    assert "partial: 1 of 3 steps done, 1 pending, 1 failed" in text
+    assert "partial: 1 of 3 steps done, 1 pending, 1 failed, 1 tool call failed" in text
     assert "why: step 2 failed: no money" in text
     assert "judged: Nothing more can be done." in text
     assert "goal: Buy gold" in text
     assert "took 1:40 (killed, and not resumed for up to 35 s)" in text
-    assert "used 3 model calls, 45 tokens, cost >=0.75" in text
+    assert "used 3 model calls, 45 tokens, cost at least 0.75 (1 call without a price)" in text
     assert "label: user=eva" in text
     assert "attempt 1: failed: ConnectionError: reset" in text
-    assert "attempt 1: in doubt (it has no end on record)" in text
+    assert "attempt 1: cut off (it has no end on record)" in text
     assert "tools: price x1 (1 failed)" in text
     assert "anna approved the plan" in text
     assert "resumed by otto, after its process had ended without a word" in text
@@ -70,7 +71,7 @@ def test_the_cost_of_a_step_is_that_of_its_calls_and_unknown_without_a_price():
 
 
 @pytest.mark.parametrize(
-    ("outcome", "told"), [("partial", "removed in version 2"), ("waiting", "")]
+    ("outcome", "told"), [("partial", "removed in version 2 by the host"), ("waiting", "")]
 )
 def test_a_step_that_a_revision_removed_is_gone_and_one_that_is_not_planned_yet_is_open(
     outcome, told
@@ -85,7 +86,7 @@ def test_a_step_that_a_revision_removed_is_gone_and_one_that_is_not_planned_yet_
     assert any(line.startswith(f"  {'[-]' if told else '[ ]'} 4.") for line in lines)
     assert any(line.strip() == told for line in lines if told) == bool(told)
     assert run_record(run)["steps"][-1]["status"] == ("removed" if told else "pending")
-    assert ("(removed in version 2)" in report(story)) == bool(told)
+    assert ("(removed in version 2 by the host)" in report(story)) == bool(told)
     assert sum("[ ] 4." in line for line in timeline(story, 80)) == (not told)
 
 
@@ -99,15 +100,41 @@ def test_what_was_charged_in_full_is_no_exact_cost():
     charged = {"run": Spending(calls=2, tokens=4000, cost=0.75)}
     text = "\n".join(overview(story_of(whole(events=events, spent=charged)), 200))
     assert (
-        "used 2 model calls, 15 tokens, cost <=0.75 (up to 0.25 of it for 1 call whose tokens "
-        "nobody counted, charged in full); charged to its limits: 2 model calls, 4000 "
-        "tokens, cost 0.75"
+        "used 2 model calls, at most 4,000 tokens, cost at most 0.75 (0.5 known, at most 0.25 for "
+        "1 call whose tokens nobody counted)"
     ) in text
     began = event(3, 6, "model_called", **call(1, 1, "c", model="m"))
     exact = story_of(whole(events=(events[0], began)))
-    assert money(exact.calls) == ">=0.5"
-    assert money(story_of(whole(events=(*events, began))).calls) == "~0.75"
+    assert money(exact.calls) == "at least 0.5"
+    assert money(story_of(whole(events=(*events, began))).calls) == "about 0.75"
     assert money(story_of(whole(events=(began,))).calls) == "unknown"
+    # What a call that never ended had reserved is charged, and told apart.
+    charged = {"run": Spending(calls=2, tokens=900, cost=0.8)}
+    killed = story_of(whole(events=(events[0], began), spent=charged))
+    assert used(killed.calls) == (
+        "1 model call and 1 that never ended, at most 900 tokens, cost at most 0.8 (0.5 known, at "
+        "most 0.3 for 1 call that never ended)"
+    )
+    assert "1 model call and 1 not over yet," in used(killed.calls, is_running=True)
+
+
+def test_replies_that_could_not_be_used_are_known_by_what_followed_them():
+    asked = [{"role": "system", "ref": "s"}, {"role": "human", "ref": "h"}]
+    again = [*asked, {"role": "ai", "ref": "r"}, {"role": "human", "ref": "complaint"}]
+    loop = [*asked, {"role": "ai", "ref": "r"}, {"role": "tool price", "ref": "t"}]
+    host, step = answered(None, None, "a"), answered(1, 1, "b")
+    events = (
+        event(1, 0, "model_called", **host, prompt=asked),
+        event(2, 1, "model_answered", **host),
+        event(3, 2, "model_called", **step, prompt=asked),
+        event(4, 3, "model_answered", **step),
+        event(5, 4, "model_called", **host, prompt=again),
+        event(6, 5, "model_answered", **host),
+        event(7, 6, "model_called", **step, prompt=loop),
+        event(8, 7, "reply_unreadable", node=host["node"], fallback="a simple request"),
+    )
+    assert unusable_replies(events) == {2: "asked again", 6: "instead: a simple request"}
+    assert remarked(story_of(whole(events=events)).remarks) == ["2 replies not usable"]
 
 
 def test_a_limit_is_told_with_its_value_and_that_a_part_is_kept():
@@ -123,7 +150,7 @@ def test_an_attempt_that_waited_for_room_says_so():
     said = "LimitReachedError: The limit max_cost=0.05 is reached."
     run = whole(ledger=(attempt(3, 1, 10, 11, "cancelled", said),))
     text = "\n".join(overview(story_of(run), 200))
-    assert f"cancelled: {said} It waited 1.0 s for room, and made no call." in text
+    assert f"cut off: {said} It waited 1.0 s for room, and made no call." in text
 
 
 def test_the_history_tells_the_date_where_it_is_another_one_than_that_of_the_beginning():
@@ -181,6 +208,111 @@ def test_a_revision_is_told_with_the_old_and_the_new_words():
     assert '3 (description: "Go" -> "Run")' in lines
     assert '1 (description: "Book a tent" -> "xxx' in lines
     assert "x" * 100 not in lines
+
+
+def test_who_decided_about_a_call_is_told_with_what_came_of_it():
+    who = {"step_id": 2, "specialist": "clerk", "node": "specialist_clerk", "attempt": 1}
+    pay = {**who, "tool": "pay", "arguments": {"to": "b" * 90}, "seconds": 0.1}
+    given = {"key": "2/clerk/1", "kind": "approval", "step_id": 2}
+    refused = "Error: PermissionError: the IBAN is blocked"
+    yes = {"approval": "approved", "status": "failed", "result": refused}
+    changed = {"approval": "edited", "status": "success", "result": "paid"}
+    no = {"approval": "rejected", "status": "rejected", "result": "Error: A person said no."}
+    events = (
+        event(1, 1, "answer_given", **given, action="approved", by="jonas"),
+        event(2, 2, "tool_completed", **pay, **yes),
+        event(3, 3, "answer_given", **given, action="edited", by="maria"),
+        event(4, 4, "tool_completed", **pay, **changed),
+        event(5, 5, "tool_completed", **pay, **no),
+        event(6, 6, "tool_completed", **pay, approval=None, status="failed", result="Error: no"),
+        event(7, 7, "feedback_generated", feedback="The plan goes on."),
+    )
+    story = story_of(whole(events=events, ledger=(), requests=()))
+    lines = [line.partition("step 2 clerk: ")[2] for line in moments(story, has_failures=True)]
+    shown = f'pay(to="{"b" * 58}…)'
+    assert [line for line in lines if line] == [
+        f"{shown} approved by jonas, failed: PermissionError: the IBAN is blocked",
+        f"{shown} changed by maria, done",
+        f"{shown} rejected by a person",
+        f"{shown} failed: no",
+    ]
+    assert sum("pay(" in line for line in moments(story)) == 3
+    assert not any("goes on" in line for line in moments(story))
+
+
+def test_a_plan_says_who_handed_it_in_who_changed_it_and_which_steps_are_gone():
+    outline = [{"id": 1, "description": "Hall"}, {"id": 2, "description": "Flowers"}]
+    changes = {"removed": [2]}
+    canned = {"update_type": PlanUpdateType.MODIFY_STEP, "timestamp": at(5), "changes": {}}
+    reason = PlanUpdate(version=2, description="Changed by a person before it ran.", **canned)
+    plan = TaskPlan(steps=STEPS[:1], version=2, update_history=(reason,))
+    made = event(1, 1, "plan_created", version=1, steps=2, title="Party", outline=outline)
+    events = (
+        made,
+        event(2, 3, "answer_given", key="plan", kind="plan", action="edited", by="petra"),
+        event(3, 5, "plan_updated", version=2, by="person", changes=changes),
+        event(4, 6, "task_completed", outcome="completed", warnings=[]),
+    )
+    run = whole(events=events, plan=plan, ledger=(), outcome="completed", requests=())
+    story = story_of(run)
+    lines = [line.split(" ", 1)[1] for line in moments(story)]
+    assert lines[0] == "the plan was handed in: 2 steps"
+    assert "petra revised the plan, version 2" in lines
+    gone = story.steps[-1]
+    assert (gone.step.description, gone.removed) == ("Flowers", "removed in version 2 by petra")
+    assert "completed: 1 of 1 step done" in overview(story, 100)
+    thought = event(0, 0, "model_called", node="think", model="m")
+    assert story_of(whole(events=(thought, made))).revisions[0].by == "the host"
+
+
+def test_no_attempt_stands_before_the_word_that_somebody_goes_on():
+    began = {"step_id": 2, "specialist": "worker", "attempt": 2, "task": "Pay"}
+    resumed = event(7, 61, "run_resumed", by="otto")
+    events = (*whole().events[:6], resumed, event(8, 62, "specialist_invoked", **began))
+    story = story_of(whole(events=events))
+    assert [(each.ended, each.by) for each in story.pauses] == [(at(60), "otto")]
+    told = [
+        line for line in moments(story, has_failures=True) if "resumed" in line or "step 2" in line
+    ]
+    assert [line.split(" ", 1)[1][:20] for line in told] == [
+        "step 2 worker, attem",
+        "resumed by otto, aft",
+        "step 2 worker, attem",
+    ]
+    assert "attempt 1 began; cut off" in told[0]
+
+
+def test_an_attempt_that_asked_does_not_wait_once_it_is_gone_on_with():
+    ledger = (
+        attempt(1, 1, 0, 1, "waiting"),
+        attempt(1, 2, 2, 3),
+        attempt(2, 1, 3, 4, "waiting"),
+        attempt(3, 1, 5, None, "in doubt"),
+        attempt(4, 1, 5, None, "in doubt"),
+    )
+    doubt = {"key": "3/worker/1", "kind": "in doubt", "question": "?"}
+    asked = event(1, 9, "input_requested", step_id=3, specialist="worker", **doubt)
+    run = whole(outcome="waiting", ledger=ledger, events=(asked,))
+    assert [each.told for each in attempts_of(run)] == [
+        "asked, then went on",
+        "done",
+        "waits for a person",
+        "in doubt",
+        "cut off",
+    ]
+
+
+def test_a_run_waits_since_its_first_open_question():
+    asks = [Ask(key=f"{n}/worker/1", kind="question", text="?", step_id=n) for n in (2, 3)]
+    events = (
+        *(
+            event(n, 10 * n, "input_requested", key=each.key, step_id=n)
+            for n, each in enumerate(asks, 2)
+        ),
+        event(4, 50, "run_stopped", why="waiting"),
+    )
+    run = whole(outcome="waiting", waiting=tuple(asks), events=events)
+    assert ended_why(story_of(run)) == f"it waits for 2 answers, since {moment(at(20), NOON)}"
 
 
 def test_a_rejection_that_led_nowhere_is_told():
@@ -243,11 +375,11 @@ def stopped(why):
 
 def test_the_time_in_which_a_person_was_waited_for_is_told_apart():
     lines, bar = overview(stopped("waiting"), 100), timeline(stopped("waiting"), 80)[1]
-    assert any("took 1:40 (waited for a person 30 s)" in line for line in lines)
+    assert any("took 1:40 (30 s at rest until a person answered)" in line for line in lines)
     assert any("resumed by otto (it waited for a person for 30 s)" in line for line in lines)
     assert re.search(r"\|=+\?+=+$", bar)
     lines, bar = overview(stopped("interrupted"), 100), timeline(stopped("interrupted"), 80)[1]
-    assert any("took 1:40 (nobody at work 30 s)" in line for line in lines)
+    assert any("took 1:40 (30 s with nobody at work)" in line for line in lines)
     assert re.search(r"\|=+:+=+$", bar)
 
 
@@ -377,7 +509,8 @@ def test_a_step_says_for_whom_and_how_long_it_waited():
     told = {number: "\n".join(step_lines(story, number)) for number in range(1, 9)}
     assert "waited" not in told[1]
     wait = (
-        "waited 10 s for step 1, 5.0 s for its turn, 30 s for a person, 2.0 s between its attempts"
+        "waited 10 s for step 1, 5.0 s for its turn, 30 s for a person (from question to next "
+        "attempt), 2.0 s between its attempts"
     )
     assert wait in told[2].splitlines()
     assert "waiting, 1 attempt, took 1.0 s, cost -\nwaited 10 s for step 1\n" in told[3]
@@ -751,7 +884,7 @@ def test_only_an_attempt_that_a_limit_on_calls_ended_is_said_to_have_waited_for_
     error = f"LimitReachedError: The limit {limit} is reached."
     ledger = (attempt(3, 1, 20, 21, "cancelled", error),)
     text = "\n".join(overview(story_of(whole(ledger=ledger, events=())), 200))
-    assert f"attempt 1: cancelled: {error}" in text
+    assert f"attempt 1: cut off: {error}" in text
     assert ("It waited 1.0 s for room" in text) == is_idle
 
 

@@ -8,6 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from replan.errors import StorageError
+from replan.events.emitter import Hooks
 from replan.events.types import (
     AnswerToken,
     ApprovalRequested,
@@ -32,6 +33,7 @@ from replan.runs.course.durations import Durations
 from replan.runs.log.event_log import EventLog
 from replan.runs.log.event_texts import EventTexts
 from replan.runs.log.recorded import recorded
+from replan.runs.log.rests import Rests
 from replan.runs.log.run_event import RunEvent
 from replan.state.questions import Approval, Question
 from replan.state.results import (
@@ -250,6 +252,21 @@ async def test_events_are_written_behind_the_run_without_tokens_and_then_heard()
     started = [("run_started", seq) for seq in (1, 2, 3)]
     tokens = [("answer_token", None), ("specialist_token", None)]
     assert heard == [started[0], *tokens, *started[1:]]
+
+
+async def test_that_a_run_goes_on_is_dated_before_its_attempts():
+    moments = iter(NOON + timedelta(seconds=each) for each in range(9))
+    book, heard = Book(), []
+    log = EventLog(book, "run", lambda: next(moments), heard.append)
+    hooks = Hooks().of("run")
+    async with Rests(log, hooks, "run", goes_on=True, by="otto") as rests:
+        began = log.now()
+        rests.take(RunStarted(**NAMES, request="x"))
+    log.end()
+    await log.write()
+    resumed, first = heard
+    assert resumed.type == "run_resumed"
+    assert resumed.at < began < first.at
 
 
 async def test_what_a_storage_did_not_take_is_an_error_and_stays_to_be_written():

@@ -16,7 +16,7 @@ from replan.runs.course.story import story_of
 from replan.runs.course.thread_views import ThreadView
 from replan.ui.drawn.graph import BOX_HEIGHT, BOX_WIDTH, drawn, graph_of, standings
 from replan.ui.drawn.job_form import job_form
-from replan.ui.drawn.revisions import difference, revisions_of
+from replan.ui.drawn.revisions import difference, lines_of
 from replan.ui.drawn.threads import threads_of
 from replan.ui.drawn.timeline import timeline_of
 from replan.ui.drawn.tree import tree_of
@@ -97,7 +97,7 @@ def test_a_step_whose_doubt_is_asked_about_waits_for_a_person():
     )
     assert standings(story_of(doubtful))[2].told == "waits for a person"
     assert ended_why(story_of(doubtful)) == "it waits for 1 answer"
-    assert standings(story_of(whole()))[3].told == "not done: 2 failed"
+    assert standings(story_of(whole()))[3].told == "not begun: 2 failed"
 
 
 def test_boxes_that_follow_each_other_stand_in_the_order_that_crosses_least():
@@ -130,7 +130,9 @@ def test_a_box_says_how_its_step_stands_and_for_whom_it_waits():
     told = {box.step: (box.standing.state, box.standing.told) for box in graph.boxes}
     assert told[2] == ("waiting", "waits for a person")
     assert told[3] == ("pending", "waits for 2")
-    assert {box.step: box.standing.changed for box in graph.boxes}[3] == 2
+    assert {box.step: box.standing.changed for box in graph.boxes}[
+        3
+    ] == "changed in version 2 by somebody"
     assert [edge.condition for edge in graph.edges if edge.target == 4] == ["failed"]
     killed = whole(outcome="interrupted", plan=TaskPlan(steps=steps), ledger=whole().ledger[:3])
     states = {box.step: box.standing.state for box in graph_of(story_of(killed)).boxes}
@@ -144,8 +146,9 @@ def test_the_timeline_has_each_attempt_each_wait_and_the_time_between_processes(
     assert rows[1].bars[1].told == "worker, attempt 1: failed, 9.00 s"
     assert (rows[1].bars[1].left, rows[1].bars[1].width) == (1, 9)
     # The attempt that a kill cut off ends where work did.
-    assert [bar.kind for bar in rows[2].bars] == ["planned", "in-doubt", "failed"]
+    assert [bar.kind for bar in rows[2].bars] == ["planned", "cut-off", "failed"]
     assert rows[2].bars[1].left + rows[2].bars[1].width == 25
+    assert rows[2].bars[1].told == "worker, attempt 1: cut off"
     assert [(bar.kind, bar.left, bar.width) for bar in timeline.pauses] == [("unknown", 25, 35)]
     assert [seconds for _, seconds in timeline.ticks] == [0, 30, 60, 90]
     assert rows[3].bars == ()
@@ -189,11 +192,39 @@ def test_the_tree_has_the_tokens_the_price_and_the_addresses_of_prompts():
     assert model.reply is not None
     assert model.reply.ref == "def"
     assert first.spent.tokens == 15
+    assert (model.at, model.told) == (at(14), "done")
     gone = second.attempts[0].calls[0]
     assert (gone.kind, gone.state, gone.effects) == ("tool", "cut off", "unsafe")
+    assert (gone.shown, gone.error) == ('price(of="go…")', "")
     assert gone.arguments_text is not None
     assert gone.arguments_text.ref == "ghi"
     assert third.attempts == ()
+
+
+def test_a_call_says_what_it_was_called_with_why_it_failed_and_what_became_of_its_reply():
+    asked = [
+        {"role": "system", "ref": "s", "length": 1},
+        {"role": "human", "ref": "h", "length": 1},
+    ]
+    again = [*asked, *({"role": each, "ref": each, "length": 1} for each in ("ai", "human"))]
+    failed = {"status": "failed", "result": "Error: no quote", "seconds": 1}
+    events = (
+        event(1, 1, "model_called", **call(1, 2, "a", model="m", prompt=asked)),
+        event(2, 2, "model_answered", **answered(1, 2, "a")),
+        event(3, 3, "model_called", **call(1, 2, "b", model="m", prompt=again)),
+        event(4, 4, "model_answered", **answered(1, 2, "b")),
+        event(
+            5, 5, "tool_completed", **call(1, 2, "t", tool="price", arguments={"of": 1}), **failed
+        ),
+    )
+    first, second, tool = tree_of(story_of(whole(events=events)))[1].attempts[1].calls
+    assert (first.state, first.told) == ("unusable", "not usable, asked again")
+    assert second.told == "done"
+    assert (tool.told, tool.shown, tool.error) == ("failed", "price(of=1)", "no quote")
+    assert (
+        standings(story_of(whole(events=events)))[1].told
+        == "done, 1 tool call failed, 1 reply not usable"
+    )
 
 
 def test_a_revision_is_a_difference_of_lines_with_who_and_why():
@@ -206,13 +237,14 @@ def test_a_revision_is_a_difference_of_lines_with_who_and_why():
     events = (
         event(1, 1, "plan_created", version=1, title="Trip", outline=outline),
         event(2, 2, "plan_updated", version=1, changes={}),
-        event(3, 3, "plan_updated", version=2, by="person", changes=changes),
+        event(3, 3, "answer_given", key="plan", kind="plan", action="edited", by="petra"),
+        event(4, 3, "plan_updated", version=2, by="person", changes=changes),
     )
-    first, second = revisions_of(story_of(whole(events=events)))
+    first, second = story_of(whole(events=events)).revisions
     assert first.is_first
-    assert [line.text for line in first.lines] == ["# Trip", "1. Book @ann", "2. Pay"]
-    assert (second.by, second.version) == ("person", 2)
-    assert [(line.kind, line.text) for line in second.lines] == [
+    assert [line.text for line in lines_of(first)] == ["# Trip", "1. Book @ann", "2. Pay"]
+    assert (first.by, second.by, second.version) == ("handed in with the request", "petra", 2)
+    assert [(line.kind, line.text) for line in lines_of(second)] == [
         ("same", "# Trip"),
         ("removed", "1. Book @ann"),
         ("removed", "2. Pay"),
@@ -284,4 +316,4 @@ def test_a_run_without_a_plan_is_drawn_too():
     story = story_of(whole(plan=None, ledger=(), events=(), updated_at=NOON + timedelta(0)))
     assert graph_of(story).boxes == ()
     assert len(timeline_of(story).rows) == 2
-    assert revisions_of(story) == []
+    assert story.revisions == ()

@@ -24,6 +24,8 @@ class AttemptView:
     # was killed, is still `model_called` or `tool_invoked`.
     calls: tuple[RunEvent, ...] = field(default=())
     running_at: datetime | None = None  # now, where a process works on it
+    is_asked_about: bool = False  # whether a person is asked, or was, what it did
+    went_on: bool = False  # whether another one came after it
 
     @property
     def seconds(self) -> float | None:
@@ -35,6 +37,14 @@ class AttemptView:
     def outcome(self) -> str:
         """How it ended; `running` where it goes on."""
         return "running" if self.running_at else self.entry.outcome
+
+    @property
+    def told(self) -> str:
+        """How it ended, in words: who asks a person goes on in another one once he answers."""
+        if self.outcome == "waiting":
+            return "asked, then went on" if self.went_on else "waits for a person"
+        is_cut_off = self.outcome in ("in doubt", "cancelled") and not self.is_asked_about
+        return "cut off" if is_cut_off else self.outcome
 
     @property
     def cost(self) -> float | None:
@@ -55,11 +65,19 @@ def attempts_of(run: WholeRun, step: int | None = None) -> list[AttemptView]:
             # The end of a call takes the place of its beginning.
             calls.setdefault(attempt, {})[said.get("call")] = event
     own = [entry for entry in run.ledger if step in (None, entry.step_id)]
+    newest = {(each.step_id, each.specialist): each.number for each in own}
+    doubts = {
+        (each.details.get("step_id"), each.details.get("specialist"))
+        for each in run.events
+        if each.type == "input_requested" and each.details.get("kind") == "in doubt"
+    }
     return [
         AttemptView(
             entry=each,
             calls=tuple(calls.get(_key(each), {}).values()),
             running_at=run.updated_at if _is_running(each, run) else None,
+            is_asked_about=(each.step_id, each.specialist) in doubts,
+            went_on=each.number < newest[each.step_id, each.specialist],
         )
         for each in own
     ]

@@ -1,10 +1,14 @@
 """What the calls of models in a run took: a pure fold of its events."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from replan.runs.log.run_event import RunEvent
+if TYPE_CHECKING:
+    from replan.ports.journal import Spending
+    from replan.runs.log.run_event import RunEvent
 
 ANSWERED = ("model_answered", "memory_summary")
 """The events that tell what calls of models took."""
@@ -22,8 +26,10 @@ class Calls:
         uncounted: The calls that were charged although nobody counted their tokens: those that were
             cut off, in full.
         uncounted_cost: What of `known_cost` was charged for them: they cost that at most.
-        unended: The calls without an end: they go on, or a kill or a stop cut them off. What they
-            cost is not in `known_cost`.
+        unended: The calls that have not ended: they go on, or a kill or a stop cut them off. What
+            they cost is not in `known_cost`.
+        unended_cost: What was charged for them: they cost that at most.
+        uncounted_tokens: What was charged, beside `tokens`, for calls whose tokens nobody counted.
         seconds: How long the calls took.
     """
 
@@ -34,6 +40,8 @@ class Calls:
     uncounted: int = 0
     uncounted_cost: float = 0.0
     unended: int = 0
+    unended_cost: float = 0.0
+    uncounted_tokens: int = 0
     seconds: float = 0.0
 
     @property
@@ -42,9 +50,18 @@ class Calls:
         return None if self.unpriced else self.known_cost
 
 
-def with_charged(calls: Calls, charged: int) -> Calls:
-    """Count those that were charged and that no event tells of, yet or ever, as without an end."""
-    return replace(calls, unended=max(calls.unended, charged - calls.number))
+def with_charged(calls: Calls, charged: Spending) -> Calls:
+    """Give all that was charged: calls of which no event tells, yet or ever, have not ended."""
+    unended = max(calls.unended, charged.calls - calls.number)
+    has_any = unended or calls.uncounted
+    # Sums of the same amounts in another order differ in their last digits.
+    more = max(0.0, round(charged.cost - calls.known_cost, 12))
+    return replace(
+        calls,
+        unended=unended,
+        unended_cost=more if unended else 0.0,
+        uncounted_tokens=max(0, charged.tokens - calls.tokens) if has_any else 0,
+    )
 
 
 def calls_of(events: Iterable[RunEvent]) -> Calls:

@@ -14,6 +14,8 @@ class Span:
     began: datetime
     ended: datetime
     outcome: str  # that of the attempt; `running` where it goes on
+    told: str  # it in words
+    is_known: bool  # whether anybody knows its end
     specialist: str
     number: int  # the attempt
 
@@ -34,6 +36,8 @@ def _span(at: int, step: StepStory, story: Story) -> Span:
         began=entry.started_at,
         ended=ended,
         outcome=attempt.outcome,
+        told=attempt.told,
+        is_known=attempt.seconds is not None,
         specialist=entry.specialist,
         number=entry.number,
     )

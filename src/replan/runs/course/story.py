@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 from replan.plan.model import PlanStep, StepStatus
 from replan.runs.course.attempts import AttemptView, attempts_of
 from replan.runs.course.calls import ANSWERED, Calls, calls_of, with_charged
+from replan.runs.course.remarks import Remarks, remarks_of, unusable_replies
+from replan.runs.course.revisions import Revision, revisions_in
 from replan.runs.log.run_event import RunEvent
 
 if TYPE_CHECKING:
@@ -76,6 +78,7 @@ class Pause:
     began: datetime  # the last sign of life
     ended: datetime | None  # None: it still lasts
     why: str  # `waiting`, `interrupted` or `failed`; `killed` where nobody could say so
+    by: str = ""  # who went on with it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +88,7 @@ class Story:
     run: WholeRun
     steps: tuple[StepStory, ...]
     pauses: tuple[Pause, ...]
+    revisions: tuple[Revision, ...]  # of its plan, the first plan before all others
     ended: datetime  # its end, or when it was last heard of
 
     @property
@@ -143,7 +147,17 @@ class Story:
                 unpriced=usage.unpriced_calls,
             )
         charged = self.run.spent.get("run")
-        return told if charged is None else with_charged(told, charged.calls)
+        return told if charged is None else with_charged(told, charged)
+
+    @cached_property
+    def remarks(self) -> Remarks:
+        """What it went on in spite of."""
+        return remarks_of(self.run.events, self.unusable)
+
+    @cached_property
+    def unusable(self) -> dict[int, str]:
+        """What was done instead of using a reply, by the number of its event."""
+        return unusable_replies(self.run.events)
 
     @property
     def is_over(self) -> bool:
@@ -182,9 +196,17 @@ def story_of(run: WholeRun) -> Story:
     ended = max([run.updated_at, *_times(run.events)])
     planned = run.plan.steps if run.plan else ()
     known = {step.id for step in planned}
-    gone = [PlanStep(id=step, description=_task(run, step)) for step in attempts.keys() - known]
-    steps = [*planned, *sorted(gone, key=lambda step: step.id)]
-    removed = _removed(run, {step.id for step in gone})
+    revisions = tuple(revisions_in(run))
+    taken = {step: each for each in revisions for step in each.removed if step not in known}
+    gone = [
+        PlanStep(
+            id=step,
+            description=(step in taken and taken[step].removed[step]) or _task(run, step),
+        )
+        for step in sorted((attempts.keys() | taken.keys()) - known)
+    ]
+    steps = [*planned, *gone]
+    removed = _removed(run, {step.id for step in gone}, taken)
     return Story(
         run=run,
         steps=tuple(
@@ -192,18 +214,14 @@ def story_of(run: WholeRun) -> Story:
             for step in steps
         ),
         pauses=tuple(_pauses(run)),
+        revisions=revisions,
         ended=ended,
     )
 
 
-def _removed(run: WholeRun, gone: Iterable[int]) -> dict[int, str]:
+def _removed(run: WholeRun, gone: Iterable[int], taken: Mapping[int, Revision]) -> dict[int, str]:
     """What is said of steps that a revision removed; one that is not planned yet is none."""
-    versions = dict[int, Any]()
-    for event in run.events:
-        changes = cast("dict[str, list[int]]", event.details.get("changes") or {})
-        if event.type == "plan_updated":
-            versions |= dict.fromkeys(changes.get("removed", ()), event.details.get("version"))
-    told = {step: f"removed in version {versions[step]}" for step in gone if step in versions}
+    told = {n: f"removed in version {each.version} by {each.by}" for n, each in taken.items()}
     # Of a run that is over, whatever its plan has not was removed, also where no event says when.
     is_over = run.outcome not in _OPEN
     return {**dict.fromkeys(gone, "removed"), **told} if is_over else told
@@ -228,18 +246,28 @@ def _times(events: Sequence[RunEvent]) -> list[datetime]:
     return [event.at for event in (*events[:1], *events[-1:]) if event.at is not None]
 
 
-def _pauses(run: WholeRun) -> Iterable[Pause]:
-    """The times between the end of work and the word that somebody goes on."""
-    last, why = run.started_at, ""
+def _pauses(run: WholeRun) -> list[Pause]:
+    """The times between the end of work and the beginning of that of who goes on."""
+    last, why, pauses = run.started_at, "", list[Pause]()
+    began = {(each.step_id, each.specialist, each.number): each.started_at for each in run.ledger}
     for event in run.events:
         if event.at is None:
             continue
         if event.type == "run_resumed":
-            yield Pause(began=last, ended=event.at, why=why or "killed")
+            by = str(event.details.get("by") or "")
+            pauses.append(Pause(began=last, ended=event.at, why=why or "killed", by=by))
+        elif event.type == "specialist_invoked" and pauses:
+            # That somebody goes on may be on record later than the attempts that then began.
+            said, pause = cast("Mapping[str, Any]", event.details), pauses[-1]
+            attempt = said.get("step_id"), said.get("specialist"), said.get("attempt")
+            at = began.get(cast("Any", attempt))
+            if at is not None and pause.ended is not None and pause.began < at < pause.ended:
+                pauses[-1] = replace(pause, ended=at)
         why = "over" if event.type == "task_completed" else ""
         why = str(event.details["why"]) if event.type == "run_stopped" else why
         last = event.at
     is_over = any(event.type == "task_completed" for event in run.events[-2:])
     if run.outcome in ("waiting", "interrupted") and not is_over:
-        began = last if why else max(last, run.updated_at)
-        yield Pause(began=began, ended=None, why=why or "killed")
+        since = last if why else max(last, run.updated_at)
+        pauses.append(Pause(began=since, ended=None, why=why or "killed"))
+    return pauses

@@ -61,7 +61,7 @@ def _between(step: StepStory, story: Story, *, is_open: bool) -> Iterator[Wait]:
         if is_open and own and own[-1].outcome == "waiting" and own[-1].ended_at is not None:
             asking.append(own[-1].ended_at)
     if person > 0:
-        yield Wait(what="for a person", seconds=person)
+        yield Wait(what="for a person (from question to next attempt)", seconds=person)
     if asking:
         since = min(asking)
         yield Wait(what="for a person", seconds=_since(since, story.ended), since=since)

@@ -76,11 +76,15 @@ class EventLog:
         """The seconds of work on the run so far, and on its open steps."""
         return self._durations.so_far()
 
-    def take(self, event: Event) -> None:
-        """Take an event; the tokens of texts are told and not kept."""
+    def now(self) -> datetime:
+        """The time that an event gets which is taken now."""
+        return self._clock()
+
+    def take(self, event: Event, at: datetime | None = None) -> None:
+        """Take an event that happened now, or before; tokens of texts are told and not kept."""
         entry: JsonValue = None
         if not _is_token(event):
-            now = self._clock()
+            now = at or self._clock()
             # To the millisecond, as it is kept.
             at = now.replace(microsecond=now.microsecond // 1000 * 1000)
             event = self._durations.timed(event).replace(at=at)

@@ -43,6 +43,7 @@ class Rests:
         self._goes_on = goes_on
         self._round: int | None = None
         self._began = time.monotonic()
+        self._since = log.now()
 
     @property
     def seconds(self) -> float:
@@ -54,7 +55,8 @@ class Rests:
         opened = self._opened(event) if self._round is None else [event]
         self._round = event.round
         for each in opened:
-            self._log.take(each)
+            # Attempts may have begun before the first event of them comes.
+            self._log.take(each, self._since if isinstance(each, RunResumed) else None)
 
     def _opened(self, first: BaseEvent) -> list[Any]:
         """What is told with the first event, in its order."""
@@ -66,6 +68,7 @@ class Rests:
 
     async def __aenter__(self) -> Self:
         self._began = time.monotonic()
+        self._since = self._log.now()
         self._hooks.open_with(self._opened)
         return self
 

@@ -4,12 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from replan.cli.views.run.overview import remarked
 from replan.plan.model import StepStatus, TaskPlan
 from replan.plan.order import layers
+from replan.runs.course.remarks import remarks_of
 from replan.runs.course.story import StepStory, Story
 from replan.ui.drawn.revisions import changed_steps
 
-BOX_WIDTH, BOX_HEIGHT = 208, 64
+BOX_WIDTH, BOX_HEIGHT = 208, 84
 _ACROSS, _DOWN, _MARGIN = 72, 18, 12
 _SWEEPS = 4  # through all columns, forth and back in turns
 
@@ -28,7 +30,7 @@ class Standing:
 
     state: str  # pending, running, waiting, interrupted, done, failed, skipped or removed
     told: str  # such as `waits for a person`
-    changed: int = 0  # the version of the plan in which it was added or changed last; else 0
+    changed: str = ""  # which revision added or changed it last; empty where none did
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,12 +75,23 @@ def standings(story: Story) -> dict[int, Standing]:
     """How each step of a run stands, and for whom it waits."""
     steps = {each.step.id: each for each in story.steps}
     asking = {ask.step_id for ask in story.run.waiting}
-    changed = changed_steps(story.run.events)
+    changed = changed_steps(story)
     return {
-        number: Standing(state=state, told=told, changed=changed.get(number, 0))
+        number: Standing(
+            state=state,
+            told=", ".join([told, *_remarks(each, story)]),
+            changed=changed.get(number, ""),
+        )
         for number, each in steps.items()
         for state, told in [_standing(each, steps, asks=number in asking, is_over=story.is_over)]
     }
+
+
+def _remarks(step: StepStory, story: Story) -> list[str]:
+    """What of its calls its status does not tell."""
+    calls = [call for attempt in step.attempts for call in attempt.calls]
+    unusable = [each.seq or 0 for each in calls if each.seq in story.unusable]
+    return remarked(remarks_of(calls, unusable))
 
 
 def _standing(
@@ -94,7 +107,7 @@ def _standing(
         state = _STATES[step.status]
         return state, state
     if step.attempts and step.attempts[-1].outcome == "in doubt":
-        return "interrupted", "cut off in the middle"
+        return "interrupted", "cut off"
     return "pending", _awaited(step, steps, is_over=is_over)
 
 
@@ -106,10 +119,11 @@ def _awaited(step: StepStory, steps: Mapping[int, StepStory], *, is_over: bool) 
         for each in awaited
         if each.status is StepStatus.FAILED and not each.step.optional and each.step.id != handled
     ]
+    left = "not done" if step.attempts else "not begun"
     if failed:
-        return f"{'not done' if is_over else 'blocked'}: {', '.join(failed)} failed"
+        return f"{left if is_over else 'blocked'}: {', '.join(failed)} failed"
     if is_over:
-        return "not done"
+        return left
     is_open = (StepStatus.PENDING, StepStatus.EXECUTING)
     coming = [str(each.step.id) for each in awaited if each.status in is_open]
     return f"waits for {', '.join(coming)}" if coming else "waits for its turn"

@@ -1,19 +1,15 @@
-"""The revisions of a plan, each as a difference of lines, with who made it and why."""
+"""The revisions of a plan, each as a difference of lines."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from difflib import SequenceMatcher
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from replan.plan.model import TaskPlan
+from replan.runs.course.revisions import Revision
 from replan.runs.course.story import Story
 from replan.runs.log.outline import Outline
-from replan.runs.log.run_event import RunEvent
-
-_REVISING = ("plan_created", "plan_updated")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,52 +20,22 @@ class Line:
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Revision:
-    """What became of a plan at once."""
-
-    version: int
-    at: datetime | None
-    by: str  # model, person or rule; empty for the first plan
-    why: str
-    lines: tuple[Line, ...]
-    is_first: bool = False
+def lines_of(revision: Revision) -> list[Line]:
+    """What a revision changed, as a difference of lines."""
+    before = [] if revision.is_first else _lines(revision.before)
+    return [*difference(before, _lines(revision.after))]
 
 
-def revisions_of(story: Story) -> list[Revision]:
-    """Give the revisions of a run's plan, the first plan before all others."""
-    reasons = _reasons(story.run.plan)
-    outline, found = Outline(), list[Revision]()
-    for event in story.run.events:
-        before = _lines(outline)
-        outline = outline.after(event)
-        if _revises(event):
-            version = int(cast("Any", event.details.get("version")) or 0)
-            is_first = event.type == "plan_created"
-            found.append(
-                Revision(
-                    version=version,
-                    at=event.at,
-                    by="" if is_first else str(event.details.get("by", "")),
-                    why=reasons.get(version, ""),
-                    lines=tuple(difference([] if is_first else before, _lines(outline))),
-                    is_first=is_first,
-                )
-            )
-    return found
-
-
-def changed_steps(events: Sequence[RunEvent]) -> dict[int, int]:
-    """The steps that revisions added or changed, each with the version that did it last."""
-    changed = dict[int, int]()
-    for event in events:
-        if event.type == "plan_updated" and (said := event.details.get("changes")):
-            changes = cast("Mapping[str, Any]", said)
-            version = int(cast("Any", event.details.get("version")) or 0)
-            numbers = [int(each["step"]["id"]) for each in changes.get("added", ())]
-            numbers += [int(each) for each in changes.get("modified", {})]
-            changed |= dict.fromkeys(numbers, version)
-    return changed
+def changed_steps(story: Story) -> dict[int, str]:
+    """What revisions did last to steps that are in the plan, such as `added in version 2`."""
+    changed, planned = dict[int, str](), {each.step.id for each in story.planned}
+    for each in story.revisions:
+        where = f"in version {each.version} by {each.by}"
+        modified = map(int, each.changes.get("modified") or ())
+        changed |= dict.fromkeys(modified, f"changed {where}")
+        added = (int(one["step"]["id"]) for one in each.changes.get("added") or ())
+        changed |= dict.fromkeys(added, f"added {where}")
+    return {step: told for step, told in changed.items() if step in planned}
 
 
 def difference(before: Sequence[str], after: Sequence[str]) -> Iterator[Line]:
@@ -81,16 +47,6 @@ def difference(before: Sequence[str], after: Sequence[str]) -> Iterator[Line]:
         else:
             yield from (Line(kind="removed", text=each) for each in before[start:end])
             yield from (Line(kind="added", text=each) for each in after[first:last])
-
-
-def _revises(event: RunEvent) -> bool:
-    return event.type in _REVISING and bool(
-        event.type == "plan_created" or event.details.get("changes")
-    )
-
-
-def _reasons(plan: TaskPlan | None) -> dict[int, str]:
-    return {each.version: each.description for each in (plan.update_history if plan else ())}
 
 
 def _lines(outline: Outline) -> list[str]:

@@ -16,19 +16,19 @@ _LENGTHS = (0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 21600,
 _PAUSES = {"waiting": "waits", "killed": "unknown"}
 _WHY = {
     "waiting": "waited for a person",
-    "killed": "at work or not: the process ended without a word",
+    "killed": "killed: nobody knows how long it worked",
 }
 LEGEND = {
-    "planned": "waits",
+    "planned": "waits for steps, or its turn",
     "running": "at work",
     "done": "done",
     "failed": "failed",
     "waiting": "waits for a person",
     "waits": "the run waits for a person",
-    "in-doubt": "cut off",
-    "cancelled": "broken off",
+    "cut-off": "cut off",
+    "in-doubt": "in doubt",
     "idle": "nobody at work",
-    "unknown": "killed: at work or not, nobody knows",
+    "unknown": "killed: nobody knows how long it worked",
 }
 """What the colours of bars mean."""
 
@@ -42,7 +42,7 @@ class Bar:
     left: float
     width: float
     # planned (not begun, or between attempts), running, done, failed, waiting (for a person),
-    # in-doubt, cancelled; of a pause waits, unknown or idle.
+    # cut-off, in-doubt; of a pause waits, unknown or idle.
     kind: str
     told: str
 
@@ -56,6 +56,7 @@ class Row:
     seconds: float | None = None
     calls: Calls
     bars: tuple[Bar, ...]
+    removed: str = ""  # which revision took the step out of the plan
     is_critical: bool = False  # whether it is of the longest chain: if shorter, the run was, too
 
 
@@ -148,7 +149,9 @@ def _host(story: Story, scale: _Scale) -> Row:
             kind = "failed" if event.details.get("error") else "done"
             told = f"{event.details.get('node', 'host')}: {took:.2f} s"
             bars += scale.bar(event.at - timedelta(seconds=took), event.at, kind, told)
-    return Row(name="host", seconds=host.seconds, calls=host, bars=tuple(bars))
+    return Row(
+        name="host: plans, judges, answers", seconds=host.seconds, calls=host, bars=tuple(bars)
+    )
 
 
 def _step(step: StepStory, story: Story, scale: _Scale, critical: Collection[int]) -> Row:
@@ -160,17 +163,19 @@ def _step(step: StepStory, story: Story, scale: _Scale, critical: Collection[int
         bars += scale.bar(planned, last, "planned", "waits")
     # Where one specialist waits and another one works, the work is seen.
     for each in sorted(spans, key=lambda span: span.outcome != "waiting"):
-        bars += scale.bar(each.began, each.ended, each.outcome.replace(" ", "-"), _told(each))
+        kind = each.told if each.told in ("cut off", "in doubt") else each.outcome
+        bars += scale.bar(each.began, each.ended, kind.replace(" ", "-"), _told(each))
     return Row(
         name=step.step.description,
         step=step.step.id,
         seconds=step.seconds,
         calls=step.calls,
+        removed=step.removed,
         bars=tuple(bars),
         is_critical=len(critical) > 1 and step.step.id in critical and bool(step.seconds),
     )
 
 
 def _told(span: Span) -> str:
-    took = (span.ended - span.began).total_seconds()
-    return f"{span.specialist}, attempt {span.number}: {span.outcome}, {took:.2f} s"
+    took = f", {(span.ended - span.began).total_seconds():.2f} s" if span.is_known else ""
+    return f"{span.specialist}, attempt {span.number}: {span.told}{took}"

@@ -7,6 +7,7 @@ from typing import Any, Literal, cast
 
 from pydantic import JsonValue
 
+from replan.cli.views.run.history import failure_of, shown_call
 from replan.runs.course.attempts import AttemptView
 from replan.runs.course.calls import Calls, calls_of
 from replan.runs.course.story import StepStory, Story
@@ -39,8 +40,10 @@ class Call:
     name: str
     node: str
     at: datetime | None
-    # running, cut off, failed, done; of a tool its own word, such as rejected
+    # running, cut off, failed, done, unusable; of a tool its own word, such as rejected
     state: str
+    told: str  # its state in words
+    shown: str = ""  # of a tool, with its arguments shortened
     seconds: float | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -64,6 +67,7 @@ class Attempt:
     specialist: str
     began: datetime
     outcome: str
+    told: str  # how it ended, in words
     error: str
     seconds: float | None
     spent: Calls
@@ -84,9 +88,17 @@ class Branch:
     calls: tuple[Call, ...] = ()  # those of the host, which belong to no attempt
 
 
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """What is known of calls beside their newest events."""
+
+    begun: Mapping[Any, RunEvent]  # their beginnings: those of models have the prompts
+    unusable: Mapping[int, str]  # what was done instead of using a reply
+
+
 def tree_of(story: Story) -> list[Branch]:
     """Give the branches of a run: the host, then its steps in their order."""
-    begun = beginnings(story.run.events)
+    known = known_of(story)
     took, since = calls_of(story.host_calls), _resumed_at(story)
     is_at_work = story.run.outcome == "running"
     return [
@@ -98,11 +110,11 @@ def tree_of(story: Story) -> list[Branch]:
             seconds=took.seconds,
             spent=took,
             calls=tuple(
-                _call(each, begun, "running" if is_at_work and _seq(each) > since else "cut off")
+                _call(each, known, "running" if is_at_work and _seq(each) > since else "cut off")
                 for each in _calls_of_host(story.run.events)
             ),
         ),
-        *(branch_of(step, begun) for step in story.steps),
+        *(branch_of(step, known) for step in story.steps),
     ]
 
 
@@ -125,8 +137,8 @@ def _seq(event: RunEvent) -> int:
     return event.seq or 0
 
 
-def branch_of(step: StepStory, begun: Mapping[Any, RunEvent]) -> Branch:
-    """Give the branch of one step; `begun` has the beginnings of calls."""
+def branch_of(step: StepStory, known: Known) -> Branch:
+    """Give the branch of one step."""
     return Branch(
         step=step.step.id,
         title=step.step.description,
@@ -134,27 +146,29 @@ def branch_of(step: StepStory, begun: Mapping[Any, RunEvent]) -> Branch:
         standing=step.standing,
         seconds=step.seconds,
         spent=step.calls,
-        attempts=tuple(_attempt(each, begun) for each in step.attempts),
+        attempts=tuple(_attempt(each, known) for each in step.attempts),
     )
 
 
-def _attempt(attempt: AttemptView, begun: Mapping[Any, RunEvent]) -> Attempt:
+def _attempt(attempt: AttemptView, known: Known) -> Attempt:
     no_end = "running" if attempt.outcome == "running" else "cut off"
     return Attempt(
         number=attempt.entry.number,
         specialist=attempt.entry.specialist,
         began=attempt.entry.started_at,
         outcome=attempt.outcome,
+        told=attempt.told,
         error=attempt.entry.error,
         seconds=attempt.seconds,
         spent=calls_of(attempt.calls),
-        calls=tuple(_call(each, begun, no_end) for each in attempt.calls),
+        calls=tuple(_call(each, known, no_end) for each in attempt.calls),
     )
 
 
-def beginnings(events: Iterable[RunEvent]) -> dict[Any, RunEvent]:
-    """The beginnings of calls: those of models have the prompts, the ends have the rest."""
-    return {call_key(event): event for event in events if event.type in _BEGINNINGS}
+def known_of(story: Story) -> Known:
+    """Give what is known of the calls of a run."""
+    begun = {call_key(event): event for event in story.run.events if event.type in _BEGINNINGS}
+    return Known(begun=begun, unusable=story.unusable)
 
 
 def call_key(event: RunEvent) -> tuple[str, ...]:
@@ -163,34 +177,41 @@ def call_key(event: RunEvent) -> tuple[str, ...]:
     return tuple(str(said.get(each)) for each in ("node", "step_id", "attempt", "call"))
 
 
-def _call(event: RunEvent, begun: Mapping[Any, RunEvent], no_end: str) -> Call:
+def _call(event: RunEvent, known: Known, no_end: str) -> Call:
     said = cast("dict[str, Any]", event.details)
-    began = begun.get(call_key(event), event)
+    began = known.begun.get(call_key(event), event)
     common: dict[str, Any] = {
         "seq": _seq(event),
         "first": _seq(began),
         "node": str(said.get("node", "")),
-        "at": event.at,
+        "at": began.at,
         "seconds": said.get("seconds"),
         "cost": said.get("cost"),
-        "error": str(said.get("error") or ""),
     }
     if event.type in _MODEL:
-        is_open = event.type == "model_called"
+        is_open, error = event.type == "model_called", str(said.get("error") or "")
+        state = no_end if is_open else "failed" if error else "done"
+        instead = known.unusable.get(_seq(event), "")
         return Call(
             kind="model",
             name=str(said.get("model", "")),
-            state=no_end if is_open else "failed" if common["error"] else "done",
+            state="unusable" if instead else state,
+            told=f"not usable, {instead}" if instead else state,
+            error=error,
             input_tokens=said.get("input_tokens"),
             output_tokens=said.get("output_tokens"),
             prompt=tuple(map(_said, cast("Any", began.details.get("prompt") or ()))),
             reply=_said(said["reply"]) if said.get("reply") else None,
             **common,
         )
+    status = no_end if event.type == "tool_invoked" else str(said.get("status", ""))
     return Call(
         kind="tool",
         name=str(said.get("tool", "")),
-        state=no_end if event.type == "tool_invoked" else str(said.get("status", "")),
+        state=status,
+        told={"success": "done", "waiting": "asked a person"}.get(status, status),
+        shown=shown_call(said),
+        error=failure_of(said).removeprefix(": "),
         effects=str(said.get("effects", "")),
         approval=str(said.get("approval") or ""),
         arguments=said.get("arguments") or {},

@@ -152,7 +152,7 @@ def attempt_lines(view: AttemptView, run: WholeRun) -> Iterator[str]:
     entry = view.entry
     so_far = " so far" if view.running_at else ""
     took = "" if view.seconds is None else f" ({seconds(view.seconds)}{so_far})"
-    ended = attempt_line(entry.number, view.outcome, entry.error)
+    ended = attempt_line(view)
     who = f"step {entry.step_id} {one_line(entry.specialist)}"
     yield f"{moment(entry.started_at, run.started_at)} {who}, {ended}{took}"
     yield from (f"  {line}" for line in _settled(view, run))

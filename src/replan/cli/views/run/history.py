@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from replan.cli.views.cells import answer_told, corrected, counted, cut, one_line, seconds
 from replan.cli.views.run.given import knowledge_told, memory_told
 from replan.errors import InputError
+from replan.runs.course.revisions import HANDED_IN
 from replan.runs.course.story import Pause, Story
 from replan.runs.log.outline import Outline
 from replan.runs.log.run_event import RunEvent
@@ -24,11 +25,13 @@ if TYPE_CHECKING:
 LEAST_TOLD = 0.05
 """Seconds of a pause that is told."""
 
-_LONGEST_VALUE = 60  # cells
+_LONGEST_VALUE, _LONGEST_CALL = 60, 200  # cells
 
 _ASKED = ("input_requested", "answer_given", "run_corrected")
 
 _DECIDED = {"approve": "approved", "reject": "rejected", "edit": "changed"}
+NO_NEWS = "The plan goes on."
+"""What a rule says of a round that needs no judgement."""
 
 
 def moment(at: datetime, began: datetime) -> str:
@@ -43,19 +46,17 @@ def moments(story: Story, step: int | None = None, *, has_failures: bool = False
 
     With `has_failures`, also the attempts that came to nothing.
     """
-    pauses = {each.ended: each for each in story.pauses if each.ended}
     told = list[tuple[datetime, str]]()
-    steps = _Steps()
+    if step is None:
+        told += [(each.ended, _resumed(each, story.began)) for each in story.pauses if each.ended]
+    steps = _Steps(has_failures=has_failures)
     in_requests = {key for request in story.run.requests for key in request.answers}
     for event in story.run.events:
         if event.at is None:
             continue
+        lines = list(_of_event(event, story, steps))
         if event.type == "answer_given" and short_key(str(event.details["key"])) in in_requests:
             continue
-        if step is None and event.type == "run_resumed" and (pause := pauses.get(event.at)):
-            by = f" by {one_line(said)}" if (said := str(event.details.get("by", ""))) else ""
-            told.append((event.at, f"resumed{by}{_after(pause, event.at, story.began)}"))
-        lines = list(_of_event(event, story, steps))
         if step is None or (event.type in _ASKED and event.details.get("step_id") == step):
             told += [(event.at, line) for line in lines]
     for request in story.run.requests:
@@ -68,10 +69,14 @@ def moments(story: Story, step: int | None = None, *, has_failures: bool = False
 
 
 def _failures(story: Story) -> Iterator[tuple[datetime, str]]:
-    for each in (attempt.entry for step in story.steps for attempt in step.attempts):
-        if each.ended_at is not None and each.outcome not in ("done", "waiting"):
+    for attempt in (each for step in story.steps for each in step.attempts):
+        each = attempt.entry
+        # Of one that a kill cut off nobody knows the end; its beginning is told.
+        at = each.ended_at or (None if attempt.running_at else each.started_at)
+        if at is not None and attempt.outcome not in ("done", "waiting"):
             who = f"step {each.step_id} {each.specialist}, attempt {each.number}"
-            yield each.ended_at, f"{who}: {each.outcome}{_behind(each.error)}"
+            began = "" if each.ended_at else " began;"
+            yield at, f"{who}{began or ':'} {attempt.told}{_behind(each.error)}"
 
 
 def _of_step(request: Request, step: int, story: Story) -> Request:
@@ -82,27 +87,46 @@ def _of_step(request: Request, step: int, story: Story) -> Request:
     return request.replace(kind="answer", answers=answers)
 
 
-def _after(pause: Pause, ended: datetime, began: datetime) -> str:
+def _resumed(pause: Pause, began: datetime) -> str:
+    ended = pause.ended or pause.began
     lasted = (ended - pause.began).total_seconds()
+    by = f" by {one_line(pause.by)}" if pause.by else ""
     if pause.why == "killed":
         between = f"some time between {moment(pause.began, began)} and {moment(ended, began)}"
-        return f", after its process had ended without a word, {between}"
+        return f"resumed{by}, after its process had ended without a word, {between}"
     what = "it waited for a person" if pause.why == "waiting" else "nobody worked on it"
-    return f" ({what} for {seconds(lasted)})" if lasted >= LEAST_TOLD else ""
+    return f"resumed{by}{f' ({what} for {seconds(lasted)})' if lasted >= LEAST_TOLD else ''}"
 
 
 @dataclass
 class _Steps:
     """What is known of the steps of a plan while its events are read, one after the other."""
 
+    has_failures: bool
     outline: Outline = field(default_factory=Outline)
+    deciding: dict[Any, str] = field(default_factory=dict[Any, str])  # who, by step and decision
 
     def follow(self, event: RunEvent) -> str:
         """Know the steps after an event; tell what a revision did, with the words before it."""
+        if event.type == "answer_given":
+            said = event.details
+            self.deciding[said.get("step_id"), said.get("action")] = str(said.get("by") or "")
         before = {str(step["id"]): step for step in self.outline.steps}
         self.outline = self.outline.after(event)
         changes = cast("Mapping[str, Any]", event.details.get("changes") or {})
         return changes_told(changes, before)
+
+    def call(self, said: Mapping[str, Any]) -> Iterator[str]:
+        """What came of a tool's call that a person decided about, or of each that failed."""
+        approval, status = said.get("approval"), str(said.get("status"))
+        if not approval and not (self.has_failures and status == "failed"):
+            return
+        # A job asks in its own words, so what approves its call is an answer.
+        named = (self.deciding.get((said.get("step_id"), how)) for how in (approval, "answered"))
+        by = one_line(next(filter(None, named), "a person"))
+        how = [f"{'changed' if approval == 'edited' else approval} by {by}"] if approval else []
+        how += {"rejected": [], "success": ["done"]}.get(status, [f"{status}{failure_of(said)}"])
+        yield f"{_who(said)}: {shown_call(said)} {', '.join(how)}"
 
     def told(self) -> str:
         """The plan in one line."""
@@ -121,10 +145,16 @@ def _of_event(event: RunEvent, story: Story, steps: _Steps) -> Iterator[str]:
     changed = steps.follow(event)
     if event.type == "input_requested":
         said = {**_call_shown(said, story), **said}
-    if event.type == "plan_updated" and said.get("changes"):
-        why = _why(event, story)
-        yield f"{said.get('by')} revised the plan, version {said.get('version')}{why}"
+    if event.type == "plan_created":
+        handed = "handed in" if story.revisions[0].by == HANDED_IN else "made"
+        yield f"the plan was {handed}: {counted(said.get('steps', 0), 'step')}"
+    elif event.type == "plan_updated" and said.get("changes"):
+        version = said.get("version")
+        for each in (one for one in story.revisions if one.version == version and not one.is_first):
+            yield f"{one_line(each.by)} revised the plan, version {version}{_behind(each.why)}"
         yield f"changed: {changed}"
+    elif event.type == "tool_completed":
+        yield from steps.call(said)
     elif event.type in _LINES and (line := _LINES[event.type](said)):
         yield line
     if event.type == "approval_requested" and _is_revised(story, event) and steps.outline.steps:
@@ -151,6 +181,18 @@ def called(said: Mapping[str, Any]) -> str:
     return one_line(f"{said['tool']}({', '.join(pairs)})")
 
 
+def shown_call(said: Mapping[str, Any]) -> str:
+    """A tool with its arguments, each of them shortened."""
+    pairs = (f"{name}={_short(each)}" for name, each in said["arguments"].items())
+    return one_line(f"{said['tool']}({cut(', '.join(pairs), _LONGEST_CALL)})")
+
+
+def failure_of(said: Mapping[str, Any]) -> str:
+    """Why a call of a tool failed, shortened; nothing of one that did not."""
+    error = str(said.get("result", "")).removeprefix("Error: ")
+    return cut(_behind(error), _LONGEST_CALL) if said.get("status") == "failed" else ""
+
+
 def _behind(text: object) -> str:
     return f": {one_line(str(text))}" if text else ""
 
@@ -162,12 +204,6 @@ def _who(said: Mapping[str, Any]) -> str:
 
 def _whom(said: Mapping[str, Any]) -> str:
     return "host" if said.get("step_id") is None else _who(said)
-
-
-def _why(event: RunEvent, story: Story) -> str:
-    plan, version = story.run.plan, event.details.get("version")
-    own = [each for each in (plan.update_history if plan else ()) if each.version == version]
-    return _behind(own[0].description) if own else ""
 
 
 def changes_told(changes: Mapping[str, Any], before: Mapping[str, Mapping[str, Any]]) -> str:
@@ -233,18 +269,12 @@ def _stopped(said: Mapping[str, Any]) -> str:
     return f"stopped, {said['why']}{by}{_behind(said.get('error'))}"
 
 
-def _approved(said: Mapping[str, Any]) -> str:
-    tool = one_line(said["tool"])
-    return f"{_who(said)}: a person {said['approval']} {tool}" if said.get("approval") else ""
-
-
 def _routed(said: Mapping[str, Any]) -> str:
     chosen = (f"step {step} to {name}" for step, name in said["chosen"].items())
     return f"given by the cards: {one_line(', '.join(chosen))}"
 
 
 _LINES: dict[str, Callable[[Mapping[str, Any]], str]] = {
-    "plan_created": lambda said: f"the plan was made: {counted(said.get('steps', 0), 'step')}",
     "approval_requested": lambda said: (
         f"a person is asked to approve the plan{_behind(said.get('reason'))}"
         f"{_behind(said.get('problem'))}"
@@ -257,7 +287,9 @@ _LINES: dict[str, Callable[[Mapping[str, Any]], str]] = {
         short_key(said["key"]), said["action"], said.get("by", ""), said.get("text", "")
     ),
     "feedback_generated": lambda said: (
-        f"judged: {one_line(str(said['feedback']))}" if said.get("feedback") else ""
+        f"judged: {one_line(str(said['feedback']))}"
+        if said.get("feedback") not in (None, "", NO_NEWS)
+        else ""
     ),
     "limit_reached": lambda said: (
         f"limit reached: {said['limit']}={said['value']:g} ({one_line(said['scope'])})"
@@ -281,7 +313,6 @@ _LINES: dict[str, Callable[[Mapping[str, Any]], str]] = {
         f"{_who(said)} forgot fact {said['fact_id']}{_behind(said['text'])}"
     ),
     "phase_entered": lambda said: f"{_who(said)} entered the phase {one_line(said['phase'])}",
-    "tool_completed": _approved,
     "steps_reopened": lambda said: f"runs again: {one_line(', '.join(map(str, said['reruns'])))}",
     "steps_routed": _routed,
     "reply_unreadable": lambda said: (

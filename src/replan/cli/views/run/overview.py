@@ -16,6 +16,7 @@ from replan.errors import LimitReachedError
 from replan.plan.model import StepStatus
 from replan.runs.course.attempts import AttemptView
 from replan.runs.course.calls import Calls, calls_of
+from replan.runs.course.remarks import Remarks
 from replan.runs.course.story import StepStory, Story
 from replan.state.cuts import cut_in_words
 
@@ -67,18 +68,26 @@ def _folded(lines: list[str], width: int) -> list[str]:
 
 
 def money(calls: Calls) -> str:
-    """What calls cost, in one word: `-` where there were none, `unknown` without a price.
+    """What calls cost, in a few words: `-` where there were none, `unknown` without a price.
 
-    `>=` where it may be more, as of some nobody knows the cost; `<=` where some were charged in
-    full; `~` where both is so.
+    It is what was charged: `at most` that, where some calls were charged in full, and `at least`
+    that, where some have no price or no end; `about`, where both is so.
     """
     if not calls.number and not calls.unended:
         return "-"
-    is_more, is_less = bool(calls.unpriced or calls.unended), bool(calls.uncounted_cost)
-    if is_more and not calls.known_cost:
+    cost = calls.known_cost + calls.unended_cost
+    is_more = bool(calls.unpriced or (calls.unended and not calls.unended_cost))
+    if is_more and not cost:
         return "unknown"
-    sign = {(True, True): "~", (True, False): ">=", (False, True): "<="}.get((is_more, is_less), "")
-    return f"{sign}{amount(calls.known_cost)}"
+    is_less = bool(calls.uncounted_cost or calls.unended_cost)
+    signs = {(True, True): "about ", (True, False): "at least ", (False, True): "at most "}
+    return f"{signs.get((is_more, is_less), '')}{amount(cost)}"
+
+
+def tokens(calls: Calls) -> str:
+    """The tokens of calls, as they were charged: `at most` that, where nobody counted some."""
+    most = "at most " if calls.uncounted_tokens else ""
+    return f"{most}{calls.tokens + calls.uncounted_tokens:,}"
 
 
 def amount(cost: float) -> str:
@@ -86,18 +95,26 @@ def amount(cost: float) -> str:
     return f"{Decimal(f'{cost:.4g}'):f}"
 
 
-def used(calls: Calls) -> str:
+def used(calls: Calls, is_running: bool = False) -> str:
     """What calls took, in words."""
-    notes = list[str]()
-    if calls.uncounted:
-        whose = f"{counted(calls.uncounted, 'call')} whose tokens nobody counted"
-        notes.append(f"up to {amount(calls.uncounted_cost)} of it for {whose}, charged in full")
-    if calls.unended:
-        notes.append(f"{counted(calls.unended, 'call')} without an end not in it")
-    told = f" ({'; '.join(notes)})" if notes else ""
-    tokens = f"{counted(calls.number, 'model call')}, {counted(calls.tokens, 'token')}"
-    has_any = calls.number or calls.unended
-    return f"{tokens}, cost {money(calls)}{told}" if has_any else "no model calls"
+    ended = "not over yet" if is_running else "that never ended"
+    if not calls.number:
+        most = f", {tokens(calls)} tokens" if calls.uncounted_tokens else ""
+        open_ones = f"{counted(calls.unended, 'model call')} {ended}{most}, cost {money(calls)}"
+        return open_ones if calls.unended else "no model calls"
+    known = round(calls.known_cost - calls.uncounted_cost, 12)
+    unknown = {
+        f"{counted(calls.unended, 'call')} {ended}": calls.unended_cost,
+        f"{counted(calls.uncounted, 'call')} whose tokens nobody counted": calls.uncounted_cost,
+    }
+    parts = [f"at most {amount(cost)} for {which}" for which, cost in unknown.items() if cost]
+    parts = [f"{amount(known)} known", *parts] if parts else []
+    if calls.unpriced:
+        parts.append(f"{counted(calls.unpriced, 'call')} without a price")
+    number = counted(calls.number, "model call")
+    more = f" and {calls.unended} {ended}" if calls.unended else ""
+    told = f" ({', '.join(parts)})" if parts else ""
+    return f"{number}{more}, {tokens(calls)} tokens, cost {money(calls)}{told}"
 
 
 def _head(story: Story) -> list[str]:
@@ -109,7 +126,7 @@ def _head(story: Story) -> list[str]:
         *([f"why: {why}"] if why else ()),
         *([f"goal: {goal}"] if goal else ()),
         f"began {day(story.began)}, {took(story)}",
-        f"used {used(story.calls)}{_charged(story)}",
+        f"used {used(story.calls, run.outcome == 'running')}",
         *(f"label: {one_line(f'{name}={value}')}" for name, value in run.labels.items()),
     ]
 
@@ -117,11 +134,11 @@ def _head(story: Story) -> list[str]:
 def took(story: Story) -> str:
     """How long a run took, and how much of it was no work, or may have been none."""
     parts = {
-        "waited for a person": story.waited,
-        "nobody at work": story.idle,
-        "killed, and not resumed for up to": story.unknown,
+        "{} at rest until a person answered": story.waited,
+        "{} with nobody at work": story.idle,
+        "killed, and not resumed for up to {}": story.unknown,
     }
-    told = [f"{what} {seconds(each)}" for what, each in parts.items() if each >= LEAST_TOLD]
+    told = [what.format(seconds(each)) for what, each in parts.items() if each >= LEAST_TOLD]
     least, of_it = "at least " if story.is_killed else "", ", ".join(told)
     return f"took {least}{seconds(story.seconds)}{f' ({of_it})' if told else ''}"
 
@@ -137,6 +154,18 @@ def day(at: datetime) -> str:
     return at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
+def remarked(remarks: Remarks) -> list[str]:
+    """What a run met that it went on in spite of, in words."""
+    told = {
+        f"{counted(remarks.failed, 'tool call')} failed": remarks.failed,
+        f"{counted(remarks.refused, 'tool call')} refused by a person": remarks.refused,
+        f"{remarks.unusable} {'reply' if remarks.unusable == 1 else 'replies'} not usable": (
+            remarks.unusable
+        ),
+    }
+    return [each for each, number in told.items() if number]
+
+
 def _counts(story: Story) -> str:
     if not story.steps:
         return ""
@@ -145,18 +174,8 @@ def _counts(story: Story) -> str:
     others = {status.value: story.count(status) for status in StepStatus}
     others = {"waiting": asking, **others, "pending": others["pending"] - asking}
     del others["completed"]
-    return f": {', '.join([done, *(f'{n} {each}' for each, n in others.items() if n)])}"
-
-
-def _charged(story: Story) -> str:
-    """What was charged in full, as the calls were cut off."""
-    charged = story.run.spent.get("run")
-    told = story.calls
-    if charged is None or (charged.calls <= told.number and charged.tokens <= told.tokens):
-        return ""
-    cost = f", cost {amount(charged.cost)}" if charged.cost else ""
-    tokens = f"{counted(charged.calls, 'model call')}, {counted(charged.tokens, 'token')}"
-    return f"; charged to its limits: {tokens}{cost}"
+    left = [f"{n} {each}" for each, n in others.items() if n]
+    return f": {', '.join([done, *left, *remarked(story.remarks)])}"
 
 
 def _plan_title(story: Story) -> str:
@@ -215,7 +234,7 @@ def _notes(story: StepStory) -> Iterator[str]:
     has_several = len(story.specialists) > 1
     for each in story.attempts:
         if each.outcome in _LOUD:
-            told = f"{attempt_line(each.entry.number, each.outcome, each.entry.error)}{_idle(each)}"
+            told = f"{attempt_line(each)}{_idle(each)}"
             yield f"{one_line(each.entry.specialist)}, {told}" if has_several else told
     if story.removed:
         yield story.removed
@@ -253,10 +272,12 @@ def not_whole(why: str) -> str:
     return f"not whole: {cut_in_words(why)}"
 
 
-def attempt_line(number: int, outcome: str, error: str) -> str:
+def attempt_line(attempt: AttemptView) -> str:
     """How an attempt ended, in one line."""
-    unknown = " (it has no end on record)" if outcome == "in doubt" else ""
-    return f"attempt {number}: {outcome}{unknown}{f': {one_line(error)}' if error else ''}"
+    entry = attempt.entry
+    unknown = " (it has no end on record)" if attempt.outcome == "in doubt" else ""
+    error = f": {one_line(entry.error)}" if entry.error else ""
+    return f"attempt {entry.number}: {attempt.told}{unknown}{error}"
 
 
 def _tool_counts(calls: Iterable[Mapping[str, Any]], no_end: str = "cut off") -> Iterator[str]:
@@ -267,6 +288,12 @@ def _tool_counts(calls: Iterable[Mapping[str, Any]], no_end: str = "cut off") ->
         bad = [end for end in dict.fromkeys(ends) if end != "success"]
         told = ", ".join(f"{ends.count(end)} {end}" for end in bad)
         yield f"{name} x{len(ends)}{f' ({told})' if told else ''}"
+
+
+def tool_counts(story: Story) -> list[str]:
+    """The calls of tools in a run, by name: those of its steps, and those of the host."""
+    calls = [*story.host_calls, *(call for step in story.steps for call in step.tools)]
+    return [*_tool_counts(each.details for each in calls if each.type.startswith("tool_"))]
 
 
 def _waiting(story: Story) -> list[str]:

@@ -62,10 +62,13 @@ def _error(story: StepStory) -> str:
 
 def _stopped_why(story: Story) -> str:
     last, at = story.pauses[-1], moment(story.pauses[-1].began, story.began)
+    keys = {each.key for each in story.run.waiting}
+    asked_at = [e.at for e in story.run.events if e.details.get("key") in keys and e.at]
     said = [e.details for e in story.run.events if e.type == "run_stopped"]
     match last.why:
         case "waiting":
-            return f"it waits for {counted(len(story.run.waiting), 'answer')} since {at}"
+            since = moment(asked_at[0], story.began) if asked_at else at
+            return f"it waits for {counted(len(story.run.waiting), 'answer')}, since {since}"
         case "interrupted":
             by = one_line(str(said[-1].get("by", "")))
             return f"it was stopped at {at}{f' by {by}' if by else ''}"

@@ -25,7 +25,7 @@ def report(story: Story) -> str:
         f"- Outcome: {inline(run.outcome)}{_behind(ended_why(story))}",
         f"- Goal: {inline(goal_of(story))}",
         f"- Began: {day(story.began)}; {took(story)}",
-        f"- Used: {inline(used(story.calls))}",
+        f"- Used: {inline(used(story.calls, run.outcome == 'running'))}",
         *(f"- Label: {inline(f'{name}={value}')}" for name, value in run.labels.items()),
         *(f"- Warning: {inline(each)}" for each in run.warnings),
         *(f"- File: {inline(f'{made.path} {made.title}')}" for made in run.artifacts),

@@ -65,4 +65,5 @@ def _calls(calls: Calls) -> dict[str, Any]:
         "cost": calls.cost,
         "uncounted_cost": calls.uncounted_cost,
         "without_end": calls.unended,
+        "cost_without_end": calls.unended_cost,
     }

@@ -25,7 +25,7 @@ _SIGNS = {
 _PAUSED = {"waiting": "?", "killed": "/"}
 _LEGEND = (
     "= at work   x failed   ? waits for a person   . waits",
-    "/ cut off, at work or not   : nobody works on the run",
+    "/ cut off, or killed   : nobody at work",
 )
 
 Column = Callable[[datetime], int]
