@@ -22,7 +22,7 @@ from replan.server.endpoints import forbidden
 from replan.server.house import House
 from replan.server.problems import RefusedError, refusal_of
 from replan.state.questions import fingerprint_of
-from replan.ui.acts.shown import argument_shown, call_arguments, shown_of
+from replan.ui.acts.shown import argument_shown, call_arguments, leads_of, shown_of
 from replan.ui.acts.talks import Talk
 from replan.ui.acts.terminal import Terminals
 from replan.ui.entering import Entrance, form_token
@@ -135,6 +135,7 @@ def templates() -> Environment:
         "json": _json,
         "text": _text,
         "seen": shown_of,
+        "leads": leads_of,
         "arguments": call_arguments,
         "argument": argument_shown,
         "mark": _mark,
