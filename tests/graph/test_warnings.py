@@ -91,8 +91,8 @@ async def test_a_text_without_its_front_matter_may_be_an_answer_and_says_so():
     assert state["final_answer"].text == "Lima."
     assert state["warnings"] == [
         (
-            "The reply of think could not be used: The reply does not begin with its front matter, so "
-            "it has no `complexity`. Instead: the text of the reply is the answer."
+            "The reply of think could not be used: The reply does not begin with its front matter, "
+            "so it has no `complexity`. Instead: the text of the reply is the answer."
         )
     ]
 
