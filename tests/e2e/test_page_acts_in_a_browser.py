@@ -99,12 +99,21 @@ async def test_a_run_that_is_killed_under_an_open_page_goes_on_and_its_doubt_is_
             await page.click("button >> text=Resume")
             await page.wait_for_selector("#asks >> text=in doubt")
             await screen(page, "in_doubt")
+            await _sees_what_answers_lead_to(page)
             await page.click("text=Run it again…")
             await page.wait_for_selector("h1 >> text=Run it again?")
             await page.click("button.main")
             await page.wait_for_selector("#head .o-completed")
         assert sorted(kept.effects) == [1, 2, 3, 4, 5, 6]
         assert faults == []
+
+
+async def _sees_what_answers_lead_to(page):
+    asked = await page.inner_text("#asks")
+    assert "It is done: what you write becomes its result, and the steps that" in asked
+    # Who has buttons needs no words to type, and what is asked stands there once.
+    assert "REASON" not in asked
+    assert "{" not in asked
 
 
 async def _started(page):

@@ -85,9 +85,11 @@ class Transcript:
             await self.forget(place)
         await self._note(f"{self._calls}{place}{BEGUN}", run.model_dump(mode="json"))
 
-    async def end(self, place: str, outcome: JsonValue) -> None:
+    async def end(self, place: str, outcome: JsonValue, *, has_acted: bool = True) -> None:
         """Record what came of a call, before the model hears of it."""
         await self._note(f"{self._calls}{place}{ENDED}", outcome)
+        if not has_acted:
+            await self._strike(f"{self._calls}{place}{BEGUN}")
 
     async def forget(self, place: str) -> None:
         """Take a call back that waits for a person: it will be made again."""

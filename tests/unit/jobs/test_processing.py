@@ -150,9 +150,11 @@ async def test_an_unsafe_action_is_confirmed_with_the_values_that_are_done(talk,
 async def test_at_its_bounds_a_job_fails_says_why_and_is_taken_up_again(spec, talk, make):
     lost = await talk(spec, "publish", "?", "?", "?")
     assert (lost.next_phase, lost.job.error_code) == (JobPhase.FAILED, "no_progress")
-    assert lost.job.error == lost.response_message
+    kept = "What you have told me is kept; write again to go on."
+    assert f"{lost.job.error} {kept}" == lost.response_message
     assert "product center id" in lost.response_message
-    assert (await make(spec).process(lost.job)).job == lost.job
+    still = await make(spec).process(lost.job)
+    assert (still.job, still.response_message) == (lost.job, lost.response_message)
     done = await make(spec).process(lost.job, ["PC-1"])
     assert done.is_completed
     assert done.job.id == lost.job.id

@@ -138,7 +138,7 @@ class ExecutionHandler:
                 job = self._recorded(
                     job, command, number, key, Outcome(success=False, error=str(error))
                 )
-                return self._failed(job, str(error))
+                return self._failed(job, str(error), in_doubt=False)
             call = ActionCall(
                 spec=self._engine.spec,
                 action=self._engine.spec.action_of(command),
@@ -149,7 +149,8 @@ class ExecutionHandler:
             )
             job, outcome = await self._attempted(job, command, call, number)
             if not outcome.success:
-                return self._refused(job, command, outcome) or self._failed(job, outcome.error)
+                refused = self._refused(job, command, outcome)
+                return refused or self._failed(job, outcome.error, in_doubt=outcome.in_doubt)
         return self._completed(job, command)
 
     async def _attempted(
@@ -206,10 +207,10 @@ class ExecutionHandler:
         collecting = ProcessOutput(job=job, next_phase=JobPhase.INFORMATION_COLLECTION)
         return too_many_corrections(engine, job) or collecting
 
-    def _failed(self, job: Job, why: str) -> ProcessOutput:
+    def _failed(self, job: Job, why: str, *, in_doubt: bool) -> ProcessOutput:
         # Whoever takes the job up again confirms it again.
-        job = job.replace(confirmed="")
-        return fail(job, "action", say("failed", job.language, problem=_sentence(why)))
+        job, how = job.replace(confirmed=""), "in_doubt" if in_doubt else "failed"
+        return fail(job, "action", say(how, job.language, problem=_sentence(why)))
 
     def _completed(self, job: Job, command: Command) -> ProcessOutput:
         language, keys = job.language, _keys_of(job)

@@ -23,7 +23,6 @@ _PLACE = ("replan", "server", "chats")
 _HOW = {
     "plan": "Answer `approve`, `reject: WHY`, or with the changed plan.",
     "approval": "Answer `approve`, or `reject: WHY`.",
-    "in doubt": "Answer `run again`, or with what it did.",
 }
 
 
