@@ -32,7 +32,8 @@ define install
 endef
 
 # On all processors. Without compiled modules each program that a test starts would compile them.
-PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -q --processes auto
+# Continuous integration keeps pictures of the pages.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(if $(CI),REPLAN_TEST_SCREENS="$(CURDIR)/build/screens") $(BIN)/pytest -q --processes auto
 
 # Stamps inside the environment: which Python made it, and what was installed into it.
 MADE := $(VENV)/.python-$(PYVERSION)
