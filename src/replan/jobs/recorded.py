@@ -22,6 +22,12 @@ from replan.ports.journal import Journal
 from replan.state.verdicts import ask_what_became_of
 from replan.values import restored
 
+ACTION, PHRASE = "job/", "phrase/"
+"""What the places of a job's actions and questions begin with in its record."""
+
+FOUND = "found"
+"""Where the note of a turn has what was read in it."""
+
 
 class RecordedExecutor:
     """Does actions through the record that tool loops have, too."""
@@ -38,7 +44,7 @@ class RecordedExecutor:
 
     async def execute(self, call: ActionCall) -> Outcome:
         """Give what is on record of an action; else do it, unless nobody knows if it was done."""
-        place = f"job/{call.key}"
+        place = f"{ACTION}{call.key}"
         kept = await self._record.outcome(place)
         if kept is not None:
             return restored(Outcome, kept)
@@ -127,9 +133,9 @@ class RecordedExtractor:
         turn = wanted.job.turns
         kept = await self._record.reply(turn)
         if isinstance(kept, Mapping) and kept.get("said") == wanted.said:
-            return restored(Extracted, kept.get("found"))
+            return restored(Extracted, kept.get(FOUND))
         found = await self._extractor.extract(wanted)
-        note = {"said": wanted.said, "found": found.model_dump(mode="json")}
+        note = {"said": wanted.said, FOUND: found.model_dump(mode="json")}
         await self._record.note_reply(turn, cast("JsonValue", note))
         return found
 
@@ -148,7 +154,7 @@ class RecordedPhraser:
     async def phrase(self, text: str, keeps: Sequence[str], language: Language) -> str:
         """Give what is on record of the question; else let it be put in other words."""
         asked = json.dumps([text, language], ensure_ascii=True)
-        place = f"phrase/{hashlib.sha256(asked.encode()).hexdigest()[:32]}"
+        place = f"{PHRASE}{hashlib.sha256(asked.encode()).hexdigest()[:32]}"
         kept = await self._record.outcome(place)
         if isinstance(kept, str):
             return kept

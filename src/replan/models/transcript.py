@@ -69,10 +69,9 @@ class Transcript:
     async def note_reply(self, number: int, message: JsonValue) -> None:
         await self._note(f"{self._replies}{number}", message)
 
-    async def outcome(self, place: str) -> ToolEnd | None:
+    async def outcome(self, place: str) -> JsonValue:
         """What came of a call; none if that is not on record."""
-        noted = (await self._load()).get(f"{self._calls}{place}{ENDED}")
-        return None if noted is None else restored(ToolEnd, noted)
+        return (await self._load()).get(f"{self._calls}{place}{ENDED}")
 
     async def begun(self, place: str) -> ToolRun | None:
         """The call that has begun at a place and may have ended in silence; none if none has."""

@@ -30,6 +30,7 @@ from replan.specialists.function import call
 from replan.state.questions import read_call_decision
 from replan.state.team import Effects
 from replan.state.verdicts import ask_what_became_of
+from replan.values import restored
 
 LONGEST_TOOL_RESULT = 50_000
 """Characters of one tool's result that the model gets to see."""
@@ -55,7 +56,7 @@ class ToolCalls:
         """Call a tool, or say what came of the call; what goes wrong is told to the model."""
         kept = await self.record.outcome(place)
         if kept is not None:
-            return _restored(kept)
+            return _answer_in(restored(ToolEnd, kept))
         answer = None
         while answer is None:
             settled = await self._settled(request, place)
@@ -202,7 +203,7 @@ def _messages_of(answer: ToolAnswer) -> list[Any]:
     return [answer]
 
 
-def _restored(kept: ToolEnd) -> ToolAnswer:
+def _answer_in(kept: ToolEnd) -> ToolAnswer:
     messages = list(kept.messages)
     is_command = kept.is_command or not messages
     return Command(update={"messages": messages}) if is_command else messages[0]

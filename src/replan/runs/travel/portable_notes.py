@@ -5,6 +5,9 @@ from typing import Any, cast
 from langchain_core.messages import AIMessage
 from pydantic import JsonValue
 
+from replan.jobs.actions import Outcome
+from replan.jobs.extraction.port import Extracted
+from replan.jobs.recorded import ACTION, FOUND, PHRASE
 from replan.models.transcript import BEGUN, CALL, ENDED, REPLY, ToolEnd, ToolRun
 from replan.ports.journal import TOLD, RunRows
 from replan.state.knowledge import Knowledge
@@ -27,16 +30,28 @@ _KINDS: dict[str, Any] = {
 def check_notes(rows: RunRows, path: Path, reading: Reading) -> None:
     """Read the notes as those will who need them; what is wrong with one is kept."""
     for place, (key, note) in enumerate(rows.notes):
-        kind = _kind_of(key, note)
-        if kind is not None:
-            reading.value(kind, note, (*path, place, 1), restored, is_copied=True)
+        where = (*path, place, 1)
+        if key.startswith(REPLY) and isinstance(note, dict) and FOUND in note:
+            # What a job read in a turn.
+            reading.value(Extracted, note[FOUND], (*where, FOUND), restored, is_copied=True)
+        elif (kind := _kind_of(key, note)) is not None:
+            reading.value(kind, note, where, restored, is_copied=True)
 
 
 def _kind_of(key: str, note: JsonValue) -> Any:
     if key.startswith(CALL):
-        ends = {BEGUN: ToolRun, ENDED: ToolEnd}
-        return next((kind for end, kind in ends.items() if key.endswith(end)), None)
+        return _kind_of_call(key)
     if key.startswith(TOLD):
         # What a graph asked; of a warning there is a mark only.
         return Question if isinstance(note, dict) else None
     return cast("Any", next((kind for each, kind in _KINDS.items() if key.startswith(each)), None))
+
+
+def _kind_of_call(key: str) -> Any:
+    if key.endswith(BEGUN):
+        return ToolRun
+    if not key.endswith(ENDED):
+        return None
+    place = key.removeprefix(CALL).partition("/")[2]
+    kinds: dict[str, Any] = {ACTION: Outcome, PHRASE: str}
+    return next((kind for each, kind in kinds.items() if place.startswith(each)), ToolEnd)
