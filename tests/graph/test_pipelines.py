@@ -37,6 +37,7 @@ from replan.testing import ScriptedModel, always
 from replan.threads.base_agent import BaseAgent
 from replan.threads.interaction_unit import InteractionUnit
 from replan.threads.sub_thread_agent import SubThreadAgent
+from replan.threads.sub_thread_handlers import NestedSubThreadHandler
 
 PLAN = {"plan": "# Write\n\n- [ ] 1. hello @writer\n"}
 DONE = "---\nverdict: complete\n---\nThe end."
@@ -371,11 +372,44 @@ async def test_a_team_with_a_pipeline_that_cannot_be_walked_is_refused() -> None
         ConfigurationError, match=r"Broken\.state_handlers: the agent has no phases"
     ):
         build_graph(team(broken))
-    endless = pipelines.level("a", pipelines.level("b"))
-    loop = type(
-        "Loop", (pipelines.WritingHandler,), {"sub_thread_agent": endless, "phase": "deepen"}
-    )
-    assert loop.sub_thread_agent is endless
+
+
+class Deeper(NestedSubThreadHandler):
+    phase = "deepen"
+
+
+class Endless(SubThreadAgent):
+    async def _initialize_interaction_units(self) -> None:
+        self.interaction_units = {"deepen": await InteractionUnit.create(state_handler=Deeper())}
+
+
+@pytest.mark.parametrize(
+    ("below", "told"),
+    [
+        (Endless, r"its sub-threads have no end .got 'Main -> Endless -> Endless'"),
+        (None, r"Deeper\.sub_thread_agent: it names no agent of a sub-thread .got None"),
+        (FourDeep, r"Deeper\.sub_thread_agent: it names no agent of a sub-thread"),
+        (pipelines.level("a", pipelines.level("b", Endless)), "its sub-threads have no end"),
+    ],
+)
+@pytest.mark.parametrize("form", ["team", "session", "alone"])
+async def test_levels_that_cannot_be_walked_are_refused_before_anything_is_done(
+    below: Any, told: str, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Deeper, "sub_thread_agent", below)
+    agent, repository = pipelines.pipeline(Endless), MemoryThreads()
+
+    async def begin() -> None:
+        if form == "team":
+            build_graph(team(agent))
+        elif form == "session":
+            pipeline_agent(agent)
+        else:
+            await run_pipeline(agent, "hello", repository=repository)
+
+    with pytest.raises(ConfigurationError, match=told):
+        await begin()
+    assert await repository.get_thread("main") is None
 
 
 async def _nothing(self: Any) -> None:
