@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from langgraph.graph import START, MessagesState, StateGraph
 
 import pipelines
 from pipelines import Asking, FourDeep, KillingThreads, ModelHandler, texts
@@ -115,9 +116,14 @@ async def test_a_pipeline_does_a_step_tells_of_its_phases_and_goes_with_its_run(
         assert await thread_of(storage, "r") is None
 
 
-async def test_studio_s_drawing_shows_the_phases_of_every_level() -> None:
-    drawing = build_graph(team(FourDeep)).get_graph(xray=True).draw_mermaid()
-    for node in ("prepare_subthread", "execute_subthread", "deepen", "finish"):
+async def test_studio_s_drawing_shows_the_phases_of_every_level_and_the_nodes_of_graphs() -> None:
+    inner = StateGraph(MessagesState)
+    inner.add_node("thinks_hard", lambda _: {"messages": []})
+    inner.add_edge(START, "thinks_hard")
+    both = team(FourDeep)
+    both.specialists.append(Specialist("thinker", "Thinks.", invokable=inner.compile()))
+    drawing = build_graph(both).get_graph(xray=True).draw_mermaid()
+    for node in ("prepare_subthread", "execute_subthread", "deepen", "finish", "thinks_hard"):
         assert node in drawing
     assert drawing.count("initial_phase") >= 3
 
