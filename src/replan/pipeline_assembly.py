@@ -19,7 +19,7 @@ from replan.state.limits import Limits, Price, RunSettings
 from replan.team.chats import Chats
 from replan.threads.ai_adapter import AIAdapter
 from replan.threads.base_agent import BaseAgent
-from replan.threads.building import built_pipeline
+from replan.threads.building import built_pipeline, check_levels
 from replan.threads.host_utils import HostUtils
 from replan.threads.pipeline import alone, turn_on
 from replan.threads.response import Response
@@ -50,6 +50,7 @@ async def run_pipeline(  # noqa: PLR0913 - what a pipeline alone needs
         The last response. If a phase failed, it has the `failure`, and a retry is possible.
 
     Raises:
+        ConfigurationError: The phases of the pipeline cannot be walked.
         ThreadError: The thread cannot be used: somebody else works on it, it is of another version
             of the pipeline, or there is nothing to do.
     """
@@ -60,6 +61,7 @@ async def run_pipeline(  # noqa: PLR0913 - what a pipeline alone needs
         clock=partial(datetime.now, UTC),
         new_id=partial(token_hex, 8),
     )
+    await check_levels(agent)
     with alone(repository, thread_id):
         turn = await turn_on(agent, thread_id, utils)
         await turn.begin(said, retry=retry)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from langgraph.graph import START, MessagesState, StateGraph
 
 import pipelines
 from pipelines import Asking, FourDeep, KillingThreads, ModelHandler, texts
@@ -37,6 +38,7 @@ from replan.testing import ScriptedModel, always
 from replan.threads.base_agent import BaseAgent
 from replan.threads.interaction_unit import InteractionUnit
 from replan.threads.sub_thread_agent import SubThreadAgent
+from replan.threads.sub_thread_handlers import NestedSubThreadHandler
 
 PLAN = {"plan": "# Write\n\n- [ ] 1. hello @writer\n"}
 DONE = "---\nverdict: complete\n---\nThe end."
@@ -114,9 +116,14 @@ async def test_a_pipeline_does_a_step_tells_of_its_phases_and_goes_with_its_run(
         assert await thread_of(storage, "r") is None
 
 
-async def test_studio_s_drawing_shows_the_phases_of_every_level() -> None:
-    drawing = build_graph(team(FourDeep)).get_graph(xray=True).draw_mermaid()
-    for node in ("prepare_subthread", "execute_subthread", "deepen", "finish"):
+async def test_studio_s_drawing_shows_the_phases_of_every_level_and_the_nodes_of_graphs() -> None:
+    inner = StateGraph(MessagesState)
+    inner.add_node("thinks_hard", lambda _: {"messages": []})
+    inner.add_edge(START, "thinks_hard")
+    both = team(FourDeep)
+    both.specialists.append(Specialist("thinker", "Thinks.", invokable=inner.compile()))
+    drawing = build_graph(both).get_graph(xray=True).draw_mermaid()
+    for node in ("prepare_subthread", "execute_subthread", "deepen", "finish", "thinks_hard"):
         assert node in drawing
     assert drawing.count("initial_phase") >= 3
 
@@ -371,11 +378,44 @@ async def test_a_team_with_a_pipeline_that_cannot_be_walked_is_refused() -> None
         ConfigurationError, match=r"Broken\.state_handlers: the agent has no phases"
     ):
         build_graph(team(broken))
-    endless = pipelines.level("a", pipelines.level("b"))
-    loop = type(
-        "Loop", (pipelines.WritingHandler,), {"sub_thread_agent": endless, "phase": "deepen"}
-    )
-    assert loop.sub_thread_agent is endless
+
+
+class Deeper(NestedSubThreadHandler):
+    phase = "deepen"
+
+
+class Endless(SubThreadAgent):
+    async def _initialize_interaction_units(self) -> None:
+        self.interaction_units = {"deepen": await InteractionUnit.create(state_handler=Deeper())}
+
+
+@pytest.mark.parametrize(
+    ("below", "told"),
+    [
+        (Endless, r"its sub-threads have no end .got 'Main -> Endless -> Endless'"),
+        (None, r"Deeper\.sub_thread_agent: it names no agent of a sub-thread .got None"),
+        (FourDeep, r"Deeper\.sub_thread_agent: it names no agent of a sub-thread"),
+        (pipelines.level("a", pipelines.level("b", Endless)), "its sub-threads have no end"),
+    ],
+)
+@pytest.mark.parametrize("form", ["team", "session", "alone"])
+async def test_levels_that_cannot_be_walked_are_refused_before_anything_is_done(
+    below: Any, told: str, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Deeper, "sub_thread_agent", below)
+    agent, repository = pipelines.pipeline(Endless), MemoryThreads()
+
+    async def begin() -> None:
+        if form == "team":
+            build_graph(team(agent))
+        elif form == "session":
+            pipeline_agent(agent)
+        else:
+            await run_pipeline(agent, "hello", repository=repository)
+
+    with pytest.raises(ConfigurationError, match=told):
+        await begin()
+    assert await repository.get_thread("main") is None
 
 
 async def _nothing(self: Any) -> None:

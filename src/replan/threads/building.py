@@ -5,15 +5,19 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from threading import Thread as OsThread
 from typing import Any, TypeVar, cast
+from weakref import WeakSet
 
 from replan.errors import ConfigurationError
 from replan.threads.base_agent import BaseAgent
 from replan.threads.phase_graph import PhaseGraph, phase_graph
 from replan.threads.sub_thread_agent import SubThreadAgent
+from replan.threads.sub_thread_handlers import below_of
 
 T = TypeVar("T")
 
 _DEEPEST = 20
+
+_walked: WeakSet[type[BaseAgent]] = WeakSet()
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,17 @@ def built_pipeline(agent: type[BaseAgent], name: str = "") -> Pipeline:
     return _completed(_built(agent, (), name or agent.__name__))
 
 
+async def check_levels(agent: type[BaseAgent]) -> None:
+    """Check a pipeline as `built_pipeline` does, once.
+
+    Raises:
+        ConfigurationError: Phases of a level cannot be walked, or levels have no end.
+    """
+    if agent not in _walked:
+        await _built(agent, (), agent.__name__)
+        _walked.add(agent)
+
+
 async def _built(agent: type[BaseAgent], above: tuple[type[BaseAgent], ...], name: str) -> Pipeline:
     if agent in above or len(above) >= _DEEPEST:
         levels = " -> ".join(each.__name__ for each in (*above, agent))
@@ -52,7 +67,7 @@ async def _built(agent: type[BaseAgent], above: tuple[type[BaseAgent], ...], nam
     made = await agent.create()
     inner: dict[str, Pipeline] = {}
     for phase, handler in made.state_handlers.items():
-        if (below := handler.sub_thread_agent) is not None:
+        if (below := below_of(handler)) is not None:
             inner[phase] = await _built(below, (*above, agent), f"{name}.{phase}")
     graphs = {phase: each.graph for phase, each in inner.items()}
     graph = phase_graph(name, made.state_handlers, graphs)

@@ -161,6 +161,10 @@ class InteractionUnit:
                 return changed(own, found.id, meta=meta)
             about = {"thread_id": thread.id, "phase": self.phase}
             _log.warning("there is no bot message to keep, so one is created", extra=about)
+            if not response.text.strip():
+                name = type(self.state_handler).__name__
+                problem = f"{name} returned an empty text, and there is no message to keep"
+                raise PhaseError(own.id, self.phase, problem, "Return some text.")
         utils = task.host_utils
         return own.add(
             ThreadMessage(

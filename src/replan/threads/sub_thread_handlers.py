@@ -175,6 +175,16 @@ def _new_thread(thread_id: str, task: Task) -> Thread:
     return Thread(thread_id, settings={"brief_status": {"phase": INITIAL}, _MADE_BY: task.id})
 
 
+def below_of(handler: StateHandler) -> type[SubThreadAgent] | None:
+    """Give the class of the agent below a handler; None if it starts no sub-thread.
+
+    Raises:
+        ConfigurationError: It starts one, and names no agent for it.
+    """
+    starts = isinstance(handler, SubThreadExecutionHandler | NestedSubThreadHandler)
+    return _agent_class(handler) if starts or handler.sub_thread_agent is not None else None
+
+
 def _agent_class(handler: StateHandler) -> type[SubThreadAgent]:
     found = handler.sub_thread_agent
     if found is None or not issubclass(found, SubThreadAgent):

@@ -632,6 +632,25 @@ async def test_a_message_that_a_later_round_changes_is_made_once_by_that_round(w
     assert writes > 10
 
 
+async def test_without_a_message_to_keep_one_is_made_and_that_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    texts_left = iter(["", "said"])
+
+    def says(*_: Any) -> Response:
+        return Response(next(texts_left), meta={"skip_bot_message_creation": True})
+
+    repository, agent = MemoryThreads(), pipelines.pipeline(sub_agent(answering(says)))
+    response = await run_pipeline(agent, "hello", repository=repository)
+    assert "Handler returned an empty text, and there is no message to keep" in str(
+        response.failure
+    )
+    response = await run_pipeline(agent, repository=repository)
+    assert (response.failure, response.text) == (None, "said")
+    assert texts(await stored(repository)) == ["hello", "said", ["said"]]
+    assert "there is no bot message to keep, so one is created" in caplog.text
+
+
 async def test_the_response_pipeline_has_one_order() -> None:
     request = SubThreadRequest(meta_path="meta.outline", settings={"for": "outline"})
     first = answering(

@@ -162,6 +162,9 @@ def test_rows_make_the_same_thread_again_and_a_damaged_row_is_named() -> None:
     broken: Any = {**rows, "messages.0": {"id": "a"}}
     with pytest.raises(ThreadError, match=r"its row 'messages\.0' cannot be read"):
         thread_from(broken)
+    for header in ("text", {"settings": {}}, {"id": "main", "settings": "none"}):
+        with pytest.raises(ThreadError, match="its row cannot be read"):
+            thread_from({**rows, "": header})
 
 
 async def test_a_thread_that_somebody_else_stored_is_refused_and_stays() -> None:

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, cast
 
+from replan.adapters.storage.uninterrupted import uninterrupted
 from replan.errors import StaleThreadError
 from replan.state.pipeline.thread_rows import Changes, Rows, Saved, thread_from
 from replan.state.pipeline.threads import Thread
@@ -57,8 +58,11 @@ class RowRepository(ABC):
     async def save_thread(self, thread: Thread, *, lasting: bool = True) -> None:
         """Store a main thread with everything in it."""
         changes = self._saved.changes(thread)
-        if not changes.rows and not changes.gone:
-            return
+        if changes.rows or changes.gone:
+            # Who is cancelled meanwhile, such as by a time limit, may go on with the thread.
+            await uninterrupted(self._save(thread, changes, lasting=lasting))
+
+    async def _save(self, thread: Thread, changes: Changes, *, lasting: bool) -> None:
         try:
             is_written = await self._write(thread, changes, lasting=lasting)
         except BaseException:
