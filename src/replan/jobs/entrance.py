@@ -28,13 +28,16 @@ def read_job(given: object, spec: JobSpec) -> Job:
         JobError: It is damaged, of another spec or version, or has unknown names. The error names
             every field.
     """
-    if not isinstance(given, Job | Mapping):
+    if not isinstance(given, (Job, Mapping)):
         fix = "Hand over what to_dict() gave."
         raise JobError([ConfigurationError("job", given, "it is no mapping", fix, "wrong_type")])
-    job = given if isinstance(given, Job) else _read_at_once(cast("Mapping[str, Any]", given))
+    fields = cast("Job | Mapping[str, Any]", given)
+    job = fields if isinstance(fields, Job) else _read_at_once(fields)
     if job is None:
         reading = Reading(_MOST_BYTES)
-        job = reading.value(Job, given, read=lambda kind, data: adapter(kind).validate_python(data))
+        job = reading.value(
+            Job, fields, read=lambda kind, data: adapter(kind).validate_python(data)
+        )
         if reading.mistakes:
             raise JobError(list(reading.mistakes.values()))
     if mistakes := [*_mistakes(job, spec)]:
