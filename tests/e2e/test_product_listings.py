@@ -109,6 +109,7 @@ SCENARIOS = {
 }
 
 
+@pytest.mark.anyio
 @pytest.mark.parametrize("scenario", SCENARIOS)
 async def test_scenarios_of_the_example(modules, tmp_path, scenario):
     said, told, listings = SCENARIOS[scenario]
