@@ -32,7 +32,9 @@ def modules(monkeypatch):
     monkeypatch.syspath_prepend(HERE)
     before = set(sys.modules)
     yield
-    for name in {"catalogue", "service", "rules"} & (sys.modules.keys() - before):
+    for name in {"catalogue", "service", "rules", "product_listings"} & (
+        sys.modules.keys() - before
+    ):
         del sys.modules[name]
 
 
@@ -50,6 +52,83 @@ def test_the_conversation_of_the_example_is_had(modules, monkeypatch, capsys, ds
     at = 0
     for each in TOLD:
         at = said.index(each, at) + 1
+
+
+def outside(**fields):
+    """Says that a client changes fields of its job between two turns."""
+
+    def changed(metadata):
+        metadata["context"]["job"].update(fields)
+
+    return changed
+
+
+ISSUE = {"field": "product_listing_id", "message": "it is sold.", "code": "sold"}
+# What is said, what the last answer has in it, and what the listings are in the end.
+SCENARIOS = {
+    "a wrong value that validation finds is asked for again": (
+        ["edit PL-1", outside(validation_errors=[ISSUE], phase="PLAN_GENERATION"), "hm"],
+        ["it is sold.", "Which listing is it about?"],
+        {"PL-1": "Desk lamp", "PL-2": "Desk lamp"},
+    ),
+    "without a command all begins again": (
+        ["edit PL-1", outside(command="", phase="INFORMATION_COLLECTION"), "hm"],
+        ["What would you like to do?"],
+        {"PL-1": "Desk lamp", "PL-2": "Desk lamp"},
+    ),
+    "a job that jumps ahead is taken back": (
+        ["edit PL-1", outside(phase="EXECUTION"), "hm"],
+        ["What shall be changed?"],
+        {"PL-1": "Desk lamp", "PL-2": "Desk lamp"},
+    ),
+    "another listing takes back the changes": (
+        ["edit", "PL-7", "title: Red lamp", "PL-2", "title: Blue lamp"],
+        ["The listing is changed."],
+        {"PL-1": "Desk lamp", "PL-2": "Blue lamp"},
+    ),
+    "a listing that is corrected is the one that is changed": (
+        ["edit PL-1", "listing: PL-2", "title: Blue lamp"],
+        ["The listing is changed."],
+        {"PL-1": "Desk lamp", "PL-2": "Blue lamp"},
+    ),
+    "another command keeps what it uses too": (
+        ["edit PL-2", "activate"],
+        ['"is_active": true'],
+        {"PL-1": "Desk lamp", "PL-2": "Desk lamp"},
+    ),
+    "who gives nothing is left, and takes it up again": (
+        ["edit PL-1", "hm", "hm", "hm", "title: Red lamp"],
+        ["The listing is changed."],
+        {"PL-1": "Red lamp", "PL-2": "Desk lamp"},
+    ),
+    "what was cancelled is not done, and a new job begins": (
+        ["edit PL-1", "取消", "title: Red lamp", "publish PC-200"],
+        ["The product is published."],
+        {"PL-1": "Desk lamp", "PL-2": "Desk lamp", "PL-3": "Office chair"},
+    ),
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("scenario", SCENARIOS)
+async def test_scenarios_of_the_example(modules, tmp_path, scenario):
+    said, told, listings = SCENARIOS[scenario]
+    catalogue = importlib.import_module("catalogue").Catalogue(f"sqlite:///{tmp_path / 'l.db'}")
+    for _ in range(2):
+        catalogue.done("POST", ["listings"], {"product_center_id": "PC-100"}, "")
+    metadata, answer = None, ""
+    with importlib.import_module("service").served(catalogue, port=0) as url:
+        for each in said:
+            if callable(each):
+                each(metadata)
+            else:
+                answer, metadata = await importlib.import_module("product_listings").turn(
+                    url, metadata, each
+                )
+    rows = catalogue.listings()
+    catalogue.close()
+    assert [each for each in told if each in answer] == told, answer
+    assert {row["product_listing_id"]: row["title"] for row in rows} == listings
 
 
 def test_a_request_with_its_key_is_done_once_however_often_it_comes(modules, dsn):

@@ -31,6 +31,7 @@ from replan.runs.course.story import story_of
 from replan.runs.travel.whole_run import whole_run
 from replan.team.team_file import read_team_file
 from replan.testing import ScriptedModel
+from replan.testing.users import SimulatedUser, converse_with_run
 
 COMPLETE = "---\nverdict: complete\n---\nBooked."
 CONFIG = {"configurable": {"thread_id": "t"}}
@@ -264,6 +265,21 @@ async def test_what_shows_a_run_shows_no_secret_answer(tmp_path):
     assert (result.outcome, done) == ("completed", [("Rome", "Oslo", pin)])
     assert any("ann answered 1/booker/1: ***" in line for line in moments(story_of(shown)))
     assert pin not in f"{run_record(shown)}{shown}"
+
+
+async def test_users_answer_a_run_until_its_job_is_over(tmp_path):
+    wants = {"origin": "Rome", "target": "Oslo", "pin": "47-11"}
+    for seed, kind in enumerate(("contradicting", "leaving", "silent", "hostile")):
+        done = []
+        team = Team("offline", [Specialist("booker", "Books.", job=spec_of(done))])
+        async with open_runtime(team, storage=tmp_path / f"{kind}.db") as runtime:
+            user = SimulatedUser(kind, spec_of(done), "book", wants, seed=seed)
+            result = await converse_with_run(runtime, user, PLAN.splitlines()[0])
+        if kind in ("contradicting", "leaving"):
+            assert (result.outcome, done) == ("completed", [tuple(user.wants.values())]), kind
+        else:
+            assert result.outcome == ("waiting" if kind == "silent" else "failed") or done, kind
+            assert len(done) <= 1
 
 
 async def test_the_history_of_a_session_has_no_secret_answer():

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from replan.declared.fields import meant
 from replan.errors import ConfigurationError, JobError
@@ -19,7 +19,7 @@ from replan.values import adapter
 _OTHERS = frozenset({COMMAND, CONFIRMATION, "answer"})
 
 
-def read_job(given: Job | Mapping[str, Any], spec: JobSpec) -> Job:
+def read_job(given: object, spec: JobSpec) -> Job:
     """Read a job that comes from outside.
 
     What follows from its spec is computed anew, and a plan that does not fit what it has collected
@@ -29,10 +29,16 @@ def read_job(given: Job | Mapping[str, Any], spec: JobSpec) -> Job:
         JobError: It is damaged, of another spec or version, or has unknown names. The error names
             every field.
     """
-    job = given if isinstance(given, Job) else _read_at_once(given)
+    if not isinstance(given, (Job, Mapping)):
+        fix = "Hand over what to_dict() gave."
+        raise JobError([ConfigurationError("job", given, "it is no mapping", fix, "wrong_type")])
+    fields = cast("Job | Mapping[str, Any]", given)
+    job = fields if isinstance(fields, Job) else _read_at_once(fields)
     if job is None:
         reading = Reading(_MOST_BYTES, deepest=DEEPEST)
-        job = reading.value(Job, given, read=lambda kind, data: adapter(kind).validate_python(data))
+        job = reading.value(
+            Job, fields, read=lambda kind, data: adapter(kind).validate_python(data)
+        )
         if reading.mistakes:
             raise JobError(list(reading.mistakes.values()))
     if mistakes := [*_mistakes(job, spec)]:

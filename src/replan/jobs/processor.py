@@ -171,10 +171,14 @@ class JobProcessor:
     async def _through_phases(self, job: Job, turn: Turn) -> ProcessOutput:
         for _ in range(MOST_TRANSITIONS):
             job = self._corrector.corrected(job)
+            if job.is_over:
+                return ProcessOutput(job=job, next_phase=job.phase, user_prompt=job.error)
             is_ready, issues = self._corrector.validate_phase_prerequisites(job, job.phase)
             if not is_ready:
                 return fail(job, "broken", "; ".join(issues))
-            handler = next(each for each in self._handlers if each.can_handle(job.phase))
+            handler = next((each for each in self._handlers if each.can_handle(job.phase)), None)
+            if handler is None:
+                return fail(job, "broken", f"Nothing handles the phase {job.phase}.")
             output = await handler.process(job, ProcessInput(turn=turn))
             job = output.job
             if output.needs_user_interaction or job.is_over:

@@ -13,7 +13,7 @@ from replan.secrets.known import MASK
 
 
 def view_of(spec: JobSpec, job: Job) -> dict[str, JsonValue]:
-    """Where a job stands, for people: its stage, what it has, what is missing, what was wrong."""
+    """Where a job stands, for people: its stage, what it has, what is missing, what it asks for."""
     view: dict[str, Any] = {
         "id": job.id,
         "type": job.type,
@@ -23,6 +23,7 @@ def view_of(spec: JobSpec, job: Job) -> dict[str, JsonValue]:
         "stage": job.stage,
         "collected": masked(spec, job.collected_info),
         "missing": list(job.missing),
+        "asked": list(job.asked.names[:1]),
         "problems": [f"{issue.field}: {issue.message}" for issue in job.validation_errors],
         "turns": job.turns,
         "max_turns": spec.max_turns,

@@ -10,15 +10,19 @@ from typing import Any, Literal, cast, get_args
 
 from pydantic import JsonValue
 
+from replan.calling import Input
 from replan.jobs.extraction.port import JobMessage
-from replan.jobs.job import COMMAND, CONFIRMATION, Job
+from replan.jobs.job import COMMAND, CONFIRMATION, Asked, Job
 from replan.jobs.processor import JobProcessor, ProcessResult
 from replan.jobs.sayings import Language, say
 from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.spec.slot import Slot
 from replan.ports.agent import Agent
+from replan.runs.result import RunResult
+from replan.runtime import Runtime
 from replan.secrets.known import MASK
 from replan.state.session.context import AgentContext
+from replan.texts.storable import storable_text
 
 Kind = Literal[
     "terse",
@@ -251,3 +255,34 @@ async def converse_with_agent(agent: Agent, user: SimulatedUser) -> AgentContext
         if not result.context_updates:
             result = await agent.process(None, context)
     raise AssertionError("more turns than the spec says")
+
+
+async def converse_with_run(runtime: Runtime, user: SimulatedUser, request: Input) -> RunResult:
+    """Let a user answer the questions of a run whose only questions are those of a job.
+
+    Who says nothing leaves the question open; who never says anything leaves the run waiting.
+
+    Raises:
+        AssertionError: It asks more often than the spec of the job says.
+    """
+    result = await (await runtime.start(request)).result()
+    for _ in range(user.spec.max_turns):
+        if not result.waiting:
+            return result
+        [ask] = result.waiting
+        if said := storable_text(user.says(_job_shown(ask.details))).strip():
+            result = await (await runtime.answer(result.run_id, {ask.key: said})).result()
+    assert not result.waiting or user.kind == "silent", "more turns than the spec says"
+    return result
+
+
+def _job_shown(view: JsonValue) -> Job:
+    """As much of a job as its view tells."""
+    shown = cast("dict[str, Any]", view)
+    return Job(
+        id=shown["id"],
+        type=shown["type"],
+        command=shown["command"],
+        collected_info=shown["collected"],
+        asked=Asked(names=shown["asked"]),
+    )

@@ -1,6 +1,8 @@
 """What rules find in messages, in English and Chinese; what can be read in two ways is none."""
 
+import sys
 from datetime import date
+from itertools import count
 
 import pytest
 
@@ -269,6 +271,22 @@ def test_names_behind_small_words_and_what_only_one_slot_can_take(said, asked, e
     job = job.replace(asked=Asked(names=(asked,) if asked else (), count=1))
     found = read_by_rules(Wanted(spec=ROUTE, job=job, said=said, today=TODAY)).found
     assert found.values == expected
+
+
+def test_a_message_full_of_choices_and_commands_is_read_in_time_that_grows_with_it():
+    def compared(times):
+        job = Job(id="1", type="route", asked=Asked(names=("command",), count=1))
+        said = "ride large red from 1 May to Rome " * times
+        steps = count()
+        sys.setprofile(lambda *_: next(steps))
+        try:
+            read_by_rules(Wanted(spec=ROUTE, job=job, said=said, today=TODAY))
+        finally:
+            sys.setprofile(None)
+        return next(steps)
+
+    # Work that grows with the square of a message would be sixteen times as much.
+    assert compared(400) < 8 * compared(100)
 
 
 def test_commands_confirmation_and_the_end():

@@ -46,6 +46,28 @@ def test_the_first_rule_that_holds_decides(held, expected):
         assert corrected.history[0].what == "corrected"
 
 
+def test_a_correction_and_a_reset_are_logged(caplog):
+    caplog.set_level("INFO", "replan.jobs")
+    PhaseCorrector().corrected(job(phase=EXECUTE))
+    correction, back = caplog.records[-2:]
+    said = vars(correction)
+    assert (said["from"], said["to"], said["reason"][:11]) == (EXECUTE, COLLECT, "information")
+    assert (back.target_phase, back.job_id) == (COLLECT, "1")
+
+
+@pytest.mark.anyio
+async def test_a_rule_may_end_a_job_and_a_phase_without_a_handler_is_told(make, spec):
+    ends = PhaseRule(target_phase=DONE, condition=lambda _: True, priority=101, reason="always")
+    ended = make(spec, corrector=PhaseCorrector([ends, *DEFAULT_RULES]))
+    assert (await ended.process(ended.new_job("edit"), ["hello"])).is_completed
+    alone = make(spec, handlers=lambda engine: ())
+    told = await alone.process(alone.new_job("edit"), ["hello"])
+    assert (told.job.error_code, told.job.error) == (
+        "broken",
+        "Nothing handles the phase INFORMATION_COLLECTION.",
+    )
+
+
 def test_rules_are_sorted_once_and_never_change():
     never = PhaseRule(target_phase=DONE, condition=lambda _: True, priority=1, reason="always")
     corrector = PhaseCorrector([never, *DEFAULT_RULES])

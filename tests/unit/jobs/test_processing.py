@@ -1,5 +1,7 @@
 """Turns of a job: what is asked, what is corrected, what is done, and where it ends."""
 
+import json
+
 import pytest
 
 from replan.errors import JobError
@@ -358,6 +360,8 @@ async def test_a_job_from_outside_is_refused_with_every_field(spec, make):
             await processor.process({**good, field: value})
     with pytest.raises(JobError, match="id"):
         await processor.process({name: each for name, each in good.items() if name != "id"})
+    with pytest.raises(JobError, match="job: it is no mapping"):
+        await processor.process(json.dumps(good))
 
 
 async def test_choices_are_told_in_the_language_of_the_user(make):

@@ -7,15 +7,11 @@ from hypothesis import given, strategies as st
 from counting import calls
 from made_runs import NOON, STEPS, answered, at, attempt, call, event, whole
 from replan.cli.views.run.reasons import ended_why
-from replan.jobs.job import Asked, Job
-from replan.jobs.spec.job_spec import Command, JobSpec
-from replan.jobs.spec.slot import Slot, ValidationIssue
 from replan.plan.model import Condition, PlanStep, StepStatus, TaskPlan
 from replan.runs.asked.asks import Ask
 from replan.runs.course.story import story_of
 from replan.runs.course.thread_views import ThreadView
 from replan.ui.drawn.graph import BOX_HEIGHT, BOX_WIDTH, drawn, graph_of, standings
-from replan.ui.drawn.job_form import job_form
 from replan.ui.drawn.revisions import difference, lines_of
 from replan.ui.drawn.threads import threads_of
 from replan.ui.drawn.timeline import timeline_of
@@ -258,47 +254,6 @@ def test_a_difference_has_both_texts_in_it(before, after):
     lines = [*difference(before, after)]
     assert [line.text for line in lines if line.kind != "added"] == before
     assert [line.text for line in lines if line.kind != "removed"] == after
-
-
-def test_a_job_is_a_form_that_fills_and_keeps_its_secrets():
-    spec = JobSpec(
-        "booking",
-        slots=[
-            Slot("city", question="Where?"),
-            Slot("card", question="Card?", secret=True),
-            Slot("day", question="When?", type="date"),
-            Slot("note", question="Note?"),
-        ],
-        commands=[
-            Command(
-                "book",
-                needs=["city", "card", "day"],
-                takes=["note"],
-                action="ask_user",
-                parameters={"question": "Well?"},
-            )
-        ],
-    )
-    issue = ValidationIssue(field="day", message="That is no day.", code="type")
-    job = Job(
-        id="j",
-        type="booking",
-        command="book",
-        required_info=("city", "card", "day"),
-        collected_info={"city": "Rome", "card": "4111"},
-        validation_errors=(issue,),
-        asked=Asked(names=("day",), count=1),
-    )
-    form = job_form(spec, job)
-    assert [(one.name, one.state) for one in form.fields] == [
-        ("city", "filled"),
-        ("card", "filled"),
-        ("day", "asked"),
-        ("note", "optional"),
-    ]
-    assert form.fields[0].value == "Rome"
-    assert "4111" not in str(form)
-    assert form.fields[2].problem == "That is no day."
 
 
 def test_threads_are_trees_of_their_depth():

@@ -33,6 +33,7 @@ _NOT = re.compile(
 _FAR = 30
 _LONGEST_SAID = 20_000
 _FEW = 4
+_MOST = 50  # places at which a value of one slot may stand
 
 
 @dataclass(frozen=True)
@@ -220,6 +221,8 @@ def _unnamed(
 def _told(said: str, slots: Sequence[Slot], wanted: Wanted) -> dict[str, JsonValue]:
     """The values that tell by their form which slot takes them: of each word, only one slot."""
     taken = {each.name: _taken(each, said) for each in slots if _loose(each, said, wanted)}
+    if any(len(spans) > _MOST for spans in taken.values()):
+        return {}
     values: dict[str, JsonValue] = {}
     for slot in slots:
         own = taken.get(slot.name, ())

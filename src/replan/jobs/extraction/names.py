@@ -27,9 +27,11 @@ def places(word: str, said: str) -> Iterator[Span]:
 
 def outermost(found: Iterable[tuple[str, Span]]) -> list[tuple[str, Span]]:
     """What was found, without what is only a part of a longer word."""
-    kept = [*found]
-    return [
-        (name, (start, end))
-        for name, (start, end) in kept
-        if not any(a <= start and end <= b and b - a > end - start for _, (a, b) in kept)
-    ]
+    kept: list[tuple[str, Span]] = []
+    widest = (-1, -1)
+    # Of those that begin together the longest comes first, so what is inside comes after it.
+    for name, span in sorted(found, key=lambda each: (each[1][0], -each[1][1])):
+        if span == widest or span[1] > widest[1]:
+            kept.append((name, span))
+            widest = span
+    return kept

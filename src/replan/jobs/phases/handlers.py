@@ -74,7 +74,8 @@ class IntentRecognitionHandler(_Handler):
             if spec.command(found) is None:
                 # What was said already is not asked for later.
                 job = (await heard(spec, engine.tracker, job, given.turn)).job
-                return ask(engine, job, given.turn, (COMMAND,), self._question(job))
+                asked = ask(engine, job, given.turn, (COMMAND,), self._question(job))
+                return too_many_corrections(engine, job) or asked
             job = switch(spec, job, found)
             given.turn.progressed = True
         return go_on(job, self.next_phase)
