@@ -382,7 +382,7 @@ async def test_what_cannot_be_done_is_told_and_the_session_stays(memory):
         for nothing in ("", "  ", [], {}):
             refused = await client.process("s", nothing)
             assert (refused.success, refused.context_updates) == (False, {})
-            assert "says nothing" in str(refused.error)
+            assert "is empty" in str(refused.error)
         with pytest.raises(InputError, match="no session 's' here"):
             await client.export("s")
         for bad in ("", "\0", "\ud800"):
