@@ -230,9 +230,9 @@ async def test_the_run_of_another_session_is_none_to_go_on_with():
             eve = anna.as_user("eve")
             await eve.adopt(stolen)
             refused = await eve.process("s", "Blue.")
-            with pytest.raises(InputError, match="another session's"):
+            with pytest.raises(InputError, match="another session"):
                 await eve.adopt(stolen.replace(session_metadata={"version": 9}))
-        assert "another session's" in str(refused.error)
+        assert "another session" in str(refused.error)
         assert len(await storage.runs.recent(9)) == 1
 
 
