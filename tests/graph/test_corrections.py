@@ -283,7 +283,7 @@ async def test_a_new_run_repeats_no_effect_unasked(office, effects, tmp_path):
         first = await runtime.run({"plan": PLAN})
         refused = (
             rf"step 2 at @a \({effects}\) was done; step 3 at @a \({effects}\) was done\. "
-            r"Say repeat_effects=True"
+            r"Allow it with repeat_effects=True"
         )
         with pytest.raises(InputError, match=refused):
             await runtime.retry(first.run_id, 2)

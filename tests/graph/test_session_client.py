@@ -230,9 +230,9 @@ async def test_the_run_of_another_session_is_none_to_go_on_with():
             eve = anna.as_user("eve")
             await eve.adopt(stolen)
             refused = await eve.process("s", "Blue.")
-            with pytest.raises(InputError, match="another session's"):
+            with pytest.raises(InputError, match="another session"):
                 await eve.adopt(stolen.replace(session_metadata={"version": 9}))
-        assert "another session's" in str(refused.error)
+        assert "another session" in str(refused.error)
         assert len(await storage.runs.recent(9)) == 1
 
 
@@ -407,7 +407,7 @@ async def test_what_cannot_be_done_is_told_and_the_session_stays(memory):
         for nothing in ("", "  ", [], {}):
             refused = await client.process("s", nothing)
             assert (refused.success, refused.context_updates) == (False, {})
-            assert "says nothing" in str(refused.error)
+            assert "is empty" in str(refused.error)
         with pytest.raises(InputError, match="no session 's' here"):
             await client.export("s")
         for bad in ("", "\0", "\ud800"):

@@ -462,9 +462,9 @@ async def test_pictures_travel():
 @pytest.mark.parametrize(
     ("given", "context", "named"),
     [
-        ("", EMPTY, "says nothing"),
-        (" \n", EMPTY, "says nothing"),
-        ([], EMPTY, "says nothing"),
+        ("", EMPTY, "is empty"),
+        (" \n", EMPTY, "is empty"),
+        ([], EMPTY, "is empty"),
         (None, EMPTY, "nothing to go on with"),
         ({"1": "x"}, EMPTY, "Nothing is asked"),
         ([{"no": "type"}], EMPTY, "user_input"),

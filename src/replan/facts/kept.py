@@ -152,7 +152,8 @@ def _check(text: str) -> None:
     if problem := unstorable(text):
         raise FactError(f"This cannot be kept. {problem}")
     if without_secrets(text) != text:
-        raise FactError("This holds what looks like a secret, and secrets are not remembered.")
+        problem = "This holds what looks like a secret, and secrets are not remembered."
+        raise FactError(f"{problem} Say it without the secret.")
 
 
 def _fact(item: Item) -> Fact:

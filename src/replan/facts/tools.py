@@ -98,7 +98,8 @@ def facts_text(facts: list[Fact]) -> str:
 def _here() -> FactsAtWork:
     here = facts_at_work.get()
     if here is None:
-        raise FactError("No run of a team that remembers is at work here.")
+        problem = "No run of a team that remembers is at work here."
+        raise FactError(f"{problem} Use these tools in such a run, with remembers=True.")
     return here
 
 

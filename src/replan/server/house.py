@@ -81,7 +81,7 @@ class House:
             name = next(iter(self.runtimes))
         if name not in self.runtimes:
             there = ", ".join(self.runtimes)
-            told = "there is no such team" if name else "it says no team"
+            told = "there is no such team" if name else "it names no team"
             raise bad_field("team", name, told, f"Give one of: {there}.")
         return name, self.runtimes[name]
 
@@ -126,7 +126,7 @@ class House:
         """
         if self.streams[who.name] >= MOST_STREAMS:
             told = (
-                f"The token '{who.name}' has {MOST_STREAMS:,} streams open, the most there may be."
+                f"The token '{who.name}' has {MOST_STREAMS:,} streams open, and may have no more."
             )
             raise RefusedError(429, "too_many_streams", f"{told} Close some.", retry_after=2)
 

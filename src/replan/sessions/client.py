@@ -321,7 +321,8 @@ class ClientAgentAdapter:
     async def _found(self, key: SessionKey) -> KeptSession:
         found = await self._store.load(key)
         if found is None:
-            raise InputError(f"There is no session '{key.session_id}' here.")
+            problem = f"There is no session '{key.session_id}' here."
+            raise InputError(f"{problem} Check its id and its user.")
         return found
 
     @asynccontextmanager

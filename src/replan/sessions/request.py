@@ -54,7 +54,7 @@ def read_input(given: UserInput) -> Said:
     if isinstance(copy, dict) and copy:
         return Said(answers=cast("dict[str, JsonValue]", copy))
     if not (copy.strip() if isinstance(copy, str) else copy):
-        raise InputError("The input says nothing. Give a text, content blocks, or answers by key.")
+        raise InputError("The input is empty. Give a text, content blocks, or answers by key.")
     content = reading.value(Content, cast("object", copy), ("user_input",))
     reading.end()
     return Said(content=content)

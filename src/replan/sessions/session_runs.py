@@ -37,7 +37,8 @@ async def own_record(storage: Storage, run_id: str, labels: Mapping[str, str]) -
     """
     record = await storage.runs.get(run_id)
     if record is not None and not _is_own(record, labels):
-        raise InputError(f"The run '{run_id}' of this session is another session's here.")
+        problem = f"The run '{run_id}' of this session belongs to another session here."
+        raise InputError(f"{problem} Give the context as it was, or begin anew.")
     return record
 
 

@@ -292,10 +292,10 @@ class Asker:
     ) -> JsonValue:
         text, details = storable_text(text), storable(details)
         if not text.strip():
-            raise QuestionError("The question is empty.")
+            raise QuestionError("The question is empty. Ask with a text.")
         with self._guard:
             if self._is_over:
-                raise QuestionError("The step that asks is over.")
+                raise QuestionError("The step that asks is over. Ask before its work ends.")
             question = self._question(text, kind, details, secret=secret)
             if question.answer is not None:
                 self._taken.add(question.key)

@@ -43,7 +43,7 @@ def _check_end(agent: str, handlers: Mapping[str, StateHandler]) -> None:
         seen = [*reachable(handlers, phase)]
         if not any(COMPLETED in handlers[each].following for each in seen):
             cycle = " -> ".join((*seen, seen[0]))
-            problem = "these phases lead to each other and to no end"
+            problem = "these phases lead to each other and never to the end"
             fix = "Let one of them lead to 'completed', by next_phase or other_phases."
             raise ConfigurationError(f"{agent}.state_handlers", cycle, problem, fix)
 

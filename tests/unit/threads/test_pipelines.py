@@ -324,7 +324,7 @@ def answering(made: Any, **config: Any) -> StateHandler:
             main_agent(
                 answering("", phase="a", next_phase="b"), answering("", phase="b", next_phase="a")
             ),
-            "these phases lead to each other and to no end .got 'a -> b -> a'",
+            "these phases lead to each other and never to the end .got 'a -> b -> a'",
         ),
         (main_agent(answering("", phase="completed")), "nothing is done when all is done"),
         (sub_agent(answering(""), next_phase="b"), "its handler Handler says 'completed' .got 'b'"),

@@ -29,8 +29,8 @@ def refuse_repeats(told: Sequence[str]) -> None:
     """
     if told:
         raise InputError(
-            f"This run is over, and a new one would do again what must not be done twice unasked: "
-            f"{'; '.join(told)}. Say repeat_effects=True if that is meant."
+            f"This run is over, and a new one would repeat work that must not be repeated without "
+            f"asking: {'; '.join(told)}. Allow it with repeat_effects=True."
         )
 
 

@@ -29,7 +29,8 @@ async def record_of(run_id: str, bench: Bench) -> RunRecord:
     """
     record = await bench.book.get(run_id)
     if record is None:
-        raise InputError(f"There is no run '{run_id}' here.")
+        problem = f"There is no run '{run_id}' here."
+        raise InputError(f"{problem} `runtime.runs()` and `replan runs` list the newest.")
     return record
 
 

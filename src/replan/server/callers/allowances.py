@@ -174,7 +174,7 @@ def _money(
 def _check_number(who: Identity, at_work: int) -> None:
     most = who.limits.runs_at_once
     if most is not None and at_work >= most:
-        told = f"The token '{who.name}' has {at_work} runs at work, and {most} at most."
+        told = f"The token '{who.name}' has {at_work} runs at work, and may have {most}."
         raise RefusedError(429, "too_many_runs", f"{told} Wait for one to end, or stop one.", [], 2)
 
 

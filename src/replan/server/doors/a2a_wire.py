@@ -37,12 +37,12 @@ def request_in(message: Message) -> HumanMessage:
     """
     blocks = [_block(each) for each in message.parts]
     if not blocks:
-        raise InvalidParamsError("message.parts: it says nothing. Give it a text.")
+        raise InvalidParamsError("message.parts: it is empty. Give it a text.")
     if all(each["type"] == "text" for each in blocks):
         text = "\n\n".join(str(each["text"]) for each in blocks)
         if not 0 < len(text.strip()) <= _LONGEST:
             fix = f"Give it a text of {_LONGEST:,} characters at most."
-            raise InvalidParamsError(f"message.parts: it says nothing, or too much. {fix}")
+            raise InvalidParamsError(f"message.parts: it is empty, or too long. {fix}")
         return HumanMessage(text)
     return HumanMessage(cast("Any", blocks))
 

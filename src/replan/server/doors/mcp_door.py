@@ -215,7 +215,8 @@ class _Door:
 
     def _check(self, role: Any) -> None:
         if not self.who.may(role):
-            told = f"The token '{self.who.name}' does not have the role '{role}'."
+            problem = f"The token '{self.who.name}' does not have the role '{role}'."
+            told = f"{problem} Use another token, or let the operator of the server add the role."
             raise RefusedError(403, "not_allowed", told)
 
 

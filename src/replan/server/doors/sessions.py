@@ -160,7 +160,7 @@ def check_input(call: Call) -> None:
     body: TurnBody = call.body
     given = body.input
     if isinstance(given, str) and not (given.strip() or body.files):
-        raise bad_field("input", given, "it says nothing", "Give a text, or answers by key.")
+        raise bad_field("input", given, "it is empty", "Give a text, or answers by key.")
     if body.files and not isinstance(given, str):
         raise bad_field("files", len(body.files), "files go with a text", "Give input as a text.")
     if isinstance(given, dict) and not call.who.may("answer"):

@@ -170,7 +170,7 @@ async def _ask_correction(
     reruns += _open_told(view.plan, but=step) if view.plan else []
     where = "A new run begins from this plan" if is_over(view.state) else "The run goes on"
     skipped = ["The steps behind it run without its result."] if action == "skip" else []
-    asked = f"Do once more what must not be done twice unasked: {'; '.join(repeats)}"
+    asked = f"Repeat work that must not be repeated without asking: {'; '.join(repeats)}"
     ticks = {"repeat_effects": asked} if repeats else {}
     return confirm(
         site,
