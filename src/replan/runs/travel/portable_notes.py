@@ -1,5 +1,6 @@
-"""The notes of a run that travels: those that become values are read before anything runs."""
+"""The notes and questions of a run that travels: they are read before anything runs."""
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage
@@ -8,7 +9,7 @@ from pydantic import JsonValue
 from replan.models.transcript import BEGUN, CALL, ENDED, REPLY, ToolEnd, ToolRun
 from replan.ports.journal import TOLD, RunRows
 from replan.state.knowledge import Knowledge
-from replan.state.questions import Question
+from replan.state.questions import Question, is_key_of
 from replan.state.results import SpecialistResult
 from replan.state.session.context_fields import Path, Reading
 from replan.steps.board import QUESTIONS
@@ -27,9 +28,22 @@ _KINDS: dict[str, Any] = {
 def check_notes(rows: RunRows, path: Path, reading: Reading) -> None:
     """Read the notes as those will who need them; what is wrong with one is kept."""
     for place, (key, note) in enumerate(rows.notes):
-        kind = _kind_of(key, note)
-        if kind is not None:
-            reading.value(kind, note, (*path, place, 1), restored, is_copied=True)
+        kind, where = _kind_of(key, note), (*path, place, 1)
+        value = kind and reading.value(kind, note, where, restored, is_copied=True)
+        if key.startswith(QUESTIONS) and value is not None:
+            _check_question(key.removeprefix(QUESTIONS), value, where, reading)
+
+
+def check_questions(questions: Mapping[str, Question], path: Path, reading: Reading) -> None:
+    """Keep each question as a mistake that is not asked under its key."""
+    for key, question in questions.items():
+        _check_question(key, question, (*path, key), reading)
+
+
+def _check_question(key: str, question: Question, path: Path, reading: Reading) -> None:
+    if not is_key_of(key, question):
+        problem = f"it is not the question of the key {key!r}"
+        reading.refuse((*path, "key"), question.key, problem, "Send the run as it was.")
 
 
 def _kind_of(key: str, note: JsonValue) -> Any:
