@@ -52,6 +52,7 @@ class Model:
 
     def __init__(self):
         self.may_plan = threading.Event()
+        self.hangs = False
 
     def __call__(self, request):
         said = str(request.messages[-1].content)
@@ -60,6 +61,8 @@ class Model:
             return PLAN
         if request.call.node == "think":
             return Hang() if "long" in said else "---\ncomplexity: simple\n---\nAs you like **it**."
+        if request.call.step == 2 and self.hangs:
+            return Hang()
         if request.call.step == 2:
             is_paid = any(isinstance(each, ToolMessage) for each in request.messages)
             return "Bought." if is_paid else PAY
@@ -129,6 +132,28 @@ def test_a_conversation_that_is_killed_while_it_asks_goes_on_and_is_interrupted(
     assert len(steps) == 2
     assert "The hall: grey" in "".join(each.text for each in steps[0].messages)
     stop_and_leave(shown, server)
+
+
+def test_an_answer_whose_turn_is_killed_is_not_asked_for_again(place, talking):
+    _, _, model, server = place
+    model.may_plan.set()
+    model.hangs = True
+    shown = talking()
+    shown.type("Paint the hall.\r")
+    shown.wait_for("leave it open):")
+    shown.type("grey\r")
+    # The answered step is done, and the next one is at work.
+    server.wait_for_requests(2)
+    shown.kill()
+    model.hangs = False
+    shown = talking("-s", "last", "--plain")
+    shown.wait_for("The newest answers were not stored")
+    shown.wait_for("resume later:")
+    assert "leave it open):" not in shown.text
+    shown.type("a\r")
+    shown.wait_for("It is painted and paid.")
+    steps = [request for request in server.requests if request.call.step == 2]
+    assert "The hall: grey" in "".join(each.text for each in steps[-1].messages)
 
 
 def leave_open_and_approve(shown, paid):

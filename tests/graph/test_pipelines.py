@@ -314,6 +314,36 @@ async def test_a_limit_of_a_session_s_turn_gives_a_part_and_the_next_turn_goes_o
     assert "phase 'tea_tasting': The limit max_seconds=0.05 is reached" in str(waits.error)
 
 
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda _: 7, "project_state.threads.s: it is no mapping"),
+        (lambda rows: {**rows, "": 7}, "its row cannot be read"),
+        (lambda rows: {**rows, "messages.0": 7}, "its row 'messages.0' cannot be read"),
+        (lambda rows: _with_setting(rows, "_questions", [7]), "settings._questions[0]"),
+        (lambda rows: _with_setting(rows, "_next_tasks", [{}]), "settings._next_tasks[0].name"),
+        (lambda rows: _with_setting(rows, "brief_status", {"round": "x"}), "brief_status.round"),
+    ],
+)
+async def test_a_damaged_thread_is_found_before_anything_works_on_it(change: Any, named: str):
+    asks = type("Asks", (pipelines.WritingHandler,), {"asks": True})
+    context = AgentContext(session_id="s")
+    asked = await pipeline_agent(_one_phase(asks)).process("hello", context)
+    data: Any = context.apply(asked.context_updates).to_dict()
+    threads = data["project_state"]["threads"]
+    threads["s"] = change(threads["s"])
+    before = pipelines.worked.total()
+    result = await pipeline_agent(_one_phase(asks)).process("blue", data)
+    assert (result.success, result.context_updates) == (False, {})
+    assert named in str(result.error)
+    assert pipelines.worked.total() == before
+
+
+def _with_setting(rows: Any, name: str, value: Any) -> Any:
+    header = rows[""]
+    return {**rows, "": {**header, "settings": {**header["settings"], name: value}}}
+
+
 async def test_a_pipeline_that_asks_forever_ends_at_its_questions() -> None:
     class Curious(pipelines.WritingHandler):
         async def handle(self, task: Any, thread: Any, agent: Any) -> Any:

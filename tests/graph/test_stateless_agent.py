@@ -599,6 +599,22 @@ async def test_a_damaged_note_is_found_before_anything_runs():
     assert damaged == {"reply", "call", "question"}
 
 
+@pytest.mark.parametrize("key", ["x", "1", "1/painter", "1/painter/x", "2/painter/1", "1/p/1"])
+async def test_a_question_of_another_key_is_found_before_anything_runs(key):
+    data: Any = (await waiting()).to_dict()
+    run: Any = data["project_state"]["run"]
+    for where, question in (
+        ("state.questions['1/painter/1'].key", run["state"]["questions"]["1/painter/1"]),
+        ("rows.notes[1][1].key", run["rows"]["notes"][1][1]),
+    ):
+        question["key"] = key
+        with ScriptedModel({}) as model:
+            result = await agent_of(model).process("Blue.", data)
+        question["key"] = "1/painter/1"
+        assert (result.success, result.context_updates) == (False, {})
+        assert f"project_state.run.{where}" in str(result.error)
+
+
 @pytest.mark.parametrize("is_missing", [True, False])
 async def test_a_plan_that_no_run_can_have_is_found_before_anything_runs(is_missing):
     data: Any = (await waiting(TWO)).to_dict()

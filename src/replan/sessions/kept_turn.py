@@ -62,7 +62,7 @@ class KeptTurn:
     @property
     def name(self) -> str:
         """The run of this turn, and what this turn asks of a run that waits."""
-        return digest_of([*self.key, self.turn_id])
+        return name_of_turn(self.key, self.turn_id)
 
     async def kept(self, result: AgentResult, store: SessionStore, at: datetime) -> AgentResult:
         """Keep the turn, if it changed anything, and give its result.
@@ -98,6 +98,11 @@ class KeptTurn:
             metadata={**result.metadata, **told},
             context_updates=with_version(result.context_updates, self.version + 1, self.agent),
         )
+
+
+def name_of_turn(key: SessionKey, turn_id: str) -> str:
+    """What a turn is called in a storage, and its run if it begins one."""
+    return digest_of([*key, turn_id])
 
 
 def with_version(

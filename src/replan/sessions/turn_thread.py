@@ -6,6 +6,9 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
+# pydantic makes no schema of the TypedDict of Python 3.11.
+from typing_extensions import TypedDict
+
 from replan.adapters.threads.memory import MemoryThreads
 from replan.errors import InputError
 from replan.ports.thread_repository import ThreadRepository
@@ -14,6 +17,10 @@ from replan.state.pipeline.thread_rows import Rows, thread_from
 from replan.state.pipeline.threads import Thread
 from replan.state.questions import Question
 from replan.state.session.context import AgentContext
+from replan.state.session.context_fields import Reading
+from replan.threads.suggestions import SUGGESTION
+from replan.threads.task import Task
+from replan.threads.turn import TASKS
 from replan.values import restored
 
 THREADS = "threads"
@@ -24,6 +31,25 @@ QUESTIONS = "_questions"
 
 MARK = "_turn"
 """Where the settings of a thread name the turn that has begun on it."""
+
+
+class _Status(TypedDict, total=False):
+    phase: str
+    error: str
+    round: int
+
+
+class _Suggestion(TypedDict):
+    phase: str
+
+
+_SETTINGS: Mapping[str, Any] = {
+    "brief_status": _Status,
+    SUGGESTION: _Suggestion | None,
+    TASKS: list[Task],
+    QUESTIONS: list[Question],
+}
+"""The settings of a thread that are not its handlers'."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +95,7 @@ async def turn_thread(
         await kept.forget(place)
     rows = _carried(session).get(session.session_id)
     if rows is not None:
-        adopted = _of(own.thread_id, cast("Rows", rows))
+        adopted = _of(own.thread_id, _read(rows, session.session_id))
         await own.repository.adopt(own.run_id, {own.thread_id: adopted})
     return own
 
@@ -110,6 +136,27 @@ def _carried(session: AgentContext) -> dict[str, JsonValue]:
     if not isinstance(carried, dict):
         raise InputError("project_state['threads'] has no threads. Give it back as it was.")
     return carried
+
+
+def _read(written: JsonValue, session_id: str) -> Rows:
+    """Read the rows of a thread that comes from outside, before anything works on it.
+
+    Raises:
+        ContextError: They cannot be used; names every bad field.
+        ThreadError: A row is missing, or is none.
+    """
+    reading, path = Reading(), ("project_state", THREADS, session_id)
+    rows: Rows = reading.value(dict[str, JsonValue], written, path) or {}
+    for place, row in rows.items():
+        settings = row.get("settings") if isinstance(row, dict) else None
+        for name, kind in _SETTINGS.items() if isinstance(settings, dict) else ():
+            if name in cast("dict[str, JsonValue]", settings):
+                where = (*path, place, "settings", name)
+                reading.value(kind, cast("Any", settings)[name], where, restored, is_copied=True)
+    reading.end()
+    if rows:
+        thread_from(rows)
+    return rows
 
 
 def _of(thread_id: str, rows: Rows) -> dict[str, JsonValue]:

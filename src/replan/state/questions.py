@@ -171,6 +171,13 @@ def question_key(step_id: int, specialist: str, ordinal: int) -> str:
     return f"{step_id}/{specialist}/{ordinal}"
 
 
+def is_key_of(key: str, question: Question) -> bool:
+    """Whether a question is asked under a key by its step and specialist."""
+    start = question_key(question.step_id, question.specialist, 0).removesuffix("0")
+    is_own = _KEY.match(key) is not None and key.startswith(start)
+    return is_own and key == question.key
+
+
 def short_key(key: str) -> str:
     """A key as a person writes it: where a foreign graph asks, it is an interrupt's id, cut."""
     return key if "/" in key else key[:_SHORT_KEY]

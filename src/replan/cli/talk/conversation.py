@@ -31,6 +31,7 @@ from replan.state.limits import RunSettings
 from replan.state.session.context import AgentContext, AgentResult
 
 _WIDEST = 10_000
+_CUT_OFF = "The newest answers were not stored, because their process ended. Their work goes on."
 _OPEN = (
     "A question or a plan waits for your answer first. Press Enter to see it. /undo takes back the "
     "message that led to it, and /new begins another session."
@@ -132,6 +133,13 @@ class Conversation:
         if self.asks and self.is_person:
             self.tell(left_open(self.asks))
 
+    async def recall(self) -> None:
+        """Go on with the newest answers, if the process that took them was killed."""
+        given = await self._cut_off() if self.asks and self.is_person else None
+        if given is not None:
+            self.tell(_CUT_OFF)
+            await self._turn(given)
+
     async def look_again(self) -> None:
         """Read the session as it is kept now."""
         self._course = Course(started=seconds())
@@ -201,13 +209,25 @@ class Conversation:
         if turn.code not in (0, INTERRUPTED):
             raise Interrupted(turn.code)
 
+    def _turn_id(self, given: Any) -> str:
+        """The name of a turn: the same message again, after a kill, goes on with the same turn."""
+        return digest_of([self.context.session_metadata.get(VERSION, 0), given])
+
+    async def _cut_off(self) -> dict[str, JsonValue] | None:
+        """The answers of a turn that was cut off: they are on record, and the turn is not kept."""
+        asks = {ask.key: ask for ask in self.asks}
+        for turn, rows in await self.talk.opened.answers_on_record(self.context):
+            if rows.keys() <= asks.keys():
+                given = {key: bound(asks[key], answer) for key, answer in rows.items()}
+                if turn == self.talk.opened.turn_named(self.session_id, self._turn_id(given)):
+                    return given
+        return None
+
     def _parts(self, given: Any, turn: Turn) -> Any:
-        version = self.context.session_metadata.get(VERSION, 0)
         return self.talk.opened.client.stream(
             self.session_id,
             given,
-            # The same message again, after a kill, goes on with the same turn.
-            turn_id=digest_of([version, given]),
+            turn_id=self._turn_id(given),
             settings=self.talk.settings,
             stop=turn.asked_to_stop,
             # What was stopped is given up for something new.

@@ -5,6 +5,9 @@ from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
 
 from replan.assembly import build_agent
 from replan.cli.kept.kept_sessions import found_session
@@ -25,7 +28,8 @@ from replan.ports.session_store import SessionKey
 from replan.ports.storage import Storage
 from replan.sessions.client import ClientAgentAdapter
 from replan.sessions.job_agent import JobAgent
-from replan.sessions.session_runs import labels_of, thread_of
+from replan.sessions.kept_turn import name_of_turn
+from replan.sessions.session_runs import TURN, labels_of, run_in, thread_of
 from replan.sessions.turn_thread import place_of_threads, said_in_killed
 from replan.state.session.context import AgentContext
 from replan.team.file_team import DEFAULT_TEAM
@@ -66,6 +70,23 @@ class Opened:
             return None
         said = await said_in_killed(context, self.storage.threads, place_of_threads(labels_of(key)))
         return said if said is None or "\n" not in said else ""
+
+    async def answers_on_record(
+        self, context: AgentContext
+    ) -> list[tuple[str, dict[str, JsonValue]]]:
+        """The answers to the run that waits which are on record, by the names of their turns."""
+        key, run_id = SessionKey("", self.user, context.session_id), run_in(context)
+        if not run_id or await self.storage.holds.is_held(thread_of(key)):
+            return []
+        noted: Any = await self.storage.journal.notes(run_id, TURN)
+        return [
+            (name.removeprefix(TURN), {key: row["answer"] for key, row in note["answers"].items()})
+            for name, note in noted.items()
+        ]
+
+    def turn_named(self, session_id: str, turn_id: str) -> str:
+        """The name of a turn of this user."""
+        return name_of_turn(SessionKey("", self.user, session_id), turn_id)
 
     async def killed_turn(self, session_id: str = "") -> RunRecord | None:
         """The run of the newest turn, if the process that took it was killed.

@@ -65,6 +65,7 @@ async def talked(
                 await conversation.look_again()
                 check_agent(conversation.context, opened.agent_name)
                 _greet(conversation)
+                await conversation.recall()
                 await _recall(conversation)
                 await conversation.answer()
                 while (line := await _next(conversation, between)) is not None:

@@ -18,7 +18,7 @@ from replan.ports.journal import Journal, RunRows
 from replan.ports.thread_repository import ThreadRepository
 from replan.runs.looking import config_of
 from replan.runs.travel.portable_json import HISTORIES, plain_keys, state_as_json, state_in
-from replan.runs.travel.portable_notes import check_notes
+from replan.runs.travel.portable_notes import check_notes, check_questions
 from replan.state.session.context_fields import Path, Reading
 from replan.values import Value, restored
 
@@ -121,6 +121,7 @@ class PortableRun(Value):
             reading.refuse((*path, "state", "run_id"), state.get("run_id"), problem, _FIX)
         reading.end()
         _check_plan(state.get("current_plan"), written.next, (*path, "state"), reading)
+        check_questions(state.get("questions", {}), (*path, "state", "questions"), reading)
         reading.end()
         return cls(
             run_id=written.run_id,

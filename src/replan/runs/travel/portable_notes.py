@@ -1,5 +1,6 @@
-"""The notes of a run that travels: those that become values are read before anything runs."""
+"""The notes and questions of a run that travels: they are read before anything runs."""
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage
@@ -11,7 +12,7 @@ from replan.jobs.recorded import ACTION, FOUND, PHRASE
 from replan.models.transcript import BEGUN, CALL, ENDED, REPLY, ToolEnd, ToolRun
 from replan.ports.journal import TOLD, RunRows
 from replan.state.knowledge import Knowledge
-from replan.state.questions import Question
+from replan.state.questions import Question, is_key_of
 from replan.state.results import SpecialistResult
 from replan.state.session.context_fields import Path, Reading
 from replan.steps.board import QUESTIONS
@@ -34,8 +35,23 @@ def check_notes(rows: RunRows, path: Path, reading: Reading) -> None:
         if key.startswith(REPLY) and isinstance(note, dict) and FOUND in note:
             # What a job read in a turn.
             reading.value(Extracted, note[FOUND], (*where, FOUND), restored, is_copied=True)
-        elif (kind := _kind_of(key, note)) is not None:
-            reading.value(kind, note, where, restored, is_copied=True)
+            continue
+        kind = _kind_of(key, note)
+        value = kind and reading.value(kind, note, where, restored, is_copied=True)
+        if key.startswith(QUESTIONS) and value is not None:
+            _check_question(key.removeprefix(QUESTIONS), value, where, reading)
+
+
+def check_questions(questions: Mapping[str, Question], path: Path, reading: Reading) -> None:
+    """Keep each question as a mistake that is not asked under its key."""
+    for key, question in questions.items():
+        _check_question(key, question, (*path, key), reading)
+
+
+def _check_question(key: str, question: Question, path: Path, reading: Reading) -> None:
+    if not is_key_of(key, question):
+        problem = f"it is not the question of the key {key!r}"
+        reading.refuse((*path, "key"), question.key, problem, "Send the run as it was.")
 
 
 def _kind_of(key: str, note: JsonValue) -> Any:

@@ -153,11 +153,11 @@ def _rows(thread: Thread, path: str) -> Iterator[tuple[str, JsonValue]]:
 def _read(rows: Rows, path: str) -> Thread:
     row = rows.get(path)
     found: dict[str, Any] = cast("Any", row) if isinstance(row, dict) else {}
-    if not (isinstance(found.get("id"), str) and isinstance(found.get("settings", {}), dict)):
+    if not (isinstance(found.get("id"), str) and isinstance(found.get("settings"), dict | None)):
         raise ThreadError(path, "its row cannot be read", "Restore it from a copy.")
     thread = Thread(found["id"], settings=found.get("settings"))
     while (row := rows.get(place := _joined(path, f"messages.{len(thread.messages)}"))) is not None:
-        fields: dict[str, Any] = dict(cast("Any", row))
+        fields: dict[str, Any] = cast("Any", row) if isinstance(row, dict) else {}
         meta = _restored(fields.get("meta", {}), rows, f"{place}.meta")
         try:
             thread.add(restored(ThreadMessage, {**fields, "meta": meta}))

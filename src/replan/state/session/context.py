@@ -100,9 +100,10 @@ class AgentContext(Value):
     """A session, as a client keeps it and hands it to a stateless agent.
 
     The agent uses these keys of `project_state`: `run`, a run that waits or was stopped; `plan`,
-    the document of the newest plan; `memory_summary`, the summary of the history's beginning.
-    Others, such as `research_findings`, `agent_design_document`, `confirmation_document` and
-    `structured_requirements`, are the client's, and stay as they are.
+    the document of the newest plan; `memory_summary`, the summary of the history's beginning; `job`
+    and `threads`, the state of a job and of a pipeline. Others, such as `research_findings`,
+    `agent_design_document`, `confirmation_document` and `structured_requirements`, are the
+    client's, and stay as they are.
 
     Attributes:
         session_id: The session.
