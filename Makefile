@@ -32,7 +32,8 @@ define install
 endef
 
 # On all processors. Without compiled modules each program that a test starts would compile them.
-PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -q --processes auto
+# Continuous integration keeps pictures of the pages.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(if $(CI),REPLAN_TEST_SCREENS="$(CURDIR)/build/screens") $(BIN)/pytest -q --processes auto
 
 # Stamps inside the environment: which Python made it, and what was installed into it.
 MADE := $(VENV)/.python-$(PYVERSION)
@@ -51,7 +52,7 @@ demo: $(RUNTIME) ## Run a small job on examples/data (MODEL=openai:... BASE_URL=
 	  $(if $(MODEL),--model "$(MODEL)") $(if $(BASE_URL),--base-url "$(BASE_URL)")
 
 # The tests of the page drive the Chromium of the machine. Continuous integration gets one.
-CHROMIUM := if [ -n "$$CI" ] && [ -z "$$REPLAN_CHROMIUM" ] && [ "$$(id -u)" = 0 ] && \
+CHROMIUM := if [ -n "$$CI" ] && [ -z "$$REPLAN_TEST_CHROMIUM" ] && [ "$$(id -u)" = 0 ] && \
   [ -z "$$(for each in chromium chromium-browser google-chrome google-chrome-stable; do command -v $$each; done)" ] && \
   command -v apt-get >/dev/null; then \
   apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium >/dev/null; fi

@@ -81,7 +81,8 @@ def _row(name: str, blank: "Errand", seen: "Shop", args: Namespace) -> Row:
         # Another start of this benchmark on the same database has other names.
         own = f"{form}-{blank.effects}-{seed}-{time.time_ns()}"
         total += _killed(replace(blank, name=own, seed=seed), seen, args)
-    counted = ("completed", "in doubt", "kills", "in the request", "requests", "listings", "wrong")
+    ends = ("completed", "in doubt", "in doubt, none listed")
+    counted = (*ends, "kills", "in the request", "requests", "listings", "wrong")
     about = {"table": TABLE, "store": name, "form": form, "effects": blank.effects}
     return {**about, "runs": args.runs, **{key: total[key] for key in counted}}
 
@@ -110,7 +111,7 @@ class Shop:
 
     url: str
     count: Callable[[], int]
-    requests: list[float] = field(default_factory=list[float])
+    keys: list[str] = field(default_factory=list[str])
     arrived: threading.Event = field(default_factory=threading.Event)
     answered: threading.Event = field(default_factory=threading.Event)
 
@@ -124,7 +125,7 @@ def shop(dsn: str) -> Iterator[Shop]:
 
     class Watched(Catalogue):
         def done(self, method: str, path: list[str], given: dict[str, Any], key: str) -> Any:
-            seen.requests.append(time.monotonic())
+            seen.keys.append(key)
             seen.arrived.set()
             time.sleep(_AT_WORK)
             answer = super().done(method, path, given, key)
@@ -143,7 +144,7 @@ def _killed(job: Errand, seen: Shop, args: Namespace) -> Counter[str]:
     """Do a job until it is done, and count what happened."""
     drawn = random.Random(job.seed)  # noqa: S311 - the same draw on every run, no secret
     found = Counter[str]()
-    listings, requests = seen.count(), len(seen.requests)
+    listings, requests = seen.count(), len(seen.keys)
 
     def moment(process: BaseProcess) -> None:
         if drawn.random() < 1 / 2:
@@ -165,16 +166,18 @@ def _killed(job: Errand, seen: Shop, args: Namespace) -> Counter[str]:
             break
         found["kills"] += not is_last
         found["in the request"] += seen.arrived.is_set() and not seen.answered.is_set()
-    found["requests"] = len(seen.requests) - requests
+    found["requests"] = len(seen.keys) - requests
     found["listings"] = seen.count() - listings
-    found["wrong"] = int(_is_wrong(job, found))
+    found["in doubt, none listed"] = found["in doubt"] * (not found["listings"])
+    one_key = len({*seen.keys[requests:]}) <= 1
+    found["wrong"] = int(_is_wrong(job, found) or not one_key)
     return found
 
 
 def _is_wrong(job: Errand, found: Counter[str]) -> bool:
-    """Whether there is not one listing; of an unsafe job, whether it asked twice, or lied."""
+    """Whether it is not done, once; of an unsafe job, whether it asked twice, or lied."""
     if job.effects == "keyed":
-        return found["listings"] != 1
+        return not found["completed"] == found["listings"] == 1
     is_told = found["completed"] == found["listings"] == 1 or found["in doubt"] == 1
     return found["requests"] > 1 or not is_told
 

@@ -14,6 +14,8 @@ from replan.server.problems import RefusedError
 SOURCE = Path(replan.errors.__file__).parent
 LEFT = "..."
 CODE = re.compile(r"[a-z]+(_[a-z]+)*")
+# What is filled in later; `{en: ...}` is a text that people write.
+PLACE = re.compile(r"\{\w+\}")
 # Parameters that hold what people read, in the order in which they read it.
 READ = ("args", "problem", "reason", "detail", "fix")
 KINDS = {
@@ -40,9 +42,11 @@ class ErrorText:
 
 def error_texts() -> list[ErrorText]:
     """Every text of an error, by its class; those of listed mistakes come last."""
+    codes = [file.read_text("utf-8") for file in sorted(SOURCE.rglob("*.py"))]
     reader = _Reader()
-    for file in sorted(SOURCE.rglob("*.py")):
-        code = file.read_text("utf-8")
+    for code in codes:
+        reader.learn(ast.parse(code))
+    for code in codes:
         if any(f"{name}(" in code for name in (*KINDS, *MAKERS)):
             reader.read(ast.parse(code))
     return sorted(reader.found, key=lambda each: (each.kind == MISTAKES, each.kind, each.text))
@@ -54,10 +58,20 @@ class _Reader(ast.NodeVisitor):
     def __init__(self) -> None:
         self.found: set[ErrorText] = set()
         self.known: dict[str, list[str]] = {}
+        self.given: dict[str, list[str]] = {}
         self.inside = ""
 
+    def learn(self, module: ast.Module) -> None:
+        """Note which functions give sentences: their names stand for these texts."""
+        for function in ast.walk(module):
+            if isinstance(function, ast.FunctionDef):
+                values = [each.value for each in ast.walk(function) if isinstance(each, ast.Return)]
+                texts = [text for each in values if each for text in _texts(each, {})]
+                if said := [each for each in texts if " " in each and re.match(r"\w.*\.$", each)]:
+                    self.given.setdefault(f"{function.name}()", []).extend(said)
+
     def read(self, module: ast.Module) -> None:
-        self.known = {}
+        self.known = dict(self.given)
         for node in module.body:  # a function may use what stands below it
             if isinstance(node, ast.Assign):
                 self.visit_Assign(node)
@@ -81,7 +95,7 @@ class _Reader(ast.NodeVisitor):
 
     def visit_Assign(self, node: ast.Assign) -> None:
         self.generic_visit(node)
-        texts = [each for each in _texts(node.value, {}) if " " in each]
+        texts = [each for each in _texts(node.value, self.known) if " " in each]
         for target in node.targets:
             if isinstance(target, ast.Name) and texts:
                 self.known[target.id] = texts
@@ -115,8 +129,11 @@ def _parts(node: ast.Call | ast.Tuple, inside: str) -> tuple[str, list[ast.expr]
         return inside, _bound(node, KINDS[inside].__mro__[1])
     if name in KINDS:
         return name, _bound(node, KINDS[name])
+    if name not in MAKERS:
+        return MISTAKES, []
     given = [*node.args, *(each.value for each in node.keywords)]
-    return MISTAKES, _coded(given) if name in MAKERS else []
+    told = {each.arg: each.value for each in node.keywords if each.arg in READ}
+    return MISTAKES, _coded(given) or [told[each] for each in READ if each in told]
 
 
 def _bound(call: ast.Call, kind: type) -> list[ast.expr]:
@@ -131,11 +148,15 @@ def _bound(call: ast.Call, kind: type) -> list[ast.expr]:
 
 def _coded(given: list[ast.expr]) -> list[ast.expr]:
     """What stands behind a code in small letters, if it is sentences."""
-    for at, each in enumerate(given):
-        if isinstance(each, ast.Constant) and CODE.fullmatch(str(each.value)):
-            rest = given[at + 1 :]
-            said = [*_plain(rest)]
-            return rest if said and said[-1].rstrip().endswith((".", LEFT)) else []
+    codes = [
+        at
+        for at, each in enumerate(given)
+        if isinstance(each, ast.Constant) and CODE.fullmatch(str(each.value))
+    ]
+    if codes:
+        rest = given[codes[-1] + 1 :]
+        said = [*_plain(rest)]
+        return rest if said and said[-1].rstrip().endswith((".", LEFT)) else []
     # The field, its value, the problem and the fix, without a code.
     return given[-2:] if len(given) == 4 else []  # noqa: PLR2004
 
@@ -149,7 +170,7 @@ def _texts(part: ast.expr, known: Mapping[str, list[str]]) -> list[str]:  # noqa
     """The texts that an expression may give; what is not written there is left out."""
     match part:
         case ast.Constant(value=str(text)):
-            return [text]
+            return [PLACE.sub(LEFT, text)]
         case ast.JoinedStr(values=values):
             pieces = [_texts(each, known) for each in values]
             return ["".join(each) for each in product(*pieces)][:20]
@@ -161,6 +182,8 @@ def _texts(part: ast.expr, known: Mapping[str, list[str]]) -> list[str]:  # noqa
             return [*_texts(body, known), *_texts(other, known)]
         case ast.Name(id=name):
             return known.get(name, [LEFT])
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return known.get(f"{name}()", [LEFT])
     return [LEFT]
 
 

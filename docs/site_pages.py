@@ -214,11 +214,12 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-# Its many headings would else come before the guides in each search.
+# So that a whole text finds its entry, and the many headings do not come before the guides when
+# one word is searched.
 _ERRORS = f"""\
 ---
 search:
-  boost: 0.01
+  boost: 0.6
 ---
 # Every error
 

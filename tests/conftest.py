@@ -70,6 +70,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(started.close)
     # For many tests it imports at once, beside this process, which has all tests to import.
     started.callback(warm.started_server(at_once=config.option.processes > 1))
+    if config.option.processes > 1:
+        from postgres import DSN, SharedServer  # noqa: PLC0415 - needs what is in the environment
+
+        if DSN not in os.environ:
+            config.pluginmanager.register(SharedServer(started))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -90,7 +95,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
-    """End the server before coverage puts together what was measured."""
+    """End the servers before coverage puts together what was measured."""
     try:
         return (yield)
     finally:
@@ -118,6 +123,15 @@ def postgres_dsn() -> Iterator[str]:
 
 @pytest.fixture
 def postgres_database(postgres_dsn: str) -> Iterator[str]:
+    """The address of a database with all tables of storage without a key, and no runs."""
+    from postgres import ready_database  # noqa: PLC0415 - most tests need none
+
+    with ready_database(postgres_dsn) as address:
+        yield address
+
+
+@pytest.fixture
+def empty_database(postgres_dsn: str) -> Iterator[str]:
     """The address of an empty database."""
     from postgres import fresh_database  # noqa: PLC0415 - most tests need none
 

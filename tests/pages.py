@@ -12,16 +12,18 @@ from playwright.async_api import async_playwright
 from replan.ui.serving import open_pages
 
 OWNER = "the-token-of-the-owner"
-SCREENS = Path(__file__).parent.parent / "build" / "screens"
+SCREENS = "REPLAN_TEST_SCREENS"
+"""Names a folder for pictures of the pages."""
+
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
 def chromium():
-    """The browser of this machine: what REPLAN_CHROMIUM says, else the one on the path."""
-    named = os.environ.get("REPLAN_CHROMIUM")
+    """The browser of this machine: what REPLAN_TEST_CHROMIUM says, else the one on the path."""
+    named = os.environ.get("REPLAN_TEST_CHROMIUM")
     found = named or next(filter(None, map(shutil.which, _NAMES)), None)
     if found is None:
-        told = "There is no Chromium. Get it: apt-get install chromium, or set REPLAN_CHROMIUM."
+        told = "There is no Chromium: apt-get install chromium, or set REPLAN_TEST_CHROMIUM."
         if os.environ.get("CI"):
             pytest.fail(told)
         pytest.skip(told)
@@ -59,6 +61,6 @@ async def browser():
 
 
 async def screen(page, name):
-    """Keep a picture of a page for people to look through."""
-    SCREENS.mkdir(parents=True, exist_ok=True)
-    await page.screenshot(path=SCREENS / f"{name}.png", full_page=True)
+    """Keep a picture of a page, if people want to look through them."""
+    if folder := os.environ.get(SCREENS):
+        await page.screenshot(path=Path(folder, f"{name}.png"), full_page=True)

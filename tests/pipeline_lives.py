@@ -41,9 +41,9 @@ class DyingThreads:
         if name not in ("save_thread", "update_message", "update_thread_settings"):
             return found
 
-        async def written(thread: Thread, *given: Any) -> None:
+        async def written(thread: Thread, *given: Any, **named: Any) -> None:
             before = thread.revision
-            await found(thread, *given)
+            await found(thread, *given, **named)
             if thread.revision == before:
                 return
             for line in said_by(thread):

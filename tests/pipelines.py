@@ -104,15 +104,15 @@ class KillingThreads:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    async def _counted(self, name: str, *args: Any) -> None:
+    async def _counted(self, name: str, *args: Any, **named: Any) -> None:
         before = args[0].revision
-        await getattr(self._inner, name)(*args)
+        await getattr(self._inner, name)(*args, **named)
         self._left -= args[0].revision != before
         if self._left < 0:
             raise self._error
 
-    async def save_thread(self, thread: Thread) -> None:
-        await self._counted("save_thread", thread)
+    async def save_thread(self, thread: Thread, *, lasting: bool = True) -> None:
+        await self._counted("save_thread", thread, lasting=lasting)
 
     async def update_message(
         self, thread: Thread, message_id: str, changes: Mapping[str, Any]

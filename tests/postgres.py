@@ -5,6 +5,7 @@ refuse to run as root, so that a test run by root runs them as an ordinary user,
 user cannot reach them where they are.
 """
 
+import asyncio
 import contextlib
 import os
 import pwd
@@ -13,13 +14,19 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import psycopg
+import pytest
+from psycopg import Connection
+
+from replan import open_storage
 
 DSN = "REPLAN_TEST_PG_DSN"
 """Names a server that is there already; its user must be allowed to make databases."""
@@ -33,7 +40,7 @@ _START = 30.0
 _SETTINGS = {
     "fsync": "off",
     "full_page_writes": "off",
-    "max_connections": "200",
+    "max_connections": "400",
     "shared_buffers": "32MB",
     "wal_level": "minimal",
     "max_wal_senders": "0",
@@ -41,6 +48,7 @@ _SETTINGS = {
 }
 _numbers = count(1)
 _idle: dict[str, list[str]] = {}
+_ready: dict[str, "list[_ReadyDatabase]"] = {}
 
 
 @dataclass
@@ -151,6 +159,26 @@ def running_server() -> Iterator[PostgresServer]:
         shutil.rmtree(folder)
 
 
+class SharedServer:
+    """A server for all processes of a test run, which find it in their environment.
+
+    It starts beside what else there is to do before the tests.
+    """
+
+    def __init__(self, ends: contextlib.ExitStack) -> None:
+        self._starter = ends.enter_context(ThreadPoolExecutor(1))
+        self._server = self._starter.submit(ends.enter_context, running_server())
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        # Nothing may be forked beside a thread.
+        self._starter.shutdown()
+        # Where it cannot start, each test that needs one tries it, and says why.
+        if self._server.exception() is None:
+            os.environ[DSN] = self._server.result().dsn
+        return (yield)
+
+
 @contextlib.contextmanager
 def fresh_database(dsn: str) -> Iterator[str]:
     """The address of an empty database on a server.
@@ -165,10 +193,110 @@ def fresh_database(dsn: str) -> Iterator[str]:
     idle.append(name)
 
 
+@contextlib.contextmanager
+def ready_database(dsn: str) -> Iterator[str]:
+    """The address of a database that has all tables of storage without a key, and no runs.
+
+    What a test leaves in the tables is deleted: to make them costs as much as opening storage ten
+    times. A database whose tables a test changed is not ready any more.
+    """
+    ready = _ready.setdefault(dsn, [])
+    database = ready.pop() if ready else _made_ready(dsn)
+    yield database.address
+    if database.clear():
+        ready.append(database)
+    else:
+        _empty(database.address)
+        _idle.setdefault(dsn, []).append(database.name)
+
+
+@dataclass
+class _ReadyDatabase:
+    """A database with tables: what the catalogue says of it, and the rows that it begins with."""
+
+    name: str
+    address: str
+    catalogue: list[Any] = field(default_factory=list[Any])
+    rows: dict[str, bytes] = field(default_factory=dict[str, bytes])
+
+    def remember(self) -> None:
+        with psycopg.connect(self.address) as connection:
+            self.catalogue = _catalogue(connection)
+            self.rows = {table: _copied(connection, table) for table in _tables(connection)}
+
+    def clear(self) -> bool:
+        """Put back the rows that it began with; false if there is more to put back."""
+        with psycopg.connect(self.address) as connection:
+            _end_others(connection)
+            if _catalogue(connection) != self.catalogue:
+                return False
+            changed = [
+                table
+                for table, rows in self.rows.items()
+                if not rows or _copied(connection, table) != rows
+            ]
+            emptied = [f"DELETE FROM {table}" for table in changed]  # noqa: S608 - our own names
+            connection.execute("; ".join(emptied))
+            for table in changed:
+                if rows := self.rows[table]:
+                    with connection.cursor().copy(f"COPY {table} FROM STDIN") as copy:
+                        copy.write(rows)
+            connection.execute(
+                "SELECT setval(seqrelid::regclass, seqstart, false) FROM pg_sequence"
+            )
+        return True
+
+
+def _made_ready(dsn: str) -> _ReadyDatabase:
+    idle = _idle.setdefault(dsn, [])
+    name = idle.pop() if idle else _made(dsn)
+    database = _ReadyDatabase(name, _named(dsn, name))
+
+    async def opened() -> None:
+        async with open_storage(database.address):
+            pass
+
+    # Who asks for it may have a loop around it.
+    with ThreadPoolExecutor(1) as maker:
+        maker.submit(asyncio.run, opened()).result()
+    database.remember()
+    return database
+
+
+# Whatever is made, changed or removed in a database has other numbers there.
+_CATALOGUES = ("pg_class", "pg_constraint", "pg_namespace", "pg_proc", "pg_trigger", "pg_type")
+_OURS = "SELECT string_agg(oid || '.' || xmin, ' ' ORDER BY oid) FROM {} WHERE oid >= 16384"
+
+
+def _catalogue(connection: Connection[Any]) -> list[Any]:
+    return connection.execute(" UNION ALL ".join(map(_OURS.format, _CATALOGUES))).fetchall()
+
+
+def _tables(connection: Connection[Any]) -> list[str]:
+    found = connection.execute(
+        "SELECT oid::regclass::text FROM pg_class "
+        "WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+    )
+    return [name for (name,) in found]
+
+
+def _copied(connection: Connection[Any], table: str) -> bytes:
+    with connection.cursor().copy(f"COPY {table} TO STDOUT") as copy:
+        return b"".join(map(bytes, copy))
+
+
+def _end_others(connection: Connection[Any]) -> None:
+    connection.execute(
+        "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+
+
 def drop_databases(dsn: str) -> None:
     """Leave nothing of ours on a server."""
+    names = [*_idle.pop(dsn, []), *(each.name for each in _ready.pop(dsn, []))]
     with psycopg.connect(dsn, autocommit=True) as connection:
-        for name in _idle.pop(dsn, []):
+        for name in names:
             connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
@@ -181,10 +309,7 @@ def _made(dsn: str) -> str:
 
 def _empty(address: str) -> None:
     with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(
-            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
+        _end_others(connection)
         connection.execute("DROP SCHEMA public CASCADE")
         connection.execute("DROP SCHEMA IF EXISTS replan_queue CASCADE")
         connection.execute("CREATE SCHEMA public")

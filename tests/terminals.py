@@ -51,7 +51,7 @@ class Program:
         while not is_so():
             assert time.monotonic() < deadline, f"it never was so:\n{self.text}"
             # Who is not read from does not go on.
-            if select.select([self._reads], [], [], 0)[0]:
+            if select.select([self._reads], [], [], 0.02)[0]:
                 self._read()
 
     def end(self):

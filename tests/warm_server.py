@@ -22,6 +22,7 @@ import struct
 import sys
 import threading
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from types import ModuleType
 
@@ -89,8 +90,7 @@ class Server:
     def _fork(self):
         connection, _ = self._listener.accept()
         (words, folder, environment), files = received(connection)
-        if not gc.get_freeze_count():
-            preload()
+        preload()
         if pid := os.fork():
             for file in files:
                 os.close(file)
@@ -120,6 +120,7 @@ class Server:
         os.close(self._ended)
 
 
+@cache
 def preload():
     """Import once what every program would import."""
     # LangGraph reads this on import; the terminal sets it before that.

@@ -1,9 +1,22 @@
-// The search of the site works in a worker, and a browser starts none for a page on the disk.
-// There, a hidden frame takes its place. The name of this file keeps mkdocs-material from
+// Two things that the search of the site lacks. The name of this file keeps mkdocs-material from
 // fetching its own shim from a server.
 (() => {
-  if (location.protocol !== "file:") return;
+  const SENTENCE = 5; // words, from which on a query is taken for a text that was pasted
+  const QUERY = 2; // the kind of message that holds a query
 
+  // Of a pasted error, the search gets the words, and not the values: it would read signs as
+  // operators, such as those before --storage, and each word as the beginning of others.
+  const VALUES = /^replan:|\(got .*?\)|(?<![\p{L}\p{N}])'[^']*'|(?<=one of|are|has): [^.]*/gu;
+  const plain = (message) => {
+    if (message.type !== QUERY || message.data.trim().split(/\s+/).length < SENTENCE) return message;
+    const words = message.data.trim().replace(VALUES, " ").match(/[\p{L}\p{N}_]+/gu) ?? [];
+    const told = new Set(words.filter((each) => /\p{L}{2}/u.test(each)));
+    if (told.size === 0) return message;
+    return { ...message, data: [...told].map((each) => `${each}^1`).join(" ") };
+  };
+
+  // The search works in a worker, and a browser starts none for a page on the disk. There, a
+  // hidden frame takes its place.
   class FrameWorker extends EventTarget {
     constructor(url) {
       super();
@@ -39,5 +52,10 @@
       page.body.append(script);
     });
 
-  window.Worker = FrameWorker;
+  const Kind = location.protocol === "file:" ? FrameWorker : window.Worker;
+  window.Worker = class extends Kind {
+    postMessage(message, ...rest) {
+      super.postMessage(plain(message), ...rest);
+    }
+  };
 })();

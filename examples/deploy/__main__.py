@@ -2,11 +2,11 @@
 
     python examples/deploy
 
-It starts a PostgreSQL of its own in a new folder, unless `--postgres` names a database, publishes
-the team, and starts `replan serve --queue` and four `replan worker`, one of them for the queue
-`heavy`. Ctrl-C or SIGTERM stops all of them, the database last. The programs of PostgreSQL come
-from `--bin`, from the path or from /usr/lib/postgresql. They refuse to run as root; as root, they
-run as the user `nobody`.
+It starts a PostgreSQL of its own in a new folder and prints its address, unless `--postgres` names
+a database. Then it publishes the team, and starts `replan serve --queue` and four `replan worker`,
+one of them for the queue `heavy`. Ctrl-C or SIGTERM stops all of them, the database last. The
+programs of PostgreSQL come from `--bin`, from the path or from /usr/lib/postgresql. They refuse to
+run as root; as root, they run as the user `nobody`.
 """
 
 import argparse
@@ -93,7 +93,9 @@ def postgres(programs: Path | None) -> Generator[str]:
             )
         try:
             reached(port, server)
-            yield f"postgresql://replan@127.0.0.1:{port}/postgres"
+            address = f"postgresql://replan@127.0.0.1:{port}/postgres"
+            print(f"storage: {address}", flush=True)
+            yield address
         finally:
             ended(server, signal.SIGINT)
     finally:

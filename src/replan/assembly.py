@@ -17,15 +17,12 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 
 from replan.adapters.call_journal import CallAccounts, CallJournal, CallThreads, own_journal
+from replan.adapters.call_values import CallValues
 from replan.adapters.chat_models import LangChainModels
 from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.storage.checkpoints.savers import MemorySaver
 from replan.adapters.storage.holds.thread_holds import MemoryHolds
-from replan.adapters.storage.stored_values.serializer import (
-    is_news,
-    saver_for,
-    strict_serializer,
-)
+from replan.adapters.storage.stored_values.serializer import is_news, saver_for
 from replan.adapters.threads.memory import MOST_CLOSED, MemoryThreads
 from replan.calling import TeamGraph
 from replan.errors import ConfigurationError
@@ -160,7 +157,7 @@ def build_agent(  # noqa: PLR0913 - what a team leaves open
         threads=cast("ThreadRepository", CallThreads()),
         new_id=new_id or bound.new_id,
     )
-    saver = MemorySaver(strict_serializer(), MemoryHolds())
+    saver = MemorySaver(CallValues(), MemoryHolds())
     graph = _compiled(team, services, saver, store)
     return StatelessAgent(
         Workplace(

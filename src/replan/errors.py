@@ -78,7 +78,7 @@ class ConfigurationError(UsageError):
         self.value = value
         self.problem = problem
         self.fix = fix
-        super().__init__(f"{field}: {problem} (got {value!r}). {fix}")
+        super().__init__(f"{field}: {problem.removesuffix('.')} (got {value!r}). {fix}")
 
 
 class _ListedError(ConfigurationError):

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Self, TypeVar, Union, cast, get_args, get_ori
 from pydantic import (
     BaseModel,
     ConfigDict,
+    JsonValue,
     TypeAdapter,
     ValidationError,
 )
@@ -44,6 +45,15 @@ def texts_of(kind: type[Any]) -> dict[str, str]:
         for found in _ATTRIBUTE.finditer(inspect.cleandoc(each.__doc__ or ""))
         if found["name"] in getattr(kind, "model_fields", kind.__annotations__)
     }
+
+
+def same(one: JsonValue, two: JsonValue) -> bool:
+    """Whether two JSON values are equal and of the same kinds, so that `1` is not `True`."""
+    if isinstance(one, dict) and isinstance(two, dict):
+        return one.keys() == two.keys() and all(same(one[key], two[key]) for key in one)
+    if isinstance(one, list) and isinstance(two, list):
+        return len(one) == len(two) and all(map(same, one, two))
+    return type(one) is type(two) and one == two
 
 
 class Value(BaseModel):

@@ -1,4 +1,4 @@
-"""LangGraph Studio's server, started as a developer starts it."""
+"""LangGraph Studio's server, started as a developer starts it, and a browser."""
 
 import json
 import os
@@ -8,13 +8,16 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from playwright.async_api import Browser
+
+from pages import browser
 
 ROOT = Path(__file__).parents[2]
 
@@ -84,3 +87,17 @@ def serve_studio() -> Iterator[Callable[..., str]]:
     """Start a server that lives as long as the tests of the module."""
     with ExitStack() as servers:
         yield lambda *given, **more: servers.enter_context(studio(*given, **more))
+
+
+@pytest.fixture(scope="module")
+async def module_chromium() -> AsyncIterator[Browser]:
+    async with browser() as started:
+        yield started
+
+
+@pytest.fixture
+async def chromium(module_chromium: Browser) -> AsyncIterator[Browser]:
+    """A browser; what a test opens in it is closed at its end."""
+    yield module_chromium
+    for context in module_chromium.contexts:
+        await context.close()

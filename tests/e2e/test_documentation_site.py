@@ -8,24 +8,36 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import sync_playwright
 from pydantic import BaseModel
 from typer.main import get_command
 from typer.testing import CliRunner
 
 import replan
 import replan.testing
+from pages import chromium
 from replan.cli.main import app
 from replan.events.types import BaseEvent
 
+# The site takes its time to build, more so on a busy machine.
+pytestmark = pytest.mark.timeout(300)
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
 NAMED = re.compile(r"^::: ([\w.]+)$", re.MULTILINE)
 # What a browser would fetch by itself when it shows a page.
 FETCHED = re.compile(r"""<(?:script|img|link|iframe)\b[^>]*(?:src|href)=["']?(?:https?:)?//""")
+
+
+def team_of(model: str) -> Any:
+    """A graph of one specialist."""
+    worker = replan.Specialist("worker", "Works.", run=str)
+    return replan.build_graph(replan.Team(replan.Host(model), [worker]))
+
 
 # What people type wrong, and a piece of what they are told.
 TOLD = {
@@ -34,6 +46,30 @@ TOLD = {
     "runs --storage gone.db": "There is no storage",
     "show last --storage gone.db": "There is no storage",
     "init .": "already; nothing was written",
+}
+
+# The same and others, as people paste them into the search, by the anchors of their entries.
+SEARCHED = {
+    "run gone.md": "there-is-no-plan-document-check-the-path",
+    "run x --limit rounds=1": "is-not-a-limit-write-name-value-with",
+    "show last --storage gone.db": "there-is-no-storage-name-an-existing-file",
+    "init .": "has-already-nothing-was-written-choose-another-folder",
+    "check": "there-is-nothing-to-check-name-a-plan",
+    "runs --outcome done": "outcome-does-not-exist-use-one-of",
+}
+RAISED: dict[str, Callable[[], object]] = {
+    "it-names-no-provider-write-offline-openai-name": lambda: team_of("gpt"),
+    "step-waits-for-step-which-this-plan-does": lambda: replan.PlanDocument.parse(
+        "- [ ] 1. Write @a (after 7)\n"
+    ),
+    "replan-does-not-know-this-kind-of-storage": lambda: replan.open_runtime(
+        team_of("offline"), storage="mysql://here"
+    ).__enter__(),
+    "ask-user-was-called-outside-of-a-specialist": lambda: replan.ask_user("Which colour?"),
+    "names-whom-the-team-does-not-have-use": lambda: replan.run_sync(
+        team_of("offline"), {"plan": "- [ ] 1. Write @writer\n"}
+    ),
+    "there-is-nothing-to-do-give-messages-with": lambda: replan.run_sync(team_of("offline"), ""),
 }
 
 PUBLIC = [f"replan.{name}" for name in replan.__all__]
@@ -65,7 +101,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=280,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
@@ -146,27 +182,60 @@ def form_of(text: str) -> str:
     return ".+?".join(map(re.escape, text.removesuffix(".").split("...")))
 
 
-def test_the_search_finds_a_page_from_the_disk(site: Path):
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    program = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-    if not Path(program).exists():
-        pytest.skip("there is no Chromium: apt-get install chromium, or set CHROMIUM")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
+@pytest.fixture
+def page(site: Path) -> Iterator[Any]:
+    """A page of the site in a browser, from the disk."""
+    with sync_playwright() as started:
+        browser = started.chromium.launch(
+            executable_path=chromium(), args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
         page = browser.new_page()
-        asked: list[str] = []
-        page.on("request", lambda request: asked.append(request.url))
         page.goto((site / "reference" / "limits.html").as_uri())
         page.click("input.md-search__input")
-        page.keyboard.type("idempotency key")
-        found = page.wait_for_selector("a.md-search-result__link", timeout=30_000)
-        target = found.get_attribute("href")
-        page.goto(target)
-        title = page.title()
+        yield page
         browser.close()
-    assert title.endswith("Replan")
+
+
+def test_the_search_finds_a_page_from_the_disk(page: Any):
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.keyboard.type("idempotency key")
+    found = page.wait_for_selector("a.md-search-result__link", timeout=30_000)
+    target = found.get_attribute("href")
+    page.goto(target)
+    assert page.title().endswith("Replan")
     assert target.startswith("file:")
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+@pytest.fixture
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Texts of errors as people see them, and the anchors of their entries."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "team.yaml").touch()
+    commands = {command_told(words): anchor for words, anchor in SEARCHED.items()}
+    return commands | {raised(does): anchor for anchor, does in RAISED.items()}
+
+
+def test_the_search_finds_the_entry_of_an_error_by_its_whole_text(told: dict[str, str], page: Any):
+    assert len(told) > 9
+    for text, anchor in told.items():
+        page.fill("input.md-search__input", text)
+        page.keyboard.press("End")  # the search begins when a key is released
+        # Of each page, its best section is visible; the other ones are folded below it.
+        pages = "li.md-search-result__item:nth-child(-n+3)"
+        entry = page.locator(f"{pages} > a.md-search-result__link[href*='#{anchor}']")
+        entry.first.wait_for(state="visible", timeout=30_000)
+
+
+def command_told(words: str) -> str:
+    return " ".join(CliRunner().invoke(app, shlex.split(words)).output.split())
+
+
+def raised(does: Callable[[], object]) -> str:
+    with pytest.raises(replan.ReplanError) as caught:
+        does()
+    return str(caught.value)
 
 
 def test_every_extra_stands_in_the_table_of_the_start_page():

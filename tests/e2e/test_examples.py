@@ -193,6 +193,19 @@ def test_a_program_asks_the_model_that_is_named(
     assert capsys.readouterr().out
 
 
+def test_the_article_takes_the_model_and_its_server_as_options(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    with OpenAIServer(answered_by_a_model) as server:
+        options = ["--model", "openai:some-model", "--base-url", server.base_url]
+        monkeypatch.setattr(sys, "argv", ["article", *options])
+        run_program("article")
+    phases = [each.call.phase for each in server.requests if each.call and each.call.phase]
+    assert phases[:2] == ["outline_writing", "draft_writing"]
+    assert phases[-1] == "draft_correction"
+    assert capsys.readouterr().out
+
+
 def answered_by_a_model(request: ChatRequest) -> str:
     """Answer in few words whatever is asked, as some model may."""
     node = request.call.node if request.call else ""

@@ -2,6 +2,8 @@
 
 import os
 
+import pytest
+
 import warm
 from replan.testing import OpenAIServer
 from terminals import REPLAN, Terminal
@@ -70,3 +72,22 @@ def test_enter_alone_shows_again_what_a_job_asks(tmp_path, monkeypatch):
         assert shown.end() == 3
     finally:
         shown.close()
+
+
+@pytest.mark.parametrize("secret", ["", ", secret: true"])
+def test_what_is_typed_for_a_job_with_secrets_is_in_no_history(tmp_path, monkeypatch, secret):
+    (tmp_path / "tea.yaml").write_text(JOB.replace("question: Which tea?", f"question: T?{secret}"))
+    (tmp_path / "kettle.py").write_text(KETTLE)
+    monkeypatch.chdir(tmp_path)
+    words = ("chat", "--job", "tea.yaml", "--storage", "runs.db")
+    data = {"XDG_DATA_HOME": str(tmp_path / "data"), "TERM": "xterm"}
+    shown = Terminal((*REPLAN, *words), {**os.environ, **data})
+    try:
+        shown.wait_for("leaves.")
+        shown.type("kind: green\r")
+        shown.wait_for("How many cups?")
+    finally:
+        shown.close()
+    files = (tmp_path / "data").rglob("*")
+    told = [each for each in files if each.is_file() and b"green" in each.read_bytes()]
+    assert bool(told) is not bool(secret)

@@ -5,7 +5,7 @@ import os
 
 from acts_teams import END, Fence
 from kept_runs import TEAM, KeptRun, kill_once_seen
-from pages import OWNER, browser, screen, shown
+from pages import OWNER, screen, shown
 from replan import open_storage
 from replan.testing import ScriptedModel, always
 
@@ -35,11 +35,10 @@ async def focused(page, selector):
     raise AssertionError(f"the tab key does not reach {selector}")
 
 
-async def test_two_people_act_on_one_run_and_the_second_is_told_what_is_asked_now():
+async def test_two_people_act_on_one_run_and_the_second_is_told_what_is_asked_now(chromium):
     fence = Fence()
     model = ScriptedModel({"think": always(f"---\ncomplexity: complex\n---\n{PLAN}"), **END})
     async with (
-        browser() as chromium,
         open_storage(":memory:") as storage,
         shown(fence.team(model, approval="plan"), storage) as client,
     ):
@@ -72,13 +71,12 @@ async def test_two_people_act_on_one_run_and_the_second_is_told_what_is_asked_no
 
 
 async def test_a_run_that_is_killed_under_an_open_page_goes_on_and_its_doubt_is_decided_there(
-    tmp_path,
+    chromium, tmp_path
 ):
     kept = KeptRun(tmp_path, str(tmp_path / "runs.db"), traps={3: kill_once_seen})
     (tmp_path / "team.yaml").write_text(TEAM.replace(", effects: pure", ""))
     os.mkfifo(tmp_path / "seen")
     async with (
-        browser() as chromium,
         open_storage(kept.where) as storage,
         shown(Fence().team(), storage) as client,
     ):
@@ -86,8 +84,8 @@ async def test_a_run_that_is_killed_under_an_open_page_goes_on_and_its_doubt_is_
         page.on("pageerror", lambda error: faults.append(str(error)))
         dies = asyncio.ensure_future(asyncio.to_thread(kept.die, kept.begin))
         async with asyncio.timeout(30):
-            while not (records := await storage.runs.recent(1)) and not dies.done():
-                await asyncio.to_thread(os.sched_yield)
+            while not (records := await storage.runs.recent(1)) and not dies.done():  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
         await page.goto(f"{client.base_url}runs/{records[0].run_id}")
         await page.wait_for_selector("#n3.s-running")
         await page.wait_for_selector("#n2.s-done")
@@ -101,12 +99,21 @@ async def test_a_run_that_is_killed_under_an_open_page_goes_on_and_its_doubt_is_
             await page.click("button >> text=Resume")
             await page.wait_for_selector("#asks >> text=in doubt")
             await screen(page, "in_doubt")
+            await _sees_what_answers_lead_to(page)
             await page.click("text=Run it again…")
             await page.wait_for_selector("h1 >> text=Run it again?")
             await page.click("button.main")
             await page.wait_for_selector("#head .o-completed")
         assert sorted(kept.effects) == [1, 2, 3, 4, 5, 6]
         assert faults == []
+
+
+async def _sees_what_answers_lead_to(page):
+    asked = await page.inner_text("#asks")
+    assert "It is done: what you write becomes its result, and the steps that" in asked
+    # Who has buttons needs no words to type, and what is asked stands there once.
+    assert "REASON" not in asked
+    assert "{" not in asked
 
 
 async def _started(page):

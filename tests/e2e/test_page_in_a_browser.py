@@ -6,7 +6,7 @@ import re
 from langchain_core.messages import AIMessage
 
 from harmful import Harm, harmful_events
-from pages import OWNER, browser, screen, shown
+from pages import OWNER, screen, shown
 from replan import Host, Specialist, Team, ask_user, open_runtime, open_storage
 from replan.ports.ask_user import ask
 from replan.ports.run_book import KeptText
@@ -45,7 +45,7 @@ async def entered(client, chromium, **options):
     return page
 
 
-async def test_an_open_page_and_seven_tabs_follow_a_run_to_its_end(tmp_path):
+async def test_an_open_page_and_seven_tabs_follow_a_run_to_its_end(chromium, tmp_path):
     gates = {step: asyncio.Event() for step in (1, 2, 4)}
 
     async def work(context):
@@ -53,7 +53,6 @@ async def test_an_open_page_and_seven_tabs_follow_a_run_to_its_end(tmp_path):
         return "9 m"
 
     async with (
-        browser() as chromium,
         open_storage(tmp_path / "runs.db") as storage,
         open_runtime(team(work), storage=storage) as runtime,
         shown(team(), storage) as client,
@@ -87,7 +86,7 @@ async def test_an_open_page_and_seven_tabs_follow_a_run_to_its_end(tmp_path):
             await screen(tab, f"run_{view}")
 
 
-async def test_what_is_open_of_a_step_stays_open_while_the_rest_of_it_follows(tmp_path):
+async def test_what_is_open_of_a_step_stays_open_while_the_rest_of_it_follows(chromium, tmp_path):
     gates = {"first": asyncio.Event(), "second": asyncio.Event()}
 
     async def look(at: str) -> str:
@@ -103,7 +102,6 @@ async def test_what_is_open_of_a_step_stays_open_while_the_rest_of_it_follows(tm
     looking = Team(host=Host(model=model), specialists=[clerk])
     given = {"messages": [("user", "Look")], "plan": "- [ ] 1. Look @clerk\n"}
     async with (
-        browser() as chromium,
         open_storage(tmp_path / "runs.db") as storage,
         open_runtime(looking, storage=storage) as runtime,
         shown(looking, storage) as client,
@@ -147,8 +145,8 @@ _IS_KEPT = """() => document.activeElement === window.kept && window.kept.parent
   && document.querySelector('#c1-1-1-body .prompt') !== null"""
 
 
-async def test_an_open_page_says_that_its_server_is_gone_and_goes_on_with_a_new_one():
-    async with browser() as chromium, open_storage(":memory:") as storage:
+async def test_an_open_page_says_that_its_server_is_gone_and_goes_on_with_a_new_one(chromium):
+    async with open_storage(":memory:") as storage:
         async with open_runtime(team(), storage=storage) as runtime:
             await (await runtime.start(GIVEN, run_id="r1"))
         async with shown(team(), storage) as client:
@@ -169,8 +167,8 @@ async def _opened(page, client, view):
     return tab
 
 
-async def test_the_keyboard_alone_a_phone_and_no_script_reach_everything(tmp_path):
-    async with browser() as chromium, open_storage(":memory:") as storage:
+async def test_the_keyboard_alone_a_phone_and_no_script_reach_everything(chromium):
+    async with open_storage(":memory:") as storage:
         async with open_runtime(team(), storage=storage) as runtime:
             await (await runtime.start(GIVEN, run_id="r1"))
         async with shown(team(), storage) as client:
@@ -243,11 +241,11 @@ def hostile_team(harm):
     return hostile, plan
 
 
-async def test_harmful_texts_in_forty_places_run_nothing_load_nothing_and_are_seen(tmp_path):
+async def test_harmful_texts_in_forty_places_run_nothing_load_nothing_and_are_seen(chromium):
     harm = Harm()
     hostile, plan = hostile_team(harm)
     given = {"messages": [("user", harm("request"))], "plan": plan}
-    async with open_storage(":memory:") as storage, browser() as chromium:
+    async with open_storage(":memory:") as storage:
         async with open_runtime(hostile, storage=storage) as runtime:
             labels = {"note": harm.line("label")[:180], "team": "house"}
             run = await runtime.start(given, run_id="r1", title=harm("title"), labels=labels)

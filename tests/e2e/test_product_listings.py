@@ -39,7 +39,7 @@ def modules(monkeypatch):
 @pytest.fixture(params=["sqlite", "postgres"])
 def dsn(request, tmp_path):
     if request.param == "postgres":
-        return request.getfixturevalue("postgres_database")
+        return request.getfixturevalue("empty_database")
     return f"sqlite:///{tmp_path / 'listings.db'}"
 
 

@@ -12,9 +12,9 @@ JOB = NewJob(kind="run", lock="run:a", queue="runs:1", arguments={"run_id": "a"}
 
 
 async def test_a_queue_of_an_older_procrastinate_is_upgraded_and_one_of_a_newer_is_refused(  # noqa: PLR0915 - one life of a queue
-    postgres_database,
+    empty_database,
 ):
-    address, newest = postgres_database, migrations()[-1].stem
+    address, newest = empty_database, migrations()[-1].stem
     async with open_queue(address):
         pass
     with psycopg.connect(address, autocommit=True) as database:

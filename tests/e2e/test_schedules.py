@@ -79,14 +79,14 @@ async def opened(team, address, clock):
 
 
 async def test_a_time_begins_one_run_whoever_reads_the_schedule_and_missed_times_are_few(  # noqa: PLR0915 - one day of a schedule
-    tmp_path, postgres_database
+    tmp_path, empty_database
 ):
     team, file = tmp_path / "team.yaml", tmp_path / "schedules.yaml"
     team.write_text(TEAM)
     file.write_text(SCHEDULES)
     schedules, clock = read_schedules(file), Clock(datetime(2026, 11, 26, 7, 0, 5, tzinfo=UTC))
-    await asyncio.to_thread(publish, team, postgres_database)
-    async with opened(team, postgres_database, clock) as (readers, storage, queue):
+    await asyncio.to_thread(publish, team, empty_database)
+    async with opened(team, empty_database, clock) as (readers, storage, queue):
 
         async def looked(*begun):
             """All look at once; give the ids of the runs that there are."""
@@ -135,9 +135,9 @@ async def test_a_time_begins_one_run_whoever_reads_the_schedule_and_missed_times
 
 
 async def test_summaries_and_the_index_are_jobs_that_begin_by_the_clock(  # noqa: PLR0915 - one night
-    tmp_path, postgres_database, monkeypatch
+    tmp_path, empty_database, monkeypatch
 ):
-    address, team = postgres_database, tmp_path / "team.yaml"
+    address, team = empty_database, tmp_path / "team.yaml"
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.md").write_text("# Prices\n\nBread costs two.\n")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -183,7 +183,7 @@ async def test_summaries_and_the_index_are_jobs_that_begin_by_the_clock(  # noqa
                     pass
 
 
-def test_wrong_lines_of_a_file_of_schedules_are_refused(tmp_path, postgres_database):
+def test_wrong_lines_of_a_file_of_schedules_are_refused(tmp_path, empty_database):
     file = tmp_path / "schedules.yaml"
     for text, told in WRONG.items():
         file.write_text(text)
@@ -192,7 +192,7 @@ def test_wrong_lines_of_a_file_of_schedules_are_refused(tmp_path, postgres_datab
     team = tmp_path / "team.yaml"
     team.write_text(TEAM)
     ended = warm.run(
-        *("-m", "replan", "worker", "--storage", postgres_database),
+        *("-m", "replan", "worker", "--storage", empty_database),
         *("--team", team, "--schedules", file),
     )
     assert (ended.returncode, "queue" in ended.stderr) == (2, True), ended.stderr

@@ -71,7 +71,7 @@ async def events_of(runtime, run_id, *kinds):
 @pytest.fixture(params=["sqlite", "postgres"])
 def where(request, tmp_path):
     if request.param == "postgres":
-        return request.getfixturevalue("postgres_database")
+        return request.getfixturevalue("empty_database")
     return str(tmp_path / "runs.db")
 
 

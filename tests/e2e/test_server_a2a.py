@@ -203,6 +203,7 @@ async def test_a_task_at_work_is_cancelled_left_by_who_follows_it_and_told_no_no
 
 
 CREW = """\
+import time
 from pathlib import Path
 
 from replan import ask_user
@@ -216,7 +217,7 @@ def work(context):
     if not Path("go").exists():
         Path("begun").touch()
     while not Path("go").exists():
-        pass
+        time.sleep(0.01)
     return "Done."
 """
 ASKER = """\

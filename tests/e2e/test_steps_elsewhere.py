@@ -86,9 +86,9 @@ def processes():
 
 
 async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by_others(  # noqa: C901, PLR0915 - one life of a run
-    tmp_path, postgres_database, monkeypatch, processes
+    tmp_path, empty_database, monkeypatch, processes
 ):
-    address, team = postgres_database, tmp_path / "team.yaml"
+    address, team = empty_database, tmp_path / "team.yaml"
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NO_KEY", "none")
     (tmp_path / "crew.py").write_text(CREW)
@@ -203,9 +203,9 @@ async def working(wanted):
 
 
 async def test_a_step_waits_in_its_queue_as_its_run_does_and_a_stop_takes_it_back(  # noqa: PLR0915 - one life of two runs
-    tmp_path, postgres_database, monkeypatch
+    tmp_path, empty_database, monkeypatch
 ):
-    address, team = postgres_database, tmp_path / "team.yaml"
+    address, team = empty_database, tmp_path / "team.yaml"
     monkeypatch.setenv("NO_KEY", "none")
     (tmp_path / "crew_that_waits.py").write_text(CREW)
     team.write_text(TEAM.format(url="http://127.0.0.1:9").replace("crew:", "crew_that_waits:"))

@@ -102,11 +102,11 @@ def test_the_code_on_the_pages_is_that_of_the_steps():
 
 def test_a_worker_of_the_last_step_does_what_another_process_puts_into_the_queue(
     reader: Reader,
-    postgres_database: str,
+    empty_database: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ):
-    monkeypatch.setenv("REPLAN_STORAGE", postgres_database)
+    monkeypatch.setenv("REPLAN_STORAGE", empty_database)
     reader.output("cd step_8", capsys)
     told = PAGES[-1].read_text("utf-8")
     published = reader.output("replan team publish team.yaml", capsys)

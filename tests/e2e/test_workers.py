@@ -97,13 +97,13 @@ class House:
 
 
 @pytest.fixture
-def house(tmp_path, postgres_database, monkeypatch):
+def house(tmp_path, empty_database, monkeypatch):
     # What one process has imported under a name it does not import again from elsewhere.
     crew = f"crew_{next(NUMBERS)}"
     (tmp_path / f"{crew}.py").write_text(CREW)
     (tmp_path / "team.yaml").write_text(TEAM.replace("CREW", crew))
     monkeypatch.chdir(tmp_path)
-    house = House(tmp_path, postgres_database)
+    house = House(tmp_path, empty_database)
     publish(house.team, house.address)
     yield house
     for worker in house.workers:
@@ -292,6 +292,7 @@ def connections(house):
     with psycopg.connect(house.address) as connection:
         rows = connection.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'replan-worker-%' "
+            "AND datname = current_database() "
             "GROUP BY application_name"
         ).fetchall()
     return max(number for (number,) in rows)

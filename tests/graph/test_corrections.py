@@ -15,7 +15,12 @@ from replan import (
     ask_user,
     open_runtime,
 )
+from replan.calling import team_of
+from replan.jobs.spec.action_spec import ActionSpec
+from replan.jobs.spec.job_spec import Command, JobSpec
 from replan.nodes.final_answer import generate_final_answer
+from replan.runs.asked.correcting import Correction
+from replan.runs.asked.repeating import repeated_by
 from replan.testing import ScriptedModel, always
 
 END = "---\nverdict: complete\n---\nThe end."
@@ -401,3 +406,58 @@ async def test_a_new_run_keeps_whole_results_and_the_request(office, place, tmp_
             "Write to the mayor.",
             "The end.",
         ]
+
+
+@pytest.mark.parametrize("effects", ["unsafe", None])
+async def test_a_step_that_failed_after_it_may_have_acted_is_not_repeated_unasked(
+    office, effects, tmp_path
+):
+    office.fails = {2}
+    async with open_runtime(office.team(effects), storage=tmp_path / "runs.db") as runtime:
+        first = await runtime.run({"plan": PLAN})
+        assert first.outcome == "partial"
+        told = r"step 2 at @a \(unsafe\) failed, and may have taken effect\. Say repeat_effects"
+        with pytest.raises(InputError, match=told):
+            await runtime.retry(first.run_id, 2)
+        assert office.did.count(2) == 1
+
+
+@pytest.mark.parametrize("is_sent", [True, False])
+async def test_a_job_that_failed_says_whether_anything_was_sent(is_sent, tmp_path):
+    def send():
+        raise ConnectionError("reset")
+
+    called = {"endpoint": "/payments", "method": "POST", "params": {}}
+    pay = Command("pay", needs=[], action="call_api", effects="unsafe", parameters=called)
+    if is_sent:
+        pay = Command("pay", needs=[], action="send")
+    spec = JobSpec(
+        "pay",
+        slots=[],
+        commands=[pay],
+        actions=[ActionSpec("send", run=send, effects="unsafe")],
+        base_urls=["http://127.0.0.1:9"],
+        confirm=False,
+    )
+    clerk = Specialist("clerk", "Pays.", job=spec)
+    team = Team(host=Host(model=ScriptedModel({"feedback": always(END)})), specialists=[clerk])
+    async with open_runtime(team, storage=tmp_path / "runs.db") as runtime:
+        first = await runtime.run({"plan": "- [ ] 1. Pay @clerk\n"})
+        assert first.outcome == "failed"
+        told = (
+            r"\(unsafe\) failed, and may have taken effect" if is_sent else r"\(keyed\) was begun"
+        )
+        with pytest.raises(InputError, match=f"step 1 at @clerk {told}"):
+            await runtime.retry(first.run_id, 1)
+
+
+async def test_of_a_run_that_goes_on_only_a_failure_is_told_that_may_have_acted(office, tmp_path):
+    office.asks, office.fails = {4}, {2}
+    async with open_runtime(office.team("unsafe"), storage=tmp_path / "runs.db") as runtime:
+        first = await runtime.run({"plan": PLAN})
+        view = await runtime.look(first.run_id)
+        known = view, team_of(runtime.graph), runtime.storage.journal
+        # The run itself asks before it repeats the first step; the second follows from it.
+        for step in (1, 2):
+            told = await repeated_by(Correction(action="retry", step=step), *known)
+            assert told == ["step 2 at @a (unsafe) failed, and may have taken effect"]

@@ -40,7 +40,7 @@ async def test_a_plan_that_was_cut_off_is_asked_for_again(team, reason):
     assert state["outcome"] == "completed"
     complaint = model.calls[1].messages[-1].text
     why = CUTS["reply_length" if reason == "length" else reason]
-    assert complaint.startswith(f"Your reply is not whole: {why}.")
+    assert complaint.startswith(f"The reply is not whole: {why}.")
     assert "shorter" in complaint
 
 

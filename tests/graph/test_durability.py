@@ -105,7 +105,7 @@ class World:
         async def disturb(step):
             if step == at:
                 while not apart <= await recorded():  # noqa: ASYNC110 - other connections write
-                    await asyncio.sleep(0)
+                    await asyncio.sleep(0.01)
                 reached.set()
                 await asyncio.Event().wait()
 

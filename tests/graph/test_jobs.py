@@ -6,12 +6,29 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command as Resume
 
-from replan import Host, Specialist, Team, build_graph, open_storage, run, stream, waiting_for
+from replan import (
+    AgentContext,
+    Host,
+    Specialist,
+    Team,
+    build_agent,
+    build_graph,
+    open_runtime,
+    open_storage,
+    run,
+    stream,
+    waiting_for,
+)
+from replan.assembly import viewer
 from replan.cli.shared.preview import team_of
+from replan.cli.views.run.history import moments
+from replan.cli.views.run.run_record import run_record
 from replan.errors import TeamError
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import Command, JobSpec
 from replan.jobs.spec.slot import Slot
+from replan.runs.course.story import story_of
+from replan.runs.travel.whole_run import whole_run
 from replan.team.team_file import read_team_file
 from replan.testing import ScriptedModel
 
@@ -198,6 +215,8 @@ def question_answer(question):
 
 
 async def test_a_secret_that_a_user_gave_is_told_to_nobody():
+    # So long that no id or time of an event has it by chance.
+    wrong, right = "48x108154711", "471108154711"
     seen = []
 
     def pay(pin):
@@ -206,7 +225,7 @@ async def test_a_secret_that_a_user_gave_is_told_to_nobody():
 
     spec = JobSpec(
         "payment",
-        slots=[Slot("pin", question="Which PIN?", secret=True, pattern=r"\d{4}")],
+        slots=[Slot("pin", question="Which PIN?", secret=True, pattern=r"\d{12}")],
         commands=[Command("pay", needs=["pin"], action="pay")],
         actions=[ActionSpec("pay", run=pay)],
     )
@@ -214,20 +233,51 @@ async def test_a_secret_that_a_user_gave_is_told_to_nobody():
     with ScriptedModel({"feedback": COMPLETE}) as model:
         graph = graph_of(spec, model)
         given = {"messages": [("user", "Go.")], "plan": PLAN.replace("Book the journey", "Pay")}
-        for answer in ("48x1", "4711", "yes", None):
+        for answer in (wrong, right, "yes", None):
             events += [event async for event in stream(graph, given, config=CONFIG)]
             state = (await graph.aget_state(CONFIG)).values
             if answer is not None:
                 [key] = [key for key, each in state["questions"].items() if each.is_open]
                 given = Resume(resume={key: answer})
         calls = str([call.messages for call in model.calls])
-    assert (seen, state["outcome"]) == (["4711"], "completed")
+    assert (seen, state["outcome"]) == ([right], "completed")
     told = [event for event in events if event.type == "answer_given"]
     assert [each.text for each in told] == ["***", "***", "***"]
     results = state["current_specialist_results"]
     assert 'Result: {"with": "PIN ***", "number": ***}' in results["1/booker"].text
     shown = f"{events}{calls}{[each.model_dump() for each in results.values()]}"
-    assert not [each for each in ("48x1", "4711") if each in shown]
+    assert not [each for each in (wrong, right) if each in shown]
+
+
+async def test_what_shows_a_run_shows_no_secret_answer(tmp_path):
+    done, pin = [], "471108154711"
+    team = Team("offline", [Specialist("booker", "Books.", job=spec_of(done))])
+    plan = PLAN.splitlines()[0] + "\n\n  ```yaml\n  origin: Rome\n  target: Oslo\n  ```\n"
+    async with open_storage(tmp_path / "runs.db") as storage:
+        async with open_runtime(team, storage=storage) as runtime:
+            result = await (await runtime.start(plan, run_id="r")).result()
+            for answer in (pin, "yes"):
+                given = {result.waiting[0].key: answer}
+                result = await (await runtime.answer("r", given, by="ann")).result()
+        record = await storage.runs.get("r")
+        shown = await whole_run(viewer(storage), storage, record, record.updated_at)
+    assert (result.outcome, done) == ("completed", [("Rome", "Oslo", pin)])
+    assert any("ann answered 1/booker/1: ***" in line for line in moments(story_of(shown)))
+    assert pin not in f"{run_record(shown)}{shown}"
+
+
+async def test_the_history_of_a_session_has_no_secret_answer():
+    done, pin = [], "471108154711"
+    team = Team("offline", [Specialist("booker", "Books.", job=spec_of(done))])
+    plan = PLAN.splitlines()[0] + "\n\n  ```yaml\n  origin: Rome\n  target: Oslo\n  ```\n"
+    context = AgentContext(session_id="s")
+    async with build_agent(team) as agent:
+        for said in (plan, pin, "yes"):
+            context = context.apply((await agent.process(said, context)).context_updates)
+    assert done == [("Rome", "Oslo", pin)]
+    said = [each.content for each in context.dialogue_history if each.role == "user"]
+    assert said == [plan, "***", "***"]
+    assert pin not in str(context.to_dict())
 
 
 async def test_a_question_is_put_in_a_models_words_once_however_often_the_step_begins():

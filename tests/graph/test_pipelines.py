@@ -243,6 +243,31 @@ async def test_a_limit_in_the_middle_gives_a_part_that_names_the_phase() -> None
     assert "The work ended in the phase" in text
 
 
+async def test_a_stop_ends_a_session_s_turn_after_the_phase_at_any_depth() -> None:
+    stop = asyncio.Event()
+
+    class Stopping(dict[str, Exception]):
+        def __contains__(self, name: object) -> bool:
+            if name == "three/initial_phase":
+                stop.set()
+            return False
+
+    agent, context = pipeline_agent(FourDeep), AgentContext(session_id="s")
+    pipelines.failing, before = Stopping(), pipelines.failing
+    try:
+        stopped = await agent.process("hello", context, stop=stop)
+    finally:
+        pipelines.failing = before
+    assert (stopped.success, stopped.response) == (True, "")
+    assert (stopped.metadata["outcome"], stopped.metadata["phase"]) == ("interrupted", "finish")
+    assert "three/finish" not in pipelines.worked
+    context = context.apply(stopped.context_updates)
+    assert context.current_stage == "stopped"
+    ended = await agent.process(None, context)
+    assert ended.response == "one/finish: hello"
+    assert set(pipelines.worked.values()) == {1}
+
+
 async def test_a_limit_of_a_session_s_turn_gives_a_part_and_the_next_turn_goes_on() -> None:
     script = {"unit draft": "A draft.", "unit critique": "Too long.", "unit revision": "Shorter."}
     with ScriptedModel(script) as model:

@@ -183,7 +183,7 @@ async def test_an_answer_may_say_what_it_is_about(bench, where):
     async with open_runtime(bench.team(), storage=where) as runtime:
         waits = await runtime.run(CHAIN, settings=RunSettings(approval="always"))
         (ask,) = waits.waiting
-        with pytest.raises(InputError, match="something else than is asked now"):
+        with pytest.raises(InputError, match="something else than what is asked now"):
             await runtime.answer(waits.run_id, {"answer": "approve", "fingerprint": "another"})
         run = await runtime.answer(waits.run_id, {"plan": ask.bound("approve")})
         assert (await run).outcome == "completed"

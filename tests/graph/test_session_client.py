@@ -302,6 +302,31 @@ async def test_a_turn_is_streamed_and_who_leaves_it_can_go_on_with_it(storage):
         assert (await client.process("s", "The capital?")).response == "Paris."
 
 
+@pytest.mark.parametrize("word", ["yes, blue", {"1": "yes, blue"}])
+async def test_a_message_answers_nothing_that_its_user_has_not_seen(storage, word, monkeypatch):
+    def paint(_: ExecutionContext) -> str:
+        return f"{ask_user('Which colour?')}, {ask_user('Paint over everything?')}"
+
+    async def killed(*_: Any) -> None:
+        raise asyncio.CancelledError
+
+    with ScriptedModel({"think": ONE, "feedback": COMPLETE}) as model:
+        painter = Specialist(name="painter", intended_use="Paints.", run=paint, effects="pure")
+        agent = build_agent(Team(host=Host(model=model), specialists=[painter]))
+        client = ClientAgentAdapter(storage, agent)
+        await client.process("s", "Paint.")
+        with monkeypatch.context() as patch:
+            patch.setattr(storage.sessions, "append", killed)
+            with pytest.raises(asyncio.CancelledError):
+                await client.process("s", "Blue.", turn_id="2")
+        # Another turn than the one that was killed; its user has seen the first question only.
+        asked = await client.process("s", word)
+        assert "was cut off" in str(asked.metadata["problem"])
+        assert asked.response.endswith("Paint over everything?")
+        done = await client.process("s", "No.")
+    assert "Blue., No." in str(done.metadata["plan"])
+
+
 async def test_the_summary_is_written_when_the_answer_is_out_and_kept(storage):
     is_asked, goes_on = asyncio.Event(), asyncio.Event()
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import random
 from datetime import UTC, datetime
+from functools import reduce
 from itertools import count
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
+from pydantic import BaseModel
 
 from replan import (
     Agent,
@@ -28,6 +30,7 @@ from replan import (
     ask_user,
     build_agent,
 )
+from replan.adapters.storage.stored_values.sealing import StrictSerializer
 from replan.testing import ScriptedModel, always
 
 KEY = "a key that only the test knows"
@@ -135,6 +138,23 @@ async def test_one_agent_serves_calls_of_the_same_run_at_once_and_keeps_nothing_
     # None of them is charged for another one.
     assert {each.metadata["usage"]["calls"] for each in results} == {2}
     assert (dict(saver.storage), dict(saver.writes), dict(saver.blobs)) == ({}, {}, {})
+
+
+async def test_what_lives_as_long_as_a_call_is_written_and_read_back_by_nobody(monkeypatch):
+    values, written = list[Any](), StrictSerializer.dumps_typed
+
+    def dumps_typed(self: Any, value: Any) -> Any:
+        values.append(value)
+        return written(self, value)
+
+    monkeypatch.setattr(StrictSerializer, "dumps_typed", dumps_typed)
+    context = await waiting()
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        result = await agent_of(model).process("Blue.", context)
+    assert result.response == "Painted."
+    assert {"channel_versions" in each and "channel_values" not in each for each in values} == {
+        True
+    }
 
 
 async def test_one_text_does_not_answer_two_questions_and_answers_by_key_do():
@@ -497,6 +517,24 @@ async def test_a_store_that_writes_numbers_in_its_own_way_breaks_no_signature():
     assert result.response == "Painted."
 
 
+class Found(BaseModel):
+    value: Any
+
+
+@pytest.mark.parametrize("value", [1e300, -0.0, 2**63 - 1, reduce(lambda v, _: [v], range(98), 1)])
+async def test_whatever_a_step_may_give_travels_with_its_run(value):
+    def look(_: ExecutionContext) -> Found:
+        return Found(value=value)
+
+    plan = f"{ONE}- [ ] 2. Look @looker\n"
+    looker = Specialist("looker", "Looks.", run=look, effects="pure", output_type=Found)
+    with ScriptedModel({"think": plan, "feedback": COMPLETE}) as model:
+        asked = await agent_of(model, looker, key=KEY).process("Paint.", EMPTY)
+        context = after(EMPTY, asked)
+        result = await agent_of(model, looker, key=KEY).process("Blue.", context)
+    assert (asked.metadata["stage"], result.response) == ("question", "Painted."), result.error
+
+
 def test_a_short_key_is_refused_without_telling_it():
     with pytest.raises(ConfigurationError, match="context_key") as refused:
         agent_of(ScriptedModel({}), key="hunter2")
@@ -514,6 +552,65 @@ async def test_a_graph_that_waits_in_the_middle_of_its_work_is_told():
         result = await agent_of(model, asks).process("Ask.", EMPTY)
     assert (result.success, result.context_updates) == (False, {})
     assert "cannot travel" in str(result.error)
+
+
+def paying(model: Any) -> Specialist:
+    def pay(amount: int, idempotency_key: str) -> str:
+        """Pay.
+
+        Args:
+            amount: How much.
+        """
+        return f"paid {amount} under {idempotency_key}"
+
+    def ship(place: str) -> str:
+        """Ship it.
+
+        Args:
+            place: Where to.
+        """
+        return f"shipped to {place}"
+
+    return Specialist("buyer", "Buys.", chat_model=model, tools=[pay, ship], approve=["ship"])
+
+
+def calling(tool: str, **arguments: Any) -> AIMessage:
+    return AIMessage("", tool_calls=[{"name": tool, "args": arguments, "id": tool}])
+
+
+async def test_a_damaged_note_is_found_before_anything_runs():
+    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Buy it @buyer\n"
+    loop = [calling("pay", amount=5), calling("ship", place="Rome")]
+    with ScriptedModel({"think": plan, "step 1": loop}) as model:
+        asked = await agent_of(model, paying(model)).process("Buy.", EMPTY)
+    whole = after(EMPTY, asked).to_dict()
+    notes: Any = whole["project_state"]["run"]["rows"]["notes"]
+    damaged = set()
+    for place, (key, note) in enumerate(notes):
+        if not isinstance(note, dict) or key.startswith("answer told/"):
+            continue
+        damaged.add(key.partition("/")[0])
+        notes[place][1] = []
+        with ScriptedModel({}) as model:
+            result = await agent_of(model, paying(model)).process("yes", whole)
+        notes[place][1] = note
+        assert (result.success, result.context_updates) == (False, {})
+        assert f"project_state.run.rows.notes[{place}][1]" in str(result.error)
+    assert damaged == {"reply", "call", "question"}
+
+
+@pytest.mark.parametrize("is_missing", [True, False])
+async def test_a_plan_that_no_run_can_have_is_found_before_anything_runs(is_missing):
+    data: Any = (await waiting(TWO)).to_dict()
+    state = data["project_state"]["run"]["state"]
+    if is_missing:
+        del state["current_plan"]
+    else:
+        state["current_plan"]["steps"][1]["id"] = 1
+    with ScriptedModel({}) as model:
+        result = await agent_of(model).process({"1": "blue"}, data)
+    assert (result.success, result.context_updates) == (False, {})
+    assert "project_state.run.state.current_plan" in str(result.error)
 
 
 async def test_a_damaged_run_is_an_error_of_ours_and_runs_nothing_else():

@@ -24,12 +24,12 @@ from replan.testing import Reply, ScriptedModel, always
 DONE = "---\nverdict: complete\n---\nThe answer."
 
 
-def graph_of(script, checkpointer=None):
+def graph_of(script, checkpointer=None, **options):
     team = [
         Specialist(name="payer", intended_use="Pays invoices.", run=lambda context: "paid"),
         Specialist(name="mailer", intended_use="Sends e-mail.", run=lambda context: "sent"),
     ]
-    config = Team(host=Host(model=ScriptedModel(script)), specialists=team)
+    config = Team(host=Host(model=ScriptedModel(script)), specialists=team, **options)
     return build_graph(config, checkpointer=checkpointer)
 
 
@@ -53,7 +53,48 @@ async def test_a_reply_that_could_not_be_read_is_a_warning_with_what_was_done_in
     last = events[-1]
     assert last.type == "task_completed"
     (warning,) = last.warnings
-    assert warning.startswith("The reply of think could not be read, so this is done: ")
+    assert warning == (
+        "The reply of think could not be used: `complexity: maybe` is not one of simple, moderate, "
+        "complex. Instead: the request counts as simple."
+    )
+
+
+async def test_an_unreadable_judgement_never_becomes_the_answer_of_a_run():
+    talk = "Well, hm. All in all a nice result, I think."
+    script = {"feedback": always(talk), "final_answer": "It was paid and sent."}
+    plan = "- [ ] 1. Pay @payer\n- [ ] 2. Send @mailer\n"
+    state = (await run(graph_of(script), {"plan": plan})).state
+    assert (state["final_answer"].text, state["outcome"]) == ("It was paid and sent.", "completed")
+    assert state["warnings"] == [
+        (
+            "The reply of feedback in round 1 could not be used: The reply does not begin with its "
+            "front matter, so it has no `verdict`. Instead: the judgement by the status of the "
+            "steps."
+        )
+    ]
+
+
+async def test_where_the_limits_leave_no_answer_the_results_stand_in_its_place():
+    script = {"feedback": always("A nice result, I think.")}
+    limits = Limits(max_model_calls=2)
+    plan = "- [ ] 1. Pay @payer\n- [ ] 2. Send @mailer\n"
+    graph = graph_of(script, limits=limits)
+    state = (await run(graph, {"plan": plan})).state
+    assert state["outcome"] == "partial"
+    assert "A nice result" not in state["final_answer"].text
+    assert "## 1. Pay\n\npaid\n\n## 2. Send\n\nsent" in state["final_answer"].text
+
+
+async def test_a_text_without_its_front_matter_may_be_an_answer_and_says_so():
+    graph = graph_of({"think": always("Lima.")})
+    state = (await run(graph, "Which is the capital of Peru?")).state
+    assert state["final_answer"].text == "Lima."
+    assert state["warnings"] == [
+        (
+            "The reply of think could not be used: The reply does not begin with its front matter, "
+            "so it has no `complexity`. Instead: the text of the reply is the answer."
+        )
+    ]
 
 
 async def test_an_answer_that_is_not_whole_is_a_warning():

@@ -1,37 +1,49 @@
 """The four phases of the article."""
 
 from notes import FIGURE, headings
-from writing_state_handlers import WritingHandler
+from writing import written
 
 from article_writing.fact_check.fact_check_agent import FactCheckAgent
-from replan import NestedSubThreadHandler
+from replan import BaseAgent, NestedSubThreadHandler, Response, StateHandler, Task, Thread
 
 
-class OutlineWritingHandler(WritingHandler):
+class OutlineWritingHandler(StateHandler):
     """The headings of the notes."""
 
-    def by_rules(self, said: list[str]) -> str:
+    async def handle(self, task: Task, thread: Thread, agent: BaseAgent) -> Response:
         """Take each heading."""
-        return "\n".join(f"- {each}" for each in headings())
+
+        def outline(_: list[str]) -> str:
+            return "\n".join(f"- {each}" for each in headings())
+
+        return await written(self.phase, task, thread, agent, outline)
 
 
-class DraftWritingHandler(WritingHandler):
+class DraftWritingHandler(StateHandler):
     """Two sentences, one of them with a wrong figure."""
 
-    def by_rules(self, said: list[str]) -> str:
+    async def handle(self, task: Task, thread: Thread, agent: BaseAgent) -> Response:
         """Claim something that the notes contradict."""
-        return (
-            "Customers may return anything within 40 days of delivery. "
-            "Desks and chairs may come back within 60 days."
-        )
+
+        def draft(_: list[str]) -> str:
+            return (
+                "Customers may return anything within 40 days of delivery. "
+                "Desks and chairs may come back within 60 days."
+            )
+
+        return await written(self.phase, task, thread, agent, draft)
 
 
-class DraftCritiqueHandler(WritingHandler):
+class DraftCritiqueHandler(StateHandler):
     """Says how many claims have a figure."""
 
-    def by_rules(self, said: list[str]) -> str:
+    async def handle(self, task: Task, thread: Thread, agent: BaseAgent) -> Response:
         """Count the figures of the draft."""
-        return f"{len(FIGURE.findall(said[-1]))} figures are to be checked."
+
+        def critique(said: list[str]) -> str:
+            return f"{len(FIGURE.findall(said[-1]))} figures are to be checked."
+
+        return await written(self.phase, task, thread, agent, critique)
 
 
 class DraftRevisionHandler(NestedSubThreadHandler):

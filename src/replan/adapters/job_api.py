@@ -13,7 +13,7 @@ from replan.adapters.reply_body import whole
 from replan.errors import ReplyTooLongError
 from replan.failures import describe
 from replan.jobs.acting import plain
-from replan.jobs.actions import ActionCall, Outcome
+from replan.jobs.actions import ActionCall, Outcome, not_done, unanswered
 from replan.jobs.spec.job_spec import JobSpec
 from replan.secrets.masking import without_secrets
 
@@ -51,7 +51,7 @@ class ApiExecutor:
         try:
             request = self._request(call)
         except _RefusedError as refusal:
-            return Outcome(success=False, error=str(refusal))
+            return not_done(call, str(refusal))
         seconds = call.spec.api_timeout
         try:
             async with asyncio.timeout(seconds), self._client(seconds) as client:
@@ -59,13 +59,12 @@ class ApiExecutor:
                 response = await whole(response, LONGEST_ANSWER)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             text = f"{request['url']} cannot be reached: {describe(error)}"
-            return Outcome(success=False, error=text, can_pass=True)
+            return not_done(call, text, can_pass=True)
         except TimeoutError:
-            error = f"the API gave no answer within {seconds:g} s"
-            return Outcome(success=False, error=error, can_pass=True, in_doubt=call.unsafe)
+            text = f"the API gave no answer within {seconds:g} s"
+            return unanswered(call, text, can_pass=True)
         except (httpx2.HTTPError, ReplyTooLongError) as error:
-            text = describe(error)
-            return Outcome(success=False, error=text, can_pass=True, in_doubt=call.unsafe)
+            return unanswered(call, describe(error), can_pass=True)
         return _read(response, call)
 
     def _client(self, seconds: float) -> httpx2.AsyncClient:
@@ -114,19 +113,17 @@ def _read(response: httpx2.Response, call: ActionCall) -> Outcome:
         try:
             return Outcome(success=True, result=_json(response))
         except (ValueError, RecursionError):
-            error = f"the API answered {status} with what is no JSON"
-            return Outcome(success=False, error=error, can_pass=True, in_doubt=call.unsafe)
+            return unanswered(
+                call, f"the API answered {status} with what is no JSON", can_pass=True
+            )
     if response.is_redirect:
-        return Outcome(success=False, error=f"the API redirects ({status}), which is not followed")
+        # Many APIs answer so what they have done.
+        return unanswered(call, f"the API redirects ({status}), which is not followed")
     said = without_secrets(" ".join(response.text.split()))[:_LONGEST_ERROR]
-    is_server = response.is_server_error
-    return Outcome(
-        success=False,
-        error=f"the API answered {status}: {said}" if said else f"the API answered {status}",
-        can_pass=is_server or status in _PASSING,
-        in_doubt=is_server and call.unsafe,
-        status=status,
-    )
+    told = f"the API answered {status}: {said}" if said else f"the API answered {status}"
+    if response.is_server_error:
+        return unanswered(call, told, can_pass=True, status=status)
+    return not_done(call, told, can_pass=status in _PASSING, status=status)
 
 
 def _json(response: httpx2.Response) -> JsonValue:

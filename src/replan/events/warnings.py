@@ -30,8 +30,10 @@ def warnings_in(event: BaseEvent) -> tuple[str, ...]:  # noqa: PLR0911 - one for
         case PlanDoubtful(overlooked=doubts):
             return tuple(f"In the plan, {each}." for each in doubts)
         case ReplyUnreadable():
-            told = f"The reply of {event.node} could not be read, so this is done: {event.fallback}"
-            return (f"{told}. {event.complaint}",)
+            when = f" in round {event.round}" if event.round else ""
+            told = f"The reply of {event.node}{when} could not be used"
+            why = event.complaint.rstrip(".")
+            return (f"{told}: {why}. Instead: {event.fallback}.",)
         case StepsReopened(reruns=reruns) if any(each.why == "given" for each in reruns):
             told = ", ".join(map(str, reruns))
             return (f"What settled steps were given has changed, so they are done again: {told}.",)

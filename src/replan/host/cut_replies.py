@@ -22,7 +22,8 @@ def unless_cut_thought(
     if not end.cut or reading is None or reading.complexity is TaskComplexity.SIMPLE:
         return _with_reason(read, end)
     return Complaint[ThinkReading](
-        problem=f"{told(end)} {SHORTER} {PLAN_FORM}",
+        wrong=told(end),
+        form=f"{SHORTER} {PLAN_FORM}",
         reading=reading.replace(body="", kind="empty"),
         done="the plan is asked for by itself",
     )
@@ -36,7 +37,8 @@ def unless_cut_judgement(
     if not end.cut or reading is None or reading.verdict == "complete":
         return _with_reason(read, end)
     return Complaint[FeedbackReading](
-        problem=f"{told(end)} {SHORTER} {PLAN_FORM}",
+        wrong=told(end),
+        form=f"{SHORTER} {PLAN_FORM}",
         reading=reading.replace(body="", is_partial=False),
         done="the plan stays as it is",
     )
@@ -52,7 +54,7 @@ def with_end(found: FoundPlan, end: ReplyEnd) -> FoundPlan:
 
 
 def told(end: ReplyEnd) -> str:
-    return f"Your reply is not whole: {end.why}."
+    return f"The reply is not whole: {end.why}."
 
 
 def _reading(read: R | Complaint[R]) -> R | None:
@@ -64,4 +66,4 @@ def _with_reason(read: R | Complaint[R], end: ReplyEnd) -> R | Complaint[R]:
     if not end.cut or not isinstance(read, Complaint):
         return read
     complaint = cast("Complaint[R]", read)
-    return complaint.replace(problem=f"{told(end)} {complaint.problem}")
+    return complaint.replace(wrong=f"{told(end)} {complaint.wrong}")

@@ -41,6 +41,6 @@ async def ask_readable(
         if complaint.reading is None:
             raise
     done = fallback if complaint.reading is None else complaint.done
-    record = UnreadableReply(node=call.node, complaint=complaint.problem, fallback=done)
+    record = UnreadableReply(node=call.node, complaint=complaint.wrong, fallback=done)
     await call.emitter.emit(ReplyUnreadable, **dict(record))
     return complaint.reading, [record]

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from replan.errors import LimitReachedError, StorageError
 from replan.failures import can_pass, describe, is_signal
-from replan.jobs.actions import ActionCall, Executor, Outcome
+from replan.jobs.actions import ActionCall, Executor, Outcome, unanswered
 from replan.jobs.corrections import merged
 from replan.jobs.extraction.by_rules import read_by_rules
 from replan.jobs.extraction.port import Wanted
@@ -57,12 +57,7 @@ class ActionExecutor:
         except Exception as error:
             if is_signal(error):
                 raise
-            return Outcome(
-                success=False,
-                error=describe(error),
-                can_pass=can_pass(error),
-                in_doubt=call.unsafe,
-            )
+            return unanswered(call, describe(error), can_pass=can_pass(error))
 
     async def _executed(self, call: ActionCall) -> Outcome:
         match call.action.type:

@@ -43,6 +43,16 @@ class ActionCall:
         """Whether a repetition would have its effect again."""
         return self.effects == "unsafe"
 
+    @property
+    def what(self) -> str:
+        """What is called, without a value of a slot: it may be secret."""
+        command = self.spec.command(self.job.command)
+        asked = (command and command.parameters) or {}
+        method, endpoint = asked.get("method"), asked.get("endpoint")
+        if isinstance(method, str) and isinstance(endpoint, str):
+            return f"{method} {endpoint}"
+        return f"the action {self.action.type}"
+
 
 class Outcome(Value):
     """What came of a call.
@@ -62,6 +72,20 @@ class Outcome(Value):
     can_pass: bool = False
     in_doubt: bool = False
     status: int | None = None
+
+
+def not_done(call: ActionCall, problem: str, **facts: Any) -> Outcome:
+    """A call that failed before it had an effect."""
+    told = f"{problem.rstrip('.')}; {call.what} did nothing" if call.unsafe else problem
+    return Outcome(success=False, error=told, **facts)
+
+
+def unanswered(call: ActionCall, problem: str, **facts: Any) -> Outcome:
+    """A call that failed, and may have had its effect all the same."""
+    if not call.unsafe:
+        return Outcome(success=False, error=problem, **facts)
+    doubt = f"{call.what} may have taken effect. Look what became of it before it is done again"
+    return Outcome(success=False, error=f"{problem.rstrip('.')}; {doubt}", in_doubt=True, **facts)
 
 
 class Executor(Protocol):

@@ -9,6 +9,7 @@ from replan.jobs.sayings import Language
 from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.spec.slot import ValidationIssue
 from replan.secrets.known import MASK
+from replan.values import same
 
 NOTHING: tuple[object, ...] = (None, "", [], {})
 """Values that say nothing."""
@@ -99,7 +100,7 @@ class _Merging:
             self._refuse(name, issue)
             return
         self._fresh.add(name)
-        if self.values.get(name) == value:
+        if name in self.values and same(self.values[name], value):
             return
         if name in self._held and name not in self._reopened:
             self._changed[name] = None

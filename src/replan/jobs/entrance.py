@@ -13,6 +13,7 @@ from replan.jobs.phases.planning import has_own_id, is_stale
 from replan.jobs.spec.job_spec import JobSpec
 from replan.secrets.known import MASK
 from replan.state.session.context_fields import Reading
+from replan.texts.storable import DEEPEST
 from replan.values import adapter
 
 _OTHERS = frozenset({COMMAND, CONFIRMATION, "answer"})
@@ -30,7 +31,7 @@ def read_job(given: Job | Mapping[str, Any], spec: JobSpec) -> Job:
     """
     job = given if isinstance(given, Job) else _read_at_once(given)
     if job is None:
-        reading = Reading(_MOST_BYTES)
+        reading = Reading(_MOST_BYTES, deepest=DEEPEST)
         job = reading.value(Job, given, read=lambda kind, data: adapter(kind).validate_python(data))
         if reading.mistakes:
             raise JobError(list(reading.mistakes.values()))

@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field, JsonValue
 
+from replan.errors import ConfigurationError, JobError
 from replan.failures import describe, is_signal
 from replan.jobs.extraction.port import JobMessage
 from replan.jobs.job import Job, JobPhase
@@ -76,10 +77,11 @@ async def run_flow(
         processor: Processes the job.
         metadata: What the last turn gave; None at the beginning.
         messages: The conversation, or its newest messages.
-        jobs: The jobs that are kept, if the metadata may name one by its id.
+        jobs: The jobs that are kept, if the metadata may name one by its id. A job in the metadata
+            counts before the one that is kept.
 
     Raises:
-        JobError: The job in the metadata cannot be used, or its id is unknown.
+        JobError: The job in the metadata cannot be used, or there is none of its id.
     """
     given = adapter(JobMetadata).validate_python(metadata or {})
     job = await _job_in(given, processor, jobs)
@@ -90,10 +92,8 @@ async def run_flow(
             raise
         why = describe(error)
         failed = job.replace(phase=JobPhase.FAILED, error=why, error_code="broken")
-        return _output(failed.noted("ended", "broken"), why, given, why)
-    if jobs is not None:
-        await jobs.update_job(result.job)
-    return _output(result.job, result.response_message, given)
+        return await _output(failed.noted("ended", "broken"), why, jobs, why)
+    return await _output(result.job, result.response_message, jobs)
 
 
 def get_job_from_metadata(metadata: JobMetadata) -> Mapping[str, Any] | None:
@@ -105,14 +105,20 @@ async def _job_in(metadata: JobMetadata, processor: JobProcessor, jobs: JobManag
     found = get_job_from_metadata(metadata)
     if found is not None:
         return processor.read(found)
-    if jobs is not None and metadata.context.job_id:
-        return await jobs.get_job(metadata.context.job_id)
+    if (job_id := metadata.context.job_id) is not None:
+        if jobs is None:
+            fix = "Hand over the job itself, or leave job_id out to begin a new one."
+            mistake = ConfigurationError("job_id", job_id, "no jobs are kept here", fix)
+            raise JobError([mistake])
+        return await jobs.get_job(job_id)
     return processor.new_job(metadata.command)
 
 
-def _output(job: Job, text: str, given: JobMetadata, error: str = "") -> FlowOutput:
+async def _output(job: Job, text: str, jobs: JobManager | None, error: str = "") -> FlowOutput:
+    if jobs is not None:
+        await jobs.update_job(job)
     plan = None if job.plan is None else job.plan.model_dump(mode="json")
-    context = JobContext(job=job.to_dict(), job_id=given.context.job_id and job.id)
+    context = JobContext(job=job.to_dict(), job_id=None if jobs is None else job.id)
     return FlowOutput(
         message=JobMessage(role="assistant", content=text),
         metadata=JobMetadata(command=job.command, plan=plan, context=context),

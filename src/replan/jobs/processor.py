@@ -15,7 +15,7 @@ from replan.jobs.messages import Said, messages_of
 from replan.jobs.phases.collector import InformationCollector
 from replan.jobs.phases.corrector import PhaseCorrector
 from replan.jobs.phases.handlers import PhaseHandler, handlers_of
-from replan.jobs.phases.outputs import Engine, ProcessInput, ProcessOutput, fail
+from replan.jobs.phases.outputs import Engine, ProcessInput, ProcessOutput, fail, failed
 from replan.jobs.phases.planning import ItemPlanner, Planner, following_id
 from replan.jobs.phases.tracker import ProgressTracker
 from replan.jobs.phrasing import Phraser, kept_in_question
@@ -156,7 +156,7 @@ class JobProcessor:
         job = read_job(job, self.spec)
         turn = Turn(self.collector, messages_of(messages), self._clock().date())
         if job.is_over and not turn.said:
-            return _result(ProcessOutput(job=job, next_phase=job.phase, user_prompt=job.error))
+            return _result(failed(job))
         job = self._opened(job, turn.said)
         found = await turn.extracted(job)
         understood = bool(

@@ -46,7 +46,8 @@ class RecordedExecutor:
         if settled is None:
             settled = await self._done(call, place)
         if settled.success or not (settled.can_pass or settled.in_doubt):
-            await self._record.end(place, settled.model_dump(mode="json"))
+            outcome = settled.model_dump(mode="json")
+            await self._record.end(place, outcome, has_acted=settled.success)
         elif not settled.in_doubt:
             # It has had no effect, and may be attempted again.
             await self._record.forget(place)

@@ -6,13 +6,14 @@ from datetime import date
 
 from replan.jobs.corrections import merged
 from replan.jobs.extraction.port import Extracted, JobMessage, Wanted
-from replan.jobs.job import Job
+from replan.jobs.job import CONFIRMATION, Job
 from replan.jobs.phases.collector import REOPENED, InformationCollector
 from replan.jobs.phases.tracker import ProgressTracker
 from replan.jobs.sayings import listed, say
 from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.spec.slot import ValidationIssue
 from replan.texts.storable import storable_text
+from replan.values import same
 
 
 class Turn:
@@ -81,7 +82,7 @@ async def heard(spec: JobSpec, tracker: ProgressTracker, job: Job, turn: Turn) -
     dropped = (*found.dropped, *(name for name in found.values if name not in names))
     merge = merged(spec, names, job.collected_info, given, job.language)
     turn.progressed |= switched or tracker.has_progressed(job, merge.values)
-    is_changed = switched or merge.values != before.collected_info
+    is_changed = switched or not same(merge.values, before.collected_info)
     job = job.replace(
         collected_info=merge.values,
         missing_info=tuple(name for name in job.required_info if name not in merge.values),
@@ -93,7 +94,9 @@ async def heard(spec: JobSpec, tracker: ProgressTracker, job: Job, turn: Turn) -
     )
     if given or dropped or switched or found.trouble:
         job = job.noted("heard", found.trouble, slots=tuple(given), dropped=_short(dropped))
-    return Heard(job, None if is_changed or merge.issues else found.confirmed)
+    # Only who was shown the values confirms them.
+    was_shown = before.asked.names == (CONFIRMATION,) and not (is_changed or merge.issues)
+    return Heard(job, found.confirmed if was_shown else None)
 
 
 def switch(spec: JobSpec, job: Job, command: str) -> Job:

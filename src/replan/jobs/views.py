@@ -1,13 +1,14 @@
 """What of a job may be shown: where it stands, and nothing of the values of secret slots."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 from pydantic import JsonValue
 
 from replan.jobs.job import Job
 from replan.jobs.spec.job_spec import JobSpec
+from replan.jobs.spec.slot import ValidationIssue
 from replan.secrets.known import MASK
 
 
@@ -39,6 +40,11 @@ def shown_job(spec: JobSpec, job: Job) -> Job:
     def bare(value: Any) -> Any:
         return without_secrets(spec, job, value)
 
+    def told(issues: Iterable[ValidationIssue]) -> tuple[ValidationIssue, ...]:
+        return tuple(
+            each.replace(message=bare(each.message), value=bare(each.value)) for each in issues
+        )
+
     return job.replace(
         collected_info=masked(spec, job.collected_info),
         plan=plan,
@@ -49,10 +55,8 @@ def shown_job(spec: JobSpec, job: Job) -> Job:
         ),
         error=bare(job.error),
         asked=job.asked.replace(text=bare(job.asked.text)),
-        remarks=tuple(each.replace(message=bare(each.message)) for each in job.remarks),
-        validation_errors=tuple(
-            each.replace(message=bare(each.message)) for each in job.validation_errors
-        ),
+        remarks=told(job.remarks),
+        validation_errors=told(job.validation_errors),
     )
 
 

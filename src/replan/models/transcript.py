@@ -11,12 +11,22 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Literal, cast
 
+from langchain_core.messages import ToolMessage
 from pydantic import JsonValue
 
 from replan.plan.model import Value
 from replan.ports.journal import Journal
 from replan.state.team import Effects
 from replan.values import restored
+
+REPLY = "reply/"
+"""What the notes of a run begin with that hold the replies of a model; the loop's key follows."""
+
+CALL = "call/"
+"""What the notes of a run begin with that are about the calls of tools; the loop's key follows."""
+
+BEGUN, ENDED = "/begun", "/ended"
+"""What the key of a note about a call ends with."""
 
 
 class ToolRun(Value):
@@ -26,6 +36,13 @@ class ToolRun(Value):
     arguments: dict[str, JsonValue]
     effects: Effects  # what it would do if it were called again
     attempt: int  # the attempt of the step that calls it
+
+
+class ToolEnd(Value):
+    """What came of a tool's call: all that the model sees of it."""
+
+    messages: tuple[ToolMessage, ...]
+    is_command: bool = False  # whether the tool gave the messages as a command of LangGraph
 
 
 # A loop finds its transcript by a context variable.
@@ -52,24 +69,27 @@ class Transcript:
     async def note_reply(self, number: int, message: JsonValue) -> None:
         await self._note(f"{self._replies}{number}", message)
 
-    async def outcome(self, place: str) -> JsonValue:
+    async def outcome(self, place: str) -> ToolEnd | None:
         """What came of a call; none if that is not on record."""
-        return (await self._load()).get(f"{self._calls}{place}/ended")
+        noted = (await self._load()).get(f"{self._calls}{place}{ENDED}")
+        return None if noted is None else restored(ToolEnd, noted)
 
     async def begun(self, place: str) -> ToolRun | None:
         """The call that has begun at a place and may have ended in silence; none if none has."""
-        noted = (await self._load()).get(f"{self._calls}{place}/begun")
+        noted = (await self._load()).get(f"{self._calls}{place}{BEGUN}")
         return None if noted is None else restored(ToolRun, noted)
 
     async def begin(self, place: str, run: ToolRun) -> None:
         """Record a call before the tool is called; it takes the place of one in doubt."""
         if await self.begun(place) is not None:
             await self.forget(place)
-        await self._note(f"{self._calls}{place}/begun", run.model_dump(mode="json"))
+        await self._note(f"{self._calls}{place}{BEGUN}", run.model_dump(mode="json"))
 
-    async def end(self, place: str, outcome: JsonValue) -> None:
+    async def end(self, place: str, outcome: JsonValue, *, has_acted: bool = True) -> None:
         """Record what came of a call, before the model hears of it."""
-        await self._note(f"{self._calls}{place}/ended", outcome)
+        await self._note(f"{self._calls}{place}{ENDED}", outcome)
+        if not has_acted:
+            await self._strike(f"{self._calls}{place}{BEGUN}")
 
     async def forget(self, place: str) -> None:
         """Take a call back that waits for a person: it will be made again."""
@@ -91,7 +111,7 @@ class Transcript:
         return "unsafe" in self._effects_begun()
 
     def _effects_begun(self) -> set[Effects]:
-        begun = [note for key, note in (self._notes or {}).items() if key.endswith("/begun")]
+        begun = [note for key, note in (self._notes or {}).items() if key.endswith(BEGUN)]
         return {restored(ToolRun, note).effects for note in begun}
 
     async def close(self) -> None:
@@ -102,11 +122,11 @@ class Transcript:
 
     @property
     def _replies(self) -> str:
-        return f"reply/{self.key}/"
+        return f"{REPLY}{self.key}/"
 
     @property
     def _calls(self) -> str:
-        return f"call/{self.key}/"
+        return f"{CALL}{self.key}/"
 
     async def _load(self) -> dict[str, JsonValue]:
         async with self._loading:

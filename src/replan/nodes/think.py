@@ -114,7 +114,7 @@ async def _judged(
                 read_think(text, call.services.names, threshold), call.end
             ),
             shown,
-            fallback="a simple request",
+            fallback="the request counts as simple",
         )
     except LimitReachedError:
         # What is too small for this call has no room for an answer either, and that is told there.

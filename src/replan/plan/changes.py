@@ -5,8 +5,8 @@ from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import Field, JsonValue, TypeAdapter, field_validator
 
-from replan.plan.markdown.parameters import same
 from replan.plan.model import PlanStep, PlanUpdateType, TaskPlan, Value
+from replan.values import same
 
 STRUCTURAL: Final = (
     "description",

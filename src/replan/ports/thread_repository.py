@@ -46,8 +46,13 @@ class ThreadRepository(Protocol):
         """
         ...
 
-    async def save_thread(self, thread: Thread) -> None:
+    async def save_thread(self, thread: Thread, *, lasting: bool = True) -> None:
         """Store a main thread with everything in it.
+
+        Args:
+            thread: The main thread.
+            lasting: Whether it must outlast a failure of power. What follows from what was stored
+                before need not: it is made again.
 
         Raises:
             ThreadError: Somebody else has stored the thread meanwhile.

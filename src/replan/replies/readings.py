@@ -13,7 +13,7 @@ from replan.replies.unreadable import (
     PLAN_FORM,
     THINK_FORM,
     Complaint,
-    problem_of,
+    wrong_in,
 )
 from replan.replies.vocabulary import words
 from replan.replies.vocabulary.labels import (
@@ -95,11 +95,15 @@ def read_think(
     if complexity and not doubt:
         return reading
     if complexity:
-        return Complaint[ThinkReading](problem=f"{UNSURE} {doubt} {PLAN_FORM}", reading=reading)
+        return Complaint[ThinkReading](
+            wrong=f"{UNSURE} {doubt}", form=PLAN_FORM, reading=reading, done=_AS_READ
+        )
     is_echo = is_choice(written)
     return Complaint[ThinkReading](
-        problem=problem_of(reply, "complexity", "simple, moderate, complex", THINK_FORM),
+        wrong=wrong_in(reply, "complexity", "simple, moderate, complex"),
+        form=THINK_FORM,
         reading=reading if reading.body and not is_echo else None,
+        done="the text of the reply is the answer",
     )
 
 
@@ -110,11 +114,12 @@ def _plan_below_simple(
     reading = _think_reading(reply, TaskComplexity.MODERATE, plan, score)
     if action_of(reply.fields.get("next_action", "")) is ActionType.CREATE_PLAN:
         return reading
-    problem = f"Your reply says that the request is simple, but its body is a plan. {ANSWER_FORM}"
-    return Complaint[ThinkReading](problem=problem, reading=reading)
+    wrong = "The reply says that the request is simple, but its body is a plan."
+    return Complaint[ThinkReading](wrong=wrong, form=ANSWER_FORM, reading=reading, done=_AS_READ)
 
 
-UNSURE = "Your plan cannot be read with certainty."
+UNSURE = "The plan cannot be read with certainty."
+_AS_READ = "the plan as it could be read"
 
 
 def says_simple(fields: Mapping[str, str], threshold: float = 0.5) -> bool:
@@ -182,29 +187,25 @@ def read_feedback(
     if verdict is None and plan is not None:
         verdict = "continue"
     if verdict is None:
-        is_echo = is_choice(written)
-        return Complaint[FeedbackReading](
-            problem=problem_of(reply, "verdict", "complete, continue", FEEDBACK_FORM),
-            reading=_feedback_reading(reply, "complete", plan)
-            if reply.body and not is_echo
-            else None,
-        )
+        # What it holds may be talk as well as the answer: another call makes that.
+        wrong = wrong_in(reply, "verdict", "complete, continue")
+        return Complaint[FeedbackReading](wrong=wrong, form=FEEDBACK_FORM)
     reading = _feedback_reading(reply, verdict, plan)
-    problem = _revision_problem(reading, plan) if verdict == "continue" and holds_plan else ""
-    if not problem:
+    wrong = _wrong_revision(reading, plan) if verdict == "continue" and holds_plan else ""
+    if not wrong:
         return reading
-    complaint = Complaint[FeedbackReading](problem=problem, reading=reading)
-    return complaint if plan else complaint.replace(done="the plan stays as it is")
+    done = "the revised plan as it could be read" if plan else "the plan stays as it is"
+    return Complaint[FeedbackReading](wrong=wrong, form=PLAN_FORM, reading=reading, done=done)
 
 
-def _revision_problem(reading: FeedbackReading, plan: FoundPlan | None) -> str:
+def _wrong_revision(reading: FeedbackReading, plan: FoundPlan | None) -> str:
     wants_other = reading.update or reading.suggested_action is ActionType.UPDATE_PLAN
     if plan is None and wants_other:
-        return f"Your reply asks for a change of the plan, but it holds no plan. {PLAN_FORM}"
+        return "The reply asks for a change of the plan, but it holds no plan."
     if plan is not None and plan.doubt:
-        return f"{UNSURE} {plan.doubt} {PLAN_FORM}"
+        return f"{UNSURE} {plan.doubt}"
     if plan is not None and reading.is_partial:
-        return f"Your revised plan leaves steps out. {PLAN_FORM}"
+        return "The revised plan leaves steps out."
     return ""
 
 

@@ -8,12 +8,14 @@ from replan.replies.reply import Reply
 Reading = TypeVar("Reading")
 
 THINK_FORM = """\
+Write the whole reply again in this form, with nothing before it:
 ---
 complexity: simple
 reasoning: One sentence.
 ---
 The answer. For `moderate` or `complex`: the plan, each step a line such as `- [ ] 1. ... @name`."""
 FEEDBACK_FORM = """\
+Write the whole reply again in this form, with nothing before it:
 ---
 verdict: complete
 feedback: One sentence.
@@ -33,22 +35,25 @@ _LONGEST_VALUE = 60
 class Complaint(Value, Generic[Reading]):
     """Why a reply is asked for again."""
 
-    problem: str  # what is wrong and what the right form is; the model is shown it
+    wrong: str  # what is wrong with it, for people and for the model
+    form: str  # how the model is to write it instead
     # What applies if the second reply is no better; none: the node's own fallback.
     reading: Reading | None = None
-    # What that is, for people, where it is less than what the reply seems to mean.
-    done: str = "what the reply seems to mean"
+    done: str = ""  # what that is, for people
+
+    @property
+    def problem(self) -> str:
+        """What the model is shown."""
+        return f"{self.wrong} {self.form}"
 
 
-def problem_of(reply: Reply, key: str, labels: str, form: str) -> str:
-    """Say what is wrong with a reply whose label cannot be read, and show the right form."""
+def wrong_in(reply: Reply, key: str, labels: str) -> str:
+    """Say what is wrong with a reply whose label cannot be read."""
     value = reply.fields.get(key, "").partition("\n")[0][:_LONGEST_VALUE]
     if not reply.has_front_matter and not reply.body:
-        what = f"Your reply is empty, so it has no `{key}`."
-    elif not reply.has_front_matter:
-        what = f"Your reply does not begin with its front matter, so it has no `{key}`."
-    elif value:
-        what = f"`{key}: {value}` is not one of {labels}."
-    else:
-        what = f"`{key}` is missing in your reply; it is one of {labels}."
-    return f"{what} Write the whole reply again in this form, with nothing before it:\n{form}"
+        return f"The reply is empty, so it has no `{key}`."
+    if not reply.has_front_matter:
+        return f"The reply does not begin with its front matter, so it has no `{key}`."
+    if value:
+        return f"`{key}: {value}` is not one of {labels}."
+    return f"`{key}` is missing in the reply; it is one of {labels}."

@@ -394,12 +394,13 @@ async def _not_found(request: Request, error: HTTPException) -> Response:
     """What is no address of the server, or takes another method."""
     if error.status_code == 405:  # noqa: PLR2004 - its method is wrong
         methods = _methods_at(request)
-        detail = f"{request.url.path} takes {', '.join(methods)}, and not {request.method}."
+        detail = f"{request.url.path} takes {', '.join(methods)}, not {request.method}."
         return _told_at(request.url.path, RefusedError(405, "wrong_method", detail))
     path = request.url.path[:200]
     detail = f"There is nothing at {path}. GET /openapi.json lists what there is."
     extra = next((each for start, each in _DOORS.items() if f"{path}/".startswith(start)), None)
     if extra is not None and extra not in request.app.state.doors:
-        detail = f"{path} needs packages that the server has not. Install 'replan[{extra}]'."
+        what = f"{path} needs packages that the server does not have."
+        detail = f"{what} Install them: pip install 'replan[{extra}]'."
     refusal = RefusedError(error.status_code, "unknown_address", detail)
     return _told_at(request.url.path, refusal)

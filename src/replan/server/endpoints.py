@@ -109,7 +109,7 @@ def told(refusal: RefusedError) -> Response:
 
 
 def forbidden(who: Identity, role: Role) -> RefusedError:
-    """Say that a token has not the role for this."""
+    """Say that a token does not have the role for this."""
     has = ", ".join(sorted(who.roles))
     return RefusedError(
         403,

@@ -104,7 +104,7 @@ class Gate:
             return NOBODY
         identity = await self.tokens.whose(self.token_in(headers))
         if identity is None:
-            told = "This needs a valid token. Send one in the header Authorization, as a Bearer."
+            told = "There is no valid token. Send it in the header `Authorization: Bearer TOKEN`."
             raise RefusedError(401, "no_token", told)
         return identity
 

@@ -10,6 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from replan.server.problems import FieldProblem, RefusedError, bad_request, shown
 from replan.state.session.context_fields import Reading, shown_path
+from replan.texts.storable import DEEPEST
 from replan.values import adapter
 
 V = TypeVar("V", bound=BaseModel)
@@ -125,7 +126,7 @@ def json_of(held: bytes) -> object:
     except ValueError:
         told = "The body is no JSON in UTF-8, or has a number of too many digits. Send JSON."
         raise RefusedError(400, "bad_json", told) from None
-    reading = Reading(MOST_BYTES)
+    reading = Reading(MOST_BYTES, deepest=DEEPEST)
     copy: object = reading.plain(given)
     if reading.mistakes:
         raise bad_request(

@@ -9,6 +9,7 @@ from replan.runs.travel.portable import PortableRun
 from replan.secrets.signature import is_signature, signature_of
 from replan.state.session.context import AgentContext
 from replan.state.session.context_fields import Reading
+from replan.texts.storable import LARGEST
 
 RUN = "run"
 """The key of `project_state` that has the run."""
@@ -53,7 +54,7 @@ def _unsigned() -> ContextError:
 def _canonical(value: Any) -> Any:
     """JSON as it comes back from whatever kept it: some stores write 1.0 as 1."""
     if isinstance(value, float):
-        return int(value) if value.is_integer() else value
+        return int(value) if value.is_integer() and abs(value) < LARGEST else value
     if isinstance(value, list):
         return [_canonical(each) for each in cast("list[Any]", value)]
     if isinstance(value, dict):

@@ -1,7 +1,7 @@
 """What a user says, and what it means while something waits."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -13,6 +13,7 @@ from replan.runs.asked.asks import Ask, answers_by_key
 from replan.state.questions import keys_meant
 from replan.state.session.context import Content, Message
 from replan.state.session.context_fields import Reading
+from replan.texts.storable import DEEPEST
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def read_input(given: UserInput) -> Said:
     """
     if given is None:
         return Said()
-    reading = Reading()
+    reading = Reading(deepest=DEEPEST)
     copy: Any = reading.plain(given, ("user_input",))
     reading.end()
     if isinstance(copy, dict) and copy:
@@ -59,19 +60,26 @@ def read_input(given: UserInput) -> Said:
     return Said(content=content)
 
 
-def answers_to(said: Said, asks: Sequence[Ask]) -> dict[str, JsonValue]:
+def answers_to(said: Said, asks: Sequence[Ask], shown: Collection[str]) -> dict[str, JsonValue]:
     """Read the answers to what is asked; None of them is used if one cannot be.
 
     A text answers the one question that is asked. What lets something happen, such as an approval,
     is decided by its key and its fingerprint only: no text that a person writes into a chat, for
     whatever reason, is taken for a decision.
 
+    Args:
+        said: What the user says.
+        asks: What is asked now.
+        shown: The fingerprints of what the user saw: where a turn was cut off after it had
+            answered, the run may ask something else now.
+
     Raises:
-        InputError: It cannot be told what it answers, or it answers nothing that is asked.
+        InputError: It cannot be told what it answers, or it answers nothing that was asked.
     """
     if said.answers is None:
         if len(asks) > 1 or asks[0].kind != "question":
             raise InputError(how_to_answer(asks))
+        _check_shown(asks[0], shown)
         content = said.content if isinstance(said.content, str) else list(said.content or ())
         return answers_by_key({asks[0].key: content}, asks)
     by_key = {ask.key: ask for ask in asks}
@@ -81,10 +89,19 @@ def answers_to(said: Said, asks: Sequence[Ask]) -> dict[str, JsonValue]:
             known = ", ".join(f"'{key}'" for key in by_key)
             raise InputError(f"No open question has the key {name!r}. Open: {known}.")
         ask = by_key[keys[0]]
+        _check_shown(ask, shown)
         given: Any = answer if isinstance(answer, dict) else {}
         if ask.kind != "question" and given.get("fingerprint") != ask.fingerprint:
             raise InputError(how_to_answer([ask]))
     return answers_by_key(dict(said.answers), asks)
+
+
+def _check_shown(ask: Ask, shown: Collection[str]) -> None:
+    if ask.fingerprint not in shown:
+        raise InputError(
+            "An earlier message of this session was cut off, and its work went on. What is asked "
+            "now is new, so this message is no answer to it."
+        )
 
 
 def how_to_answer(asks: Sequence[Ask]) -> str:

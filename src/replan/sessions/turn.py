@@ -1,6 +1,6 @@
 """One turn of a session: from the input and the context to the result."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
@@ -16,7 +16,9 @@ from replan.memory.conversation import Memory, resolved
 from replan.runs.asked.asks import asks_in
 from replan.runs.result import RunResult, result_of
 from replan.runs.travel.portable import PortableRun, exported
+from replan.secrets.known import MASK
 from replan.services import Services
+from replan.sessions.asked import asked_in
 from replan.sessions.carried import RUN, written_run
 from replan.sessions.history import message_of, shown_of, whole_summary
 from replan.sessions.outcome import metadata_of, response_of, stage_of
@@ -26,6 +28,7 @@ from replan.sessions.tool_calls import ToolCalls
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.memory import MemoryOptions, Summary
+from replan.state.questions import Question
 from replan.state.session.context import AgentContext, AgentResult, Message
 
 PLAN = "plan"
@@ -55,6 +58,7 @@ class Turn:
     _place: RunPlace = field(init=False)
     _tools: ToolCalls = field(init=False)
     _problem: str = ""  # why what was said could not be used
+    _answered: frozenset[str] = frozenset()  # the keys of the questions that it answers
     _held_back: int = 0  # messages of the history that the graph is not given
 
     def __post_init__(self) -> None:
@@ -118,10 +122,12 @@ class Turn:
         if not asks or self.said.is_empty:
             return state
         try:
-            answers = answers_to(self.said, asks)
+            shown = {ask.fingerprint for ask in asked_in(self.run)}
+            answers = answers_to(self.said, asks, shown)
         except UsageError as error:
             self._problem = str(error)
             return state
+        self._answered = frozenset(answers)
         return await place.answer(self.run.run_id, asks, answers, self.settings)
 
     async def _begun(self) -> dict[str, Any]:
@@ -159,6 +165,14 @@ class Turn:
         before = None if self.run is None else self.run.run_id
         return bool(found and snapshot.next) and (goes_on or found != before)
 
+    def _said(self, result: RunResult, at: str) -> tuple[Message, ...]:
+        """What was said, as the history has it: an answer that may have a secret is masked."""
+        asked: Mapping[str, Question] = result.state.get("questions", {})
+        said = self.said.messages(at)
+        if not any(each.secret and key in self._answered for key, each in asked.items()):
+            return said
+        return tuple(each.replace(content=MASK, metadata={}) for each in said)
+
     async def _after(self, result: RunResult, response: str) -> AgentContext:
         """The session after the turn."""
         at, before = self.clock().isoformat(), self.context
@@ -175,7 +189,7 @@ class Turn:
         if summary is not None:
             kept[SUMMARY] = summary.model_dump(mode="json")
         return before.replace(
-            dialogue_history=(*before.dialogue_history, *self.said.messages(at), *answered),
+            dialogue_history=(*before.dialogue_history, *self._said(result, at), *answered),
             current_stage=stage_of(result),
             project_state=kept,
             tool_execution_history=(*before.tool_execution_history, *self._tools.over),

@@ -22,7 +22,7 @@ from replan.events.calls import telling_of
 from replan.events.types import Approved
 from replan.failures import describe
 from replan.langgraph_inside.tools import called_by, runs_in_thread
-from replan.models.transcript import ToolRun, Transcript, plain
+from replan.models.transcript import ToolEnd, ToolRun, Transcript, plain
 from replan.ports.ask_user import ask
 from replan.prompts.sections import within_budget
 from replan.specialists.effects import KEY, takes_key, tool_effects
@@ -202,10 +202,10 @@ def _messages_of(answer: ToolAnswer) -> list[Any]:
     return [answer]
 
 
-def _restored(kept: JsonValue) -> ToolAnswer:
-    noted = cast("dict[str, Any]", kept)
-    messages = [ToolMessage.model_validate(message) for message in noted["messages"]]
-    return Command(update={"messages": messages}) if noted["is_command"] else messages[0]
+def _restored(kept: ToolEnd) -> ToolAnswer:
+    messages = list(kept.messages)
+    is_command = kept.is_command or not messages
+    return Command(update={"messages": messages}) if is_command else messages[0]
 
 
 def _answer(called: ToolCall, text: str) -> ToolMessage:

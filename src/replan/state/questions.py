@@ -163,7 +163,7 @@ def given_for(given: object, kind: str, fingerprint: str) -> object:
     return said if is_decision else said["answer"]
 
 
-CHANGED = "This was said of something else than is asked now. Look at it as it is, and answer that."
+CHANGED = "This answers something else than what is asked now. Read the question, then answer it."
 """Why a word is refused that was not about what is shown."""
 
 

@@ -8,7 +8,19 @@ from pydantic import JsonValue
 
 from replan.plan.model import Value
 
-_ANSWERS = 'Answer "run again", "it is done: RESULT" or "fail: REASON".'
+_HOW = ' Answer "it is done: RESULT"'
+_OF_STEP = {
+    "done": "what you write becomes its result, and the steps that wait for it go on",
+    "fail": "it has failed, and the steps that need it are not done",
+    "run again": "the work is done once more from its beginning, also what may have happened "
+    "already",
+}
+_OF_DONE = {**_OF_STEP, "done": "its result stays, or what you write takes its place"}
+_OF_CALL = {
+    "done": "what you write is taken for what the call gave, and the step goes on with it",
+    "fail": "the call is taken as failed, and the step goes on without it or fails",
+    "run again": "the call is made once more, also if it has taken effect already",
+}
 _FORMS: tuple[tuple[Literal["run again", "done", "fail"], re.Pattern[str]], ...] = (
     ("run again", re.compile(r"(?is)(?:do|run|make|try)(?: it)? again\b|again\b|retry\b|rerun\b")),
     ("done", re.compile(r"(?is)(?:(?:it is|it's|it was) )?done\b\s*[:.,]?\s*")),
@@ -19,6 +31,24 @@ _FORMS: tuple[tuple[Literal["run again", "done", "fail"], re.Pattern[str]], ...]
 class Verdict(Value):
     action: Literal["run again", "done", "fail"]
     text: str = ""  # what came of it, or why it failed
+
+
+def leads_to(details: JsonValue) -> Mapping[str, str]:
+    """What each answer leads to, by its action; `details` are those of the question."""
+    told = details if isinstance(details, Mapping) else {}
+    if "tool" in told:
+        return _OF_CALL
+    # Only work that was done is asked about with its key.
+    return _OF_DONE if "idempotency_key" in told else _OF_STEP
+
+
+def problem_in(text: str) -> str:
+    """What a question is about, without how it is answered."""
+    return text.rpartition(_HOW)[0] or text.rpartition(_HOW_BEFORE)[0] or text
+
+
+# Questions of runs that an earlier version began.
+_HOW_BEFORE = ' Answer "run again"'
 
 
 def ask_what_became_of(
@@ -46,7 +76,11 @@ def ask_whether_again(
 
 
 def _asked(problem: str, details: JsonValue, ask: Callable[..., JsonValue]) -> Verdict:
-    text = f"{problem} {_ANSWERS}"
+    leads = leads_to(details)
+    text = (
+        f'{problem}{_HOW} ({leads["done"]}), "fail: REASON" ({leads["fail"]}) or '
+        f'"run again" ({leads["run again"]}).'
+    )
     answer = ask(text, kind="in doubt", details=details)
     while (verdict := read_verdict(answer)) is None:
         again = f"The answer {answer!r} cannot be read. {text}"

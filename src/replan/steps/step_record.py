@@ -29,6 +29,7 @@ from replan.state.questions import (
 )
 from replan.state.results import ExecutionContext, SpecialistResult, result_key
 from replan.state.usage import TokenCount
+from replan.state.verdicts import problem_in
 from replan.steps.answers_told import tell_answered
 from replan.steps.board import QUESTIONS, Board
 from replan.steps.on_record import (
@@ -44,6 +45,9 @@ from replan.values import restored
 
 ANSWERS = "answer/"
 """What the notes of a run begin with that hold answers; the question's key follows."""
+
+KNOWLEDGE = "knowledge/"
+"""What the notes of a run begin with that hold what was found for a step; its key follows."""
 
 
 @dataclass
@@ -183,7 +187,7 @@ class StepRecord:
 
     @property
     def _knowledge(self) -> str:
-        return f"knowledge/{self.context.idempotency_key}/"
+        return f"{KNOWLEDGE}{self.context.idempotency_key}/"
 
     def asker(self) -> "Asker":
         step_id = self.context.plan_step.id
@@ -305,9 +309,9 @@ class Asker:
     ) -> Question:
         """Find the question among the known ones not yet asked in this attempt, or take it in."""
         place = place_at_work.get()
-        wanted = (kind, text, None if kind == "question" else details, place)
+        wanted = _identity(kind, text, details, place)
         for question in self._known:
-            if question.key not in self._taken and _identity(question) == wanted:
+            if question.key not in self._taken and _identity_of(question) == wanted:
                 return question
         # What was answered before it was asked may not be what a person would have let happen.
         for question in self._known if kind == "question" else ():
@@ -336,6 +340,13 @@ class Asker:
         return next(ordinal for ordinal in count(1) if ordinal not in used)
 
 
-def _identity(question: Question) -> tuple[QuestionKind, str, JsonValue, str]:
-    details = None if question.kind == "question" else question.details
-    return question.kind, question.text, details, question.place
+def _identity_of(question: Question) -> tuple[QuestionKind, str, JsonValue, str]:
+    return _identity(question.kind, question.text, question.details, question.place)
+
+
+def _identity(
+    kind: QuestionKind, text: str, details: JsonValue, place: str
+) -> tuple[QuestionKind, str, JsonValue, str]:
+    # A later version may say otherwise how it is answered.
+    text = problem_in(text) if kind == "in doubt" else text
+    return kind, text, None if kind == "question" else details, place

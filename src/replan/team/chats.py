@@ -74,7 +74,7 @@ class Chats:
             return knowledge
         build = getattr(self._provider, "embeddings", None)
         if build is None:
-            problem = "the given models build chat models only"
+            problem = "the given models are chat models, and knowledge needs embeddings"
             fix = "Give knowledge an Embeddings of LangChain, or models with a method embeddings."
             raise ConfigurationError("knowledge.embeddings", name, problem, fix)
         try:

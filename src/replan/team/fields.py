@@ -172,10 +172,17 @@ def output_type(given: object, info: ValidationInfo) -> object:
 def pipeline(given: object, info: ValidationInfo) -> object:
     """Take the class of an agent of a main thread, or in a file its name."""
     from replan.threads.base_agent import BaseAgent  # noqa: PLC0415 - few teams have some
+    from replan.threads.state_handler import StateHandler  # noqa: PLC0415
+
+    class NotImported(BaseAgent):
+        """Stands for what is not imported."""
+
+        async def _initialize_state_handlers(self) -> None:
+            self.state_handlers = {"not_imported": StateHandler(phase="not_imported")}
 
     found, around = _named(given, info), _around(info)
     if around is not None and not around.imports and not comes_with_replan(str(given)):
-        return found
+        return NotImported
     if not (isinstance(found, type) and issubclass(found, BaseAgent)):
         fix = "Give a subclass of BaseAgent: the class, not an instance."
         raise refused("no_pipeline", "This is not the class of a pipeline's main agent.", fix)

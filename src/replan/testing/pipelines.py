@@ -109,11 +109,12 @@ class _Package:
 def check_pipeline(package: Path | str) -> None:
     """Check the names and files of a pipeline's package; its code is read, and not run.
 
-    A component derives from the base classes of Replan and has the suffix of its kind, in a file of
-    this kind. A folder is one level: it has one agent and its state handlers, and the agent of a
-    sub-thread stands in a folder below its handler. Phases are words with underscores, and each
-    phase that follows has a handler in its folder. The handlers that prepare and execute a
-    sub-thread are used together. A prompt is a file of `prompts` that is named after a phase.
+    A component derives from the base classes of Replan, a handler from them alone, and has the
+    suffix of its kind, in a file of this kind. A folder is one level: it has one file each for its
+    agent, its state handlers and, in a sub-thread, its interaction units. The agent of a sub-thread
+    stands in a folder below its handler. Phases are words with underscores, and each phase that
+    follows has a handler in its folder. The handlers that prepare and execute a sub-thread are used
+    together. A prompt is a file of the package's `prompts` that is named after a phase.
 
     Args:
         package: The folder of the package.
@@ -226,14 +227,20 @@ def _of_class(found: _Package, of: _Class) -> Iterator[Finding]:
         told.append(
             (f"{name} stands in {path.name}", f"Put it into a file that ends in {_FILES[kind]}.")
         )
-    if kind == "Agent":
-        wanted = "BaseAgent" if path.parent == found.folder else "SubThreadAgent"
-        if found.base(name, path) != wanted:
-            told.append(
-                (f"{name} is of the wrong base class for its level", f"Derive it from {wanted}.")
-            )
-    for problem, fix in told:
+    for problem, fix in (*told, *_of_bases(found, of, kind)):
         yield found.finding(path, line, problem, fix)
+
+
+def _of_bases(found: _Package, of: _Class, kind: str) -> Iterator[tuple[str, str]]:
+    """Check what a handler or an agent derives from."""
+    if kind == "Handler":
+        fix = "Derive it from a class of Replan, and put what handlers share into a function."
+        for base in [each for each in of.bases if _KINDS.get(each) != kind]:
+            yield f"{of.name} has the parent {base}", fix
+    if kind == "Agent":
+        wanted = "BaseAgent" if of.path.parent == found.folder else "SubThreadAgent"
+        if found.base(of.name, of.path) != wanted:
+            yield f"{of.name} is of the wrong base class for its level", f"Derive it from {wanted}."
 
 
 def _of_phases(found: _Package) -> Iterator[Finding]:
@@ -272,7 +279,7 @@ def _of_levels(found: _Package) -> Iterator[Finding]:
 
 
 def _of_folders(found: _Package) -> Iterator[Finding]:
-    """Check that each folder with an agent is one level."""
+    """Check that each folder with an agent is one level, with one file of each kind."""
     agents = [each.path for each in found.classes if found.kind(each.name, each.path) == "Agent"]
     if not agents:
         yield found.finding(found.folder, 1, "the package has no agent", "Write a BaseAgent.")
@@ -285,9 +292,21 @@ def _of_folders(found: _Package) -> Iterator[Finding]:
             yield found.finding(
                 path, 1, "the folder has agents of two levels", "Give each a folder."
             )
-        if not [*path.glob("*_state_handlers.py")]:
-            fix = "Put the handlers of the level beside its agent."
-            yield found.finding(path, 1, "the folder has no state handlers", fix)
+        if len(files) == 1:
+            yield from _of_files(found, files[0])
+
+
+def _of_files(found: _Package, agent: Path) -> Iterator[Finding]:
+    """Check the files of a level, which have the name of its agent's."""
+    folder, prefix = agent.parent, agent.name.removesuffix(_FILES["Agent"])
+    for kind in ("Handler", "Unit"):
+        wanted = f"{prefix}{_FILES[kind]}"
+        if not (folder / wanted).exists() and (kind == "Handler" or folder != found.folder):
+            fix = "Put those of the level there, beside its agent."
+            yield found.finding(folder, 1, f"the folder has no file {wanted}", fix)
+        for path in sorted({*folder.glob(f"*{_FILES[kind]}")} - {folder / wanted}):
+            problem = f"it is named after another agent than {agent.name}"
+            yield found.finding(path, 1, problem, f"Put what it has into {wanted}.")
 
 
 def _of_prompts(found: _Package) -> Iterator[Finding]:
@@ -299,5 +318,6 @@ def _of_prompts(found: _Package) -> Iterator[Finding]:
         if not path.name.endswith(_PROMPT) or phase not in phases:
             fix = f"Call it <phase>{_PROMPT}."
             yield found.finding(path, 1, "it is named after no phase", fix)
-        elif path.parent.name != "prompts":
-            yield found.finding(path, 1, "it stands in no folder 'prompts'", "Move it there.")
+        elif path.parent != found.folder / "prompts":
+            problem = "it does not stand in the folder 'prompts' of the package"
+            yield found.finding(path, 1, problem, "Move it there.")

@@ -18,6 +18,8 @@ _LONGEST = 10_000
 
 def first_unwritable(text: str) -> int:
     """Where a text has a NUL or half of a character, which not every storage keeps; else -1."""
+    if text.isascii():
+        return text.find("\x00")
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from replan.errors import PhaseError
-from replan.state.pipeline.threads import INITIAL, Thread
+from replan.state.pipeline.threads import INITIAL, Thread, status_in
 from replan.threads.ai_adapter import AIAdapter
 from replan.threads.host_utils import host_utils, in_phase
 from replan.threads.phases import check_phases, first_phase
 from replan.threads.response import Response
 from replan.threads.state_handler import StateHandler
-from replan.threads.suggestions import apply, round_of, thread_of, told_phase
+from replan.threads.suggestions import apply, round_of, same_phase, thread_of, told_phase
 from replan.threads.task import Task
 from replan.threads.usable_response import usable
 
@@ -67,7 +67,8 @@ class BaseAgent:
 
     async def initialize(self) -> None:
         """Set the first phase if there is none, and make the handlers."""
-        status = self.settings.setdefault("brief_status", {"phase": INITIAL})
+        self.settings.setdefault("brief_status", {"phase": INITIAL})
+        status = status_in(self.settings)
         await self._initialize_state_handlers()
         check_phases(type(self).__name__, self.state_handlers)
         if status.get("phase") == INITIAL:
@@ -120,8 +121,10 @@ class BaseAgent:
             raise PhaseError(thread.id, phase, f"{type(self).__name__} has no handler", fix)
         told_phase(thread, task)
         with in_phase(phase, task.sub_thread_path, round_of(own)):
-            response = await handler.handle(task, thread, self)
-            return usable(response, own, type(handler).__name__, handler.following)
+            name = type(handler).__name__
+            with same_phase(task, thread, name):
+                response = await handler.handle(task, thread, self)
+            return usable(response, own, name, handler.following)
 
     async def _apply_phase_update_suggestion(self, task: Task, thread: Thread) -> None:
         """Enter the suggested phase, unless the task is a retry."""

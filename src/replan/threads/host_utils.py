@@ -1,5 +1,6 @@
 """What the components of a pipeline get from outside, while it works."""
 
+import asyncio
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -40,6 +41,7 @@ class HostUtils:
         phase: The phase that is at work.
         path: The path of the sub-thread that is at work; empty in the main thread.
         context: What the step of a plan was given; None outside of a plan.
+        stop: Is set when work is to stop after the phase; None where nobody stops it so.
     """
 
     thread_repository: ThreadRepository
@@ -51,6 +53,7 @@ class HostUtils:
     phase: str = ""
     path: str = ""
     context: ExecutionContext | None = None
+    stop: asyncio.Event | None = None
 
 
 _at_work: ContextVar[HostUtils | None] = ContextVar("replan_host_utils", default=None)

@@ -14,6 +14,7 @@ from replan.threads.suggestions import (
     ROUND,
     SUGGESTION,
     round_of,
+    same_phase,
     suggest,
     suggested,
     thread_of,
@@ -98,12 +99,14 @@ class InteractionUnit:
         following = suggested(own) or self.next_phase
         if following != COMPLETED and _stored(own, "user") is None:
             await self._add_user_message(bot, task, thread, agent)
-        if suggested(own) is None:
-            # This stores the user's message, too, in one write.
-            await self._suggest_phase_update(task, thread)
-        else:
-            await task.host_utils.thread_repository.save_thread(thread)
+        await self._suggest_and_store(task, thread)
         return bot
+
+    async def _suggest_and_store(self, task: Task, thread: Thread) -> None:
+        """Store the round with the phase that follows, in one write."""
+        if suggested(thread_of(task, thread)) is None:
+            await self._suggest_phase_update(task, thread)
+        await task.host_utils.thread_repository.save_thread(thread)
 
     async def generate_user_message(
         self, bot_message: ThreadMessage, task: Task, thread: Thread, agent: "BaseAgent"
@@ -122,21 +125,26 @@ class InteractionUnit:
         if response.phase_suggestion and suggested(own) is None:
             own.settings[SUGGESTION] = {"phase": response.phase_suggestion, "by": task.id}
         bot = self._put(response, own, thread, task)
-        await task.host_utils.thread_repository.save_thread(thread)
+        if (suggested(own) or self.next_phase) == COMPLETED:
+            await self._suggest_and_store(task, thread)
+        else:
+            await task.host_utils.thread_repository.save_thread(thread)
         await audience.hear(bot.text, heard)
         return bot
 
     async def _handled(self, task: Task, thread: Thread, agent: "BaseAgent") -> Response:
         handler, phase = self.state_handler, self.phase
+        name = type(handler).__name__
         try:
             async with asyncio.timeout(self.timeout):
-                response = await handler.handle(task, thread, agent)
+                with same_phase(task, thread, name):
+                    response = await handler.handle(task, thread, agent)
         except TimeoutError as error:
             if self.timeout is None:
                 raise
-            problem = f"{type(handler).__name__} took more than {self.timeout:g} s"
+            problem = f"{name} took more than {self.timeout:g} s"
             raise PhaseError(thread.id, phase, problem, "Raise the unit's timeout.") from error
-        name, own = type(handler).__name__, thread_of(task, thread)
+        own = thread_of(task, thread)
         response = usable_below(response, own, name, handler.following)
         if response.failure is not None:
             raise response.failure
@@ -167,11 +175,13 @@ class InteractionUnit:
     async def _add_user_message(
         self, bot: ThreadMessage, task: Task, thread: Thread, agent: "BaseAgent"
     ) -> None:
-        text = await self.generate_user_message(bot, task, thread, agent)
+        name = f"{type(self).__name__}.generate_user_message"
+        with same_phase(task, thread, name):
+            text = await self.generate_user_message(bot, task, thread, agent)
         own, utils = thread_of(task, thread), task.host_utils
         text = storable_text(str(text or ""))
         if not text.strip():
-            problem = f"{type(self).__name__}.generate_user_message returned no text"
+            problem = f"{name} returned no text"
             raise PhaseError(thread.id, self.phase, problem, f"Return text such as '{CONTINUE}'")
         own.add(
             ThreadMessage(

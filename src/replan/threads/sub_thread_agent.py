@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
+from langgraph.errors import GraphDrained
+
 from replan.errors import PhaseError
 from replan.failures import describe
 from replan.state.pipeline.threads import COMPLETED, Thread, ThreadMessage
@@ -11,7 +13,14 @@ from replan.threads.failures_passed import PASSED
 from replan.threads.host_utils import in_phase
 from replan.threads.interaction_unit import InteractionUnit
 from replan.threads.response import Response
-from replan.threads.suggestions import ROUND, round_of, suggested, thread_of, told_phase
+from replan.threads.suggestions import (
+    ROUND,
+    round_of,
+    same_phase,
+    suggested,
+    thread_of,
+    told_phase,
+)
 from replan.threads.task import Task
 from replan.threads.usable_response import usable_below
 
@@ -53,6 +62,8 @@ class SubThreadAgent(BaseAgent):
             if task.is_retry:
                 await self._repeat_round(task, thread)
             own.set_status(error=None)
+            # With the first phase, if it has been made now.
+            await task.host_utils.thread_repository.save_thread(thread, lasting=False)
             return await self._execute_sub_thread_interaction(task, thread)
         except PASSED:
             raise
@@ -64,8 +75,9 @@ class SubThreadAgent(BaseAgent):
     async def _execute_sub_thread_interaction(self, task: Task, thread: Thread) -> Response:
         """Run the units, then summarise what they brought."""
         results = await self._execute_interaction_units(task, thread)
-        response = await self._summarize_results(results, task, thread)
         name = f"{type(self).__name__}._summarize_results"
+        with same_phase(task, thread, name):
+            response = await self._summarize_results(results, task, thread)
         return usable_below(response, thread_of(task, thread), name)
 
     async def _execute_interaction_units(
@@ -76,9 +88,11 @@ class SubThreadAgent(BaseAgent):
         going_on = task.replace(meta={**task.meta, "_ui_action": None})
         while own.phase != COMPLETED:
             if round_of(own) > self.max_units:
-                problem = f"{type(self).__name__} has had its {self.max_units} rounds"
+                problem = f"{type(self).__name__} had all of its {self.max_units} rounds"
                 fix = "Let its phases come to 'completed' sooner, or raise max_units."
                 raise PhaseError(own.id, own.phase, problem, fix)
+            if (stop := task.host_utils.stop) is not None and stop.is_set():
+                raise GraphDrained("a stop after the phase")
             unit = self._unit(own)
             told_phase(thread, task)
             with in_phase(own.phase, task.sub_thread_path, round_of(own)):

@@ -41,17 +41,17 @@ class SubThreadPreparationHandler(StateHandler):
     async def handle(self, task: Task, thread: Thread, agent: BaseAgent) -> Response:
         """Return the placeholder."""
         timestamp = task.host_utils.clock().isoformat()
-        response = Response(self.placeholder, meta={PLACEHOLDER: True}).add_next_task(
-            Task(
-                name="continue_processing",
-                type=Task.TYPE_ACTION,
-                message="Continue processing",
-                skip_user_message=True,
-                meta={"original_query": task.original_query, "timestamp": timestamp},
-            )
+        following = Task(
+            name="continue_processing",
+            type=Task.TYPE_ACTION,
+            message="Continue processing",
+            skip_user_message=True,
+            meta={"original_query": task.original_query, "timestamp": timestamp},
         )
-        await self._suggest_phase_update(task, thread)
-        return response
+        response = Response(
+            self.placeholder, meta={PLACEHOLDER: True}, phase_suggestion=self.following[0]
+        )
+        return response.add_next_task(following)
 
 
 class SubThreadExecutionHandler(StateHandler):
@@ -75,10 +75,10 @@ class SubThreadExecutionHandler(StateHandler):
         )
         if response.is_failed:
             return response
-        await self._suggest_phase_update(task, thread)
         update = MessageUpdate(
             message_id=placeholder.id, text=response.text, meta={PLACEHOLDER: False}
         )
+        response.phase_suggestion = self.following[0]
         return response.set_meta({UPDATE: update})
 
     async def _with_sub_thread(
@@ -137,7 +137,7 @@ class NestedSubThreadHandler(StateHandler):
             return response
         changes = {"text": response.text, "meta": {PLACEHOLDER: False}}
         await utils.thread_repository.update_message(thread, message.id, changes)
-        await self._suggest_phase_update(task, thread)
+        response.phase_suggestion = self.following[0]
         return response.set_meta({SKIP: True})
 
     def _shown(self, own: Thread) -> ThreadMessage | None:
@@ -148,6 +148,18 @@ class NestedSubThreadHandler(StateHandler):
         # Its result may stand in it already, and only its round not be marked as done.
         is_open = found.meta.get("round") is None and found.meta.get("phase") == self.phase
         return found if is_open else None
+
+
+def give_up(thread: Thread) -> None:
+    """Let no placeholder of a main thread wait any more; its sub-thread is kept as an earlier one.
+
+    No model sees its text then, which says nothing.
+    """
+    for message in [each for each in thread.messages if each.meta.get(PLACEHOLDER) is True]:
+        meta = {**message.meta, PLACEHOLDER: False}
+        if isinstance(before := meta.pop(SUB_THREAD, None), Thread):
+            meta[HISTORY] = (*meta.get(HISTORY, ()), before)
+        thread.replace(message.replace(meta=meta, is_virtual=True))
 
 
 def _placeholder(task: Task, thread: Thread) -> ThreadMessage:

@@ -2,7 +2,10 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
+
+from langgraph.errors import GraphDrained
 
 from replan.errors import LimitReachedError, PhaseError, ThreadError
 from replan.events.types import PlaceholderShown
@@ -14,7 +17,7 @@ from replan.threads.failures_passed import PASSED
 from replan.threads.host_utils import HostUtils, at_work
 from replan.threads.messages import changed, newest_bot_message, updated
 from replan.threads.response import Response
-from replan.threads.sub_thread_handlers import PLACEHOLDER
+from replan.threads.sub_thread_handlers import PLACEHOLDER, give_up
 from replan.threads.suggestions import (
     SUGGESTION,
     next_phase,
@@ -123,8 +126,13 @@ class Turn:
 
     async def rest(self, stop: asyncio.Event | None = None) -> Response:
         """Do all that is left, up to a stop after a phase, and return the last response."""
-        while self.phase is not None and not (stop and stop.is_set()):
-            await self.step()
+        self._utils = replace(self._utils, stop=stop)
+        try:
+            while self.phase is not None and not (stop and stop.is_set()):
+                await self.step()
+        except GraphDrained:
+            if stop is None:
+                raise
         return self.answer
 
     @property
@@ -188,9 +196,10 @@ class Turn:
         return next_phase(self._thread) == COMPLETED and not self._thread.settings.get(TASKS)
 
     def _take(self, said: str) -> None:
-        """Take in what a user said; what is done or failed begins anew."""
+        """Take in what a user said; what is done begins anew, and so does what failed or waits."""
         thread, utils = self._thread, self._utils
-        if next_phase(thread) == COMPLETED or thread.error:
+        if next_phase(thread) == COMPLETED or thread.error or self.tasks:
+            give_up(thread)
             thread.settings.pop(SUGGESTION, None)
             thread.set_status(phase=self._agent.first_phase)
         message_id = f"user_{utils.new_id()}"
@@ -205,7 +214,7 @@ class Turn:
         if left:
             task = left[0]
         elif thread.phase == COMPLETED or not thread.messages:
-            raise ThreadError(thread.id, "there is nothing to do again", "Say what is wanted.")
+            raise ThreadError(thread.id, "there is nothing to repeat", "Say what is wanted.")
         else:
             said = [each.text for each in thread.messages if each.sender == "user"]
             task = Task(name="retry", message=said[-1] if said else "")

@@ -4,12 +4,12 @@ from typing import cast
 
 from pydantic import ValidationError
 
-from replan.errors import PhaseError
+from replan.errors import PhaseError, ThreadError
 from replan.state.pipeline.threads import Thread, frozen_meta
 from replan.texts.storable import storable_text
 from replan.threads.messages import message_in
 from replan.threads.response import UPDATE, Response
-from replan.threads.suggestions import check_suggestion, suggested
+from replan.threads.suggestions import SUGGESTION, check_suggestion, suggested
 from replan.threads.task import Task
 
 
@@ -27,7 +27,7 @@ def usable(response: object, own: Thread, name: str, following: tuple[str, ...] 
     """
     phase = own.phase
     if not isinstance(response, Response):
-        problem = f"{name} returned {type(response).__name__} and no Response"
+        problem = f"{name} returned {type(response).__name__}, not a Response"
         raise PhaseError(own.id, phase, problem, "Return Response(text).")
     if response.is_failed:
         return response
@@ -35,8 +35,13 @@ def usable(response: object, own: Thread, name: str, following: tuple[str, ...] 
         raise PhaseError(own.id, phase, problem, fix)
     if (update := response.message_update) is not None:
         message_in(own, update.message_id)
-    if response.phase_suggestion and suggested(own) is None:
-        check_suggestion(own, response.phase_suggestion, following, name)
+    try:
+        wanted = suggested(own) or response.phase_suggestion
+        if wanted is not None:
+            check_suggestion(own, wanted, following, name)
+    except ThreadError:
+        own.settings.pop(SUGGESTION, None)
+        raise
     response.text = storable_text(response.text)
     return response
 

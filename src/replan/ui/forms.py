@@ -34,7 +34,7 @@ def checked(site: Site, request: Request, fields: dict[str, str]) -> dict[str, s
     if not hmac.compare_digest(
         fields.pop("form", "").encode("utf-8", "replace"), expected.encode()
     ):
-        told = "This form is none of this page. Load the page anew, and send it again."
+        told = "This form is not from this page. Reload the page, and send it again."
         raise RefusedError(403, "foreign_form", told)
     return fields
 
@@ -51,7 +51,7 @@ async def fields_of(site: Site, request: Request) -> dict[str, str]:
             async for part in request.stream():
                 body += part
                 if len(body) > _LARGEST:
-                    told = f"A form may have {_LARGEST:,} bytes. Send less."
+                    told = f"The form has more than {_LARGEST:,} bytes. Send less."
                     raise RefusedError(413, "too_large", told)
     except TimeoutError:
         raise too_slow(site.house.body_seconds) from None

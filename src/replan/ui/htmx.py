@@ -20,8 +20,8 @@ def script() -> bytes:
     text = (files("js_lib_htmx") / "static" / "htmx" / "htmx.min.js").read_bytes()
     if hashlib.sha256(text).hexdigest() != _SHA256:
         problem = "its htmx.min.js is not the one that was reviewed"
-        fix = "pip install --force-reinstall 'django-js-lib-htmx==2.0.3.1'"
-        raise ConfigurationError("ui", "django-js-lib-htmx", problem, f"{fix}.")
+        fix = "Install it again: pip install --force-reinstall 'django-js-lib-htmx==2.0.3.1'."
+        raise ConfigurationError("ui", "django-js-lib-htmx", problem, fix)
     return text
 
 

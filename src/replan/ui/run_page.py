@@ -213,6 +213,6 @@ async def whole_text(site: Site, request: Request) -> Response:
     record = await record_of(site.house, request.path_params["run_id"], request.state.who)
     text = await site.house.storage.runs.text(record.run_id, request.path_params["ref"])
     if text is None:
-        told = "This text is not kept, or not any more."
+        told = "This text is not there, or it was removed."
         raise RefusedError(404, "unknown_text", told)
     return PlainTextResponse(text.encode("utf-8", "replace"))

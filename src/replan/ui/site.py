@@ -23,7 +23,7 @@ from replan.server.endpoints import forbidden
 from replan.server.house import House
 from replan.server.problems import RefusedError, refusal_of
 from replan.state.questions import fingerprint_of
-from replan.ui.acts.shown import argument_shown, call_arguments, shown_of
+from replan.ui.acts.shown import argument_shown, call_arguments, leads_of, shown_of
 from replan.ui.acts.talks import Talk
 from replan.ui.acts.terminal import Terminals
 from replan.ui.drawn.revisions import lines_of
@@ -143,6 +143,7 @@ def templates() -> Environment:
         "json": _json,
         "text": _text,
         "seen": shown_of,
+        "leads": leads_of,
         "arguments": call_arguments,
         "argument": argument_shown,
         "lines": lines_of,

@@ -43,7 +43,7 @@ async def test_a_place_that_cannot_be_opened_is_wrong_use(tmp_path):
         async with opened(Place("ftp://somewhere")):
             pass
     (tmp_path / "text.db").write_text("no database" * 100)
-    with pytest.raises(InputError, match="no SQLite database"):
+    with pytest.raises(InputError, match="not a SQLite database"):
         async with opened(Place(str(tmp_path / "text.db"))):
             pass
 

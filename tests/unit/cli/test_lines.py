@@ -124,7 +124,7 @@ def test_failures_retries_and_waiting_steps_are_told(tell):
         LimitReached(**RUN, limit="max_rounds", value=3),
         LimitReached(**RUN, limit="content_filter", value=0),
         done(cut="reply_length"),
-        ReplyUnreadable(**RUN, node="think", complaint="No key.", fallback="Asked again."),
+        ReplyUnreadable(**RUN, node="think", complaint="No key.", fallback="a rule"),
     ) == (
         "[~] step 2 clerk: busy server; trying again\n"
         "[!] step 2 clerk: gone (0.4 s)\n"
@@ -135,7 +135,7 @@ def test_failures_retries_and_waiting_steps_are_told(tell):
         "limit reached: max_rounds=3\n"
         "limit reached: content_filter\n"
         "[x] step 2 clerk (not whole: the reply was cut off at its length limit) (0.4 s)\n"
-        "unreadable reply of think: No key. Asked again.\n"
+        "unreadable reply of think: No key. Instead: a rule\n"
     )
 
 

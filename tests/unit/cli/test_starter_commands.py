@@ -78,6 +78,18 @@ def test_the_graph_is_drawn_without_keys(tmp_path):
     assert "specialist_poet" in result.stdout
 
 
+def test_the_graph_with_a_pipeline_is_drawn_without_running_its_code(tmp_path):
+    (tmp_path / "painting.py").write_text("raise SystemExit\n")
+    team = tmp_path / "team.yaml"
+    team.write_text(
+        "host: {model: offline}\n"
+        "specialists: [{name: painter, intended_use: Paints., pipeline: 'painting:RoomAgent'}]\n"
+    )
+    result = replan("graph", "--team", team)
+    assert result.exit_code == 0, result.output
+    assert "specialist_painter" in result.stdout
+
+
 @pytest.mark.skipif(importlib.util.find_spec("grandalf") is not None, reason="it is installed")
 def test_ascii_without_its_package_names_the_package():
     result = replan("graph", "--format", "ascii")

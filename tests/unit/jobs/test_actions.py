@@ -261,3 +261,61 @@ async def test_a_value_that_an_api_refuses_is_asked_for_again(server, make):
         usual.replace(commands=[usual.commands[0].replace(refusals={404: "ids"})])
     server.answers[:] = [(422, {}, b"no")]
     assert (await rename(make, spec, {"id": "9", "title": "x"})).job.error_code == "action"
+
+
+async def test_what_failed_says_whether_it_may_have_taken_effect(server, make):
+    unsafe = api_spec(server.url, effects="unsafe")
+    values = {"id": "1", "title": "hidden words"}
+    doubt = "POST /listings/{id} may have taken effect. Look what became of it before it is done"
+    for answered in [(None, {}, b""), (503, {}, b"down"), (303, {"Location": "/"}, b"")]:
+        server.answers[:] = [answered]
+        spec = unsafe if answered[0] else unsafe.replace(api_timeout=0.1)
+        job = (await rename(make, spec, values)).job
+        [result] = job.intermediate_results
+        assert result.in_doubt
+        assert doubt in result.error_msg
+        assert job.error.startswith("It is not known whether this was done: the API ")
+        assert job.error.endswith("before it is done again.")
+    nobody = api_spec("http://127.0.0.1:9/v1", effects="unsafe")
+    server.answers[:] = [(409, {}, b"taken")]
+    for spec in (unsafe, nobody):
+        job = (await rename(make, spec, values)).job
+        [result] = job.intermediate_results
+        assert not result.in_doubt
+        assert job.error.startswith("This could not be done: ")
+        assert job.error.endswith("; POST /listings/{id} did nothing.")
+
+
+async def test_a_refused_call_is_on_record_and_has_not_acted(server, make):
+    unsafe, journal = api_spec(server.url, effects="unsafe"), MemoryJournal()
+    server.asked.clear()
+    server.answers[:] = [(409, {}, b"taken")]
+    for _ in range(2):
+        record = Transcript(journal, "run", "key", "fail")
+        job = (await rename(make, unsafe, executor=RecordedExecutor(api(), record))).job
+        assert "409: taken" in job.error
+        assert not record.has_acted
+    assert len(server.asked) == 1
+
+
+async def test_an_own_action_that_fails_may_have_taken_effect(make):
+    def send(to):
+        raise ConnectionError("reset")
+
+    spec = JobSpec(
+        "mail",
+        slots=[Slot("to", question="To whom?")],
+        commands=[Command("send", needs=["to"], action="send")],
+        actions=[ActionSpec("send", run=send, effects="unsafe")],
+        confirm=False,
+    )
+    processor = make(spec, ActionExecutor())
+    result = await processor.process(processor.new_job(values={"to": "ann"}))
+    assert result.job.error == (
+        "It is not known whether this was done: ConnectionError: reset; the action send may have "
+        "taken effect. Look what became of it before it is done again."
+    )
+    # Who talks to the job can go on with it; whoever reads its error elsewhere cannot.
+    told = f"{result.job.error} What you have told me is kept; write again to go on."
+    assert result.response_message == told
+    assert (await processor.process(result.job)).response_message == told

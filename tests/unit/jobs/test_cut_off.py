@@ -87,7 +87,7 @@ async def test_an_unsafe_action_is_done_again_only_if_the_user_says_so(where):
     assert "Nobody knows whether it took effect" in doubt.error
     assert shop.listed == ["lamp"]
     asked, session = await turn(where, spec, session, "what now?")
-    assert "It may have taken effect." in asked.response
+    assert "An earlier attempt may have taken effect: " in asked.response
     unclear, session = await turn(where, spec, session, "something else")
     assert unclear.response.startswith("I did not understand that. Say 'yes', or")
     assert shop.listed == ["lamp"]

@@ -103,6 +103,19 @@ async def test_the_model_is_asked_once_and_only_for_what_rules_leave_open(make):
         assert len(model.calls) == 2
 
 
+async def test_a_model_is_not_shown_a_secret_that_rules_have_found(make):
+    with ScriptedModel({"extract": ["---\norigin: Rome\npin: '***'\n---"]}) as model:
+        processor = make(SPEC, extractor=RulesThenModel(ModelExtractor(Chat(model))))
+        earlier = [{"role": "user", "content": "pin: 4321"}, {"role": "assistant", "content": "?"}]
+        said = {"role": "user", "content": "well, pin is 1234. We leave from where she lives, Rome"}
+        job = processor.new_job("go", {"pin": "4321"})
+        result = await processor.process(job, [*earlier, said])
+        prompt = str(model.calls[0].messages)
+    assert result.job.collected_info == {"origin": "Rome", "pin": "1234"}
+    assert "she lives, Rome" in prompt
+    assert not [each for each in ("1234", "4321") if each in prompt]
+
+
 async def test_without_a_reply_the_rules_go_on_alone(make):
     with ScriptedModel({"extract": [ModelCallError("extract", "it is gone")]}) as model:
         processor = make(SPEC, extractor=RulesThenModel(ModelExtractor(Chat(model))))

@@ -195,6 +195,10 @@ def read(said, asked="", command="go", **held):
         ("经济舱", "cabin", {"cabin": "economy"}),
         ("economy or business", "cabin", {"cabin": "economy or business"}),
         ("it is AB123", "code", {"code": "AB123"}),
+        ("AB123, in business", "", {"code": "AB123", "cabin": "business"}),
+        ("AB123, in business", "code", {"code": "AB123", "cabin": "business"}),
+        ("AB123", "cabin", {"code": "AB123"}),
+        ("for 4 people", "day", {"people": 4}),
         ("no", "pets", {"pets": False}),
         ("seats: 4, on: 1 May", "extras", {"extras": "seats: 4, on: 1 May"}),
         ("4 towns, tomorrow Bergen", "stops", {"stops": "4 towns, tomorrow Bergen"}),
@@ -208,6 +212,63 @@ def read(said, asked="", command="go", **held):
 )
 def test_values(said, asked, expected):
     assert read(said, asked).found.values == expected
+
+
+ROUTE = JobSpec(
+    "route",
+    slots=[
+        Slot("origin", question="From?", label="from"),
+        Slot("target", question="To?", label="to"),
+        Slot("title", question="Title?"),
+        Slot("day", type="date", question="When?"),
+        Slot("size", choices=["large", "extra large"], question="Size?"),
+        Slot("first", choices=["red", "blue"], question="First?"),
+        Slot("second", choices=["red", "blue"], question="Second?"),
+    ],
+    commands=[
+        Command(
+            "ride",
+            needs=["origin", "target", "title", "day", "size", "first", "second"],
+            action="ask_user",
+            parameters={"question": "?"},
+        )
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "asked", "expected"),
+    [
+        ("from Milan to Bergen", "origin", {"origin": "Milan", "target": "Bergen"}),
+        ("To New York from Milan, please", "", {"origin": "Milan", "target": "New York"}),
+        (
+            "ride from Milan to Bergen on Friday",
+            "command",
+            {"origin": "Milan", "target": "Bergen", "day": "2026-03-06"},
+        ),
+        ("from 北京 to 上海", "target", {"origin": "北京", "target": "上海"}),
+        ("from Milan", "origin", {"origin": "Milan"}),
+        ("to Bergen", "origin", {}),
+        # Where it could be something else, nothing is taken.
+        ("from milan to bergen", "origin", {}),
+        ("from Milan to the sea", "origin", {}),
+        ("from Milan to Bergen Street corner", "origin", {}),
+        ("from Monday to Friday", "origin", {}),
+        ("from May to June", "", {}),
+        ("from Milan to Rome to Bergen", "origin", {}),
+        ("we heard from Milan to Bergen", "", {}),
+        ("from Milan to Bergen", "title", {"title": "from Milan to Bergen"}),
+        ("from Milan to Bergen", "confirmation", {}),
+        ("extra large", "", {"size": "extra large"}),
+        ("the large red one", "", {"size": "large"}),
+        ("the large red one", "first", {"size": "large", "first": "red"}),
+    ],
+)
+def test_names_behind_small_words_and_what_only_one_slot_can_take(said, asked, expected):
+    job = Job(id="1", type="route", command="" if asked == "command" else "ride")
+    job = job.replace(asked=Asked(names=(asked,) if asked else (), count=1))
+    found = read_by_rules(Wanted(spec=ROUTE, job=job, said=said, today=TODAY)).found
+    assert found.values == expected
 
 
 def test_commands_confirmation_and_the_end():

@@ -4,6 +4,7 @@ import pytest
 
 from replan.errors import JobError
 from replan.jobs.actions import Outcome
+from replan.jobs.extraction.port import Extracted
 from replan.jobs.job import Job, JobPhase, JobPlan
 from replan.jobs.phases.goals import decompose_goals
 from replan.jobs.phases.planning import PlanDraft
@@ -149,9 +150,11 @@ async def test_an_unsafe_action_is_confirmed_with_the_values_that_are_done(talk,
 async def test_at_its_bounds_a_job_fails_says_why_and_is_taken_up_again(spec, talk, make):
     lost = await talk(spec, "publish", "?", "?", "?")
     assert (lost.next_phase, lost.job.error_code) == (JobPhase.FAILED, "no_progress")
-    assert lost.job.error == lost.response_message
+    kept = "What you have told me is kept; write again to go on."
+    assert f"{lost.job.error} {kept}" == lost.response_message
     assert "product center id" in lost.response_message
-    assert (await make(spec).process(lost.job)).job == lost.job
+    still = await make(spec).process(lost.job)
+    assert (still.job, still.response_message) == (lost.job, lost.response_message)
     done = await make(spec).process(lost.job, ["PC-1"])
     assert done.is_completed
     assert done.job.id == lost.job.id
@@ -246,6 +249,72 @@ async def test_a_question_can_be_the_action(talk):
     assert asked.response_message == "What of tea?"
     done = await talk(spec, None, "tea", "It is fine.")
     assert (done.is_completed, done.job.intermediate_results[0].result) == (True, "It is fine.")
+
+
+async def test_what_is_said_with_the_command_is_taken_where_the_action_is_a_question(talk):
+    ask = {"action": "ask_user", "parameters": {"question": "What of {topic}?"}}
+    spec = JobSpec(
+        "poll",
+        slots=[Slot("topic", question="About what?")],
+        commands=[
+            Command("ask", needs=[], takes=["topic"], **ask),
+            Command("other", needs=["topic"], **ask),
+        ],
+    )
+    assert (await talk(spec, "ask, topic: tea")).response_message == "What of tea?"
+
+
+async def test_fields_that_are_equal_only_to_python_are_a_correction(talk, executor):
+    spec = JobSpec(
+        "switch",
+        slots=[
+            Slot("state", question="Which?", type="object"),
+            Slot("after", question="And then?", depends_on=["state"]),
+        ],
+        commands=[Command("set", needs=["state", "after"], action="do")],
+        actions=[ActionSpec("do", run=print)],
+    )
+    changed = await talk(spec, '{"state": {"on": 1}, "after": "x"}', '{"state": {"on": true}}')
+    assert changed.job.collected_info["state"]["on"] is True
+    assert changed.job.missing_info == ("after",)
+    said = ['{"state": {"on": 1}, "after": "x"}', '{"state": {"on": true}, "after": "x"}', "yes"]
+    await talk(spec, *said, executor=executor)
+    assert executor.calls[0].parameters["state"]["on"] is True
+
+
+async def test_a_failure_with_other_values_is_told_again_only_if_it_may_have_taken_effect(
+    make, recorder
+):
+    spec = trip(commands=[Command("go", needs=["a"], action="do", refusals={"409": "a"})])
+    for outcome, is_told in (
+        (Outcome(success=False, error="it is full", status=409), False),
+        (Outcome(success=False, error="it is gone", in_doubt=True), True),
+    ):
+        processor = make(spec, recorder(outcome))
+        result = await processor.process(processor.new_job(), ["a: 1"])
+        for said in ("yes", "a: 2"):
+            result = await processor.process(result.job, [said])
+        assert result.job.asked.names == ("confirmation",)
+        assert ("An earlier attempt failed" in result.response_message) is is_told
+
+
+async def test_only_who_was_shown_the_values_confirms_them(make, executor, recorder):
+    class Eager:
+        async def extract(self, wanted):
+            return Extracted(command="go", confirmed=True)
+
+    processor = make(trip(), executor, Eager())
+    job = processor.new_job(values={"a": "1", "b": "2", "c": "3", "d": "4"})
+    asked = await processor.process(job, ["yes please, go"])
+    assert asked.job.asked.names == ("confirmation",)
+    assert not executor.calls
+    assert (await processor.process(asked.job, ["yes"])).is_completed
+    # Who takes up what may have taken effect is told so before it is done again.
+    lost = recorder(Outcome(success=False, error="the server is gone", in_doubt=True))
+    failed = await make(trip(), lost, Eager()).process(asked.job, ["yes"])
+    again = await make(trip(), lost, Eager()).process(failed.job, ["yes"])
+    assert "may have taken effect" in again.response_message
+    assert len(lost.calls) == 1
 
 
 def test_goals_follow_from_a_command(spec):

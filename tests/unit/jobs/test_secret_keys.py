@@ -80,3 +80,11 @@ async def test_a_plan_whose_secret_was_changed_outside_is_made_anew(make, record
         result = await processor.process(forged)
         assert result.job.asked.names == ("confirmation",)
         assert result.job.plan.id != asked.job.plan.id
+
+
+async def test_a_secret_that_was_said_in_a_wrong_place_is_shown_nowhere(make):
+    account = Slot("to", question="To which account?", type="integer")
+    spec = PAY.replace(slots=[account, PAY.slot("pin")])
+    result = await make(spec).process(make(spec).new_job(), ["pay, to: hunter2, pin: hunter2"])
+    assert result.job.validation_errors[0].value == "hunter2"
+    assert "hunter2" not in json.dumps(shown_job(spec, result.job).to_dict())

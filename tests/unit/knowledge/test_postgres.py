@@ -39,8 +39,8 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def retriever(postgres_database):
-    return PostgresRetriever(postgres_database, Meanings())
+def retriever(empty_database):
+    return PostgresRetriever(empty_database, Meanings())
 
 
 def search(retriever, query, **request):
@@ -71,11 +71,11 @@ def test_a_second_sync_asks_for_what_changed_alone(retriever, folder):
     assert search(retriever, "ocean") == [("cars.md", 3, "Cars")]
 
 
-def test_another_model_makes_all_vectors_anew(retriever, folder, postgres_database):
+def test_another_model_makes_all_vectors_anew(retriever, folder, empty_database):
     retriever.sync(folder)
     other = Meanings()
     other.model = "other"
-    with_other = PostgresRetriever(postgres_database, other)
+    with_other = PostgresRetriever(empty_database, other)
     assert search(with_other, "Which motor?") == []
     with_other.sync(folder)
     assert search(with_other, "Which motor?") == [("cars.md", 3, "Cars")]
@@ -113,10 +113,10 @@ def test_a_filter_bounds_the_files_and_its_signs_are_taken_as_they_are(retriever
 
 
 def test_where_the_model_fails_words_are_searched_and_a_sync_says_so(
-    retriever, folder, postgres_database
+    retriever, folder, empty_database
 ):
     retriever.sync(folder)
-    failing = PostgresRetriever(postgres_database, Failing())
+    failing = PostgresRetriever(empty_database, Failing())
     found = failing.search(SearchRequest(query="honey"))
     assert [each.source for each in found.chunks] == ["farm/bees.md"]
     assert "found by their words alone: ConnectionError: no route" in found.left_out[0]
@@ -125,33 +125,33 @@ def test_where_the_model_fails_words_are_searched_and_a_sync_says_so(
         failing.sync(folder)
 
 
-def test_what_keeps_it_from_working_is_said_with_the_fix(folder, postgres_database):
-    empty = PostgresRetriever(postgres_database, Meanings())
+def test_what_keeps_it_from_working_is_said_with_the_fix(folder, empty_database):
+    empty = PostgresRetriever(empty_database, Meanings())
     with pytest.raises(RetrievalError, match=r"no collection replan_knowledge\. Fill it with sync"):
         search(empty, "honey")
     with pytest.raises(RetrievalError, match="no name of a collection"):
-        PostgresRetriever(postgres_database, Meanings(), "a; DROP").sync(folder)
+        PostgresRetriever(empty_database, Meanings(), "a; DROP").sync(folder)
     with pytest.raises(RetrievalError, match="there is no folder"):
         empty.sync(folder / "none")
     with pytest.raises(RetrievalError, match=r"cannot be used: .*Check the address"):
         search(PostgresRetriever("postgresql://x@127.0.0.1:9/y", Meanings()), "honey")
     with pytest.raises(RetrievalError, match='"klingon" does not exist'):
-        PostgresRetriever(postgres_database, Meanings(), "c", "klingon").sync(folder)
+        PostgresRetriever(empty_database, Meanings(), "c", "klingon").sync(folder)
     with pytest.raises(RetrievalError, match="no graph of a team has built it"):
-        search(PostgresRetriever(postgres_database, "openai:m"), "honey")
+        search(PostgresRetriever(empty_database, "openai:m"), "honey")
 
 
-def test_who_may_not_create_the_extension_is_told_what_to_run(folder, postgres_database):
-    with psycopg.connect(postgres_database, autocommit=True) as connection:
+def test_who_may_not_create_the_extension_is_told_what_to_run(folder, empty_database):
+    with psycopg.connect(empty_database, autocommit=True) as connection:
         connection.execute("DROP ROLE IF EXISTS replan_plain")
         connection.execute("CREATE ROLE replan_plain LOGIN")
     try:
-        parts = psycopg.conninfo.conninfo_to_dict(postgres_database)
+        parts = psycopg.conninfo.conninfo_to_dict(empty_database)
         address = psycopg.conninfo.make_conninfo(**{**parts, "user": "replan_plain"})
         with pytest.raises(RetrievalError, match="administrator of it run: CREATE EXTENSION"):
             PostgresRetriever(address, Meanings()).sync(folder)
     finally:
-        with psycopg.connect(postgres_database, autocommit=True) as connection:
+        with psycopg.connect(empty_database, autocommit=True) as connection:
             connection.execute("DROP ROLE replan_plain")
 
 

@@ -95,16 +95,9 @@ async def test_a_plan_with_a_cycle_and_a_stranger_is_written_anew_and_the_strang
     assert "Nobody on the team does this" in written.steps[1].feedback
 
 
-async def test_a_judgement_that_cannot_be_asked_for_again_is_taken_for_what_it_seems_to_mean():
-    # Without front matter this may be an answer; the second call, which would tell, fails.
-    state, model = await go({"feedback": ["All is done.", REFUSED]}, asked())
-    assert state["final_answer"].text == "All is done."
-    assert state["unreadable_replies"][0].fallback == "what the reply seems to mean"
-    assert [call.node for call in model.calls] == ["feedback", "feedback"]
-
-
-async def test_an_unreadable_judgement_that_cannot_be_asked_for_again_is_made_by_rule():
-    replies = {"feedback": ["", REFUSED], "final_answer": "From the results."}
+@pytest.mark.parametrize("judgement", ["", "All is done."])
+async def test_an_unreadable_judgement_that_cannot_be_asked_for_again_is_made_by_rule(judgement):
+    replies = {"feedback": [judgement, REFUSED], "final_answer": "From the results."}
     state, _ = await go(replies, asked())
     assert state["current_feedback_result"].by == "rule"
     assert state["final_answer"].text == "From the results."

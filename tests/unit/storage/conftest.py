@@ -22,7 +22,8 @@ def _opener(kind: str, request: pytest.FixtureRequest) -> Opener:
     if kind == "memory":
         where: Any = ":memory:"
     elif kind.endswith("postgres"):
-        where = request.getfixturevalue("postgres_database")
+        is_sealed = kind.startswith("encrypted")
+        where = request.getfixturevalue("empty_database" if is_sealed else "postgres_database")
     else:
         where = request.getfixturevalue("tmp_path") / "runs.sqlite"
     key = "a key that only the test knows" if kind.startswith("encrypted") else None

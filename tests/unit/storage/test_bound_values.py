@@ -29,7 +29,7 @@ OLDER = [number for number in FORMATS if number < 4]
 @pytest.fixture(params=["sqlite", "postgres"])
 def where(request, tmp_path):
     if request.param == "postgres":
-        return request.getfixturevalue("postgres_database")
+        return request.getfixturevalue("empty_database")
     return str(tmp_path / "runs.sqlite")
 
 
@@ -196,14 +196,14 @@ async def test_the_parent_of_a_checkpoint_is_bound_in_a_file(tmp_path):
         await all_read(where)
 
 
-async def test_a_plain_value_in_a_checkpoint_of_postgres_is_refused(postgres_database):
-    await two_runs(postgres_database)
-    with changing(postgres_database) as connection:
+async def test_a_plain_value_in_a_checkpoint_of_postgres_is_refused(empty_database):
+    await two_runs(empty_database)
+    with changing(empty_database) as connection:
         change = """UPDATE checkpoints SET checkpoint =
             jsonb_set(checkpoint, '{channel_values}', '{"approved": true}')"""
         connection.exec_driver_sql(change)
     with pytest.raises(StorageError, match=r'record of checkpoints at .*"approved"'):
-        await all_read(postgres_database)
+        await all_read(empty_database)
 
 
 def unbound(where):
@@ -286,19 +286,19 @@ async def test_a_record_that_was_changed_before_the_upgrade_keeps_nothing_else_f
             await storage.journal.notes(rows[0].run_id)
 
 
-async def test_short_values_of_older_checkpoints_are_encrypted_too(postgres_database):
-    lay_out(3, "encrypted", postgres_database)
+async def test_short_values_of_older_checkpoints_are_encrypted_too(empty_database):
+    lay_out(3, "encrypted", empty_database)
     query = """SELECT count(*) FROM checkpoints, jsonb_each(checkpoint -> 'channel_values')
         WHERE value <> 'null'"""
-    with changing(postgres_database) as connection:
+    with changing(empty_database) as connection:
         assert connection.exec_driver_sql(query).scalar() > 20
-    async with open_storage(postgres_database, key=KINDS["encrypted"]) as storage:
+    async with open_storage(empty_database, key=KINDS["encrypted"]) as storage:
         (over,) = [each for each in await storage.runs.recent(9) if each.title == "over"]
         thread = {"configurable": {"thread_id": over.thread_id, "checkpoint_ns": ""}}
         found = await storage.checkpointer.aget_tuple(thread)
         assert found.checkpoint["channel_values"]["is_completed"] is True
         assert found.checkpoint["channel_values"]["current_round"] == 1
-    with changing(postgres_database) as connection:
+    with changing(empty_database) as connection:
         assert connection.exec_driver_sql(query).scalar() == 0
 
 

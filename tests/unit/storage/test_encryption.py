@@ -89,7 +89,7 @@ def contents(where):
 @pytest.fixture(params=["sqlite", "postgres"])
 def where(request, tmp_path):
     if request.param == "postgres":
-        return request.getfixturevalue("postgres_database")
+        return request.getfixturevalue("empty_database")
     return str(tmp_path / "runs.sqlite")
 
 

@@ -5,10 +5,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 import pipelines
 from pipelines import FourDeep, Killed, KillingThreads, ids, texts
-from replan import open_storage
+from replan import StorageError, open_storage
+from replan.adapters.storage.database import Database
 from replan.errors import StaleThreadError
 from replan.pipeline_assembly import run_pipeline
 from replan.state.pipeline.thread_rows import rows_of
@@ -77,6 +79,49 @@ async def test_a_repository_writes_changes_of_the_newest_copy_only(kind, request
         await threads.save_thread(adopted)
         await storage.runs.remove("r")
         assert await threads.get_thread(main.id) is None
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_a_save_that_is_cancelled_is_whole_or_nothing(kind, request):
+    async with _opener(kind, request)() as storage:
+        for turns in range(6):
+            thread = Thread(f"t{turns}", [message("a"), message("b")])
+            saving = asyncio.ensure_future(storage.threads.save_thread(thread))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            saving.cancel()
+            await asyncio.wait({saving})
+            kept = await storage.threads.get_thread(thread.id)
+            assert kept is None or rows_of(kept) == rows_of(thread), turns
+            assert kept is not None or turns < 5
+    with pytest.raises(StorageError, match="It is closed"):
+        await storage.threads.save_thread(Thread("late"))
+
+
+@pytest.mark.parametrize(("kind", "levels"), [("sqlite", (2, 1)), ("postgres", ("on", "off"))])
+async def test_only_what_must_outlast_the_power_waits_for_the_disk(kind, levels, request):
+    """What does not is safe from the end of the process, and seen by others at once."""
+    shown = {"sqlite": "PRAGMA synchronous", "postgres": "SHOW synchronous_commit"}
+    opened, found, written = _opener(kind, request), [], Database.write_whole
+
+    async def write(self, work, **named):
+        def looked(connection):
+            found.append(connection.scalar(text(shown[kind])))
+            return work(connection)
+
+        return await written(self, looked, **named)
+
+    request.getfixturevalue("monkeypatch").setattr(Database, "write_whole", write)
+    async with opened() as storage, opened() as other:
+        thread = Thread("t", [message("a")])
+        await storage.threads.save_thread(thread)
+        thread.set_status(phase="p")
+        await storage.threads.save_thread(thread, lasting=False)
+        seen = await other.threads.get_thread("t")
+        thread.add(message("b"))
+        await storage.threads.save_thread(thread)
+    lasting, passing = levels
+    assert (found[-3:], seen.phase) == ([lasting, passing, lasting], "p")
 
 
 async def test_four_levels_killed_after_each_write_go_on_from_what_is_stored(tmp_path):

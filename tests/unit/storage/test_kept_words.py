@@ -18,10 +18,10 @@ FEW = 6
 KEY = "a key that only the test knows"
 
 
-@pytest.fixture(params=["tmp_path", "postgres_database"])
+@pytest.fixture(params=["tmp_path", "empty_database"])
 def where(request):
     place = request.getfixturevalue(request.param)
-    return str(place) if request.param == "postgres_database" else str(place / "facts.db")
+    return str(place) if request.param == "empty_database" else str(place / "facts.db")
 
 
 async def fill(store, *who, first=0, many=MANY):

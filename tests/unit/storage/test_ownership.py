@@ -11,6 +11,7 @@ from old_storage import changing
 from replan import StorageError, ThreadBusyError, ThreadLostError
 from replan.ports.journal import Attempt, Bound, Reservation, Spending
 from replan.ports.run_book import RunRecord
+from replan.state.pipeline.threads import Thread
 from replan.state.results import ExecutionStatus, SpecialistResult
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -100,6 +101,24 @@ async def test_what_a_stale_owner_writes_is_refused(lasting):
         for write in writes.values():
             await write()
         await put(saver)
+
+
+async def test_what_a_stale_owner_s_pipeline_says_is_refused(lasting):
+    async with lasting() as storage:
+        said = Thread("r/1.0/a", run_id="r")
+        async with storage.checkpointer.holding("t") as owner:
+            with owner.at_work():
+                await storage.threads.save_thread(said)
+            with changing(lasting.where) as connection:
+                connection.execute(text("UPDATE replan_threads SET epoch = epoch + 1"))
+            said.set_status(phase="late")
+            for is_lasting in (True, False):
+                with owner.at_work(), pytest.raises(ThreadLostError):
+                    await storage.threads.save_thread(said, lasting=is_lasting)
+        assert (await storage.threads.get_thread(said.id)).phase == ""
+        # What was refused is still to be written.
+        await storage.threads.save_thread(said)
+        assert (await storage.threads.get_thread(said.id)).phase == "late"
 
 
 async def test_the_owner_of_a_thread_writes_to_it_and_to_others(lasting):

@@ -26,51 +26,51 @@ async def test_a_server_that_is_not_there_is_told_without_the_password():
     assert "somebody" not in said
 
 
-async def test_a_database_that_is_not_there_is_told(postgres_database):
-    await refused(postgres_database + "_not", match="has no such database")
+async def test_a_database_that_is_not_there_is_told(empty_database):
+    await refused(empty_database + "_not", match="has no such database")
 
 
-async def test_a_user_who_is_not_there_is_told(postgres_database):
-    address = postgres_database.replace("tester@", "nobody_of_the_kind@")
+async def test_a_user_who_is_not_there_is_told(empty_database):
+    address = empty_database.replace("tester@", "nobody_of_the_kind@")
     said = await refused(address, match="refuses this user")
     assert "nobody_of_the_kind" not in said
 
 
-async def test_a_user_without_rights_is_told(postgres_database):
-    with psycopg.connect(postgres_database, autocommit=True) as connection:
+async def test_a_user_without_rights_is_told(empty_database):
+    with psycopg.connect(empty_database, autocommit=True) as connection:
         connection.execute("CREATE ROLE stranger LOGIN PASSWORD 'x'")
     try:
-        address = postgres_database.replace("tester@", "stranger:x@")
+        address = empty_database.replace("tester@", "stranger:x@")
         await refused(address, match="refuses this user")
     finally:
-        with psycopg.connect(postgres_database, autocommit=True) as connection:
+        with psycopg.connect(empty_database, autocommit=True) as connection:
             connection.execute("DROP ROLE stranger")
 
 
-async def test_a_newer_format_is_left_alone(postgres_database):
-    async with open_storage(postgres_database) as storage:
+async def test_a_newer_format_is_left_alone(empty_database):
+    async with open_storage(empty_database) as storage:
         await storage.journal.note("r", "k", 1)
-    with psycopg.connect(postgres_database) as connection:
+    with psycopg.connect(empty_database) as connection:
         connection.execute(
             "UPDATE replan_facts SET value = %s WHERE name = 'version'",
             [str(FORMAT + 1).encode()],
         )
-    await refused(postgres_database, match="newer version of Replan")
+    await refused(empty_database, match="newer version of Replan")
 
 
-async def test_newer_tables_of_langgraph_are_left_alone(postgres_database):
-    async with open_storage(postgres_database) as storage:
+async def test_newer_tables_of_langgraph_are_left_alone(empty_database):
+    async with open_storage(empty_database) as storage:
         await storage.journal.note("r", "k", 1)
-    with psycopg.connect(postgres_database) as connection:
+    with psycopg.connect(empty_database) as connection:
         connection.execute("INSERT INTO checkpoint_migrations (v) VALUES (1000)")
-    await refused(postgres_database, match="newer version of LangGraph's saver")
+    await refused(empty_database, match="newer version of LangGraph's saver")
 
 
-async def test_tables_that_were_made_only_in_part_are_completed(postgres_database):
+async def test_tables_that_were_made_only_in_part_are_completed(empty_database):
     """As a process leaves them that is killed between two commands."""
-    with psycopg.connect(postgres_database) as connection:
+    with psycopg.connect(empty_database) as connection:
         connection.execute("CREATE TABLE replan_facts (name varchar(64) PRIMARY KEY, value bytea)")
-    async with open_storage(postgres_database) as storage:
+    async with open_storage(empty_database) as storage:
         assert await storage.journal.note("r", "k", 1) == 1
 
 

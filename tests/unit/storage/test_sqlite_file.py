@@ -80,13 +80,13 @@ async def test_a_database_without_tables_becomes_storage(tmp_path):
 async def test_what_is_no_database_is_left_alone(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("My own notes, which are dear to me.\n" * 20)
-    await refused(path, match="no SQLite database")
+    await refused(path, match="not a SQLite database")
 
 
 async def test_a_short_file_is_left_alone(tmp_path):
     path = tmp_path / "short"
     path.write_text("x")
-    await refused(path, match="no SQLite database")
+    await refused(path, match="not a SQLite database")
 
 
 async def test_the_database_of_another_program_is_left_alone(tmp_path):
@@ -115,7 +115,7 @@ async def test_a_damaged_file_is_left_alone(tmp_path, at):
     damaged = bytearray(path.read_bytes())
     damaged[at : at + 4_000] = b"\xa5" * 4_000
     path.write_bytes(damaged)
-    error = await refused(path, match=r"damaged|no SQLite database|another program")
+    error = await refused(path, match=r"damaged|not a SQLite database|another program")
     assert "left as it was" in error.fix
 
 

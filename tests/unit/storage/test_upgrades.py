@@ -22,7 +22,7 @@ STRIDE = 5
 @pytest.fixture(params=["sqlite", "postgres"])
 def where(request, tmp_path):
     if request.param == "postgres":
-        return request.getfixturevalue("postgres_database")
+        return request.getfixturevalue("empty_database")
     return str(tmp_path / "runs.sqlite")
 
 
@@ -144,13 +144,13 @@ async def test_a_process_killed_while_it_makes_storage_leaves_none(at, where):
     assert await opened(where) == []
 
 
-async def test_langgraphs_own_upgrade_that_was_cut_off_is_done_again(postgres_database):
+async def test_langgraphs_own_upgrade_that_was_cut_off_is_done_again(empty_database):
     """As a process leaves it that is killed between a change and the record of it."""
-    lay_out(1, "plain", postgres_database)
-    with changing(postgres_database) as connection:
+    lay_out(1, "plain", empty_database)
+    with changing(empty_database) as connection:
         connection.execute(text("DELETE FROM checkpoint_migrations WHERE v > 5"))
-    assert len(await opened(postgres_database)) == 4
-    with changing(postgres_database) as connection:
+    assert len(await opened(empty_database)) == 4
+    with changing(empty_database) as connection:
         query = text("SELECT max(v) FROM checkpoint_migrations")
         assert connection.scalar(query) == len(AsyncPostgresSaver.MIGRATIONS) - 1
 
@@ -174,13 +174,13 @@ async def test_a_newer_version_is_named(where):
 
 
 @pytest.mark.parametrize("lost", [["salt", "token", "version"], ["version"], ["salt"]])
-async def test_rows_without_what_storage_keeps_about_itself_are_left_alone(lost, postgres_database):
+async def test_rows_without_what_storage_keeps_about_itself_are_left_alone(lost, empty_database):
     """A new salt would make all that is encrypted there unreadable forever."""
-    lay_out(1, "plain", postgres_database)
-    with changing(postgres_database) as connection:
+    lay_out(1, "plain", empty_database)
+    with changing(empty_database) as connection:
         statement = text("DELETE FROM replan_facts WHERE name = ANY(:lost)")
         connection.execute(statement, {"lost": lost})
-    before = picture(postgres_database)
+    before = picture(empty_database)
     with pytest.raises(StorageError, match="damaged"):
-        await opened(postgres_database)
-    assert picture(postgres_database) == before
+        await opened(empty_database)
+    assert picture(empty_database) == before

@@ -111,14 +111,14 @@ async def test_a_note_that_was_made_unreadable_is_a_storage_error(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["token", "version", "release"])
-async def test_facts_that_were_changed_are_told_as_damage(name, postgres_database):
-    async with open_storage(postgres_database, key="a key"):
+async def test_facts_that_were_changed_are_told_as_damage(name, empty_database):
+    async with open_storage(empty_database, key="a key"):
         pass
-    with changing(postgres_database) as connection:
+    with changing(empty_database) as connection:
         odd = {"name": name, "value": b"\xff"}
         connection.execute(text("UPDATE replan_facts SET value = :value WHERE name = :name"), odd)
     with pytest.raises(StorageError, match=r"damaged|another key"):
-        async with open_storage(postgres_database, key="a key"):
+        async with open_storage(empty_database, key="a key"):
             pass
 
 

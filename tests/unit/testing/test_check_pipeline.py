@@ -61,6 +61,12 @@ def test_a_package_that_keeps_the_rules_is_not_run_and_passes(tmp_path):
          "tea_writing_state_handlers.py:4: no handler has the phase 'gone_away'"),
         (f"{LEVEL}_state_handlers.py", "draft_critique", "critique", "is no verb and noun"),
         (f"{LEVEL}_state_handlers.py", "(StateHandler)", "(TeaWriter)", "none of Replan's base"),
+        (f"{LEVEL}_state_handlers.py", "DraftCritiqueHandler(StateHandler)",
+         "DraftCritiqueHandler(DraftWritingHandler)",
+         "_state_handlers.py:5: DraftCritiqueHandler has the parent DraftWritingHandler"),
+        (f"{LEVEL}_state_handlers.py", "DraftCritiqueHandler(StateHandler)",
+         "DraftCritiqueHandler(StateHandler, Mixin)",
+         "DraftCritiqueHandler has the parent Mixin"),
         (f"{LEVEL}_interaction_units.py", "InteractionUnit", "StateHandler", "stands in tea_writ"),
         ("prompts/draft_writing_system_prompt.md", "", "", ""),
     ],
@@ -82,7 +88,7 @@ CHECK = "article_writing/fact_check/fact_check"
     ("name", "old", "new", "told"),
     [
         (f"{CHECK}_agent.py", "(SubThreadAgent)", "(BaseAgent)",
-         "fact_check_agent.py:10: FactCheckAgent is of the wrong base class"),
+         "fact_check_agent.py:11: FactCheckAgent is of the wrong base class"),
         ("article_agent.py", "(BaseAgent)", "(SubThreadAgent)",
          "article_agent.py:8: ArticleAgent is of the wrong base class"),
         ("article_agent.py", ", ArticleExecutionHandler()", ",", "handler for 'execute_subthread'"),
@@ -101,7 +107,7 @@ CHECK = "article_writing/fact_check/fact_check"
          "class OtherWritingAgent(SubThreadAgent):\n    pass\n\n\nclass ArticleWritingAgent",
          "the folder has agents of two levels"),
         (f"{WRITING}_agent.py", "class ArticleWritingAgent", "clazz ArticleWritingAgent",
-         "article_writing_agent.py:12: it is no Python"),
+         "article_writing_agent.py:13: it is no Python"),
         (f"{WRITING}_state_handlers.py", "agent = FactCheckAgent", "agent = ArticleAgent",
          "ArticleAgent does not stand in a folder below"),
         (f"{WRITING}_state_handlers.py", "class DraftRevisionHandler(NestedSubThreadHandler):",
@@ -121,9 +127,12 @@ def test_each_broken_level_of_the_article_is_told(tmp_path, name, old, new, told
 
 
 def test_a_prompt_elsewhere_and_a_package_without_an_agent_are_told(tmp_path):
-    prompts = {"prompts/draft_writing_system_prompt.md": None, "draft_writing_system_prompt.md": ""}
-    with pytest.raises(AssertionError, match=r"md:1: it stands in no folder 'prompts'. Move it"):
-        check_pipeline(written(tmp_path, prompts))
+    name = "draft_writing_system_prompt.md"
+    for number, place in enumerate((name, f"tea_writing/prompts/{name}")):
+        prompts = {f"prompts/{name}": None, place: ""}
+        told = r"md:1: it does not stand in the folder 'prompts' of the package. Move it"
+        with pytest.raises(AssertionError, match=told):
+            check_pipeline(written(tmp_path / str(number), prompts))
     (tmp_path / "nothing").mkdir()
     with pytest.raises(AssertionError, match="the package has no agent"):
         check_pipeline(tmp_path / "nothing")
@@ -134,5 +143,28 @@ def test_a_level_without_handlers_or_with_two_agents_is_told(tmp_path):
     (package / "Other" / "third_agent.py").write_text("x = 1\n")
     with pytest.raises(AssertionError) as raised:
         check_pipeline(package)
-    for told in ("not named in snake_case", "agents of two levels", "has no state handlers"):
+    for told in ("not named in snake_case", "agents of two levels"):
         assert told in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            {f"{LEVEL}_state_handlers.py": None},
+            "tea_writing:1: the folder has no file tea_writing_s",
+        ),
+        (
+            {f"{LEVEL}_interaction_units.py": None},
+            "tea_writing:1: the folder has no file tea_writing_interaction_units.py",
+        ),
+        (
+            {"tea_writing/other_state_handlers.py": ""},
+            "other_state_handlers.py:1: it is named after another agent than tea_writing_agent.py",
+        ),
+    ],
+)
+def test_a_level_has_one_file_of_each_kind_named_after_its_agent(tmp_path, changes, told):
+    with pytest.raises(AssertionError) as raised:
+        check_pipeline(written(tmp_path, changes))
+    assert told in str(raised.value)

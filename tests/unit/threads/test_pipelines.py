@@ -14,6 +14,7 @@ from replan.adapters.threads.memory import MemoryThreads
 from replan.errors import ConfigurationError, PhaseError, StaleThreadError, ThreadError
 from replan.pipeline_assembly import run_pipeline
 from replan.state.pipeline.thread_paths import chained, require_sub_thread
+from replan.state.pipeline.thread_rows import rows_of
 from replan.state.pipeline.threads import Thread
 from replan.testing import ScriptedModel
 from replan.threads.ai_adapter import AIAdapter
@@ -23,6 +24,11 @@ from replan.threads.interaction_unit import InteractionUnit
 from replan.threads.response import MessageUpdate, Response, SubThreadRequest
 from replan.threads.state_handler import StateHandler
 from replan.threads.sub_thread_agent import SubThreadAgent
+from replan.threads.sub_thread_handlers import (
+    NestedSubThreadHandler,
+    SubThreadExecutionHandler,
+    SubThreadPreparationHandler,
+)
 from replan.threads.task import Task
 
 WHOLE = [
@@ -157,6 +163,36 @@ async def test_a_new_message_on_a_completed_thread_begins_at_the_first_phase() -
     ]
 
 
+@pytest.mark.parametrize("is_failed", [False, True])
+async def test_a_new_message_gives_up_what_was_cut_off_and_keeps_it(is_failed: bool) -> None:  # noqa: FBT001
+    repository = MemoryThreads()
+    if is_failed:
+        pipelines.failing["two/finish"] = ValueError("no figures")
+        await run_pipeline(FourDeep, "hello", repository=repository)
+        pipelines.failing.clear()
+    else:
+        with pytest.raises(Killed):
+            await run_pipeline(FourDeep, "hello", repository=KillingThreads(repository, 20))
+    response = await run_pipeline(FourDeep, "bye", repository=repository)
+    assert (response.failure, response.text) == (None, "one/finish: bye")
+    thread = await stored(repository)
+    said = texts(thread)
+    assert [each for each in said if isinstance(each, str)] == [
+        "hello",
+        "Your request is being processed…",
+        "bye",
+        "one/finish: bye",
+    ]
+    assert "hello" not in repr(texts(thread.messages[3].meta["_thread"]))
+    # What was given up is no longer open, is no word of the bot's, and stays to be looked at.
+    given_up = thread.messages[1]
+    assert (given_up.is_virtual, "_thread" in given_up.meta) == (True, False)
+    (before,) = given_up.meta["_thread_history"]
+    assert texts(before)[:2] == ["one/initial_phase: hello", "Continue."]
+    thread.remove(thread.messages[0].id)
+    assert (thread.phase, thread.error) == ("execute_subthread", "")
+
+
 async def test_two_on_one_thread_at_once_one_is_refused() -> None:
     class Inner(WritingHandler):
         async def handle(self, task: Task, thread: Thread, agent: BaseAgent) -> Response:
@@ -171,6 +207,81 @@ async def test_two_on_one_thread_at_once_one_is_refused() -> None:
     repository = MemoryThreads()
     response = await run_pipeline(Alone, "hello", repository=repository)
     assert response.text == "done"
+
+
+class CountingThreads(MemoryThreads):
+    """Counts the writes, those that must outlast a failure of power apart."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes = Counter[bool]()
+
+    async def save_thread(self, thread: Thread, *, lasting: bool = True) -> None:
+        before = thread.revision
+        await super().save_thread(thread, lasting=lasting)
+        self.writes[lasting] += thread.revision - before
+
+
+async def test_what_is_stored_is_what_is_in_memory_whenever_a_component_works() -> None:
+    repository, looks = MemoryThreads(), 0
+
+    async def looked(thread: Thread) -> None:
+        nonlocal looks
+        looks += 1
+        kept = await repository.get_thread(thread.id)
+        assert kept is not None
+        assert rows_of(kept) == rows_of(thread)
+
+    async def says(task: Task, thread: Thread, *_: Any) -> Response:
+        await looked(thread)
+        return Response("said")
+
+    class Unit(InteractionUnit):
+        async def generate_user_message(self, bot_message: Any, *given: Any) -> str:
+            await looked(given[1])
+            return "Go on."
+
+    def level(below: Any = None) -> Any:
+        nested = type("Nested", (NestedSubThreadHandler,), {"sub_thread_agent": below})
+        handlers = [answering(says, phase="first", next_phase="second" if below else "third")]
+        handlers += [nested(phase="second", next_phase="third")] if below else []
+        handlers += [answering(says, phase="third")]
+
+        class Agent(SubThreadAgent):
+            async def _initialize_interaction_units(self) -> None:
+                self.interaction_units = {
+                    each.phase: await Unit.create(state_handler=each) for each in handlers
+                }
+
+            async def _summarize_results(self, results: Any, task: Task, thread: Thread) -> Any:
+                await looked(thread)
+                return await super()._summarize_results(results, task, thread)
+
+        return Agent
+
+    agent = pipelines.pipeline(level(level()))
+    response = await run_pipeline(agent, "hello", repository=repository)
+    assert (response.failure, response.text, looks) == (None, "said", 9)
+
+
+async def test_a_round_has_two_writes_that_outlast_the_power_and_its_last_one_has_one() -> None:
+    counts: list[Counter[bool]] = []
+    for rounds in (1, 2, 10):
+        phases = [f"p{number}" for number in range(rounds)]
+        handlers = [
+            answering(Response("x"), phase=phase, next_phase=following)
+            for phase, following in zip(phases, [*phases[1:], "completed"], strict=True)
+        ]
+        repository = CountingThreads()
+        await run_pipeline(pipelines.pipeline(sub_agent(*handlers)), "go", repository=repository)
+        counts.append(repository.writes)
+    first, second, tenth = counts
+    assert second[True] - first[True] == 2
+    assert tenth[True] - second[True] == 16
+    # What the user said, the placeholder, the sub-thread, its one message, and the result.
+    assert first[True] == 5
+    # The phases that are entered: the second one of the main thread, and those of the sub-thread.
+    assert [each[False] for each in counts] == [3, 4, 12]
 
 
 def sub_agent(*handlers: StateHandler, **units: Any) -> Any:
@@ -234,7 +345,7 @@ async def _stream():
 @pytest.mark.parametrize(
     ("made", "told"),
     [
-        ("text", "Handler returned str and no Response"),
+        ("text", "Handler returned str, not a Response"),
         (Response("  "), "Handler returned an empty text"),
         (Response().set_stream(_stream()), "returned a stream, which only the main thread has"),
         (Response("x").add_next_task(Task(name="x")), "returned a next task"),
@@ -263,7 +374,7 @@ async def test_what_a_unit_cannot_use_is_a_failure_that_names_the_phase(
 @pytest.mark.parametrize(
     ("made", "told"),
     [
-        ("text", "returned str and no Response"),
+        ("text", "returned str, not a Response"),
         (Response(""), "returned an empty text"),
         (Response("x").set_stream(_stream()), "returned a stream, which only the main thread has"),
     ],
@@ -327,6 +438,109 @@ async def test_what_the_main_thread_cannot_use_leaves_it_as_it_was_and_usable(
     assert (response.text, texts(await stored(repository))) == ("good", ["hello", "good"])
 
 
+def _overwriting(place: str, whose: str, status: Any) -> Any:
+    """Make what overwrites the phase of a thread, once, where it is asked to."""
+    places = [place]
+
+    def work(at: str, task: Task, thread: Thread) -> None:
+        if at in places:
+            places.clear()
+            is_sub = whose == "own" and task.sub_thread_path
+            own = require_sub_thread(thread, task.sub_thread_path) if is_sub else thread
+            own.settings["brief_status"] = status
+
+    return work
+
+
+@pytest.mark.parametrize("status", ["done", {"phase": "second"}, {"round": 7}, None])
+@pytest.mark.parametrize("whose", ["own", "main"])
+@pytest.mark.parametrize("place", ["handler", "unit", "summary", "main handler"])
+async def test_who_overwrites_a_phase_is_told_so_and_the_work_goes_on_from_it(
+    place: str, whose: str, status: Any
+) -> None:
+    work = _overwriting(place, whose, status)
+
+    def says(task: Task, thread: Thread, *_: Any) -> Response:
+        work("handler", task, thread)
+        return Response("said")
+
+    class Unit(InteractionUnit):
+        async def generate_user_message(self, *given: Any) -> str:
+            work("unit", given[1], given[2])
+            return "Go on."
+
+    class Agent(SubThreadAgent):
+        async def _initialize_interaction_units(self) -> None:
+            first = answering(says, phase="first", next_phase="second")
+            handlers = [first, answering(Response("the end"), phase="second")]
+            self.interaction_units = {
+                each.phase: await Unit.create(state_handler=each) for each in handlers
+            }
+
+        async def _summarize_results(self, results: Any, task: Task, thread: Thread) -> Any:
+            work("summary", task, thread)
+            return await super()._summarize_results(results, task, thread)
+
+    class Execution(SubThreadExecutionHandler):
+        sub_thread_agent = Agent
+
+        async def handle(self, task: Task, thread: Thread, agent: BaseAgent) -> Response:
+            work("main handler", task, thread)
+            return await super().handle(task, thread, agent)
+
+    agent, repository = main_agent(SubThreadPreparationHandler(), Execution()), MemoryThreads()
+    response = await run_pipeline(agent, "hello", repository=repository)
+    assert "has changed brief_status" in str(response.failure)
+    assert "Suggest the phase that follows" in str(response.failure)
+    thread = await stored(repository)
+    assert (thread.phase, "brief_status" in thread.error) == ("execute_subthread", True)
+    response = await run_pipeline(agent, repository=repository)
+    thread = await stored(repository)
+    assert (response.failure, texts(thread)) == (
+        None,
+        ["hello", "the end", ["said", "Go on.", "the end"]],
+    )
+
+
+@pytest.mark.parametrize(
+    ("suggestion", "told"),
+    [
+        ("second", "its _phase_update_suggestion is of type str"),
+        ({"next": "second"}, "its _phase_update_suggestion has no phase"),
+        ({"phase": "nowhere"}, "Handler suggests 'nowhere', which it does not name"),
+    ],
+)
+@pytest.mark.parametrize("where", ["below", "main"])
+async def test_a_suggestion_by_hand_that_cannot_be_used_is_refused_and_dropped(
+    where: str, suggestion: Any, told: str
+) -> None:
+    is_below = where == "below"
+    given = iter([suggestion])
+
+    def suggests(task: Task, thread: Thread, *_: Any) -> Response:
+        own = require_sub_thread(thread, task.sub_thread_path) if is_below else thread
+        own.settings["_phase_update_suggestion"] = next(given, {"phase": "second"})
+        return Response("first")
+
+    first = answering(suggests, phase="first", next_phase="second")
+    second = answering(Response("second", phase_suggestion="completed"), phase="second")
+    agent = pipelines.pipeline(sub_agent(first, second)) if is_below else main_agent(first, second)
+    repository = MemoryThreads()
+    response = await run_pipeline(agent, "hello", repository=repository)
+    assert told in str(response.failure)
+    response = await run_pipeline(agent, repository=repository, retry=True)
+    assert (response.failure, response.text) == (None, "second" if is_below else "first")
+
+
+async def test_a_stored_thread_without_a_phase_is_refused_and_left() -> None:
+    repository = MemoryThreads()
+    await repository.save_thread(Thread("main", settings={"brief_status": "done"}))
+    told = "its brief_status is of type str, and no mapping with a phase"
+    with pytest.raises(ThreadError, match=told):
+        await run_pipeline(FourDeep, "hello", repository=repository)
+    assert (await stored(repository)).revision == 1
+
+
 async def test_texts_that_no_storage_keeps_are_fixed_where_they_come_in() -> None:
     agent, repository = main_agent(answering(lambda *_: Response("a\ud800\x00b"))), MemoryThreads()
     await run_pipeline(agent, "he\x00llo", repository=repository)
@@ -349,7 +563,7 @@ async def test_a_unit_has_a_time_limit_and_a_sub_thread_a_bound_on_its_rounds() 
     inner.max_units = 3
     repository = MemoryThreads()
     response = await run_pipeline(pipelines.pipeline(inner), "hello", repository=repository)
-    assert "has had its 3 rounds" in str(response.failure)
+    assert "had all of its 3 rounds" in str(response.failure)
     thread = await stored(repository)
     assert texts(thread.messages[1].meta["_thread"]) == ["more", "Continue."] * 3
 

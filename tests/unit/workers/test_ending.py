@@ -26,9 +26,9 @@ async def test_a_task_that_lost_its_cancellation_is_cancelled_once_more():
 
 
 async def test_a_question_to_the_queue_loses_no_cancellation_while_it_is_given_a_connection(
-    postgres_database,
+    empty_database,
 ):
-    async with open_queue(postgres_database, connections=1) as queue:
+    async with open_queue(empty_database, connections=1) as queue:
         pool = queue.app.connector.pool
 
         async def asks():

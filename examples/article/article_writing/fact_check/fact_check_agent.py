@@ -1,5 +1,6 @@
 """The agent of the fact check."""
 
+from article_writing.fact_check.fact_check_interaction_units import FigureCheckUnit
 from article_writing.fact_check.fact_check_state_handlers import (
     DraftCorrectionHandler,
     FigureCheckHandler,
@@ -11,10 +12,9 @@ class FactCheckAgent(SubThreadAgent):
     """Checks the figures of a draft, and corrects them."""
 
     async def _initialize_interaction_units(self) -> None:
-        handlers = (
-            FigureCheckHandler(phase="figure_check", next_phase="draft_correction"),
-            DraftCorrectionHandler(phase="draft_correction"),
-        )
+        check = FigureCheckHandler(phase="figure_check", next_phase="draft_correction")
+        correction = DraftCorrectionHandler(phase="draft_correction")
         self.interaction_units = {
-            each.phase: await InteractionUnit.create(state_handler=each) for each in handlers
+            check.phase: await FigureCheckUnit.create(state_handler=check),
+            correction.phase: await InteractionUnit.create(state_handler=correction),
         }

@@ -3,26 +3,36 @@
 import re
 
 from notes import FIGURE, sentences, source_of
-from writing_state_handlers import WritingHandler
+from writing import written
+
+from replan import BaseAgent, Response, StateHandler, Task, Thread
 
 
-class FigureCheckHandler(WritingHandler):
+class FigureCheckHandler(StateHandler):
     """Compares each figure of the draft with the notes."""
 
-    def by_rules(self, said: list[str]) -> str:
+    async def handle(self, task: Task, thread: Thread, agent: BaseAgent) -> Response:
         """Name each figure that the notes contradict, with the right one."""
-        claims = [each for each in sentences(said[1]) if FIGURE.search(each)]
-        pairs = [(FIGURE.findall(each)[0], FIGURE.findall(source_of(each))) for each in claims]
-        wrong = [f"{said} is {right[0]}" for said, right in pairs if right and said not in right]
-        return "wrong: " + "; ".join(wrong) if wrong else "all figures are right"
+
+        def check(said: list[str]) -> str:
+            claims = [each for each in sentences(said[1]) if FIGURE.search(each)]
+            pairs = [(FIGURE.findall(each)[0], FIGURE.findall(source_of(each))) for each in claims]
+            wrong = [f"{own} is {right[0]}" for own, right in pairs if right and own not in right]
+            return "wrong: " + "; ".join(wrong) if wrong else "all figures are right"
+
+        return await written(self.phase, task, thread, agent, check)
 
 
-class DraftCorrectionHandler(WritingHandler):
+class DraftCorrectionHandler(StateHandler):
     """Puts the right figures into the draft."""
 
-    def by_rules(self, said: list[str]) -> str:
+    async def handle(self, task: Task, thread: Thread, agent: BaseAgent) -> Response:
         """Replace what the check has found."""
-        draft = said[1]
-        for wrong, right in re.findall(r"(\d+) is (\d+)", said[-1]):
-            draft = draft.replace(wrong, right)
-        return draft
+
+        def corrected(said: list[str]) -> str:
+            draft = said[1]
+            for wrong, right in re.findall(r"(\d+) is (\d+)", said[-1]):
+                draft = draft.replace(wrong, right)
+            return draft
+
+        return await written(self.phase, task, thread, agent, corrected)

@@ -27,12 +27,14 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_e
 
 from replan.adapters.storage.faults import GONE, Fault, fault_of, readable, storage_error
 from replan.adapters.storage.uninterrupted import uninterrupted
+from replan.adapters.storage.whole_writes import WholeWrites
 from replan.errors import StorageError
 from replan.ports.ownership import Owner, owner_in
 
 T = TypeVar("T")
 Work = Callable[[AsyncConnection], Awaitable[T]]
 
+_PASSING = text("set local synchronous_commit to off")
 _LOCK = text("select pg_advisory_xact_lock(hashtextextended(:run_id, :what))")
 
 FOR_WRITING = "replan_writes"
@@ -129,9 +131,11 @@ class Database:
         patience: Patience,
         begin: Begin,
         turn: asyncio.Lock | None = None,
+        whole: WholeWrites | None = None,
     ) -> None:
         self.engine = engine
         self.turn = turn
+        self._in_one_go = whole
         self._writing = engine.execution_options(**{FOR_WRITING: True})
         self._patience = patience
         self._begin = begin
@@ -150,6 +154,29 @@ class Database:
     async def write(self, work: Work[T]) -> T:
         """Run a transaction, perhaps twice, that changes rows; when this returns, they are safe."""
         return await self._whole(self._writing, work)
+
+    async def write_whole(self, work: Callable[[Connection], T], *, lasting: bool = True) -> T:
+        """Run a transaction as `write` does, of work that is synchronous.
+
+        Args:
+            work: What is done with the connection.
+            lasting: Whether it must outlast a failure of power. If not, the disk is not waited for:
+                the transaction may be lost then, and none that was before it.
+        """
+        whole, owner = self._in_one_go, owner_in(self.where)
+
+        def done(connection: Connection) -> T:
+            if not lasting:
+                connection.execute(_PASSING)
+            return work(connection)
+
+        async def attempt() -> T:
+            if whole is None:
+                return await self._transaction(self._writing, lambda each: each.run_sync(done))
+            async with self.turn or nullcontext():
+                return await whole.write(work, lasting=lasting, owner=owner)
+
+        return await self._patience.insist(attempt)
 
     async def read(self, work: Work[T]) -> T:
         return await self._whole(self.engine, work)

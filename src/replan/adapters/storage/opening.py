@@ -39,6 +39,7 @@ from replan.adapters.storage.tables.sql_journal import SqlJournal
 from replan.adapters.storage.tables.sql_run_book import SqlRunBook
 from replan.adapters.storage.tables.sql_sessions import SqlSessions
 from replan.adapters.storage.tables.sql_threads import SqlThreads
+from replan.adapters.storage.whole_writes import WholeWrites
 from replan.adapters.threads.memory import MemoryThreads
 from replan.errors import ConfigurationError
 from replan.ports.ownership import Owner
@@ -167,7 +168,9 @@ async def _sqlite_storage(
                 insisting = Patience(str(path), patience, same_file(path))
                 engine = _sqlite_engine(path)
                 stack.push_async_callback(engine.dispose)
-                database = Database(engine, insisting, _begin, asyncio.Lock())
+                whole = WholeWrites(path, BUSY)
+                stack.push_async_callback(whole.close)
+                database = Database(engine, insisting, _begin, asyncio.Lock(), whole)
                 holds = FileHolds(path, Epochs(database))
                 saver = SqliteSaver(connection, serde, insisting, holds, database)
                 await saver.setup()

@@ -145,7 +145,7 @@ def _application_of(path: Path, left: str) -> int:
     with path.open("rb") as file:
         start = file.read(_HEADER)
     if len(start) < _HEADER or not start.startswith(_MAGIC):
-        raise StorageError(str(path), "It is no SQLite database, or its start is damaged.", left)
+        raise StorageError(str(path), "It is not a SQLite database, or its start is damaged.", left)
     return struct.unpack(">I", start[68:72])[0]
 
 

@@ -47,7 +47,7 @@ class MemoryThreads(RowRepository):
         kept = self._kept.get(thread_id)
         return None if kept is None else (dict(kept.rows), kept.revision, kept.run_id)
 
-    async def _write(self, thread: Thread, changes: Changes) -> bool:
+    async def _write(self, thread: Thread, changes: Changes, *, lasting: bool) -> bool:
         kept = self._kept.get(thread.id, _Kept(thread.run_id))
         if kept.revision != thread.revision:
             return False

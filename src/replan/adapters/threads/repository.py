@@ -21,7 +21,7 @@ class RowRepository(ABC):
         """Read the rows of a thread, its revision and its run."""
 
     @abstractmethod
-    async def _write(self, thread: Thread, changes: Changes) -> bool:
+    async def _write(self, thread: Thread, changes: Changes, *, lasting: bool) -> bool:
         """Write changes if the thread still has its revision, and raise that by one."""
 
     async def get_thread(self, thread_id: str) -> Thread | None:
@@ -54,13 +54,13 @@ class RowRepository(ABC):
         changed(thread, message_id, **changes)
         await self.save_thread(thread)
 
-    async def save_thread(self, thread: Thread) -> None:
+    async def save_thread(self, thread: Thread, *, lasting: bool = True) -> None:
         """Store a main thread with everything in it."""
         changes = self._saved.changes(thread)
         if not changes.rows and not changes.gone:
             return
         try:
-            is_written = await self._write(thread, changes)
+            is_written = await self._write(thread, changes, lasting=lasting)
         except BaseException:
             changes.undo()
             raise

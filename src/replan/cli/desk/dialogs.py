@@ -80,8 +80,9 @@ async def answer(ask: Ask, desk: Desk) -> JsonValue:
 async def _question_answer(ask: Ask, desk: Desk) -> JsonValue:
     who = f"{one_line(ask.who)} asks: " if ask.who else ""
     desk.say(f"\n{_as_said(ask.text, who)}\n")
-    if ask.details is not None:
-        desk.say(f"{_as_said(_pretty(ask.details))}\n")
+    shown = ask.details_shown
+    if shown is not None:
+        desk.say(f"{_as_said(shown if isinstance(shown, str) else _pretty(shown))}\n")
     while True:
         line = await desk.line("answer (Ctrl-D to leave it open): ")
         if line:

@@ -79,6 +79,8 @@ async def _carried_on(wish: Wish, site: Site) -> int:
             correction = wish.correction
             if correction is not None:
                 check(correction, view)
+                if not wish.repeat_effects:
+                    await _check_effects(correction, view, runtime, site)
                 if is_over(view.state):
                     return await _begun_anew(runtime, view, order, wish, site, introduced)
             answers = _read(wish, view.waiting)
@@ -106,8 +108,6 @@ async def _begun_anew(
 ) -> int:
     """Go on from a run that is over in a new one."""
     correction, run_id = cast("Correction", wish.correction), uuid4().hex
-    if not wish.repeat_effects:
-        await _check_effects(correction, view, runtime, site)
     new = wish.limits and RunSettings(limits=wish.limits)
     plan = begun_anew(correction, view)["plan"]
     settings = order.settings if new is None else _both(order.settings, new)
@@ -133,15 +133,14 @@ async def _begun_anew(
 async def _check_effects(
     correction: Correction, view: RunView, runtime: Runtime, site: Site
 ) -> None:
-    """Have a person agree to what a new run would do a second time."""
+    """Have a person agree to what would be done a second time."""
     journal = cast("Storage", runtime.storage).journal
     told = await repeated_by(correction, view, team_of(runtime.graph), journal)
     if not told:
         return
-    what = (
-        f"Run {short(view.run_id)} is over, and a new run would repeat work that must not "
-        f"be repeated without asking: {'; '.join(told)}."
-    )
+    is_new, run = is_over(view.state), short(view.run_id)
+    who = f"Run {run} is over, and a new run would" if is_new else f"Run {run} would"
+    what = f"{who} repeat work that must not be repeated without asking: {'; '.join(told)}."
     if not site.asks:
         raise InputError(f"{what} Confirm it with --yes.")
     typer.echo("\n".join(wrapped(what, get_terminal_size().columns - 1)))

@@ -51,6 +51,7 @@ class Opened:
     notices: tuple[str, ...]  # what is said before the first message
     agent_name: str  # who talks, as a session remembers it
     job: JobAgent | None = None  # what the conversation is about, in the place of a team
+    has_secrets: bool = False  # whether what is typed may be a secret
 
     async def killed_message(self, context: AgentContext) -> str | None:
         """What was said in the newest turn of a session, if the process that took it was killed.
@@ -151,6 +152,7 @@ async def opened_job(
             workspace=path.parent,
             notices=(f"the job {spec.name}: {offers}; at most {spec.max_turns} turns",),
             job=agent,
+            has_secrets=any(slot.secret for slot in spec.slots),
         )
 
 

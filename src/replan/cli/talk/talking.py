@@ -79,7 +79,7 @@ async def talked(
 def _talk(
     opened: Opened, order: Order, site: Site, resume: Callable[[str], str], between: Stop
 ) -> Talk:
-    lines = _lines_of(site)
+    lines = _lines_of(site, keeps=site.place.outlives and not opened.has_secrets)
     # A program is not asked, and what it writes may be no file.
     keyboard = Keyboard(site.input.fileno() if site.asks else -1)
 
@@ -97,7 +97,7 @@ def _talk(
     )
 
 
-def _lines_of(site: Site) -> Lines:
+def _lines_of(site: Site, *, keeps: bool) -> Lines:
     if not site.asks:
         return PipedLines(site.input)
     is_poor = site.manner.plain or site.environment.get("TERM", "") in POOR_TERMINALS
@@ -106,7 +106,7 @@ def _lines_of(site: Site) -> Lines:
     from replan.cli.talk.edited_lines import EditedLines  # noqa: PLC0415 - an extra
 
     kept = user_data_path("replan", appauthor=False) / "messages"
-    return EditedLines(kept if site.place.outlives else None)
+    return EditedLines(kept if keeps else None)
 
 
 def _teller(opened: Opened, site: Site) -> Teller:

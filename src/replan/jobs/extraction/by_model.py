@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import cast
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -17,6 +18,7 @@ from replan.jobs.job import COMMAND
 from replan.jobs.sayings import bare, says_yes
 from replan.jobs.spec.slot import Slot
 from replan.jobs.spec.slot_values import fields as as_fields
+from replan.jobs.views import without_secrets
 from replan.models.chat import Chat
 from replan.prompts.sections import Call, call_tag, section
 from replan.prompts.templates import load, render
@@ -68,8 +70,10 @@ class RulesThenModel:
         by_rules = reading.found
         if reading.is_sure or not wanted.said.strip():
             return by_rules
+        # Where a whole message was taken for an answer, the model knows better.
+        certain = {name: v for name, v in by_rules.values.items() if name not in reading.guessed}
         try:
-            found = await self._model.extract(wanted)
+            found = await self._model.extract(_without_secrets_in(certain, wanted))
         except (LimitReachedError, StorageError):
             raise
         except Exception as error:
@@ -78,11 +82,22 @@ class RulesThenModel:
             trouble = f"The message was read by rules alone: {describe(error)}"
             warn_here(trouble)
             return by_rules.replace(trouble=trouble)
-        # Where a whole message was taken for an answer, the model knows better.
-        certain = {name: v for name, v in by_rules.values.items() if name not in reading.guessed}
         return found.replace(
             command=by_rules.command or found.command, values={**found.values, **certain}
         )
+
+
+def _without_secrets_in(found: Mapping[str, JsonValue], wanted: Wanted) -> Wanted:
+    """What is wanted, without the secret values that were found in it, or that the job has."""
+    job, just_said = wanted.job, wanted.job.replace(collected_info=dict(found))
+
+    def masked(text: str) -> str:
+        for each in (job, just_said):
+            text = without_secrets(wanted.spec, each, text)
+        return text
+
+    messages = [each.replace(content=masked(each.content)) for each in wanted.messages]
+    return replace(wanted, said=masked(wanted.said), messages=messages)
 
 
 def prompt_of(wanted: Wanted) -> list[BaseMessage]:

@@ -2,16 +2,18 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
 from pydantic import JsonValue
 
 from replan.jobs.extraction.dates import dates_in
-from replan.jobs.extraction.numbers import numbers_in
+from replan.jobs.extraction.names import aliases, outermost, places
+from replan.jobs.extraction.numbers import Span, numbers_in
 from replan.jobs.extraction.port import Extracted, Wanted
-from replan.jobs.job import CONFIRMATION, Asked
+from replan.jobs.extraction.small_words import SMALL, Marks, led, marks_in
+from replan.jobs.job import COMMAND, CONFIRMATION, Asked
 from replan.jobs.sayings import bare, is_question, means
 from replan.jobs.spec.job_spec import Command
 from replan.jobs.spec.slot import Slot
@@ -63,15 +65,20 @@ def read_by_rules(wanted: Wanted) -> Reading:
     if (whole := _whole(said, wanted, asked) or _opening(said, wanted)) is not None:
         return Reading(whole, is_sure=True)
     values, rest = _named(said, wanted)
+    marks = _small_words(rest, wanted)
+    behind, rest = _led(rest, marks, wanted)
+    values = {**behind, **values}
     is_sure = bool(values) and not _WORD.search(rest)
     command = _command(rest, wanted)
     is_sure = is_sure or bare(rest) == bare(command) != ""
     # What stands in a question may be about anything.
     if rest.strip() and not is_question(rest):
         values = _unnamed(rest, wanted, values, has_command=bool(command)) | values
-    guessed: set[str] = set()
+    guessed = {*behind}
     if asked is not None and asked.name not in values and not command:
-        answer = _answer(rest, asked)
+        # What another slot takes is no answer where a value has a form.
+        is_other = bool(values) and not _is_free(asked)
+        answer = None if is_other else _answer(_bare_answer(rest, marks, asked), asked)
         if answer is not None:
             values[asked.name] = answer
             guessed.add(asked.name)
@@ -95,19 +102,14 @@ def _whole(said: str, wanted: Wanted, asked: Slot | None) -> Extracted | None:
 
 def _command(said: str, wanted: Wanted) -> str:
     """The one command that a message names; a known one is left only by a message of its own."""
-    found: list[tuple[int, int, str]] = []
+    found: list[tuple[str, Span]] = []
     for each in wanted.spec.commands:
         for word in _words_of(each):
             if bare(word) == bare(said):
                 return "" if each.name == wanted.job.command else each.name
-            spans = _places(word, said) if not wanted.job.command else ()
-            found += [(*span, each.name) for span in spans]
-    names = {
-        name
-        for start, end, name in found
-        # A word may be a part of the word of another command.
-        if not any(a <= start and end <= b and b - a > end - start for a, b, _ in found)
-    }
+            spans = places(word, said) if not wanted.job.command else ()
+            found += [(each.name, span) for span in spans]
+    names = {name for name, _ in outermost(found)}
     return names.pop() if len(names) == 1 else ""
 
 
@@ -119,7 +121,7 @@ def _opening(said: str, wanted: Wanted) -> Extracted | None:
         after = job if is_same else job.replace(command=each.name, asked=Asked())
         inner = replace(wanted, job=after)
         for word in _words_of(each):
-            start, end = next(_places(word, said), (0, 0))
+            start, end = next(places(word, said), (0, 0))
             # Without blanks, the name of a slot may begin like the word.
             if not end or said[:start].strip() or _is_named_at(start, said, wanted):
                 continue
@@ -139,18 +141,10 @@ def _words_of(command: Command) -> tuple[str, ...]:
     return (command.name, command.name.replace("_", " "), *labels, *command.words)
 
 
-def _places(word: str, said: str) -> Iterator[tuple[int, int]]:
-    """Where a word stands in a text; a script without blanks has no boundaries of words."""
-    pattern = re.escape(word)
-    if word.isascii():
-        pattern = rf"(?<!\w){pattern}(?!\w)"
-    yield from (found.span() for found in re.finditer(pattern, said, re.IGNORECASE))
-
-
 def _named(said: str, wanted: Wanted) -> tuple[dict[str, JsonValue], str]:
     """The values that are given by name, and the rest of the message."""
     if said.lstrip().startswith("{") and (fields := _object(said)) is not None:
-        names = {alias: name for name in wanted.names for alias in _aliases(wanted.spec.slot(name))}
+        names = {alias: name for name in wanted.names for alias in aliases(wanted.spec.slot(name))}
         return {names.get(bare(key), key): each for key, each in fields.items()}, ""
     values: dict[str, JsonValue] = {}
     rest: list[str] = []
@@ -182,7 +176,7 @@ def _marks(said: str, wanted: Wanted) -> Iterator[tuple[str, int, int]]:
     """Where a slot is named in front of its value: the slot, and the span of its name."""
     found: list[tuple[int, int, str]] = []
     for name in wanted.names:
-        for alias in _aliases(wanted.spec.slot(name)):
+        for alias in aliases(wanted.spec.slot(name)):
             word = re.escape(alias)
             left = r"(?<!\w)" if alias.isascii() else ""
             forms = rf"{_CHANGE}{word}\s+to\s+|{left}{word}{_IS}"
@@ -195,13 +189,6 @@ def _marks(said: str, wanted: Wanted) -> Iterator[tuple[str, int, int]]:
         if start >= at:
             yield name, start, -end
             at = -end
-
-
-def _aliases(slot: Slot) -> Iterator[str]:
-    labels = [*cast("dict[str, str]", slot.label).values()]
-    yield from dict.fromkeys(
-        bare(each) for each in (slot.name, slot.name.replace("_", " "), *labels, *slot.words)
-    )
 
 
 def _unnamed(
@@ -219,15 +206,35 @@ def _unnamed(
     elif asked is not None and not has_command and _is_free(asked) and _answer(said, asked):
         # A free text may hold anything, and so may a list or fields.
         return values
-    for kind in ("told", "date", "number"):
+    values |= _told(said, [each for each in open_ if _kind_of(each) == "told"], wanted)
+    for kind in ("date", "number"):
         takers = [each for each in open_ if _kind_of(each) == kind and each.name not in values]
         is_asked = asked is not None and _kind_of(asked) == kind
-        rivals = takers if kind != "told" else [t for t in takers if _loose(t, said, wanted)]
-        if len(rivals) == 1 and not is_asked:
-            value = _loose(rivals[0], said, wanted)
+        if len(takers) == 1 and not is_asked:
+            value = _loose(takers[0], said, wanted)
             if value is not None:
-                values[rivals[0].name] = value
+                values[takers[0].name] = value
     return values
+
+
+def _told(said: str, slots: Sequence[Slot], wanted: Wanted) -> dict[str, JsonValue]:
+    """The values that tell by their form which slot takes them: of each word, only one slot."""
+    taken = {each.name: _taken(each, said) for each in slots if _loose(each, said, wanted)}
+    values: dict[str, JsonValue] = {}
+    for slot in slots:
+        own = taken.get(slot.name, ())
+        others = [span for name, spans in taken.items() if name != slot.name for span in spans]
+        is_shared = any(a < end and start < b for start, end in own for a, b in others)
+        if own and (slot.name == wanted.asked or not is_shared):
+            values[slot.name] = _loose(slot, said, wanted)
+    return values
+
+
+def _taken(slot: Slot, said: str) -> list[Span]:
+    """Where the values of a slot stand that has choices or a pattern."""
+    if slot.choices:
+        return [span for _, span in _choices_in(slot, said)]
+    return [found.span() for found in re.finditer(_apart(slot.pattern or ""), said)]
 
 
 def _is_free(slot: Slot) -> bool:
@@ -286,19 +293,55 @@ _FINDERS: dict[str, Callable[[str, Wanted], Iterator[JsonValue]]] = {
 
 
 def _chosen(slot: Slot, said: str) -> JsonValue:
-    choices = cast("dict[str, tuple[str, ...]]", slot.choices)
-    found = [
-        choice
-        for choice, words in choices.items()
-        if any(
-            not _is_denied(said, start)
-            for word in (choice, *words)
-            for start, _ in _places(word, said)
-        )
-    ]
+    found = [*dict.fromkeys(choice for choice, _ in _choices_in(slot, said))]
     if slot.type == "list":
-        return cast("JsonValue", found) or None
+        return [each for each in slot.choices if each in found] or None
     return found[0] if len(found) == 1 else None
+
+
+def _choices_in(slot: Slot, said: str) -> list[tuple[str, Span]]:
+    choices = cast("dict[str, tuple[str, ...]]", slot.choices)
+    found = (
+        (choice, span)
+        for choice, words in choices.items()
+        for word in (choice, *words)
+        for span in places(word, said)
+    )
+    return [(choice, span) for choice, span in outermost(found) if not _is_denied(said, span[0])]
+
+
+def _small_words(said: str, wanted: Wanted) -> Marks:
+    """Where small words stand by which slots of free text are called."""
+    slots = [wanted.spec.slot(name) for name in wanted.names]
+    words = {
+        word: slot.name
+        for slot in slots
+        if slot.type == "text" and _is_free(slot)
+        for word in aliases(slot)
+        if word in SMALL
+    }
+    return marks_in(said, words)
+
+
+def _led(said: str, marks: Marks, wanted: Wanted) -> tuple[dict[str, str], str]:
+    """The names behind small words, where the message has only a command before them."""
+    names = [name for _, name in marks]
+    before = bare(said[: marks[0][0][0]]) if marks else ""
+    words = {bare(word) for each in wanted.spec.commands for word in _words_of(each)}
+    is_about_them = wanted.asked in ("", COMMAND, *names) and before in ("", *words)
+    is_open = all(name == wanted.asked or name not in wanted.job.collected_info for name in names)
+    return led(said, marks, wanted.today) if is_about_them and is_open else ({}, said)
+
+
+def _bare_answer(said: str, marks: Marks, asked: Slot) -> str:
+    """An answer without the small word by which its slot is called; empty if it is about others."""
+    names = [name for _, name in marks]
+    if asked.name not in names and not (names and {*aliases(asked)} & SMALL):
+        return said
+    (start, end), first = marks[0]
+    if said[:start].strip():
+        return said
+    return said[end:] if first == asked.name and len(marks) == 1 else ""
 
 
 def _answer(said: str, slot: Slot) -> JsonValue:

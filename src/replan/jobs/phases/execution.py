@@ -54,8 +54,10 @@ class ExecutionHandler:
         command, plan = spec.command(job.command), job.plan
         if command is None or plan is None:
             return fail(job, "broken", "There is no plan.")
-        if command.action == "ask_user":
-            return await self._asked(job, plan, command, given)
+        if self._is_answer(job, command, given.turn):
+            result = Outcome(success=True, result=storable_text(given.turn.said))
+            job = self._recorded(job, command, 1, idempotency_key(job, plan, 1), result)
+            return self._completed(job, command)
         took = await heard(spec, engine.tracker, job, given.turn)
         job = took.job
         if (too_many := too_many_corrections(engine, job)) is not None:
@@ -70,7 +72,7 @@ class ExecutionHandler:
                 return asked if is_refused else await self._unclear(asked, job, given.turn)
             job = job.replace(confirmed=plan.id)
             given.turn.progressed = True
-        return await self._done(job, command, plan)
+        return await self._done(job, command, plan, given.turn)
 
     def _confirmation(
         self, job: Job, command: Command, turn: Turn, *, is_refused: bool
@@ -91,7 +93,12 @@ class ExecutionHandler:
             ]
             called = command.called(language)
             text = say("confirm", language, command=called, values="\n".join(lines))
-        failed = [each for each in job.intermediate_results if not each.success]
+        # What failed with other values is over, unless it may have taken effect.
+        failed = [
+            each
+            for each in job.intermediate_results
+            if not each.success and (each.in_doubt or each.key in _keys_of(job))
+        ]
         told = [
             say(
                 "doubt" if each.in_doubt else "earlier", language, problem=_sentence(each.error_msg)
@@ -117,8 +124,10 @@ class ExecutionHandler:
             return spec.slot(name).called(job.language)
         return say("command", job.language)
 
-    async def _done(self, job: Job, command: Command, plan: JobPlan) -> ProcessOutput:
+    async def _done(self, job: Job, command: Command, plan: JobPlan, turn: Turn) -> ProcessOutput:
         """Do the action for each item that is not done yet."""
+        if command.action == "ask_user":
+            return self._asked(job, plan, command, turn)
         for number, item in enumerate(plan.items, start=1):
             key = idempotency_key(job, plan, number)
             if any(each.success and each.key == key for each in job.intermediate_results):
@@ -129,7 +138,7 @@ class ExecutionHandler:
                 job = self._recorded(
                     job, command, number, key, Outcome(success=False, error=str(error))
                 )
-                return self._failed(job, str(error))
+                return self._failed(job, str(error), in_doubt=False)
             call = ActionCall(
                 spec=self._engine.spec,
                 action=self._engine.spec.action_of(command),
@@ -140,8 +149,9 @@ class ExecutionHandler:
             )
             job, outcome = await self._attempted(job, command, call, number)
             if not outcome.success:
-                return self._refused(job, command, outcome) or self._failed(job, outcome.error)
-        return self._completed(job, command, plan)
+                refused = self._refused(job, command, outcome)
+                return refused or self._failed(job, outcome.error, in_doubt=outcome.in_doubt)
+        return self._completed(job, command)
 
     async def _attempted(
         self, job: Job, command: Command, call: ActionCall, number: int
@@ -197,14 +207,13 @@ class ExecutionHandler:
         collecting = ProcessOutput(job=job, next_phase=JobPhase.INFORMATION_COLLECTION)
         return too_many_corrections(engine, job) or collecting
 
-    def _failed(self, job: Job, why: str) -> ProcessOutput:
+    def _failed(self, job: Job, why: str, *, in_doubt: bool) -> ProcessOutput:
         # Whoever takes the job up again confirms it again.
-        job = job.replace(confirmed="")
-        return fail(job, "action", say("failed", job.language, problem=_sentence(why)))
+        job, how = job.replace(confirmed=""), "in_doubt" if in_doubt else "failed"
+        return fail(job, "action", say(how, job.language, problem=_sentence(why)))
 
-    def _completed(self, job: Job, command: Command, plan: JobPlan) -> ProcessOutput:
-        language = job.language
-        keys = {idempotency_key(job, plan, number) for number in range(1, len(plan.items) + 1)}
+    def _completed(self, job: Job, command: Command) -> ProcessOutput:
+        language, keys = job.language, _keys_of(job)
         results = [e.result for e in job.intermediate_results if e.success and e.key in keys]
         result = results[0] if len(results) == 1 else results
         done = said_in(command.done, language) or say(
@@ -223,20 +232,25 @@ class ExecutionHandler:
             execution_result=result,
         )
 
-    async def _asked(
-        self, job: Job, plan: JobPlan, command: Command, given: ProcessInput
-    ) -> ProcessOutput:
+    def _is_answer(self, job: Job, command: Command, turn: Turn) -> bool:
+        """Whether what was said answers the question that is the action."""
+        is_open = command.action == "ask_user" and job.asked.names == (ANSWER,)
+        return is_open and bool(turn.said) and not turn.is_taken
+
+    def _asked(self, job: Job, plan: JobPlan, command: Command, turn: Turn) -> ProcessOutput:
         """Ask the question of the command; the next message is the answer."""
-        said = given.turn.said
-        if job.asked.names == (ANSWER,) and said and not given.turn.is_taken:
-            outcome = Outcome(success=True, result=storable_text(said))
-            job = self._recorded(job, command, 1, idempotency_key(job, plan, 1), outcome)
-            return self._completed(job, command, plan)
         question = parameters_of(command, plan.items[0], 1)
         text = str(question.get("question", ""))
         if expected := question.get("expected_format"):
             text = f"{text} ({expected})"
-        return ask(self._engine, job, given.turn, (ANSWER,), text)
+        return ask(self._engine, job, turn, (ANSWER,), text)
+
+
+def _keys_of(job: Job) -> set[str]:
+    """The keys of what is planned."""
+    if job.plan is None:
+        return set()
+    return {idempotency_key(job, job.plan, number) for number, _ in enumerate(job.plan.items, 1)}
 
 
 def _sentence(text: str) -> str:

@@ -93,7 +93,14 @@ def ask(engine: Engine, job: Job, turn: Turn, names: tuple[str, ...], text: str)
 def fail(job: Job, code: FailureCode, why: str) -> ProcessOutput:
     """End a job, with all that it has kept."""
     job = job.replace(phase=JobPhase.FAILED, error=why, error_code=code)
-    return ProcessOutput(job=job.noted("ended", code), next_phase=JobPhase.FAILED, user_prompt=why)
+    return failed(job.noted("ended", code))
+
+
+def failed(job: Job) -> ProcessOutput:
+    """Tell the user of a job that failed why, and that it can be taken up again if it can."""
+    is_kept = job.error_code in ("no_progress", "corrections", "action")
+    kept = f" {say('kept', job.language)}" if is_kept else ""
+    return ProcessOutput(job=job, next_phase=job.phase, user_prompt=job.error + kept)
 
 
 def too_many_corrections(engine: Engine, job: Job) -> ProcessOutput | None:

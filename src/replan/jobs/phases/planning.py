@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue
 
 from replan.jobs.job import Job, JobPlan, PlannedSecret
 from replan.jobs.spec.job_spec import Command, JobSpec
-from replan.values import Value
+from replan.values import Value, same
 
 Items = tuple[dict[str, JsonValue], ...]
 """The values of the slots, once for each time that an action is done."""
@@ -98,7 +98,7 @@ def _secrets_in(spec: JobSpec, items: Items) -> dict[str, tuple[JsonValue, ...]]
 
 def _is_held(job: Job, name: str, values: tuple[JsonValue, ...]) -> bool:
     held = job.planned_secrets.get(name)
-    return held is not None and held.values == values
+    return held is not None and same([*held.values], [*values])
 
 
 def _following(before: PlannedSecret | None, values: tuple[JsonValue, ...]) -> PlannedSecret:
@@ -125,7 +125,7 @@ def is_stale(job: Job, plan: JobPlan) -> bool:
 
 
 def _agrees(held: JsonValue, planned: JsonValue) -> bool:
-    return held == planned or (isinstance(held, list) and planned in held)
+    return same(held, planned) or (isinstance(held, list) and planned in held)
 
 
 def _digest(*parts: JsonValue) -> str:

@@ -18,10 +18,11 @@ from pydantic import JsonValue
 
 from replan.plan.markdown.attributes import Attributes
 from replan.plan.markdown.lines import dedent, is_blank, trim_blank
-from replan.plan.markdown.parameters import ParametersError, read_parameters, same, write_parameters
+from replan.plan.markdown.parameters import ParametersError, read_parameters, write_parameters
 from replan.plan.markdown.phrases import read_key_line
 from replan.plan.markdown.title import Complaint, bad_number, repeated
 from replan.plan.model import PlanStep, StepStatus
+from replan.values import same
 
 
 class Placed(NamedTuple):

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from replan.texts.bounds import PARAMETERS
 from replan.texts.storable import unstorable
 from replan.texts.yaml_events import YamlBoundError, load_bounded
+from replan.values import same
 
 _ONE_LINE = 1_000_000_000
 
@@ -54,15 +55,6 @@ def write_parameters(parameters: Mapping[str, JsonValue]) -> str:
         # PyYAML writes a few rare line ends and marks so that it cannot read them again.
         return _quoted(parameters)
     return _quoted(parameters)
-
-
-def same(one: JsonValue, two: JsonValue) -> bool:
-    """Whether two JSON values are equal and of the same kinds, so that `1` is not `True`."""
-    if isinstance(one, dict) and isinstance(two, dict):
-        return one.keys() == two.keys() and all(same(one[key], two[key]) for key in one)
-    if isinstance(one, list) and isinstance(two, list):
-        return len(one) == len(two) and all(map(same, one, two))
-    return type(one) is type(two) and one == two
 
 
 def _quoted(parameters: Mapping[str, JsonValue]) -> str:

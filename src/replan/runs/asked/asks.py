@@ -24,6 +24,7 @@ from replan.state.questions import (
     short_key,
 )
 from replan.state.results import Assignment
+from replan.state.verdicts import problem_in
 from replan.state.waiting import open_questions, waiting_for
 from replan.steps.board import QUESTIONS
 from replan.steps.step_record import ANSWERS
@@ -64,6 +65,19 @@ class Ask:
     draft: str = ""
     is_keyed: bool = False
     fingerprint: str = ""
+
+    @property
+    def problem_shown(self) -> str:
+        """The question, for who has a button for each answer."""
+        return problem_in(self.text) if self.kind == "in doubt" else self.text
+
+    @property
+    def details_shown(self) -> JsonValue:
+        """What a person is shown of the details: of work in doubt the task, or the call."""
+        if self.kind != "in doubt" or not isinstance(self.details, dict):
+            return self.details
+        call = {name: self.details[name] for name in ("tool", "arguments") if name in self.details}
+        return cast("JsonValue", call) or self.details.get("task")
 
     def bound(self, answer: JsonValue) -> JsonValue:
         """The answer, with what it is about."""

@@ -11,14 +11,13 @@ from replan.runs.looking import RunView
 from replan.state.team import SpecialistCard
 from replan.steps.on_record import attempts_of, left_in_doubt
 
+_MAY_HAVE_ACTED = "failed, and may have taken effect"
+
 
 async def repeated_by(
     correction: Correction, view: RunView, team: Sequence[SpecialistCard], journal: Journal
 ) -> list[str]:
-    """Say what a new run would do a second time that must not happen twice unasked."""
-    # A run that goes on has its own record of what it did, and asks; a new one has none.
-    if not is_over(view.state):
-        return []
+    """Say what would be done a second time that must not happen twice unasked."""
     return [told async for told in _repeated(correction, view, team, journal)]
 
 
@@ -39,6 +38,7 @@ async def _repeated(
     correction: Correction, view: RunView, team: Sequence[SpecialistCard], journal: Journal
 ) -> AsyncGenerator[str]:
     plan, cards = view.plan or TaskPlan(), {card.name: card for card in team}
+    is_new = is_over(view.state)
     ledger = await journal.ledger(view.run_id)
     noted = {**await journal.notes(view.run_id, ACTED), **await journal.notes(view.run_id, DOUBTED)}
     for rerun in correction.reruns(plan):
@@ -47,6 +47,13 @@ async def _repeated(
         for name in sorted(tried) or step.specialists:
             attempts = attempts_of(ledger, step.id, name)
             effects = cards[name].effects if name in cards else "unsafe"
+            if not is_new:
+                # It has the keys and the record of what its tools did, and asks of what was done or
+                # cut off; of what failed it asks nothing.
+                has_failed = step.status is not StepStatus.COMPLETED and _has_failed(attempts)
+                if effects == "unsafe" and has_failed:
+                    yield f"step {step.id} at @{name} ({effects}) {_MAY_HAVE_ACTED}"
+                continue
             effects = "unsafe" if f"{ACTED}{step.id}/{name}" in noted else effects
             if effects != "pure" and (how := _effect(step, effects, attempts, noted)):
                 yield f"step {step.id} at @{name} ({effects}) {how}"
@@ -67,4 +74,10 @@ def _effect(
     ):
         return "was cut off"
     # A new run has other keys, by which no service knows what it did.
-    return "was begun" if effects == "keyed" else ""
+    if effects == "keyed":
+        return "was begun"
+    return _MAY_HAVE_ACTED if _has_failed(attempts) else ""
+
+
+def _has_failed(attempts: Sequence[LedgerEntry]) -> bool:
+    return any(each.outcome == "failed" for each in attempts)

@@ -13,13 +13,13 @@ from pydantic import Field, JsonValue
 from replan.calling import Graph, services_in
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
+from replan.plan.model import TaskPlan
 from replan.ports.journal import Journal, RunRows
 from replan.ports.thread_repository import ThreadRepository
 from replan.runs.looking import config_of
 from replan.runs.travel.portable_json import HISTORIES, plain_keys, state_as_json, state_in
-from replan.state.questions import Question
+from replan.runs.travel.portable_notes import check_notes
 from replan.state.session.context_fields import Path, Reading
-from replan.steps.board import QUESTIONS
 from replan.values import Value, restored
 
 FORMAT = 1
@@ -56,6 +56,8 @@ _BEFORE: dict[str, str] = {
 
 _SPECIALIST = specialist_node("")
 _RESTING = ("user_input", "plan_approval")
+_WITHOUT_PLAN = ("think", "direct_answer", "plan_creation")
+_FIX = "Send the run as it was."
 _OF_A_ROUND = {"current_collected_results", "current_execution", "current_feedback_result"}
 
 
@@ -110,16 +112,15 @@ class PortableRun(Value):
         rows: RunRows | None = reading.value(
             RunRows, written.rows, (*path, "rows"), restored, is_copied=True
         )
-        for place, (key, note) in enumerate(() if rows is None else rows.notes):
-            if key.startswith(QUESTIONS):
-                where = (*path, "rows", "notes", place, 1)
-                reading.value(Question, note, where, restored, is_copied=True)
+        check_notes(rows or RunRows(), (*path, "rows", "notes"), reading)
         results = written.rows.get("results")
         recorded = cast("dict[str, JsonValue]", results) if isinstance(results, dict) else {}
         state = state_in(written.state, recorded, (*path, "state"), reading)
         if written.state.get("run_id") != written.run_id:
-            problem, fix = "it is not the run's own", "Send the run as it was."
-            reading.refuse((*path, "state", "run_id"), state.get("run_id"), problem, fix)
+            problem = "it is not the run's own"
+            reading.refuse((*path, "state", "run_id"), state.get("run_id"), problem, _FIX)
+        reading.end()
+        _check_plan(state.get("current_plan"), written.next, (*path, "state"), reading)
         reading.end()
         return cls(
             run_id=written.run_id,
@@ -139,6 +140,15 @@ class _Written(Value):
     state: dict[str, JsonValue]
     rows: dict[str, JsonValue]
     threads: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
+
+
+def _check_plan(plan: TaskPlan | None, node: str, path: Path, reading: Reading) -> None:
+    """Keep it as a mistake if there is no plan to go on with, or its steps have one id twice."""
+    if plan is None and node not in _WITHOUT_PLAN:
+        reading.refuse((*path, "current_plan"), None, "it is missing", _FIX)
+    elif plan is not None and len(plan.by_id) < plan.total_steps:
+        ids = [step.id for step in plan.steps]
+        reading.refuse((*path, "current_plan", "steps"), ids, "two steps have one id", _FIX)
 
 
 async def exported(

@@ -13,6 +13,7 @@ from replan.runs.asked.asks import Ask
 from replan.runs.course.thread_views import ThreadView, thread_views
 from replan.runs.log.event_log import RunEvent, run_event
 from replan.runs.looking import seen
+from replan.secrets.known import MASK
 from replan.state.questions import Question
 from replan.state.results import Artifact, SpecialistResult
 from replan.state.usage import Usage
@@ -76,12 +77,17 @@ class WholeRun(Value):
 
 
 async def whole_run(graph: Graph, storage: Storage, record: RunRecord, at: datetime) -> WholeRun:
-    """Read a run through any graph of a team with its storage: nothing is run."""
+    """Read a run through any graph of a team with its storage: nothing is run.
+
+    Answers that may have a secret in them are masked, as in its events.
+    """
     run_id, view = record.run_id, await seen(graph, storage, record, at)
     state, answer = view.state, view.state.get("final_answer")
     recorded = (await storage.journal.results(run_id)).values()
     newest = {each.key: each for each in recorded} | state.get("current_specialist_results", {})
     newest |= {each.key: each for each in view.results}
+    questions: dict[str, Question] = state.get("questions", {})
+    secret = {key for key, each in questions.items() if each.secret}
     return WholeRun(
         run_id=run_id,
         title=record.title,
@@ -97,10 +103,16 @@ async def whole_run(graph: Graph, storage: Storage, record: RunRecord, at: datet
         usage=state.get("usage", Usage()),
         spent=dict(await storage.journal.spent(run_id)),
         waiting=view.waiting,
-        questions=state.get("questions", {}),
+        questions={
+            key: each.replace(answer=MASK) if key in secret and not each.is_open else each
+            for key, each in questions.items()
+        },
         results=tuple(newest.values()),
         ledger=tuple(await storage.journal.ledger(run_id)),
-        requests=tuple(await storage.runs.requests([run_id], taken=True)),
+        requests=tuple(
+            each.replace(answers={**each.answers, **dict.fromkeys(secret & {*each.answers}, MASK)})
+            for each in await storage.runs.requests([run_id], taken=True)
+        ),
         events=tuple(run_event(run_id, each) for each in await storage.runs.events(run_id)),
         texts={},
         threads=await thread_views(storage, run_id),

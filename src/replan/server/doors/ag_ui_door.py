@@ -158,7 +158,7 @@ class _Turn:
 
 def _silent() -> RefusedError:
     fix = "Let a message of the user with a text be the last one."
-    return bad_field("messages", "...", "the last one says nothing", fix)
+    return bad_field("messages", "...", "the last message is empty", fix)
 
 
 def _said(message: Any) -> ChatMessage:
@@ -190,7 +190,7 @@ def _answers(body: RunAgentInput, asks: Sequence[Ask]) -> Mapping[str, JsonValue
         if entry.interrupt_id not in asked:
             fix = f"Give one of: {', '.join(asked)}."
             path = f"resume[{number}].interruptId"
-            raise bad_field(path, entry.interrupt_id, "the run does not ask this", fix)
+            raise bad_field(path, entry.interrupt_id, "the run does not wait for this answer", fix)
     given = {each.interrupt_id: each for each in entries}
     if len(given) < len(asked) or len(entries) > len(given):
         fix = f"Give one for each of: {', '.join(asked)}."

@@ -154,10 +154,11 @@ class ChatBody(Value):
             fix = "Leave it out, or give the team's host an output_type."
             raise bad_field("response_format", kind, "a team has its own form of answers", fix)
         if self.messages[-1].role != "user":
+            problem = "the last message is not the user's"
             fix = "Let the newest message of the user be the last one."
-            raise bad_field("messages", self.messages[-1].role, "the last one is no user's", fix)
+            raise bad_field("messages", self.messages[-1].role, problem, fix)
         if not self.messages[-1].text.strip():
-            raise bad_field("messages", "", "the last one says nothing", "Give it a text.")
+            raise bad_field("messages", "", "the last message is empty", "Give it a text.")
 
 
 class ChatUsage(Value):

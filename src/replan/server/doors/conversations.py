@@ -23,7 +23,6 @@ _PLACE = ("replan", "server", "chats")
 _HOW = {
     "plan": "Answer `approve`, `reject: WHY`, or with the changed plan.",
     "approval": "Answer `approve`, or `reject: WHY`.",
-    "in doubt": "Answer `run again`, or with what it did.",
 }
 
 
@@ -69,7 +68,7 @@ class Conversations:
             RefusedError: It may not be answered by this token, or nothing is left of an allowance.
         """
         if not self.who.may("answer"):
-            told = f"The run {view.run_id} waits, and this token has not the role 'answer'."
+            told = f"The run {view.run_id} waits, and this token does not have the role 'answer'."
             raise RefusedError(403, "not_allowed", f"{told} Let somebody answer who has it.")
         known = len(await self.house.storage.runs.events(view.run_id))
         try:

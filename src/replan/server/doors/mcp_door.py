@@ -133,7 +133,9 @@ class _Door:
         """Begin a run, or go on with the one whose questions were answered; wait until it rests."""
         self._check("run")
         if team not in self.house.runtimes:
-            raise RefusedError(404, "unknown_team", f"There is no tool '{team[:100]}'.")
+            names = ", ".join(self.house.runtimes)
+            told = f"There is no tool '{team[:100]}'. There are: {names}."
+            raise RefusedError(404, "unknown_team", told)
         if params.request_state:
             run = await self._gone_on(params.request_state, params.input_responses or {})
         else:
@@ -213,7 +215,7 @@ class _Door:
 
     def _check(self, role: Any) -> None:
         if not self.who.may(role):
-            told = f"The token '{self.who.name}' has not the role '{role}'."
+            told = f"The token '{self.who.name}' does not have the role '{role}'."
             raise RefusedError(403, "not_allowed", told)
 
 

@@ -91,7 +91,7 @@ async def text(call: Call) -> TextTold:
     record, ref = await call.house.record_of(call.path["run_id"], call.who), call.path["ref"]
     found = await call.house.runtime_of(record).text(record.run_id, ref)
     if found is None:
-        told = "There is no such text, or it is not kept any more. An event names it as `ref`."
+        told = "This text is not there, or it was removed. An event names its texts as `ref`."
         raise RefusedError(404, "unknown_text", told)
     return TextTold(ref=ref, text=found)
 
@@ -180,7 +180,7 @@ def _check_keys(answers: Mapping[str, JsonValue], keys: list[str]) -> None:
         FieldProblem(
             field=f"answers.{name}",
             value=shown(given),
-            problem="the run does not ask this",
+            problem="the run does not wait for this answer",
             fix=f"Give one of: {', '.join(keys)}.",
             code="unknown_key",
         )

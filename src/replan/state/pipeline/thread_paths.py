@@ -78,7 +78,7 @@ def require_sub_thread(thread: Thread, path: SubThreadPath | None) -> Thread:
         if problem:
             raise SubThreadPathError(thread.id, text, ".".join(done), problem)
     if not isinstance(found, Thread):
-        raise SubThreadPathError(thread.id, text, text, "what stands there is no thread")
+        raise SubThreadPathError(thread.id, text, text, "what is there is not a thread")
     return found
 
 
@@ -105,7 +105,7 @@ def _written(path: Mapping[str, Any]) -> str:
             raise SubThreadPathError("", shown, key, "there is no such field of a path")
     index = path.get("message_index")
     if not isinstance(index, int) or isinstance(index, bool) or index < 0:
-        raise SubThreadPathError("", shown, "message_index", "it is no index of a message")
+        raise SubThreadPathError("", shown, "message_index", "it is not the index of a message")
     meta_path = path.get("meta_path") or f"meta.{SUB_THREAD}"
     if not isinstance(meta_path, str):
         raise SubThreadPathError("", shown, "meta_path", "it is no text")

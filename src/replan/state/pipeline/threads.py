@@ -47,6 +47,19 @@ def problem_of(value: Any, place: str) -> str:
     return f"{place} is of type {type(value).__name__}; give JSON"
 
 
+def status_in(settings: Mapping[str, Any], thread_id: str = "") -> Mapping[str, Any]:
+    """Give the `brief_status` of a thread's settings; empty if there is none yet.
+
+    Raises:
+        ThreadError: It is no mapping.
+    """
+    found: Any = settings.get("brief_status", {})
+    if isinstance(found, Mapping):
+        return cast("Mapping[str, Any]", found)
+    problem = f"its brief_status is of type {type(found).__name__}, and no mapping with a phase"
+    raise ThreadError(thread_id, problem, "Leave it to Replan, which keeps the phase there.")
+
+
 def frozen_meta(value: Any, place: str = "meta") -> Any:
     """Make what a message holds unchangeable: JSON, and threads.
 
@@ -164,18 +177,23 @@ class Thread:
         return Messages(self._messages)
 
     @property
+    def status(self) -> Mapping[str, Any]:
+        """Its `brief_status`: the phase, and what else is known of how it stands."""
+        return status_in(self.settings, self.id)
+
+    @property
     def phase(self) -> str:
         """The phase in which it stands; empty for one that no agent has begun."""
-        return str(self.settings.get("brief_status", {}).get("phase", ""))
+        return str(self.status.get("phase", ""))
 
     @property
     def error(self) -> str:
         """Why its last work failed; empty if it did not."""
-        return str(self.settings.get("brief_status", {}).get("error", ""))
+        return str(self.status.get("error", ""))
 
     def set_status(self, **changes: Any) -> None:
         """Change fields of its `brief_status`; None removes one."""
-        status = {**self.settings.get("brief_status", {}), **changes}
+        status = {**self.status, **changes}
         kept = {name: value for name, value in status.items() if value is not None}
         self.settings["brief_status"] = kept
 

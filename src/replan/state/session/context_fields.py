@@ -14,6 +14,10 @@ from replan.values import adapter
 MOST_BYTES = 32_000_000
 """The size of a context at most, in bytes of its JSON, approximately."""
 
+DEEPEST_CONTEXT = DEEPEST + 28
+"""How deep lists and mappings may stand in each other: a run that waits has values of steps in it,
+which may be as deep as a storage keeps them."""
+
 Path = tuple[str | int, ...]
 
 _NODE = 8  # bytes that a value counts for beside its text
@@ -35,9 +39,10 @@ _WORDS = {
 class Reading:
     """Reads values, and keeps what is wrong with them, by the path of each field."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = MOST_BYTES, *, deepest: int = DEEPEST_CONTEXT) -> None:
         self.mistakes: dict[Path, ConfigurationError] = {}
         self._left = self._most = most_bytes
+        self._deepest = deepest
 
     def refuse(self, path: Path, value: object, problem: str, fix: str = _FIX) -> None:
         """Keep a mistake; the first one of a field counts."""
@@ -82,7 +87,7 @@ class Reading:
         except ValidationError as error:
             found = error.errors(include_url=False, include_context=False)
         # LangChain's messages stumble over what is none before pydantic can refuse it.
-        except (AttributeError, TypeError):
+        except (AttributeError, KeyError, TypeError):
             self.refuse(path, data, "it has a message that is none")
             return None
         else:
@@ -99,19 +104,19 @@ class Reading:
 
     def plain(self, data: Any, path: Path = (), above: tuple[int, ...] = ()) -> Any:
         """Copy JSON; what is none, is too deep or too much is kept as a mistake."""
-        size = len(data.encode("utf-8", "replace")) if isinstance(data, str) else _NODE
-        if not self.has_room(size):
+        is_text = isinstance(data, str)
+        if not self.has_room(_bytes_of(data) if is_text else _NODE):
             return None
-        if problem := _problem(data, above):
+        if problem := self._problem(data, above):
             self.refuse(path, data, problem)
             return None
+        if data is None or is_text or isinstance(data, int | float):
+            return data
         inside = (*above, id(cast("object", data)))
-        if isinstance(data, Mapping):
-            return self._mapping(cast("Mapping[object, object]", data), path, inside)
         if isinstance(data, list | tuple):
             parts = enumerate(cast("Sequence[object]", data))
             return [self.plain(part, (*path, place), inside) for place, part in parts]
-        return data
+        return self._mapping(cast("Mapping[object, object]", data), path, inside)
 
     def _mapping(
         self, data: Mapping[object, object], path: Path, above: tuple[int, ...]
@@ -123,6 +128,26 @@ class Reading:
             elif self.has_room(len(key)):
                 copy[key] = self.plain(each, (*path, key), above)
         return copy
+
+    def _problem(self, data: Any, above: Sequence[int]) -> str:  # noqa: PLR0911 - one for each kind
+        """Why a value cannot be copied; empty if it can."""
+        # What there is most of comes first: each value of a long session passes here.
+        match data:
+            case str():
+                return "it has half of a character, or a NUL" if first_unwritable(data) >= 0 else ""
+            case None:
+                return ""
+            case int():
+                return "it has more than 64 bits" if abs(data) > LARGEST else ""
+            case float():
+                return "" if math.isfinite(data) else "it is no finite number"
+            case dict() | list() | tuple() | Mapping():
+                if id(cast("object", data)) in above:
+                    return "it contains itself"
+                is_deep = len(above) > self._deepest
+                return f"it is nested deeper than {self._deepest} levels" if is_deep else ""
+            case _:
+                return "it is no JSON"
 
     def has_room(self, size: int) -> bool:
         """Whether so many bytes more may be read; it is a mistake if not."""
@@ -141,23 +166,8 @@ def shown_path(path: Path) -> str:
     return text.removeprefix(".") or "context"
 
 
-def _problem(data: Any, above: Sequence[int]) -> str:  # noqa: PLR0911 - one for each kind
-    """Why a value cannot be copied; empty if it can."""
-    match data:
-        case str() if first_unwritable(data) >= 0:
-            return "it has half of a character, or a NUL"
-        case int() if abs(data) > LARGEST:
-            return "it has more than 64 bits"
-        case float() if not math.isfinite(data):
-            return "it is no finite number"
-        case Mapping() | list() | tuple() if id(cast("object", data)) in above:
-            return "it contains itself"
-        case Mapping() | list() | tuple() if len(above) > DEEPEST:
-            return f"it is nested deeper than {DEEPEST} levels"
-        case None | str() | int() | float() | Mapping() | list() | tuple():
-            return ""
-        case _:
-            return "it is no JSON"
+def _bytes_of(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
 
 def _shown(value: object) -> object:

@@ -54,7 +54,7 @@ def updates_between(before: "AgentContext", after: "AgentContext") -> dict[str, 
         reading.refuse(
             ("session_id",),
             after.session_id,
-            "it is another session's",
+            "it belongs to another session",
             f"Use {before.session_id}.",
         )
         reading.end()
@@ -127,7 +127,7 @@ def _order(
 ) -> Any:
     if _is_order(change, "set"):
         return reading.value(kind, change["set"], (*path, "set"))
-    reading.refuse(path, change, "it is no update", fix)
+    reading.refuse(path, change, "it is not an update", fix)
     return None
 
 

@@ -14,6 +14,7 @@ from replan.server.bodies import AnswerBody
 from replan.server.doors import runs
 from replan.server.problems import RefusedError
 from replan.state.questions import CHANGED
+from replan.state.verdicts import leads_to
 from replan.ui.acts.acting import call_of, confirm, run_acted_on, stale, to_run
 from replan.ui.acts.shown import argument_shown, call_arguments, shown_of
 from replan.ui.drawn.revisions import Line, difference
@@ -137,9 +138,9 @@ def asked_again(
     does = {
         "approve": f"{what} as it is shown here.",
         "edit": f"{what} with what you changed.",
-        "run again": "The work is done once more, also if it already had its effect.",
+        "run again": f"{leads_to(details)['run again'].capitalize()}.",
     }[fields["action"]]
-    shown: object = ask.text if is_plan else details
+    shown: object = ask.text if is_plan else ask.details_shown
     lines = list[Line]()
     if fields["action"] == "edit" and isinstance(value, dict):
         shown = value.get("plan", "")

@@ -9,6 +9,7 @@ from pydantic import JsonValue
 from replan.runs.asked.asks import Ask
 from replan.runs.travel.whole_run import WholeRun
 from replan.state.questions import fingerprint_of
+from replan.state.verdicts import leads_to
 
 
 def shown_of(ask: Ask) -> str:
@@ -16,6 +17,11 @@ def shown_of(ask: Ask) -> str:
     remarks = list(ask.remarks)
     parts = (ask.key, ask.kind, ask.text, ask.details, remarks, ask.problem, ask.draft)
     return fingerprint_of(*(cast("JsonValue", each) for each in parts), ask.fingerprint)
+
+
+def leads_of(ask: Ask) -> Mapping[str, str]:
+    """What each answer to a question about work in doubt leads to."""
+    return leads_to(ask.details)
 
 
 def call_arguments(ask: Ask) -> Mapping[str, JsonValue]:

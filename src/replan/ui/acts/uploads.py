@@ -56,7 +56,8 @@ def parts_of(body: bytes, content_type: str) -> Iterator[Part]:
         raise RefusedError(415, "no_form", "This is no form with files. Send it from its page.")
     pieces = (b"\r\n" + body).split(b"\r\n--" + boundary.encode("utf-8", "replace"))
     if len(pieces) > _MOST_PARTS:
-        raise RefusedError(413, "too_large", f"A form may have {_MOST_PARTS} parts. Send less.")
+        told = f"The form has more than {_MOST_PARTS} parts. Send fewer."
+        raise RefusedError(413, "too_large", told)
     for piece in pieces[1:]:
         if piece.startswith(b"--"):
             return

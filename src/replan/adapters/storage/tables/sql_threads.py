@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydantic import JsonValue
-from sqlalchemy import ColumnElement, bindparam, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from replan.adapters.storage.database import Database
@@ -52,37 +52,35 @@ class SqlThreads(RowRepository):
         main = [(revision, run_id) for path, _, revision, run_id in found if path == _MAIN]
         return ({path: value for path, value, *_ in found}, *main[0]) if main else None
 
-    async def _write(self, thread: Thread, changes: Changes) -> bool:
+    async def _write(self, thread: Thread, changes: Changes, *, lasting: bool) -> bool:
         write, rows = secrets.token_hex(16), dict(changes.rows)
         main = self._row(thread, _MAIN, rows.pop(_MAIN, None))
         new = [self._row(thread, path, value) for path, value in rows.items()]
 
-        async def work(connection: AsyncConnection) -> bool:
+        def work(connection: Connection) -> bool:
             is_ours = _table.c.thread_id == thread.id
-            if not await self._take(connection, {**main, "write": write}, thread.revision):
+            if not self._take(connection, {**main, "write": write}, thread.revision):
                 # Done already, if the connection broke after the commit and before its receipt.
                 last = select(_table.c.write).where(is_ours, _table.c.path == _MAIN)
-                return await connection.scalar(last) == write
+                return connection.scalar(last) == write
             if changes.gone:
                 gone = or_(*(_below(path) for path in changes.gone))
-                await connection.execute(delete(_table).where(is_ours, gone))
+                connection.execute(delete(_table).where(is_ours, gone))
             if new:
-                await connection.execute(self._put, new)
+                connection.execute(self._put, new)
             return True
 
-        return await self._database.write(work)
+        return await self._database.write_whole(work, lasting=lasting)
 
-    async def _take(
-        self, connection: AsyncConnection, main: Mapping[str, Any], revision: int
-    ) -> bool:
+    def _take(self, connection: Connection, main: Mapping[str, Any], revision: int) -> bool:
         """Raise the revision of a thread; False if it is another one by now."""
         if not revision:
-            return bool((await connection.execute(self._first, [main])).rowcount)
+            return bool(connection.execute(self._first, [main]).rowcount)
         changed = {name: main[name] for name in ("revision", "write")}
         if main["value"] is not None:
             changed["value"] = main["value"]
         given = {**changed, "of": main["thread_id"], "before": revision}
-        return bool((await connection.execute(_TAKEN, given)).rowcount)
+        return bool(connection.execute(_TAKEN, given).rowcount)
 
     async def rows(self, run_id: str) -> Mapping[str, Rows]:
         """Read the rows of all threads of a run, by thread."""

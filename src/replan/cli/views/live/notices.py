@@ -110,8 +110,8 @@ def _trouble(event: Event) -> str:  # noqa: PLR0911 - one for each kind
             value = f"={event.value:g}" if event.value else ""
             return f"limit reached: {event.limit}{value}{whose}"
         case ReplyUnreadable():
-            complaint = f"{one_line(event.complaint)} {one_line(event.fallback)}"
-            return f"unreadable reply of {event.node}: {complaint}"
+            instead = f"Instead: {one_line(event.fallback)}"
+            return f"unreadable reply of {event.node}: {one_line(event.complaint)} {instead}"
         case _:
             return ""
 

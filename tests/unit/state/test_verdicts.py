@@ -1,0 +1,51 @@
+"""What a person is asked of work in doubt, and how the answers are read."""
+
+import pytest
+
+from replan.state.questions import Question
+from replan.state.verdicts import ask_what_became_of, leads_to, problem_in, read_verdict
+from replan.steps.step_record import Asker
+
+
+def test_a_question_that_an_earlier_version_asked_keeps_its_answer():
+    was = "It was cut off in attempt 1: nobody knows whether it took effect."
+    told = f'{was} Answer "run again", "it is done: RESULT" or "fail: REASON".'
+    details = {"attempt": 1, "task": "Pay"}
+    known = Question(
+        key="1/a/1",
+        step_id=1,
+        specialist="a",
+        text=told,
+        kind="in doubt",
+        details=details,
+        answer="done: 7",
+    )
+    asker = Asker(1, "a", known=[known], new=lambda _: pytest.fail("asked anew"))
+    verdict = ask_what_became_of("It", 1, details, asker.ask)
+    assert (verdict.action, verdict.text) == ("done", "7")
+    assert problem_in(told) == was
+
+
+@pytest.mark.parametrize(
+    ("details", "done"),
+    [
+        ({"attempt": 1, "task": "Pay"}, "what you write becomes its result"),
+        ({"attempt": 1, "task": "Pay", "idempotency_key": "k"}, "its result stays"),
+        ({"tool": "pay", "arguments": {}}, "taken for what the call gave"),
+        (None, "what you write becomes its result"),
+    ],
+)
+def test_what_each_answer_leads_to_fits_what_is_asked(details, done):
+    asked = []
+
+    def ask(text, *, kind, details):
+        asked.append(text)
+        return "fail: lost"
+
+    ask_what_became_of("It", 1, details, ask)
+    leads = leads_to(details)
+    assert done in leads["done"]
+    assert all(each in asked[0] for each in leads.values())
+    assert problem_in(asked[0]).endswith("nobody knows whether it took effect.")
+    assert {*leads} == {"done", "fail", "run again"}
+    assert [read_verdict(each).action for each in leads] == [*leads]
