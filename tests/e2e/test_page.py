@@ -221,7 +221,7 @@ async def test_wrong_addresses_say_what_there_is():
                 "/runs/r1?tab=x": "There are: plan",
                 "/runs/r1/steps/9": "There is no step 9",
                 "/runs/r1/prompts/999": "has no event 999",
-                "/runs/r1/texts/none": "not kept",
+                "/runs/r1/texts/none": "it was removed",
                 "/nowhere": "There is no page",
             }
             for path, told in cases.items():

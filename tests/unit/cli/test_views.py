@@ -256,7 +256,7 @@ def test_a_plan_says_who_handed_it_in_who_changed_it_and_which_steps_are_gone():
     run = whole(events=events, plan=plan, ledger=(), outcome="completed", requests=())
     story = story_of(run)
     lines = [line.split(" ", 1)[1] for line in moments(story)]
-    assert lines[0] == "the plan was handed in: 2 steps"
+    assert lines[0] == "the plan was handed in with the request (user=eva): 2 steps"
     assert "petra revised the plan, version 2" in lines
     gone = story.steps[-1]
     assert (gone.step.description, gone.removed) == ("Flowers", "removed in version 2 by petra")

@@ -154,9 +154,11 @@ def test_the_timeline_has_each_attempt_each_wait_and_the_time_between_processes(
     asks = (attempt(1, 1, 1, 10, "waiting"), attempt(1, 2, 40, 50))
     asked = timeline_of(story_of(whole(ledger=asks)))
     assert [(bar.kind, bar.width) for bar in asked.rows[2].bars][1:] == [
-        ("waiting", 39),
+        ("done", 9),
+        ("waiting", 30),
         ("done", 10),
     ]
+    assert asked.rows[2].bars[2].told == "worker, attempt 1: asked, then went on, 30.00 s"
 
 
 @given(
@@ -223,6 +225,23 @@ def test_a_call_says_what_it_was_called_with_why_it_failed_and_what_became_of_it
     )
 
 
+def test_what_the_host_did_between_the_steps_is_named():
+    kinds = {
+        0: "thinking_started",
+        10: "plan_created",
+        40: "specialist_completed",
+        60: "feedback_generated",
+        65: "task_completed",
+    }
+    events = tuple(event(n, at_, kind) for n, (at_, kind) in enumerate(kinds.items(), 1))
+    bars = timeline_of(story_of(whole(events=events, ledger=()))).rows[1].bars
+    assert [(bar.told, bar.left, bar.width) for bar in bars] == [
+        ("the host plans", 0, 10),
+        ("the host judges", 40, 20),
+        ("the host answers", 60, 5),
+    ]
+
+
 def test_a_revision_is_a_difference_of_lines_with_who_and_why():
     outline = [
         {"id": 1, "description": "Book", "assigned_to": "ann"},
@@ -239,7 +258,11 @@ def test_a_revision_is_a_difference_of_lines_with_who_and_why():
     first, second = story_of(whole(events=events)).revisions
     assert first.is_first
     assert [line.text for line in lines_of(first)] == ["# Trip", "1. Book @ann", "2. Pay"]
-    assert (first.by, second.by, second.version) == ("handed in with the request", "petra", 2)
+    assert (first.by, second.by, second.version) == (
+        "handed in with the request (user=eva)",
+        "petra",
+        2,
+    )
     assert [(line.kind, line.text) for line in lines_of(second)] == [
         ("same", "# Trip"),
         ("removed", "1. Book @ann"),

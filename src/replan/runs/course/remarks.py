@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from replan.runs.log.run_event import RunEvent
 
 ASKED_AGAIN = "asked again"
-_AS_IT_WAS = "what the reply seems to mean"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,9 +55,7 @@ def unusable_replies(events: Iterable[RunEvent]) -> dict[int, str]:
             case "model_answered" if not said.get("error"):
                 replied[place] = event.seq or 0
             case "reply_unreadable" if place in replied:
-                instead = str(said.get("fallback"))
-                is_taken = instead == _AS_IT_WAS
-                done[replied[place]] = "taken as it was" if is_taken else f"instead: {instead}"
+                done[replied[place]] = f"instead: {said.get('fallback')}"
             case _:
                 pass
     return done

@@ -23,7 +23,7 @@ class Revision:
 
     version: int
     at: datetime | None
-    by: str  # who made it, by name where it is known; of the first plan also `HANDED_IN`
+    by: str  # who made it, by name where it is known; of the first plan it may begin as `HANDED_IN`
     why: str
     changes: Mapping[str, Any]  # as the event has them; empty for the first plan
     before: Outline
@@ -55,7 +55,9 @@ def revisions_in(run: WholeRun) -> Iterator[Revision]:
         author = str(said.get("by") or "")
         by = (person if author == "person" else "") or _AUTHORS.get(author, "somebody")
         if is_first:
-            by = _AUTHORS["model"] if is_thought_of else HANDED_IN
+            user = run.labels.get("user", "")
+            handed_in = f"{HANDED_IN} (user={user})" if user else HANDED_IN
+            by = _AUTHORS["model"] if is_thought_of else handed_in
         why = reasons.get(version, "")
         yield Revision(
             version=version,

@@ -16,6 +16,7 @@ class Span:
     outcome: str  # that of the attempt; `running` where it goes on
     told: str  # it in words
     is_known: bool  # whether anybody knows its end
+    asked_at: datetime | None  # when it asked a person, if it did
     specialist: str
     number: int  # the attempt
 
@@ -38,6 +39,7 @@ def _span(at: int, step: StepStory, story: Story) -> Span:
         outcome=attempt.outcome,
         told=attempt.told,
         is_known=attempt.seconds is not None,
+        asked_at=entry.ended_at if entry.outcome == "waiting" else None,
         specialist=entry.specialist,
         number=entry.number,
     )

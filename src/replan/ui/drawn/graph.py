@@ -11,7 +11,7 @@ from replan.runs.course.remarks import remarks_of
 from replan.runs.course.story import StepStory, Story
 from replan.ui.drawn.revisions import changed_steps
 
-BOX_WIDTH, BOX_HEIGHT = 208, 84
+BOX_WIDTH, BOX_HEIGHT = 232, 98
 _ACROSS, _DOWN, _MARGIN = 72, 18, 12
 _SWEEPS = 4  # through all columns, forth and back in turns
 

@@ -32,6 +32,13 @@ LEGEND = {
 }
 """What the colours of bars mean."""
 
+_HOST_BEGINNINGS = ("thinking_started", "specialist_completed", "input_requested", "run_resumed")
+_HOST_ENDS = {
+    "plan_created": "the host plans",
+    "feedback_generated": "the host judges",
+    "task_completed": "the host answers",
+}
+
 _OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
 
 
@@ -142,7 +149,11 @@ def _pause(pause: Pause, story: Story, scale: _Scale) -> Iterable[Bar]:
 
 def _host(story: Story, scale: _Scale) -> Row:
     host = calls_of(story.host_calls)
-    bars = list[Bar]()
+    bars = [
+        bar
+        for began, ended, what in _host_at_work(story)
+        for bar in scale.bar(began, ended, "running", what)
+    ]
     for event in story.host_calls:
         took = event.details.get("seconds") or 0.0
         if event.at is not None and isinstance(took, float | int):
@@ -152,6 +163,17 @@ def _host(story: Story, scale: _Scale) -> Row:
     return Row(
         name="host: plans, judges, answers", seconds=host.seconds, calls=host, bars=tuple(bars)
     )
+
+
+def _host_at_work(story: Story) -> Iterator[tuple[datetime, datetime, str]]:
+    """When the host was at work, beside its calls: from the end of what it works on."""
+    since: datetime | None = None
+    for event in story.run.events:
+        if event.type in _HOST_ENDS and since is not None and event.at is not None:
+            yield since, event.at, _HOST_ENDS[event.type]
+        # What follows a judgement is an answer, or a revision.
+        if event.type in (*_HOST_BEGINNINGS, *_HOST_ENDS):
+            since = None if event.type == "plan_created" else event.at
 
 
 def _step(step: StepStory, story: Story, scale: _Scale, critical: Collection[int]) -> Row:
@@ -164,7 +186,11 @@ def _step(step: StepStory, story: Story, scale: _Scale, critical: Collection[int
     # Where one specialist waits and another one works, the work is seen.
     for each in sorted(spans, key=lambda span: span.outcome != "waiting"):
         kind = each.told if each.told in ("cut off", "in doubt") else each.outcome
-        bars += scale.bar(each.began, each.ended, kind.replace(" ", "-"), _told(each))
+        if each.asked_at is not None:
+            told = f"{each.specialist}, attempt {each.number}: at work, then asked"
+            bars += scale.bar(each.began, each.asked_at, "done", told)
+        began = each.asked_at or each.began
+        bars += scale.bar(began, each.ended, kind.replace(" ", "-"), _told(each))
     return Row(
         name=step.step.description,
         step=step.step.id,
@@ -177,5 +203,6 @@ def _step(step: StepStory, story: Story, scale: _Scale, critical: Collection[int
 
 
 def _told(span: Span) -> str:
-    took = f", {(span.ended - span.began).total_seconds():.2f} s" if span.is_known else ""
+    began = span.asked_at or span.began
+    took = f", {(span.ended - began).total_seconds():.2f} s" if span.is_known else ""
     return f"{span.specialist}, attempt {span.number}: {span.told}{took}"

@@ -146,8 +146,9 @@ def _of_event(event: RunEvent, story: Story, steps: _Steps) -> Iterator[str]:
     if event.type == "input_requested":
         said = {**_call_shown(said, story), **said}
     if event.type == "plan_created":
-        handed = "handed in" if story.revisions[0].by == HANDED_IN else "made"
-        yield f"the plan was {handed}: {counted(said.get('steps', 0), 'step')}"
+        first = one_line(story.revisions[0].by)
+        how = first if first.startswith(HANDED_IN) else f"made by {first}"
+        yield f"the plan was {how}: {counted(said.get('steps', 0), 'step')}"
     elif event.type == "plan_updated" and said.get("changes"):
         version = said.get("version")
         for each in (one for one in story.revisions if one.version == version and not one.is_first):
