@@ -118,6 +118,9 @@ class Attempts:
                 round=self.record.context.round,
                 specialist=self._card.name,
                 usage=self.used,
+                why=error.why,
+                wants=error.wants,
+                kept=error.kept,
             )
         if isinstance(made, LedgerEntry):
             return await self._settled(made) or await self.run()
@@ -347,7 +350,8 @@ class Attempts:
         return limit
 
     def _tell(self, limit: LimitReachedError) -> None:
-        self._emitter.stream(LimitReached, limit=limit.limit, value=limit.value, scope=limit.scope)
+        told = {name: getattr(limit, name) for name in ("limit", "value", "scope", "why")}
+        self._emitter.stream(LimitReached, **told)
 
     def _completed(self, result: SpecialistResult, seconds: float) -> SpecialistResult:
         failed = result.status is ExecutionStatus.FAILED

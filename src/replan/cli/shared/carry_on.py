@@ -38,7 +38,7 @@ from replan.runtime import open_runtime
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import Limits, RunSettings
-from replan.state.rules import limit_value
+from replan.state.rules import least_value, limit_value, rounded_up, why_reached
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,7 +234,12 @@ def _told_as_over(view: RunView, site: Site) -> int:
     if limit in CUTS:
         lines.append(f"its answer is not whole: {CUTS[limit]}")
     if limit and limit not in CUTS:
-        lines.append(f"the limit {limit}={limit_value(view.state, limit):g} ended it")
+        why = why_reached(view.state, limit)
+        lines.append(
+            f"the limit {limit}={limit_value(view.state, limit):g} ended it{why and f': {why}'}"
+        )
+        if least := least_value(view.state, limit):
+            lines.append(f"the next call alone needs {rounded_up(least)} at least")
         lines.append(f"continue with: {site.resume(view.run_id)} --limit {limit}=NUMBER")
     else:
         lines.append(f"see it with: replan show {run}{site.place.option}")
