@@ -444,11 +444,20 @@ class PhaseError(ThreadError):
 
     Attributes:
         phase: The phase.
+        specialist: Whose pipeline it is; empty where no step does it.
     """
 
-    def __init__(self, thread_id: str, phase: str, problem: str, fix: str) -> None:
+    def __init__(
+        self, thread_id: str, phase: str, problem: str, fix: str, specialist: str = ""
+    ) -> None:
         self.phase = phase
-        super().__init__(thread_id, f"in the phase '{phase}', {problem}", fix)
+        self.specialist = specialist
+        super().__init__(thread_id, problem, fix)
+
+    def __str__(self) -> str:
+        # Whoever reads it knows phases, and no threads.
+        who = f"@{self.specialist} in" if self.specialist else "In"
+        return f"{who} the phase '{self.phase}': {self.problem}. {self.fix}".rstrip()
 
 
 class RetrievalError(ReplanError):
