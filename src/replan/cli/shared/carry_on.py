@@ -27,7 +27,7 @@ from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import PLAN, Ask, changed_plan, read_answers
-from replan.runs.asked.correcting import Correction, begun_anew, check, is_over
+from replan.runs.asked.correcting import Correction, begun_anew, check, failed_in, is_over
 from replan.runs.asked.repeating import repeated_by
 from replan.runs.log.past import past_events
 from replan.runs.looking import RunView
@@ -227,6 +227,9 @@ def _check_team(state: EnhancedState, graph: Graph) -> None:
                 )
 
 
+_MOST_STEPS = 5  # that are named
+
+
 def _told_as_over(view: RunView, site: Site) -> int:
     """Say that a run is over, and what could still be done with it."""
     run, limit = short(view.run_id), view.state.get("limit_reached", "")
@@ -242,6 +245,10 @@ def _told_as_over(view: RunView, site: Site) -> int:
             lines.append(f"the next call alone needs {rounded_up(least)} at least")
         lines.append(f"continue with: {site.resume(view.run_id)} --limit {limit}=NUMBER")
     else:
+        for step in failed_in(view.plan)[:_MOST_STEPS]:
+            of = f"{run} {step}{site.place.option}"
+            lines.append(f"do step {step} again with: replan retry {of}")
+            lines.append(f"leave it out with: replan skip {of}")
         lines.append(f"see it with: replan show {run}{site.place.option}")
     site.output.write("".join(f"{line}\n" for line in lines))
     return CODES.get(view.outcome, INCOMPLETE)

@@ -9,7 +9,7 @@ from replan.calling import team_of
 from replan.cli.kept.orders import limits_of
 from replan.errors import ReplanError
 from replan.plan.model import TaskPlan
-from replan.runs.asked.correcting import Correction, check, is_over
+from replan.runs.asked.correcting import Correction, check, failed_in, is_over
 from replan.runs.asked.repeating import repeated_by
 from replan.runs.looking import RunView
 from replan.server.bodies import CorrectionBody, GoOnBody, StopBody
@@ -106,7 +106,14 @@ def _why_not(view: RunView) -> str:
         return "The run is at work: there is nothing to resume."
     if view.outcome == "waiting":
         return "The run waits for an answer: it goes on when it is given."
-    return "The run is over: there is nothing to resume."
+    told = "The run is over: there is nothing to resume."
+    if failed := failed_in(view.plan):
+        steps = f"step {failed[0]}" if len(failed) == 1 else "the failed steps"
+        told += (
+            f" In a new run from its plan, {steps} can be done again or left out. What was done by "
+            "hand is marked so in the plan: [x] before the step, and its result below it."
+        )
+    return told
 
 
 async def resume(site: Site, request: Request) -> Response:
