@@ -444,11 +444,20 @@ class PhaseError(ThreadError):
 
     Attributes:
         phase: The phase.
+        specialist: Whose pipeline it is; empty where no step does it.
     """
 
-    def __init__(self, thread_id: str, phase: str, problem: str, fix: str) -> None:
+    def __init__(
+        self, thread_id: str, phase: str, problem: str, fix: str, specialist: str = ""
+    ) -> None:
         self.phase = phase
-        super().__init__(thread_id, f"in the phase '{phase}', {problem}", fix)
+        self.specialist = specialist
+        super().__init__(thread_id, problem, fix)
+
+    def __str__(self) -> str:
+        # Whoever reads it knows phases, and no threads.
+        who = f"@{self.specialist} in" if self.specialist else "In"
+        return f"{who} the phase '{self.phase}': {self.problem}. {self.fix}".rstrip()
 
 
 class RetrievalError(ReplanError):
@@ -510,18 +519,38 @@ class LimitReachedError(ReplanError):
         limit: The limit's name.
         value: Its value.
         scope: The owner of the limit: `run`, `specialist/<name>` or `step/<id>`.
+        why: The figures: what is spent, what is kept back, what the call may need.
+        wants: What the refused call may need; 0 if no call was refused.
+        kept: What is kept back for the answer.
         is_overcome: Whether a smaller request was made instead, so that nothing is missing.
     """
 
     is_overcome = False
 
-    def __init__(self, limit: str, value: float, scope: str = "run") -> None:
+    def __init__(
+        self,
+        limit: str,
+        value: float,
+        scope: str = "run",
+        *,
+        spent: float = 0,
+        wants: float = 0,
+        kept: float = 0,
+    ) -> None:
         self.limit = limit
         self.value = value
         self.scope = scope
+        self.wants = wants
+        self.kept = kept
+        back = f", {_figure(kept)} kept for the answer" if kept else ""
+        needs = f"{_figure(spent)} spent{back}, and the next call may need {_figure(wants)}"
+        self.why = needs if wants else ""
         whose = "" if scope == "run" else f" of {scope.replace('/', ' ')}"
-        number = f"{value:.0f}" if value == int(value) else f"{value:g}"
-        super().__init__(f"The limit {limit}={number}{whose} is reached.")
+        super().__init__(f"The limit {limit}={_figure(value, 6)}{whose} is reached.")
+
+
+def _figure(value: float, digits: int = 3) -> str:
+    return f"{value:.0f}" if value == int(value) else f"{value:.{digits}g}"
 
 
 class StepElsewhereError(ReplanError):

@@ -173,6 +173,10 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 def _said(error: BaseException) -> str:
     name = type(error).__name__
     message = " ".join(without_secrets(_message(error)).split())
+    if isinstance(error, PhaseError):
+        return message
+    if type(error) is KeyError:
+        message = f"there is no {message}"
     return f"{name}: {message}" if message else name
 
 

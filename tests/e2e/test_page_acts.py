@@ -399,3 +399,35 @@ async def test_a_run_that_a_terminal_began_and_a_kill_ended_is_gone_on_with_by_i
         refused = await client.get("/runs/r2/resume")
         assert refused.status_code == 409
         assert "was changed since" in refused.text
+
+
+async def test_a_run_that_is_over_with_a_failure_says_what_can_be_done_now():
+    fence = Fence()
+
+    def broken(_):
+        raise ValueError("no paint")
+
+    fence.paint = broken
+    plan = (
+        "- [ ] 1. Measure @worker\n- [ ] 2. Paint @painter (after 1; retries 0)\n"
+        "- [ ] 3. Cut @worker (after 2)\n"
+    )
+    async with open_storage(":memory:") as storage, shown(fence.team(), storage) as client:
+        where = await begun(client, plan)
+        page = await rested(client, where, "partial")
+        assert f'Step 2 failed: <a href="{where}/steps/2/retry">do it again…</a>' in page
+        assert "Was it done by hand?" in page
+        over = (await client.get(f"{where}/resume")).text
+        assert "step 2 can be done again or left out." in over
+        asked = (await client.get(f"{where}/steps/2/retry")).text
+        assert "step 2 at @painter (unsafe) failed, and may have taken effect" in asked
+        # As the page says: the mark, and the result in the place of why it failed.
+        path, fields = await form(client, f"{where}/plan")
+        by_hand = fields["plan"].replace("[!]", "[x]")
+        by_hand = by_hand.replace("**Failed:** ValueError: no paint", "Painted red.")
+        assert by_hand.count("Painted red.") == 1
+        shown_first = await client.post(path, data={**fields, "plan": by_hand})
+        assert "1 of 3 steps run." in shown_first.text
+        new = (await confirmed(client, shown_first)).headers["location"]
+        assert "Painted red." in await rested(client, new, "completed")
+        assert fence.did == ["Measure", "Cut"]

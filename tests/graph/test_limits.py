@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import re
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
@@ -20,12 +21,15 @@ from replan import (
     UnpricedModelError,
     ask_user,
     build_graph,
+    open_runtime,
     open_storage,
     raise_limits,
     run,
     stream,
 )
 from replan.ports.journal import Bound, Reservation, Spending
+from replan.prompts.host import HostPrompts, told_unread
+from replan.state.rules import least_value, rounded_up
 from replan.testing import Reply, ScriptedModel, always
 from states import state_of
 
@@ -489,3 +493,65 @@ async def test_a_run_that_was_stopped_in_a_round_goes_on_with_other_limits(more,
     # What was done before the stop is not done again.
     assert at_work.count(1) == 1
     assert len(model.calls) == (4 if more else 2)
+
+
+async def test_a_limit_that_refuses_a_call_says_the_figures_and_the_least_that_helps():
+    model = scripted(Reply("text", usage=(400, 100)))
+    worker = Specialist(name="a", intended_use="Works.", chat_model=model)
+    limits = Limits(**WIDE, max_cost=0.01)
+    config = Team(host=Host(model=model), specialists=[worker], limits=limits, prices=PRICES)
+    async with open_runtime(config, storage=":memory:") as runtime:
+        first = await runtime.run({"messages": [("user", "Go.")], "plan": plan_of(20)})
+        [hit] = [e async for e in runtime.events(first.run_id) if e.type == "limit_reached"]
+        figures = (
+            r"0\.00\d+ spent, 0\.00\d+ kept for the answer, and the next call may need 0\.0\d+"
+        )
+        assert re.fullmatch(figures, hit.details["why"])
+        least = least_value(first.state, "max_cost")
+        assert 0.01 < least < 0.02
+        # With so much, one step more is done at least.
+        raised = RunSettings(limits=Limits(max_cost=float(rounded_up(least))))
+        again = await runtime.resume(first.run_id, settings=raised)
+        assert len(again.plan.completed_steps) > len(first.plan.completed_steps)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"), [(0.06312, "0.064"), (7, "7"), (8064 / 0.8, "11000"), (12, "12")]
+)
+def test_a_limit_is_proposed_with_two_digits_and_never_too_low(value, told):
+    assert rounded_up(value) == told
+
+
+@pytest.mark.parametrize("size", [100, 3_000])
+async def test_an_answer_that_was_made_without_results_is_a_warning(size):
+    model = ScriptedModel({"final_answer": [always("The answer.")]})
+    judge = ScriptedModel({"feedback": [always(Reply(COMPLETE, usage=(6_000, 20)))]})
+    worker = Specialist(name="a", intended_use="Works.", run=lambda context: "x" * size)
+    host = Host(model=model, feedback_model=judge)
+    limits = Limits(**WIDE, max_tokens=12_000)
+    graph = build_graph(Team(host=host, specialists=[worker], limits=limits))
+    end, _ = ending(await events_of(graph, plan_of(8)))
+    assert end.answer.text == "The answer."
+    asked = model.calls[-1].messages[-1].text
+    if size == 100:
+        assert (end.warnings, "characters cut" in asked) == ((), False)
+    else:
+        [told] = end.warnings
+        assert re.fullmatch(
+            r"The answer was made with \d+ characters of the result of steps 1, 2, 3, 4, 5, 6, 7, "
+            r"8: there was no room for more\.",
+            told,
+        )
+        assert "x" * size not in asked
+
+
+async def test_results_that_a_prompt_has_no_room_for_are_named():
+    worker = Specialist(name="a", intended_use="Works.", run=lambda context: "text " * 30)
+    model = scripted("-")
+    end = await run(team(model, worker), {"plan": plan_of(4)})
+    host = HostPrompts(team=())
+    assert told_unread(end.state, host, 100_000) == ""
+    assert told_unread(end.state, host, 200) == (
+        "The answer was made without the result of steps 3, 4, with 100 characters of the result "
+        "of steps 1, 2: there was no room for more."
+    )

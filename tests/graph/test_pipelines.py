@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -153,7 +154,7 @@ async def test_a_failed_attempt_is_done_again_in_its_phase_on_the_same_thread(wh
             (retried,) = [e.details async for e in run.events() if e.type == "specialist_retried"]
     finally:
         pipelines.failing = before
-    assert "in the phase 'finish', RuntimeError: no figures" in retried["error"]
+    assert re.fullmatch(r"@\w+ in the phase 'finish': RuntimeError: no figures\.", retried["error"])
     assert (result.outcome, texts(thread)[:3]) == ("completed", await alone_texts(FourDeep))
     # The source's retry: another sub-thread, and the earlier one is kept.
     assert len(thread.messages[1].meta["_thread_history"]) == 1

@@ -412,6 +412,9 @@ class LimitReached(BaseEvent):
     `scope` is the owner of the limit: `run`, `specialist/<name>` or `step/<id>`. At a limit of the
     run, the run ends with what it has. At another limit the step fails, and other steps continue.
 
+    `why` has the figures, where a call was refused for which there was no room: what is spent, what
+    is kept for the answer, and what the call might have needed.
+
     If the answer is not whole, `limit` is `reply_length` or `content_filter`, and `value` is the
     number of its tokens.
     """
@@ -420,6 +423,7 @@ class LimitReached(BaseEvent):
     limit: str
     value: float
     scope: str = "run"
+    why: str = ""
 
 
 class AnswerToken(BaseEvent):

@@ -116,7 +116,8 @@ class HostCall:
         chat: Chat,
         prompt_of: Callable[[int], list[BaseMessage]],
         answer: AnswerStream | None = None,
-    ) -> str:
+    ) -> tuple[str, int]:
+        """Ask, with a shorter prompt where the limits have no room for it; tell how long it was."""
         budget, refusals = RESULTS_BUDGET, list[LimitReachedError]()
         while True:
             try:
@@ -130,7 +131,7 @@ class HostCall:
                 # A run around this one may be who refused.
                 for each in refusals:
                     each.is_overcome = True
-                return reply
+                return reply, budget
             budget //= 2
 
     async def ask_again(
@@ -147,8 +148,8 @@ class HostCall:
         shown = within_budget(reply, RESULTS_BUDGET) or "(empty)"
         return await self.ask(chat, [*messages, AIMessage(shown), HumanMessage(complaint)], answer)
 
-    async def tell_limit(self, limit: str, value: float) -> None:
-        await self.emitter.emit(LimitReached, limit=limit, value=value)
+    async def tell_limit(self, limit: str, value: float, why: str = "") -> None:
+        await self.emitter.emit(LimitReached, limit=limit, value=value, why=why)
 
     async def tell_cut(self) -> str:
         """Tell that the newest reply, which is an answer, is not whole; give why, or nothing."""

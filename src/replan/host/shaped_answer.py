@@ -53,7 +53,7 @@ async def shaped(
         return [*prompt_of(budget), AIMessage(shown), complaint]
 
     try:
-        reply = await call.ask_in_room(chat, asked_again)
+        reply, _ = await call.ask_in_room(chat, asked_again)
         output = shape.read(reply)
         return Answer(_instead(call, answer, reply), output)
     except MisshapenError as error:

@@ -78,7 +78,7 @@ async def _answered(
         with _at_work(record), within(services.folders):
             reply = await call.ask(services.models.direct, prompt, shown)
     except LimitReachedError as error:
-        await call.tell_limit(error.limit, error.value)
+        await call.tell_limit(error.limit, error.value, error.why)
         return shown.finish(f"There is no answer. {error}"), reply, "failed", error.limit
     text = read_answer(reply)
     if text and call.end.words:

@@ -12,7 +12,7 @@ from replan.host.cut_replies import unless_cut_judgement
 from replan.host.host_call import HostCall, host_call
 from replan.host.new_settings import with_new_settings
 from replan.host.readable_reply import ask_readable
-from replan.prompts.host import build_feedback_prompt
+from replan.prompts.host import RESULTS_BUDGET, build_feedback_prompt, told_unread
 from replan.replies.readings import FeedbackReading, read_feedback, says_complete
 from replan.services import Services
 from replan.state.enhanced import EnhancedState
@@ -29,6 +29,7 @@ from replan.state.rules import (
     needs_model,
     reached_limit,
     should_continue_execution,
+    why_reached,
 )
 
 
@@ -54,7 +55,7 @@ async def feedback(
     )
     limit = reached_limit(state)
     if limit:
-        await call.tell_limit(limit, limit_value(state, limit))
+        await call.tell_limit(limit, limit_value(state, limit), why_reached(state, limit))
     unreadable = list[UnreadableReply]()
     if not needs_model(state):
         judged = fallback_feedback(state, "The plan goes on.")
@@ -62,11 +63,11 @@ async def feedback(
         judged, unreadable = await _judged(state, collected, call)
     goes_on = should_continue_execution(judged, state)
     if not limit and (limit := cut_off_by(judged, state)):
-        await call.tell_limit(limit, limit_value(state, limit))
+        await call.tell_limit(limit, limit_value(state, limit), why_reached(state, limit))
     # Where every step is done, the answer may still find room: a shorter question asks for it.
     if call.refused is not None and not limit and not goes_on and missing_from(state):
         limit = call.refused.limit
-        await call.tell_limit(limit, call.refused.value)
+        await call.tell_limit(limit, call.refused.value, call.refused.why)
     judged = judged.replace(
         collected_results=collected,
         should_continue=goes_on,
@@ -75,6 +76,8 @@ async def feedback(
     if judged.final_answer is not None:
         cut = await call.tell_cut()
         limit = limit or cut
+        unread = told_unread(state, services.prompts, RESULTS_BUDGET, collected)
+        await call.emitter.warn(*([unread] if unread else []))
     await call.emitter.emit(FeedbackGenerated, feedback=judged)
     return {
         "current_feedback_result": judged,

@@ -15,7 +15,7 @@ from replan.host.shaped_answer import Answer, shaped, told_as_last
 from replan.langgraph_inside.callbacks import has_listener
 from replan.plan.markdown.seal import sealed
 from replan.plan.model import StepStatus, TaskPlan
-from replan.prompts.host import build_final_answer_prompt
+from replan.prompts.host import build_final_answer_prompt, told_unread
 from replan.replies.readings import read_answer
 from replan.services import Services
 from replan.state.cuts import CUTS
@@ -65,7 +65,7 @@ async def _ended(state: EnhancedState, call: HostCall, problem: str) -> tuple[Ou
     plan, limit = state.get("current_plan") or TaskPlan(), state.get("limit_reached", "")
     if call.refused is not None and not limit:
         limit = call.refused.limit
-        await call.tell_limit(limit, call.refused.value)
+        await call.tell_limit(limit, call.refused.value, call.refused.why)
     cut = await call.tell_cut() or (limit if limit in CUTS else "")
     outcome: Outcome = "rejected" if is_rejected(state) else outcome_of(plan, limit)
     limit = limit or cut
@@ -114,10 +114,12 @@ async def _answered(state: EnhancedState, call: HostCall) -> tuple[AIMessage, st
     shown = AnswerStream(call.emitter, None)
     reply = ""
     try:
-        reply = await call.ask_in_room(
+        reply, budget = await call.ask_in_room(
             call.services.models.answering, _prompt_of(state, call), shown
         )
         text = read_answer(reply)
+        if text and (unread := told_unread(state, call.services.prompts, budget)):
+            await call.emitter.warn(unread)
         if not text and call.end.cut:
             text = _as_they_came(state, f"There is no other answer: {call.end.why}.")
     except ModelCallError:

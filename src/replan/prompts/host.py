@@ -47,6 +47,7 @@ RESULTS_BUDGET = 120_000
 """Characters of all results in a prompt of the host; many long ones share it."""
 
 LEAST_RESULT = 100
+_MOST_NAMED = 20
 """Characters of a result without which it is not worth its place; the last ones are left out."""
 
 FIXED_PLAN = (
@@ -279,18 +280,13 @@ def _data(
     budget: int = RESULTS_BUDGET,
 ) -> HumanMessage:
     plan = state.get("current_plan") or TaskPlan()
-    digest = {} if collected is None else collected.results
-    kept = state.get("kept_results", {})
-    results = kept | digest | state.get("current_specialist_results", {})
-    ordered = _in_order(results, plan)
-    shown = ordered[: max(1, budget // LEAST_RESULT)]
-    each = min(RESULT_BUDGET, budget // max(1, len(shown)))
+    shown, left_out, each = _results(state, collected, budget)
     # What stays the same from round to round stands first, for the sake of prompt caches.
     said = host.seen_in(state).messages
     parts = request_sections(said, earlier_budget=budget, budget=budget)
     parts += [_result(result, each) for result in shown]
-    if len(shown) < len(ordered):
-        parts.append(f"[… {len(ordered) - len(shown)} more results left out]")
+    if left_out:
+        parts.append(f"[… {len(left_out)} more results left out]")
     if any(result.sources for result in shown):
         parts.append(KEEP_MARKS)
     parts.append(section("plan", within_budget(render_for_model(plan).strip(), budget)))
@@ -301,6 +297,42 @@ def _data(
         parts.append(section("missing", within_budget(missing, budget)))
         parts.append("The run ends now. Give the best answer there is, and say what is missing.")
     return HumanMessage("\n\n".join(parts))
+
+
+def _results(
+    state: EnhancedState, collected: CollectedResults | None, budget: int
+) -> tuple[list[SpecialistResult], list[SpecialistResult], int]:
+    """The results that a prompt has room for, those that it leaves out, and the room of each."""
+    digest = {} if collected is None else collected.results
+    kept = state.get("kept_results", {})
+    results = kept | digest | state.get("current_specialist_results", {})
+    ordered = _in_order(results, state.get("current_plan") or TaskPlan())
+    most = max(1, budget // LEAST_RESULT)
+    shown, left_out = ordered[:most], ordered[most:]
+    return shown, left_out, min(RESULT_BUDGET, budget // max(1, len(shown)))
+
+
+def told_unread(
+    state: EnhancedState, host: HostPrompts, budget: int, collected: CollectedResults | None = None
+) -> str:
+    """Say what an answer was made without, since its prompt had no room for it; else nothing."""
+    shown, left_out, each = _results(state, collected, budget)
+    cut = [result for result in shown if len(result.marked_text or result.error) > each]
+    said = host.seen_in(state).messages
+    whole = request_sections(said) == request_sections(said, earlier_budget=budget, budget=budget)
+    parts = (
+        f"without the result of {_steps_of(left_out)}" if left_out else "",
+        f"with {each} characters of the result of {_steps_of(cut)}" if cut else "",
+        "" if whole else "with a part of what was said before and asked",
+    )
+    told = ", ".join(part for part in parts if part)
+    return told and f"The answer was made {told}: there was no room for more."
+
+
+def _steps_of(results: Sequence[SpecialistResult]) -> str:
+    ids = list(dict.fromkeys(str(result.step_id) for result in results))
+    more = f" and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
+    return f"step{'s' if len(ids) > 1 else ''} {', '.join(ids[:_MOST_NAMED])}{more}"
 
 
 def _in_order(results: dict[str, SpecialistResult], plan: TaskPlan) -> list[SpecialistResult]:

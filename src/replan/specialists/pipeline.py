@@ -30,7 +30,6 @@ from replan.threads.pipeline import alone, turn_on
 from replan.threads.response import Response
 from replan.threads.turn import Turn
 
-_AGAIN = "Try the step again."
 _SUGGEST = "Let it return Response(text, phase_suggestion='completed'), or a next task."
 
 
@@ -91,7 +90,7 @@ class PipelineSpecialist:
                 raise failure
             thread_id, phase, _ = turn.place
             told = describe(failure).rstrip(".")
-            raise PhaseError(thread_id, phase, told, _AGAIN) from failure
+            raise PhaseError(thread_id, phase, told, "", self.card.name) from failure
         if not turn.is_completed:
             _, phase, _ = turn.place
             text = f"{response.text}\n\n(The pipeline rests in the phase '{phase}'.)"

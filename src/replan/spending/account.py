@@ -316,7 +316,7 @@ class Account:
         for scope in ask.scopes:
             # A call that is on its way stays a call, so none of them makes room for another.
             if self._of(scope.name).calls + 1 > scope.most("calls"):
-                return scope.reached("calls")
+                return scope.reached("calls", self._of(scope.name).calls, 1)
         if not ask.limited:
             return unbounded(ask)
         rooms = [self._room(scope, ask) for scope in ask.limited]
@@ -324,7 +324,8 @@ class Account:
         seen = self._seen.get(ask.model)
         if seen is None and not ask.cuttable and any(p.ask.model == ask.model for p in on_way):
             # Nothing is known of replies that cannot be cut before the first one is there.
-            return Blocked(_tag(ask), rooms[0].reached(ask))
+            reached = rooms[0].reached(ask, ask.likely_tokens, ask.output_tokens)
+            return Blocked(_tag(ask), reached)
         has_others = any(self._of(one.name).elsewhere for one in ask.scopes)
         return fit(ask, rooms, seen, crowded=bool(on_way or others or has_others))
 

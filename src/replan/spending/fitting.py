@@ -190,11 +190,16 @@ class Room:
             return min(tokens, money / each)
         return tokens if money >= 0 else -1.0
 
-    def reached(self, ask: Ask) -> LimitReachedError:
-        """Name the bound that has less room for such a call."""
+    def reached(self, ask: Ask, request: float, reply: float) -> LimitReachedError:
+        """Name the bound that has less room for such a call, and say what there is."""
         each = ask.cost(1, 1)
         is_money = each and self.cost_later / each < self.tokens_later
-        return self.scope.reached("cost" if is_money else "tokens")
+        if is_money:
+            spent = self.scope.most("cost") - self.cost_later
+            return self.scope.reached("cost", spent, ask.cost(request, reply))
+        return self.scope.reached(
+            "tokens", self.scope.most("tokens") - self.tokens_later, request + reply
+        )
 
 
 @dataclass(frozen=True)
@@ -227,10 +232,10 @@ def fit(ask: Ask, rooms: Sequence[Room], seen: Seen | None, *, crowded: bool) ->
     bare = min(want, max(BARE_REPLY, min(known.largest, LONG_REPLY)))
     for one in rooms:
         if one.output(ask, guessed, later=True) < bare:
-            return one.reached(ask)
+            return one.reached(ask, guessed, bare)
     for one in rooms:
         if one.is_awaited and one.output(ask, request) / known.over < least:
-            return Blocked(one.scope.name, one.reached(ask))
+            return Blocked(one.scope.name, one.reached(ask, guessed, bare))
     # Nothing will make room, so the call gets all that is left.
     output = int(min(want, *(one.output(ask, guessed) for one in rooms)))
     return _trimmed(_permit(ask, request, output, output), rooms)

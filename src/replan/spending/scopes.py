@@ -63,9 +63,11 @@ class Scope:
         limit = getattr(self.budget, _LIMITS[kind])
         return math.inf if limit is None else max(0.0, limit - getattr(self.kept, kind))
 
-    def reached(self, kind: str) -> LimitReachedError:
-        name = _LIMITS[kind]
-        return LimitReachedError(name, getattr(self.budget, name), self.name)
+    def reached(self, kind: str, spent: float = 0, wants: float = 0) -> LimitReachedError:
+        """Say that there is no room for a call; `spent` is charged already, it `wants` so much."""
+        name, kept = _LIMITS[kind], getattr(self.kept, kind)
+        value = getattr(self.budget, name)
+        return LimitReachedError(name, value, self.name, spent=spent, wants=wants, kept=kept)
 
 
 class Terms(Protocol):

@@ -116,6 +116,37 @@ def limit_value(state: EnhancedState, limit: str) -> float:
     return math.inf if value is None else value
 
 
+def why_reached(state: EnhancedState, limit: str) -> str:
+    """The figures of a limit that kept steps of the running round from being done."""
+    return next((hit.why for hit in _hits_at(state, limit) if hit.why), "")
+
+
+def least_value(state: EnhancedState, limit: str) -> float:
+    """The least value of a limit with which the next call has room; 0 if nobody knows."""
+    usage = state.get("usage", Usage())
+    spent = {
+        "max_model_calls": usage.calls,
+        "max_tokens": usage.total_tokens,
+        "max_cost": usage.known_cost,
+    }.get(limit, 0.0)
+    hits = [hit for hit in _hits_at(state, limit) if hit.wants]
+    if limit == "max_model_calls":
+        return min((spent + hit.wants + hit.kept for hit in hits), default=0.0)
+    # What is kept back grows with the limit, but its share of it does not.
+    needs = ((spent + hit.wants) / (1 - hit.kept / hit.value) for hit in hits)
+    return min(needs, default=0.0)
+
+
+def rounded_up(value: float) -> str:
+    """A value of a limit with two digits, and no less than it is."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return f"{max(value, math.ceil(value / unit) * unit):.12g}"
+
+
+def _hits_at(state: EnhancedState, limit: str) -> list[LimitHit]:
+    return [hit for hit in round_hits(state).values() if hit.limit == limit]
+
+
 def should_continue_execution(feedback_result: FeedbackResult, state: EnhancedState) -> bool:
     """Whether another round follows a judgement."""
     if spent_limit(state):

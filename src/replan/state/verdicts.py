@@ -11,7 +11,7 @@ from replan.plan.model import Value
 _HOW = ' Answer "it is done: RESULT"'
 _OF_STEP = {
     "done": "what you write becomes its result, and the steps that wait for it go on",
-    "fail": "it has failed, and the steps that need it are not done",
+    "fail": "the step counts as failed, and the steps that need it are not done",
     "run again": "the work is done once more from its beginning, also what may have happened "
     "already",
 }

@@ -15,7 +15,7 @@ from replan.errors import LimitReachedError, StorageError
 from replan.events.calls import Calls, calls_at_work, emitter_at_work
 from replan.events.types import LimitReached, SpecialistToken
 from replan.facts.tools import FactsAtWork, facts_at_work
-from replan.failures import can_pass, describe
+from replan.failures import can_pass, describe, is_busy
 from replan.langgraph_inside.tasks import (
     answers_to_interrupts,
     config_inside,
@@ -66,6 +66,9 @@ LONGEST_RESULT = 200_000
 LONGEST_ERROR = 2_000
 """Characters of an error that the state keeps."""
 
+SAME_AGAIN = "The same error twice: it does not help to try again without a change."
+"""What is said of a step whose attempts failed in one way, and not for want of a connection."""
+
 _NOTHING = TokenCount()
 
 
@@ -97,6 +100,8 @@ class Attempts:
         self._card = self.specialist.card
         self._step = self.record.context.plan_step
         self._cause: Exception | None = None
+        tried = [entry for entry in self.record.tried if entry.key == self.record.keys.attempt]
+        self._error_before = tried[-1].error if tried else ""
         self._sources: tuple[Source, ...] = ()
 
     async def run(self) -> SpecialistResult | Recalled | list[Question] | LimitHit:
@@ -118,12 +123,24 @@ class Attempts:
                 round=self.record.context.round,
                 specialist=self._card.name,
                 usage=self.used,
+                why=error.why,
+                wants=error.wants,
+                kept=error.kept,
             )
         if isinstance(made, LedgerEntry):
             return await self._settled(made) or await self.run()
         if isinstance(made, SpecialistResult):
+            made = self._with_sameness(made)
             await self.record.finished(made)
         return made
+
+    def _with_sameness(self, made: SpecialistResult) -> SpecialistResult:
+        """Say of a failure that it is the same as that of the attempt before."""
+        is_same = made.is_failed and made.error == self._error_before
+        # A server that was not reached may be there later.
+        if not is_same or self._cause is None or is_busy(self._cause):
+            return made
+        return made.replace(error=f"{made.error.rstrip('.')}. {SAME_AGAIN}")
 
     def _retrying(self) -> AsyncRetrying:
         """The loop of all attempts, of which the first one is made."""
@@ -137,7 +154,8 @@ class Attempts:
         )
 
     async def _begin_again(self, state: RetryCallState) -> None:
-        await self.record.failed(_last_result(state).error)
+        self._error_before = _last_result(state).error
+        await self.record.failed(self._error_before)
 
     @property
     def _retries(self) -> int:
@@ -347,7 +365,8 @@ class Attempts:
         return limit
 
     def _tell(self, limit: LimitReachedError) -> None:
-        self._emitter.stream(LimitReached, limit=limit.limit, value=limit.value, scope=limit.scope)
+        told = {name: getattr(limit, name) for name in ("limit", "value", "scope", "why")}
+        self._emitter.stream(LimitReached, **told)
 
     def _completed(self, result: SpecialistResult, seconds: float) -> SpecialistResult:
         failed = result.status is ExecutionStatus.FAILED

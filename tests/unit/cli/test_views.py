@@ -146,6 +146,14 @@ def test_a_limit_is_told_with_its_value_and_that_a_part_is_kept():
     )
 
 
+def test_a_limit_is_told_with_the_figures_where_a_call_was_refused():
+    why = "0.044 spent, 0.012 kept for the answer, and the next call may need 0.01"
+    hit = event(3, 9, "limit_reached", limit="max_cost", value=0.05, scope="run", why=why)
+    run = whole(limit_reached="max_cost", events=(*whole().events[:2], hit))
+    told = ended_why(story_of(run))
+    assert told == f"max_cost=0.05 was reached: {why}; step 2 failed: no money"
+
+
 def test_an_attempt_that_waited_for_room_says_so():
     said = "LimitReachedError: The limit max_cost=0.05 is reached."
     run = whole(ledger=(attempt(3, 1, 10, 11, "cancelled", said),))

@@ -455,3 +455,29 @@ async def test_the_traceback_of_a_failed_attempt_is_in_the_log(tries, caplog):
     }
     assert "in look_up" in caplog.text
     assert [r.message for r in caplog.records].count("another attempt follows") == 1
+
+
+@pytest.mark.parametrize(
+    ("errors", "told"),
+    [
+        ([KeyError("olive crate")] * 3, True),
+        ([KeyError("crate"), ValueError("2"), KeyError("crate")], False),
+        # A server that was not reached may be there later.
+        ([ConnectionError("refused")] * 3, False),
+    ],
+)
+async def test_the_same_error_twice_says_that_nothing_helps_but_a_change(tries, errors, told):
+    left = iter(errors)
+
+    def work(context):
+        raise next(left)
+
+    built, _ = tries(work)
+    result = await built.run()
+    said = ". The same error twice: it does not help to try again without a change."
+    assert result.error.endswith(said) is told
+    if told:
+        assert result.error == f"KeyError: there is no 'olive crate'{said}"
+    ledger = await built.record.services.journal.ledger("r")
+    # The first one may still help to be tried again.
+    assert not ledger[0].error.endswith(said)

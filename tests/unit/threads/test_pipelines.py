@@ -731,7 +731,7 @@ async def test_a_thread_of_another_version_or_phase_is_refused_or_migrated() -> 
     thread = await stored(repository)
     thread.set_status(phase="unheard_of")
     await repository.save_thread(thread)
-    with pytest.raises(PhaseError, match="in the phase 'unheard_of', Migrating has no handler"):
+    with pytest.raises(PhaseError, match="In the phase 'unheard_of': Migrating has no handler"):
         await run_pipeline(Migrating, "more", repository=repository)
     with pytest.raises(ThreadError, match="there is nothing to do"):
         await run_pipeline(agent, repository=MemoryThreads())

@@ -27,7 +27,7 @@ from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import PLAN, Ask, changed_plan, read_answers
-from replan.runs.asked.correcting import Correction, begun_anew, check, is_over
+from replan.runs.asked.correcting import Correction, begun_anew, check, failed_in, is_over
 from replan.runs.asked.repeating import repeated_by
 from replan.runs.log.past import past_events
 from replan.runs.looking import RunView
@@ -38,7 +38,7 @@ from replan.runtime import open_runtime
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import Limits, RunSettings
-from replan.state.rules import limit_value
+from replan.state.rules import least_value, limit_value, rounded_up, why_reached
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,6 +227,9 @@ def _check_team(state: EnhancedState, graph: Graph) -> None:
                 )
 
 
+_MOST_STEPS = 5  # that are named
+
+
 def _told_as_over(view: RunView, site: Site) -> int:
     """Say that a run is over, and what could still be done with it."""
     run, limit = short(view.run_id), view.state.get("limit_reached", "")
@@ -234,9 +237,18 @@ def _told_as_over(view: RunView, site: Site) -> int:
     if limit in CUTS:
         lines.append(f"its answer is not whole: {CUTS[limit]}")
     if limit and limit not in CUTS:
-        lines.append(f"the limit {limit}={limit_value(view.state, limit):g} ended it")
+        why = why_reached(view.state, limit)
+        lines.append(
+            f"the limit {limit}={limit_value(view.state, limit):g} ended it{why and f': {why}'}"
+        )
+        if least := least_value(view.state, limit):
+            lines.append(f"the next call alone needs {rounded_up(least)} at least")
         lines.append(f"continue with: {site.resume(view.run_id)} --limit {limit}=NUMBER")
     else:
+        for step in failed_in(view.plan)[:_MOST_STEPS]:
+            of = f"{run} {step}{site.place.option}"
+            lines.append(f"do step {step} again with: replan retry {of}")
+            lines.append(f"leave it out with: replan skip {of}")
         lines.append(f"see it with: replan show {run}{site.place.option}")
     site.output.write("".join(f"{line}\n" for line in lines))
     return CODES.get(view.outcome, INCOMPLETE)

@@ -64,6 +64,11 @@ def is_over(state: EnhancedState) -> bool:
     return bool(state.get("is_completed")) and state.get("limit_reached", "") in ("", *CUTS)
 
 
+def failed_in(plan: TaskPlan | None) -> list[int]:
+    """The failed steps of a plan: what a person can have done again, or leave out."""
+    return [step.id for step in plan.steps if step.status is StepStatus.FAILED] if plan else []
+
+
 def check(correction: Correction, view: RunView) -> None:
     """Refuse what cannot be done to a run, before anything is done.
 

@@ -9,14 +9,14 @@ from replan.calling import team_of
 from replan.cli.kept.orders import limits_of
 from replan.errors import ReplanError
 from replan.plan.model import TaskPlan
-from replan.runs.asked.correcting import Correction, check, is_over
+from replan.runs.asked.correcting import Correction, check, failed_in, is_over
 from replan.runs.asked.repeating import repeated_by
 from replan.runs.looking import RunView
 from replan.server.bodies import CorrectionBody, GoOnBody, StopBody
 from replan.server.doors import runs
 from replan.server.endpoints import Reply
 from replan.state.limits import RunSettings
-from replan.state.rules import limit_value
+from replan.state.rules import least_value, limit_value, rounded_up, why_reached
 from replan.ui.acts.acting import call_of, confirm, run_acted_on, stale, to_run
 from replan.ui.acts.shown import standing_of
 from replan.ui.forms import form_of
@@ -75,8 +75,14 @@ def _resume_page(
     limits = ""
     if limit:
         value = limit_value(view.state, limit)
-        does.insert(0, f"The limit {limit}={value:g} ended it: it has to be raised.")
-        limits = f"{limit}={2 * value:g}"
+        least = least_value(view.state, limit)
+        to = f" to {rounded_up(least)} at least, for the next call alone" if least else ""
+        why = why_reached(view.state, limit)
+        does.insert(0, f"The limit {limit}={value:g} ended it{why and f': {why}'}.")
+        does.insert(1, f"It has to be raised{to}.")
+        limits = f"{limit}={2 * value:.12g}"
+        if least > value:
+            limits = f"{limit}={rounded_up(2 * least)}"
     known: dict[str, Any] = {"title": "Resume the run?", "button": "Resume", "limits": limits}
     return confirm(site, request, does=does, **{**known, **_form(request, reading), **more})
 
@@ -100,7 +106,14 @@ def _why_not(view: RunView) -> str:
         return "The run is at work: there is nothing to resume."
     if view.outcome == "waiting":
         return "The run waits for an answer: it goes on when it is given."
-    return "The run is over: there is nothing to resume."
+    told = "The run is over: there is nothing to resume."
+    if failed := failed_in(view.plan):
+        steps = f"step {failed[0]}" if len(failed) == 1 else "the failed steps"
+        told += (
+            f" In a new run from its plan, {steps} can be done again or left out. What was done by "
+            "hand is marked so in the plan: [x] before the step, and its result below it."
+        )
+    return told
 
 
 async def resume(site: Site, request: Request) -> Response:
