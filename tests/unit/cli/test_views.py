@@ -15,7 +15,7 @@ from replan.cli.views.cells import harmless
 from replan.cli.views.drawn_plan import boxes, mermaid
 from replan.cli.views.run.attempts import attempts_lines, step_lines, step_record
 from replan.cli.views.run.history import moment, moments
-from replan.cli.views.run.overview import money, overview, remarked, used
+from replan.cli.views.run.overview import money, overview, remarked, tool_counts, used
 from replan.cli.views.run.prompts import NONE_KEPT, prompts_lines
 from replan.cli.views.run.reasons import ended_why
 from replan.cli.views.run.report import report
@@ -59,6 +59,7 @@ def test_the_first_view_tells_how_a_run_ended_why_at_what_price_and_who_decided(
     assert "attempt 1: failed: ConnectionError: reset" in text
     assert "attempt 1: cut off (it has no end on record)" in text
     assert "tools: price x1 (1 failed)" in text
+    assert tool_counts(story_of(whole())) == ["price x1 (1 failed)"]
     assert "anna approved the plan" in text
     assert "resumed by otto, after its process had ended without a word" in text
 
