@@ -35,7 +35,7 @@ def read_one_line(text: str, known: Collection[str]) -> Parts | None:
     if found is None:
         return None
     names = "|".join(re.escape(key) for key in sorted(known))
-    lines = re.split(rf"\s+(?=(?:{names})\s?:)", f" {found[1]}") if names else []
+    lines = re.split(rf"(?<!\s)\s++(?=(?:{names})\s?:)", f" {found[1]}") if names else []
     fields = {line.key: line.value for line in (match_key(line, known) for line in lines) if line}
     return Parts(fields, text[found.end() :].lstrip()) if fields else None
 

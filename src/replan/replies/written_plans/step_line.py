@@ -47,6 +47,7 @@ _LABELLED = re.compile(
 _ROLE_BEFORE = re.compile(
     rf"(?<![\s,;|，；])[\s,;|，；]++(?:{words.ASSIGNED_TO})\s*+[:：=]\s*+$", re.IGNORECASE
 )
+_BETWEEN_NAMES = re.compile(rf"(?:(?<!\s)\s++)?(?:[,&+/，、]|(?<=\s)(?:{words.AND})(?=\s))\s*+")
 _KEYED = re.compile(r"[^:：=]{1,40}[:：=]\s*(?P<value>\S.{0,80})")
 _BY = re.compile(rf"\s{words.BY}\s+(?:the\s+)?(?P<name>\S{{1,60}}(?:\s\S{{1,30}})?)$")
 _STRESSED = re.compile(r"(?P<mark>\*\*|__|[*_`])(?P<name>[^*_`]{1,60}(?:_[^*_`]{1,60})*)(?P=mark)")
@@ -258,7 +259,7 @@ class _Reader:
         written = _bare(labelled["name"] if labelled else text)
         if not written or len(written) > _LONGEST_GROUP:
             return False
-        many = re.split(rf"\s*(?:[,&+/，、]|(?<=\s)(?:{words.AND})(?=\s))\s*", written)
+        many = _BETWEEN_NAMES.split(written)
         found = [self._names.find(name) for name in many if name]
         if found and all(found):
             self._line.who += [name for name in found if name]
