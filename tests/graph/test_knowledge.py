@@ -169,7 +169,7 @@ async def test_a_search_that_fails_or_hangs_leaves_the_step_without_knowledge_an
     assert result.outcome == "completed"
     host, step = result.warnings
     assert host.startswith("The host goes on without knowledge: ")
-    assert step.startswith("Step 1 goes on without knowledge: ")
+    assert step.startswith("Step 1 (attempt 1) goes on without knowledge: ")
     assert told in step
     assert len(retriever.asked) == 2
 

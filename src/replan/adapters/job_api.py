@@ -25,6 +25,7 @@ METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 _PASSING = frozenset({408, 425, 429})
 _IN_ADDRESS = frozenset({"GET", "DELETE"})
 _LONGEST_ERROR = 300
+_OPENING = 0.9  # of the time of a call
 
 
 class _RefusedError(ValueError):
@@ -68,8 +69,10 @@ class ApiExecutor:
         return _read(response, call)
 
     def _client(self, seconds: float) -> httpx2.AsyncClient:
+        # Opening the connection is given up first, while it is sure that nothing was sent.
+        timeout = httpx2.Timeout(seconds, connect=_OPENING * seconds)
         return httpx2.AsyncClient(
-            follow_redirects=False, timeout=seconds, transport=self._transport, trust_env=False
+            follow_redirects=False, timeout=timeout, transport=self._transport, trust_env=False
         )
 
     def _request(self, call: ActionCall) -> dict[str, Any]:

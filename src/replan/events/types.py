@@ -282,6 +282,7 @@ class KnowledgeRetrieved(BaseEvent):
         seconds: How long it took, calls of models included.
         step_id: The step; None for the host.
         specialist: Who does it; empty for the host.
+        attempt: The attempt of the step; None for the host.
     """
 
     type: Literal["knowledge_retrieved"] = "knowledge_retrieved"
@@ -295,6 +296,7 @@ class KnowledgeRetrieved(BaseEvent):
     seconds: float = 0.0
     step_id: int | None = None
     specialist: str = ""
+    attempt: int | None = None
 
 
 Approved = Literal["approved", "edited", "rejected"]

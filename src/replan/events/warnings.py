@@ -50,7 +50,8 @@ def _lacking(event: KnowledgeRetrieved | MemorySummary) -> tuple[str, ...]:
     if isinstance(event, MemorySummary):
         why = f"No new summary of the conversation was written: {event.error}"
         return (why,) if event.error else ()
-    who = "The host" if event.step_id is None else f"Step {event.step_id}"
+    of = f" (attempt {event.attempt})" if event.attempt else ""
+    who = "The host" if event.step_id is None else f"Step {event.step_id}{of}"
     told = tuple(f"{who} goes on with less knowledge: {each}" for each in event.failed)
     return (f"{who} goes on without knowledge: {event.error}",) if event.error else told
 

@@ -37,8 +37,12 @@ async def knowledge_for(
         timed=timed,
         ask=ask,
     )
-    names = {name: record.names[name] for name in ("step_id", "specialist")}
-    found = await search.told(record.emitter, node="specialist", **names)
+    warnings = record.emitter.warnings
+    await record.recall_warnings()
+    before = len(warnings)
+    found = await search.told(record.emitter, node="specialist", **record.names)
+    if new := warnings[before:]:
+        await record.note_warnings(new)
     if found is None:
         return _NOTHING
     await record.note_knowledge(found)

@@ -1,10 +1,11 @@
 """The record of one step at one specialist: its attempts, its questions, what its tools did."""
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import Token
 from dataclasses import dataclass, field
 from itertools import count
+from typing import cast
 
 from pydantic import JsonValue
 
@@ -184,6 +185,24 @@ class StepRecord:
         note = found.model_dump(mode="json")
         await self.services.journal.note(self.context.run_id, self._knowledge, note)
         self._is_informed = True
+
+    async def note_warnings(self, texts: Sequence[str]) -> None:
+        """Keep what an attempt warned of: one that is cut off returns nothing to the state."""
+        note = f"{self._warned}{self.number}"
+        await self.services.journal.note(self.context.run_id, note, [*texts])
+
+    async def recall_warnings(self) -> None:
+        """Take over what earlier attempts warned of, and no state has."""
+        if not self.tried:
+            return
+        noted = await self.services.journal.notes(self.context.run_id, self._warned)
+        known = {*self.board.state.get("warnings", []), *self.emitter.warnings}
+        texts = [text for each in noted.values() for text in cast("list[str]", each)]
+        self.emitter.warnings.extend(text for text in texts if text not in known)
+
+    @property
+    def _warned(self) -> str:
+        return f"warned/{self.key}/"
 
     @property
     def _knowledge(self) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import threading
 from datetime import date
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -266,16 +267,6 @@ async def test_a_value_that_an_api_refuses_is_asked_for_again(server, make):
 async def test_what_failed_says_whether_it_may_have_taken_effect(server, make):
     unsafe = api_spec(server.url, effects="unsafe")
     values = {"id": "1", "title": "hidden words"}
-    doubt = "POST /listings/{id} may have taken effect. Look what became of it before it is done"
-    for answered in [(None, {}, b""), (503, {}, b"down"), (303, {"Location": "/"}, b"")]:
-        server.answers[:] = [answered]
-        spec = unsafe if answered[0] else unsafe.replace(api_timeout=0.1)
-        job = (await rename(make, spec, values)).job
-        [result] = job.intermediate_results
-        assert result.in_doubt
-        assert doubt in result.error_msg
-        assert job.error.startswith("It is not known whether this was done: the API ")
-        assert job.error.endswith("before it is done again.")
     nobody = api_spec("http://127.0.0.1:9/v1", effects="unsafe")
     server.answers[:] = [(409, {}, b"taken")]
     for spec in (unsafe, nobody):
@@ -284,6 +275,32 @@ async def test_what_failed_says_whether_it_may_have_taken_effect(server, make):
         assert not result.in_doubt
         assert job.error.startswith("This could not be done: ")
         assert job.error.endswith("; POST /listings/{id} did nothing.")
+    doubt = "POST /listings/{id} may have taken effect. Look what became of it before it is done"
+    hangs = (None, {}, b"")
+    for answered in [(503, {}, b"down"), (303, {"Location": "/"}, b""), hangs]:
+        server.answers[:] = [answered]
+        spec = unsafe.replace(api_timeout=1.0) if answered is hangs else unsafe
+        job = (await rename(make, spec, values)).job
+        [result] = job.intermediate_results
+        assert result.in_doubt
+        assert doubt in result.error_msg
+        assert job.error.startswith("It is not known whether this was done: the API ")
+        assert job.error.endswith("before it is done again.")
+
+
+async def test_a_connection_that_never_opens_in_time_did_nothing(make):
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
+        waiting = [socket.socket() for _ in range(4)]
+        for each in waiting:
+            each.settimeout(0)
+            each.connect_ex(full.getsockname())
+        url = f"http://127.0.0.1:{full.getsockname()[1]}/v1"
+        spec = api_spec(url, effects="unsafe", timeout=1.0)
+        job = (await rename(make, spec, {"id": "1", "title": "x"})).job
+        for each in waiting:
+            each.close()
+    assert "cannot be reached: ConnectTimeout" in job.error
+    assert job.error.endswith("; POST /listings/{id} did nothing.")
 
 
 async def test_a_refused_call_is_on_record_and_has_not_acted(server, make):
