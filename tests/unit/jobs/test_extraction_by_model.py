@@ -70,7 +70,11 @@ def test_what_is_no_field_is_dropped_and_recorded():
     assert said_so.confirmed is True
     not_so = read_extraction("confirmed: yes", wanted("yes? no, wait", "confirmation"))
     assert not_so.confirmed is None
-    assert read_extraction("command: travel\ncancelled: yes", wanted("x")).command == "go"
+    assert read_extraction("cancelled: yes", wanted("I would rather not")).cancelled
+    # Who wants something has not given up, whatever else the model says.
+    both = read_extraction("command: travel\ncancelled: yes", wanted("x"))
+    assert (both.command, both.cancelled) == ("go", False)
+    assert not read_extraction("origin: Rome\ncancelled: yes", wanted("x")).cancelled
     for nonsense in ("", "I cannot help with that.", "{", "---\n---", "\ud800: \x00"):
         assert read_extraction(nonsense, wanted("x")).values == {}
 
