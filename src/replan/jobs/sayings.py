@@ -39,8 +39,9 @@ def means(text: str, what: Literal["yes", "no", "cancel", "nothing"]) -> bool:
 
 
 def says_yes(text: str) -> bool:
-    """Whether a message has a yes in it, and no no."""
-    return _has_word(text, "yes") and not _has_word(text, "no")
+    """Whether a message has a yes in it, no no and nothing that limits it, and asks nothing."""
+    is_limited = _has_word(text, "no") or _has_word(text, "however") or is_question(text)
+    return _has_word(text, "yes") and not is_limited
 
 
 def _has_word(text: str, what: str) -> bool:

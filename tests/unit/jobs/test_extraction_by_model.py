@@ -68,9 +68,14 @@ def test_what_is_no_field_is_dropped_and_recorded():
     assert (found.command, found.confirmed) == ("", None)
     said_so = read_extraction("confirmed: yes", wanted("Sure, that looks right", "confirmation"))
     assert said_so.confirmed is True
-    not_so = read_extraction("confirmed: yes", wanted("yes? no, wait", "confirmation"))
-    assert not_so.confirmed is None
-    assert read_extraction("command: travel\ncancelled: yes", wanted("x")).command == "go"
+    for said in ("yes? no, wait", "yes, but in the other room", "Is that ok?", "好的，不过换一间"):
+        not_so = read_extraction("confirmed: yes", wanted(said, "confirmation"))
+        assert not_so.confirmed is None, said
+    assert read_extraction("cancelled: yes", wanted("I would rather not")).cancelled
+    # Who wants something has not given up, whatever else the model says.
+    both = read_extraction("command: travel\ncancelled: yes", wanted("x"))
+    assert (both.command, both.cancelled) == ("go", False)
+    assert not read_extraction("origin: Rome\ncancelled: yes", wanted("x")).cancelled
     for nonsense in ("", "I cannot help with that.", "{", "---\n---", "\ud800: \x00"):
         assert read_extraction(nonsense, wanted("x")).values == {}
 

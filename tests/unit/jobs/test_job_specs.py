@@ -124,3 +124,17 @@ def test_a_job_is_checked_at_the_terminal(tmp_path):
     assert CliRunner().invoke(app, ["check", "--job", str(path)]).exit_code == 2
     assert CliRunner().invoke(app, ["check"]).exit_code == 2
     assert CliRunner().invoke(app, ["check", travel, "--job", travel]).exit_code == 2
+
+
+def test_a_check_is_not_asynchronous():
+    async def check(value):
+        return True
+
+    with pytest.raises(JobSpecError, match="check: a check is not asynchronous"):
+        JobSpec(
+            "t",
+            slots=[Slot("a", question="A?", check=check)],
+            commands=[
+                Command("go", needs=["a"], action="ask_user", parameters={"question": "?"}),
+            ],
+        )

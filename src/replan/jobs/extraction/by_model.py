@@ -137,11 +137,15 @@ def read_extraction(text: str, wanted: Wanted) -> Extracted:
     if confirmed and not says_yes(wanted.said):
         # What lets something happen is the user's to say.
         confirmed = None
+    command = _command(fields.get(COMMAND), wanted)
+    values = {name: fields[name] for name in wanted.names if name in fields}
+    # Who wants something has not given up.
+    cancelled = _flag(fields.get("cancelled")) is True and not (command or values)
     return Extracted(
-        command=_command(fields.get(COMMAND), wanted),
-        values={name: fields[name] for name in wanted.names if name in fields},
+        command=command,
+        values=values,
         confirmed=confirmed,
-        cancelled=_flag(fields.get("cancelled")) is True,
+        cancelled=cancelled,
         dropped=tuple(name for name in fields if name not in known),
     )
 

@@ -162,9 +162,9 @@ class Slot(Part):
         minimum: The smallest number.
         maximum: The largest number.
         longest: The characters of a text at most.
-        check: A function of the value, or of the value and the values of depends_on. It returns
-            None or True if the value fits, else False or a text that says what is wrong. In a file
-            module:function.
+        check: A function, not async, of the value, or of the value and the values of depends_on. It
+            returns None or True if the value fits, else False or a text that says what is wrong. In
+            a file module:function.
         depends_on: The slots on which its value depends: it is asked for after them, and asked for
             again if one of them changes.
         secret: Whether its value must not be shown.

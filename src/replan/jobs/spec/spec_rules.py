@@ -1,5 +1,6 @@
 """What must hold between the parts of a job spec, in Python and in a file."""
 
+import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
@@ -46,6 +47,9 @@ def _names_twice(where: str, parts: Sequence[Mapping[str, Any]]) -> Found:
 
 def _slot_rules(slot: Mapping[str, Any], where: Where, names: Sequence[str]) -> Found:
     yield from _unknown_slots(slot, where, ("depends_on",), names)
+    if inspect.iscoroutinefunction(slot.get("check")):
+        reason, fix = "A check is not asynchronous.", "Write it without async."
+        yield broken((*where, "check"), None, "asynchronous", reason, fix)
     kind = slot.get("type", "text")
     if slot.get("choices") and kind not in ("text", "list"):
         fix = "Make it a slot of type text or list."
