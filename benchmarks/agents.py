@@ -78,7 +78,7 @@ def _together(kind: str, base_url: str, args: Namespace) -> list[Row]:
         "slowest over median": {"most": MOST_OVER_MEDIAN},
         "cpu of a turn": {},
     }
-    shown = "loop lag", "loop lag, p99, ms"
+    shown = "loop lag", "loop lag, p99, ms of CPU"
     rows = [
         {
             **row,
