@@ -6,6 +6,7 @@ keeps it: as a context, or as a list of messages. Reads its memory from `/proc`:
 """
 
 import asyncio
+import gc
 import json
 import subprocess
 import sys
@@ -119,6 +120,8 @@ async def _taken(turn: Turn, new: Session, sessions: int, turns: int) -> dict[st
         kept.append(session)
 
     await turn(await turn(new))
+    # As a server of Replan does: a collection looks at nothing that stays.
+    gc.freeze()
     before, lag = begin_anew(), Lag()
     looking = asyncio.ensure_future(lag.look())
     cpu, began = time.process_time(), time.perf_counter()
