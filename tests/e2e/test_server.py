@@ -213,7 +213,7 @@ async def test_what_is_wrong_is_a_problem_with_its_field_and_fix():
         headers = {**STREAM, "Last-Event-ID": "999"}
         assert (await client.get(never, headers=headers)).status_code == 422
         wrong = (await client.delete("/runs")).json()
-        assert (wrong["status"], wrong["detail"]) == (405, "/runs takes GET, POST, and not DELETE.")
+        assert (wrong["status"], wrong["detail"]) == (405, "/runs takes GET, POST, not DELETE.")
         given = await client.post(f"/runs/{run}/answers", json={"answers": {"9": "blue"}})
         assert given.json()["mistakes"][0]["field"] == "answers.9"
         assert (await client.get("/health")).json() == {"status": "ok"}
