@@ -143,11 +143,16 @@ class _Reader:
         if self._strict(content) or self._order(content, is_alone=True):
             return ""
         rest: list[str] = []
+        only_text: set[str] = set()  # as above: a piece may be there hundreds of times
         was_order = False
         for piece in pieces(content):
+            if piece in only_text and not was_order:
+                rest.append(piece)
+                continue
             is_order = self._order(piece, is_alone=True, goes_on=was_order)
             if not (is_order or self._who(piece, is_keyed=True) or self._strict(piece)):
                 rest.append(piece)
+                only_text.add(piece)
             was_order = is_order or (was_order and not rest)
         if len(self._line.waits) > before[1]:
             self._line.unread += [piece for piece in rest if not piece[0].isdigit()]
