@@ -416,7 +416,7 @@ async def test_a_step_that_failed_after_it_may_have_acted_is_not_repeated_unaske
     async with open_runtime(office.team(effects), storage=tmp_path / "runs.db") as runtime:
         first = await runtime.run({"plan": PLAN})
         assert first.outcome == "partial"
-        told = r"step 2 at @a \(unsafe\) failed, and may have taken effect\. Say repeat_effects"
+        told = r"step 2 at @a \(unsafe\) failed, and may have taken effect\. Allow it"
         with pytest.raises(InputError, match=told):
             await runtime.retry(first.run_id, 2)
         assert office.did.count(2) == 1

@@ -8,6 +8,7 @@ import pytest
 
 import replan
 from replan import Host, Specialist, Team, build_graph, run
+from replan.secrets.known import KNOWN
 from replan.testing import ScriptedModel
 
 SOURCE = str(Path(replan.__file__).parent)
@@ -49,6 +50,8 @@ async def test_a_step_is_not_further_from_its_node_than_it_was(kind):
         team = [Specialist(name="a", intended_use="Works.", **{kind: does})]
         graph = build_graph(Team(host=Host(model=model), specialists=team))
         given = {"messages": [("user", "Go.")], "plan": PLAN}
+        # Secrets in the environment are looked for in what is told.
+        KNOWN.clear()
         sys.setprofile(way.enter)
         threading.setprofile(way.enter)
         try:
