@@ -1,8 +1,8 @@
 """Runs as the pages show them: read anew only when something has happened."""
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
 from replan.assembly import viewer
 from replan.calling import Graph
@@ -19,6 +19,8 @@ from replan.server.house import House
 from replan.server.problems import RefusedError
 
 _KEPT = 8
+_SETTLES = timedelta(seconds=1)
+"""An event may be on record before the state and the ledger that it tells of."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,12 +29,20 @@ class Reading:
 
     run: WholeRun
     story: Story
+    at: datetime  # when the reading began
     doer: str = ""  # who goes on with it here: `team`, `terminal` or nobody
 
     @property
     def seq(self) -> int:
         """The number of its newest event."""
         return (self.run.events[-1].seq or 0) if self.run.events else 0
+
+    @property
+    def settled(self) -> int:
+        """The number of its newest event that all else of the reading is surely not older than."""
+        latest = self.at - _SETTLES
+        old = (e.seq for e in reversed(self.run.events) if e.at is not None and e.at <= latest)
+        return next(old, 0) or 0
 
     @property
     def is_at_work(self) -> bool:
@@ -58,16 +68,16 @@ class Readings:
         is_held = record.outcome == "running" and await storage.holds.is_held(record.thread_id)
         mark = record.outcome, record.updated_at, is_held
         before = self.kept.get(record.run_id)
-        if before and before[0] == mark:
+        if before and before[0] == mark and before[1].settled == before[1].seq:
             reading = before[1]
             if not await storage.runs.events(record.run_id, reading.seq):
                 if not is_held:
                     return reading
                 # Only the clock went on.
                 run = reading.run.model_copy(update={"updated_at": now})
-                return Reading(run=run, story=story_of(run), doer=reading.doer)
+                return replace(reading, run=run, story=story_of(run))
         run = await whole_run(graph_for(self.house, record), storage, record, now)
-        reading = Reading(run=run, story=story_of(run), doer=self._doer(record))
+        reading = Reading(run=run, story=story_of(run), at=now, doer=self._doer(record))
         self.kept[record.run_id] = mark, reading
         while len(self.kept) > _KEPT:
             self.kept.popitem(last=False)

@@ -115,6 +115,8 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
         "tab": tab,
         "tabs": TABS,
         "seq": reading.seq,
+        # What came since then is drawn once more by the next look.
+        "settled": reading.settled,
         "mark": mark,
         "pace": _pace(reading, tab),
         "goal": goal_of(story),

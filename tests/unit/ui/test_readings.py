@@ -1,0 +1,55 @@
+"""A page shows in the end what an event tells of, also if the event is on record first."""
+
+from types import SimpleNamespace
+
+from made_runs import NOON, at, attempt, event, whole
+from replan.ports.run_book import RunRecord
+from replan.ui import reading as readings
+from replan.ui.reading import Readings
+
+INVOKED = event(4, 10.0, "specialist_invoked", step_id=2, specialist="worker", attempt=1)
+BEFORE = (event(1, 0.0, "run_started"), event(2, 0.0, "plan_created", version=1))
+RUNNING = {"outcome": "running", "events": (*BEFORE, INVOKED), "updated_at": at(10)}
+
+
+class Office:
+    """A storage whose ledger is read before an attempt begins, and its events afterwards."""
+
+    def __init__(self, monkeypatch):
+        self.seconds, self.reads = 10.1, 0
+        self.storage = SimpleNamespace(runs=self, holds=self)
+        self.runtimes = {}
+        monkeypatch.setattr(readings, "whole_run", self.whole_run)
+        monkeypatch.setattr(readings, "viewer", lambda storage: None)
+
+    def clock(self):
+        return at(self.seconds)
+
+    async def is_held(self, thread_id):
+        return True
+
+    async def events(self, run_id, after):
+        return [each for each in RUNNING["events"] if each.seq > after]
+
+    async def whole_run(self, graph, storage, record, now):
+        self.reads += 1
+        ledger = () if self.reads == 1 else (attempt(2, 1, 10.0, None),)
+        return whole(**RUNNING, ledger=ledger)
+
+
+async def test_a_reading_is_made_anew_until_its_newest_event_is_a_second_old(monkeypatch):
+    office = Office(monkeypatch)
+    read = Readings(office)
+    record = RunRecord(
+        run_id="r", thread_id="t", outcome="running", started_at=NOON, updated_at=NOON
+    )
+    first = await read.of(record)
+    assert (first.run.ledger, first.seq, first.settled) == ((), 4, 2)
+    office.seconds = 10.6
+    second = await read.of(record)
+    # What the page knows since then is drawn once more.
+    assert ([each.step_id for each in second.run.ledger], second.settled) == ([2], 2)
+    for office.seconds in (11.1, 11.6, 12.1):
+        last = await read.of(record)
+    # Then only the clock goes on.
+    assert (office.reads, last.settled, last.run.updated_at) == (3, 4, at(12.1))
