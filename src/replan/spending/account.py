@@ -190,12 +190,13 @@ class Account:
         if refused is not None:
             with self._guard:
                 self._free(permit)
-            await self._read()
+                self._serve()
             scope = next(scope for scope in scopes if scope.name == refused.scope)
             reached = scope.reached(refused.kind)
             if not self.is_shared:
                 raise reached
             # What is settled, and what others hold, says whether it waits or is refused.
+            await self._read()
             raise CrowdedOutError(reached.limit, reached.value, reached.scope)
         with self._guard:
             self._on_record.add(permit.reservation.id)
