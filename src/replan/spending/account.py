@@ -23,7 +23,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import dataclass, field
 
 from replan.errors import LimitReachedError
-from replan.ports.journal import Journal, Reservation, Spending
+from replan.ports.journal import Journal, Refused, Reservation, Spending
 from replan.spending.deadline import Clocks
 from replan.spending.fitting import Ask, Blocked, Offer, Permit, Picture, Room, Seen, fit, unbounded
 from replan.spending.scopes import RUN, Scope
@@ -73,6 +73,8 @@ class Account:
         # The calls here that are on record, and what was charged for those that nobody settles.
         self._on_record: set[str] = set()
         self._lost: dict[str, Spending] = {}
+        # The calls that were settled here and may still be on record as they were reserved.
+        self._settled: dict[str, tuple[Permit, Spending]] = {}
         self._read_at = 0.0
         # When a call last ended or was given up, by the monotonic clock.
         self.moved = time.monotonic()
@@ -180,9 +182,11 @@ class Account:
         """Write a reservation that is charged here into the journal."""
         scopes = permit.ask.scopes
         try:
-            refused = await self._journal.reserve(
-                permit.reservation, [scope.bound for scope in scopes]
-            )
+            refused = await self._reserved(permit)
+            while refused is not None and self._settled:
+                for settled, used in list(self._settled.values()):
+                    await self.record_settled(settled, used)
+                refused = await self._reserved(permit)
         except BaseException:
             # Nobody knows whether it is written, so it stays charged.
             self.give_up(permit)
@@ -201,6 +205,10 @@ class Account:
         with self._guard:
             self._on_record.add(permit.reservation.id)
 
+    async def _reserved(self, permit: Permit) -> Refused | None:
+        bounds = [scope.bound for scope in permit.ask.scopes]
+        return await self._journal.reserve(permit.reservation, bounds)
+
     async def settle(
         self, permit: Permit, used: Spending, counted: tuple[int, int] | None = None
     ) -> None:
@@ -211,12 +219,16 @@ class Account:
             # Nobody knows whether it is written, so it stays charged.
             self.give_up(permit)
             raise
-        self.settle_now(permit, used, counted)
+        self._settle_here(permit, used, counted)
 
     def settle_now(
         self, permit: Permit, used: Spending, counted: tuple[int, int] | None = None
     ) -> None:
         """Settle a call here alone; `record_settled` is to follow."""
+        self._settled[permit.reservation.id] = permit, used
+        self._settle_here(permit, used, counted)
+
+    def _settle_here(self, permit: Permit, used: Spending, counted: tuple[int, int] | None) -> None:
         with self._guard:
             if counted is not None:
                 self._seen.setdefault(permit.ask.model, Seen()).add(permit, *counted)
@@ -225,6 +237,7 @@ class Account:
 
     async def record_settled(self, permit: Permit, used: Spending) -> None:
         await self._journal.settle(permit.reservation, used)
+        self._settled.pop(permit.reservation.id, None)
 
     def give_up(self, permit: Permit) -> None:
         """Let nobody wait for a call that will not be settled; it stays charged in full."""
