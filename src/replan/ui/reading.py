@@ -1,6 +1,7 @@
 """Runs as the pages show them: read anew only when something has happened."""
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -44,6 +45,13 @@ class Reading:
         old = (e.seq for e in reversed(self.run.events) if e.at is not None and e.at <= latest)
         return next(old, 0) or 0
 
+    def anew(self, events: Iterable[RunEvent], seen: int) -> list[RunEvent]:
+        """Those that a page has not seen, and those that have settled since: not those between.
+
+        A whole view is drawn for them, which takes long: once when they happen, and once more.
+        """
+        return [e for e in events if (e.seq or 0) > seen or (e.seq or 0) <= self.settled]
+
     @property
     def is_at_work(self) -> bool:
         """Whether something may still happen by itself."""
@@ -76,7 +84,8 @@ class Readings:
                 # Only the clock went on.
                 run = reading.run.model_copy(update={"updated_at": now})
                 return replace(reading, run=run, story=story_of(run))
-        run = await whole_run(graph_for(self.house, record), storage, record, now)
+        known = before[1].run.events if before else ()
+        run = await whole_run(graph_for(self.house, record), storage, record, now, known)
         reading = Reading(run=run, story=story_of(run), at=now, doer=self._doer(record))
         self.kept[record.run_id] = mark, reading
         while len(self.kept) > _KEPT:

@@ -62,22 +62,29 @@ async def changes(site: Site, request: Request) -> Response:
     if asked.get("boot") != site.boot:
         # The server was started anew, maybe as another version.
         return Response(headers={"HX-Refresh": "true"})
-    tab, seq = asked.get("tab", "plan"), asked.get("seq", "")
-    if tab not in (*TABS, STEP) or not (
-        seq.isascii() and seq.isdigit() and len(seq) < len("9" * 12)
-    ):
+    tab, settled, seen = (
+        asked.get("tab", "plan"),
+        *map(_number, (asked.get("settled"), asked.get("seq"))),
+    )
+    if tab not in (*TABS, STEP) or settled is None or seen is None:
         return Response(headers={"HX-Refresh": "true"})
-    new = [each for each in reading.run.events if (each.seq or 0) > int(seq)]
+    new = [each for each in reading.run.events if (each.seq or 0) > settled]
+    anew = reading.anew(new, seen)
     values: dict[str, Any] = {**run_values(reading, tab), "oob": True}
     values["is_marked_anew"] = asked.get("mark") != values["mark"]
     values["open_steps"] = open_steps(reading.story, asked.getlist("open"))
-    if values["is_marked_anew"] or any(map(is_structural, new)):
+    if values["is_marked_anew"] or any(map(is_structural, anew)):
         # Where a graph is drawn already, the place that it has been scrolled to stays.
-        is_drawn = tab == "plan" and not any(each.type == "plan_created" for each in new)
+        is_drawn = tab == "plan" and not any(each.type == "plan_created" for each in anew)
         values |= {"whole": True, "is_drawn": is_drawn, **stage_values(reading, tab)}
     else:
         values |= {"whole": False, **_touched(reading, tab, new)}
     return site.page(request, "changes", **values)
+
+
+def _number(text: str | None) -> int | None:
+    is_one = text and text.isascii() and text.isdigit() and len(text) < len("9" * 12)
+    return int(text) if text and is_one else None
 
 
 def _touched(reading: Reading, tab: str, new: list[RunEvent]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from made_runs import NOON, at, attempt, event, whole
 from replan.ports.run_book import RunRecord
 from replan.ui import reading as readings
-from replan.ui.reading import Readings
+from replan.ui.reading import Reading, Readings
 
 INVOKED = event(4, 10.0, "specialist_invoked", step_id=2, specialist="worker", attempt=1)
 BEFORE = (event(1, 0.0, "run_started"), event(2, 0.0, "plan_created", version=1))
@@ -31,8 +31,9 @@ class Office:
     async def events(self, run_id, after):
         return [each for each in RUNNING["events"] if each.seq > after]
 
-    async def whole_run(self, graph, storage, record, now):
+    async def whole_run(self, graph, storage, record, now, known):
         self.reads += 1
+        self.known = [each.seq for each in known]
         ledger = () if self.reads == 1 else (attempt(2, 1, 10.0, None),)
         return whole(**RUNNING, ledger=ledger)
 
@@ -47,9 +48,20 @@ async def test_a_reading_is_made_anew_until_its_newest_event_is_a_second_old(mon
     assert (first.run.ledger, first.seq, first.settled) == ((), 4, 2)
     office.seconds = 10.6
     second = await read.of(record)
-    # What the page knows since then is drawn once more.
+    # What was read is not read again, and what the page knows since then is drawn once more.
+    assert office.known == [1, 2, 4]
     assert ([each.step_id for each in second.run.ledger], second.settled) == ([2], 2)
     for office.seconds in (11.1, 11.6, 12.1):
         last = await read.of(record)
     # Then only the clock goes on.
     assert (office.reads, last.settled, last.run.updated_at) == (3, 4, at(12.1))
+
+
+def test_a_whole_view_is_drawn_when_something_happens_and_once_more_when_it_has_settled():
+    events = [event(seq, seq, "plan_updated") for seq in (1, 2, 3)]
+    story = SimpleNamespace()
+    reading = Reading(run=whole(events=events), story=story, at=at(2.5))
+    assert reading.settled == 1
+    assert [each.seq for each in reading.anew(events, 3)] == [1]
+    assert [each.seq for each in reading.anew(events[1:], 3)] == []
+    assert [each.seq for each in reading.anew(events[1:], 2)] == [3]

@@ -76,7 +76,13 @@ class WholeRun(Value):
         return list({each.path: each for one in self.results for each in one.artifacts}.values())
 
 
-async def whole_run(graph: Graph, storage: Storage, record: RunRecord, at: datetime) -> WholeRun:
+async def whole_run(
+    graph: Graph,
+    storage: Storage,
+    record: RunRecord,
+    at: datetime,
+    known: tuple[RunEvent, ...] = (),  # its first events, if they were read before
+) -> WholeRun:
     """Read a run through any graph of a team with its storage: nothing is run.
 
     Answers that may have a secret in them are masked, as in its events.
@@ -88,6 +94,7 @@ async def whole_run(graph: Graph, storage: Storage, record: RunRecord, at: datet
     newest |= {each.key: each for each in view.results}
     questions: dict[str, Question] = state.get("questions", {})
     secret = {key for key, each in questions.items() if each.secret}
+    new = await storage.runs.events(run_id, known[-1].seq or 0 if known else 0)
     return WholeRun(
         run_id=run_id,
         title=record.title,
@@ -113,7 +120,7 @@ async def whole_run(graph: Graph, storage: Storage, record: RunRecord, at: datet
             each.replace(answers={**each.answers, **dict.fromkeys(secret & {*each.answers}, MASK)})
             for each in await storage.runs.requests([run_id], taken=True)
         ),
-        events=tuple(run_event(run_id, each) for each in await storage.runs.events(run_id)),
+        events=(*known, *(run_event(run_id, each) for each in new)),
         texts={},
         threads=await thread_views(storage, run_id),
         origin=view.origin,
