@@ -39,20 +39,30 @@ def open_steps(story: Story, marks: Iterable[str]) -> Iterator[dict[str, Any]]:
                 yield {**own, "is_touched": is_touched, **values}
 
 
+_UNMARKED = ("steps_reopened", "run_corrected")
 _STRUCTURAL = (
     "plan_created",
     "plan_updated",
-    "steps_reopened",
-    "run_corrected",
     "run_resumed",
     "run_stopped",
     "task_completed",
+    *_UNMARKED,
 )
 
 
 def is_structural(event: RunEvent) -> bool:
     """Whether more than some steps has changed after an event."""
     return event.type in _STRUCTURAL
+
+
+def is_drawn_whole(event: RunEvent, seen: int, settled: int) -> bool:
+    """Whether a view is drawn as a whole for an event: when it is new, and maybe once more.
+
+    Once more when all else on record has followed it, where the mark of the page does not change
+    then by itself.
+    """
+    seq = event.seq or 0
+    return is_structural(event) and (seq > seen or (seq <= settled and event.type in _UNMARKED))
 
 
 def touched(story: Story, new: Iterable[RunEvent]) -> set[int]:

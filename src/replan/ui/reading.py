@@ -1,7 +1,6 @@
 """Runs as the pages show them: read anew only when something has happened."""
 
 from collections import OrderedDict
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -44,13 +43,6 @@ class Reading:
         latest = self.at - _SETTLES
         old = (e.seq for e in reversed(self.run.events) if e.at is not None and e.at <= latest)
         return next(old, 0) or 0
-
-    def anew(self, events: Iterable[RunEvent], seen: int) -> list[RunEvent]:
-        """Those that a page has not seen, and those that have settled since: not those between.
-
-        A whole view is drawn for them, which takes long: once when they happen, and once more.
-        """
-        return [e for e in events if (e.seq or 0) > seen or (e.seq or 0) <= self.settled]
 
     @property
     def is_at_work(self) -> bool:

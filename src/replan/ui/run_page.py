@@ -18,7 +18,7 @@ from replan.ui.drawn.graph import graph_of, standings
 from replan.ui.drawn.threads import threads_of
 from replan.ui.drawn.timeline import LEGEND, timeline_of
 from replan.ui.drawn.tree import call_key, tree_of
-from replan.ui.open_steps import is_structural, open_steps, touched
+from replan.ui.open_steps import is_drawn_whole, open_steps, touched
 from replan.ui.reading import Reading, event_numbered, record_of
 from replan.ui.site import Site
 from replan.ui.step_page import given_of, jobs_of, step_values
@@ -69,11 +69,11 @@ async def changes(site: Site, request: Request) -> Response:
     if tab not in (*TABS, STEP) or settled is None or seen is None:
         return Response(headers={"HX-Refresh": "true"})
     new = [each for each in reading.run.events if (each.seq or 0) > settled]
-    anew = reading.anew(new, seen)
+    anew = [each for each in new if is_drawn_whole(each, seen, reading.settled)]
     values: dict[str, Any] = {**run_values(reading, tab), "oob": True}
     values["is_marked_anew"] = asked.get("mark") != values["mark"]
     values["open_steps"] = open_steps(reading.story, asked.getlist("open"))
-    if values["is_marked_anew"] or any(map(is_structural, anew)):
+    if values["is_marked_anew"] or anew:
         # Where a graph is drawn already, the place that it has been scrolled to stays.
         is_drawn = tab == "plan" and not any(each.type == "plan_created" for each in anew)
         values |= {"whole": True, "is_drawn": is_drawn, **stage_values(reading, tab)}

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 from made_runs import NOON, at, attempt, event, whole
 from replan.ports.run_book import RunRecord
 from replan.ui import reading as readings
-from replan.ui.reading import Reading, Readings
+from replan.ui.open_steps import is_drawn_whole
+from replan.ui.reading import Readings
 
 INVOKED = event(4, 10.0, "specialist_invoked", step_id=2, specialist="worker", attempt=1)
 BEFORE = (event(1, 0.0, "run_started"), event(2, 0.0, "plan_created", version=1))
@@ -57,11 +58,10 @@ async def test_a_reading_is_made_anew_until_its_newest_event_is_a_second_old(mon
     assert (office.reads, last.settled, last.run.updated_at) == (3, 4, at(12.1))
 
 
-def test_a_whole_view_is_drawn_when_something_happens_and_once_more_when_it_has_settled():
-    events = [event(seq, seq, "plan_updated") for seq in (1, 2, 3)]
-    story = SimpleNamespace()
-    reading = Reading(run=whole(events=events), story=story, at=at(2.5))
-    assert reading.settled == 1
-    assert [each.seq for each in reading.anew(events, 3)] == [1]
-    assert [each.seq for each in reading.anew(events[1:], 3)] == []
-    assert [each.seq for each in reading.anew(events[1:], 2)] == [3]
+def test_a_whole_view_is_drawn_for_what_is_new_and_once_more_where_no_mark_changes():
+    for kind, again in {"plan_updated": False, "steps_reopened": True}.items():
+        happened = event(3, 3, kind)
+        assert is_drawn_whole(happened, seen=2, settled=1)
+        assert not is_drawn_whole(happened, seen=3, settled=2)
+        assert is_drawn_whole(happened, seen=3, settled=3) is again
+    assert not is_drawn_whole(event(3, 3, "model_answered"), seen=2, settled=1)
