@@ -1,5 +1,6 @@
 """A server of teams on an address: in a program for as long as a block, or until it is ended."""
 
+import gc
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -129,6 +130,8 @@ async def _served(wanted: Wanted, say: Callable[[str], None]) -> None:
         )
         async with opened as address:
             say(_introduced(wanted, [*teams], address))
+            # What is there by now stays until the end: the garbage collector need not look at it.
+            gc.freeze()
             await until_signalled()
 
 
