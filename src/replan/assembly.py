@@ -345,7 +345,7 @@ async def _call_hook(hook: Hook, event: BaseEvent) -> None:
 
 
 def viewer(storage: Storage) -> Graph:
-    """Give a graph that can read every run's state, and run none: it takes no team and no key."""
+    """Return a graph that can read every run's state, and run none: it takes no team and no key."""
     nobody = Specialist("nobody", "Does nothing.", run=_nothing)
     return build_graph(Team(FakeListChatModel(responses=[]), [nobody]), storage=storage)
 
@@ -380,11 +380,11 @@ def team_graph(  # noqa: PLR0913 - what a team file leaves open
         path: The team file.
         directory: The folder that specialists may read and write; else the file's `workspace`.
         out: The folder for the files that steps make; else the same.
-        model: The host's model, in the place of the file's.
+        model: The host's model, in place of the file's.
         base_url: An OpenAI-compatible server for models that have none of their own.
-        environment: Where the models' keys stand.
+        environment: Where the models' keys are.
         storage: Keeps threads and journal.
-        served: Whether settings come from outside of the process.
+        served: Whether settings come from outside the process.
         clock: Returns the time, with a time zone.
 
     Raises:

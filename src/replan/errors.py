@@ -31,7 +31,7 @@ ReplanError
 ├── ModelCallError               a model could not be reached or refused the call
 ├── ReplyTooLongError            a model's reply does not end
 ├── ToolServerError              a tool server cannot be used, or a call of its tools failed
-│   └── ToolCallLostError        a call was sent, and nobody knows what came of it
+│   └── ToolCallLostError        a call was sent, and nobody knows its outcome
 ├── LimitReachedError            a limit of the run leaves no room for another call
 └── InDoubtError                 it is unknown whether work that must not happen twice took effect
 ```
@@ -201,7 +201,7 @@ class SessionBusyError(UsageError):
 
 
 class SessionConflictError(UsageError):
-    """The session stands at another version than the turn was taken at. Nothing was kept of it.
+    """The session is at another version than the turn was taken at. Nothing was kept of it.
 
     Attributes:
         session_id: The session.
@@ -214,7 +214,7 @@ class SessionConflictError(UsageError):
         self.expected = expected
         self.found = found
         super().__init__(
-            f"The session '{session_id}' stands at version {found}, and this is from version "
+            f"The session '{session_id}' is at version {found}, and this is from version "
             f"{expected}. Load the session, and send the turn again."
         )
 
@@ -509,7 +509,7 @@ class ToolServerError(ReplanError):
 
 
 class ToolCallLostError(ToolServerError):
-    """A call of a tool was sent, and nobody knows what came of it."""
+    """A call of a tool was sent, and nobody knows its outcome."""
 
 
 class LimitReachedError(ReplanError):

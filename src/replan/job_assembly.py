@@ -101,7 +101,7 @@ def job_agent(
             the job asks its question again.
         context_key: Seals the values of secret slots in contexts. At least 16 bytes, the same for
             all agents that take turns of a session. Without a key, the agent makes one of its own,
-            so that no other agent goes on with a job that has secret slots.
+            so that no other agent continues with a job that has secret slots.
         clock: Returns the time, with a time zone.
         parts: What `job_processor` takes: model, phrasing_model, base_url, models, journal, new_id.
 

@@ -24,7 +24,7 @@ _left_open: list[asyncio.Runner] = []
 def completed(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Do work in a loop of its own; what ignores its cancellation is not waited for."""
     # LangChain runs in the loop's default executor what is synchronous: functions, tools and models
-    # inside of runnables. Here these threads can be given up.
+    # inside runnables. Here these threads can be given up.
     runner = asyncio.Runner()
     runner.get_loop().set_default_executor(Threads())
     try:
@@ -81,7 +81,7 @@ class Threads(futures.ThreadPoolExecutor):
             futures.wait(left)
 
     def after(self, work: "Work", worker: "_Worker") -> "Work | None":
-        """Say what a thread does next; None: it is to rest, or to end if it is not needed."""
+        """Return what a thread does next; None if it rests, or ends because it is not needed."""
         with self._guard:
             self._at_work.discard(work)
             if self._queued and len(self._at_work) < self._most:

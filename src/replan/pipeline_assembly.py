@@ -39,7 +39,7 @@ async def run_pipeline(  # noqa: PLR0913 - what a pipeline alone needs
 
     Args:
         agent: The class of the pipeline's main agent.
-        said: What a user says; None goes on with what is left, such as after a kill.
+        said: What a user says; None continues with what is left, such as after a kill.
         thread_id: The thread; it is made if there is none.
         repository: Where threads are kept, such as `storage.threads`; None keeps nothing.
         model: What `agent.ai_adapter` asks.
@@ -85,7 +85,7 @@ def pipeline_agent(
         agent: The class of the pipeline's main agent.
         model: What `agent.ai_adapter` asks: a chat model or its name.
         base_url: The OpenAI-compatible server of a model that is given by name.
-        limits: What a turn may spend: calls, tokens, money and seconds; a later turn goes on.
+        limits: What a turn may spend: calls, tokens, money and seconds; a later turn continues.
             And how many questions one message may lead to, over all turns.
         prices: What models cost, by their names.
 

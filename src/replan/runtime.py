@@ -145,7 +145,7 @@ async def _opened(
 
 
 def check_kept(field: str, team: AnyTeam, storage: Storage | None) -> None:
-    """Refuse a graph that keeps nothing where runs are to be kept: none of them could go on.
+    """Refuse a graph that keeps nothing where runs are to be kept: none of them could continue.
 
     Raises:
         ConfigurationError: The graph was built without storage.

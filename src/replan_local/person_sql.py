@@ -34,7 +34,7 @@ def check_tree(tree: str) -> None:
     if tree.startswith(_UNREADABLE):
         raise CannotAnswerError("The query cannot be read.")
     if found := _CATALOG.search(tree):
-        message = f"A query may look at the tables only; '{found[1]}' tells of the database itself."
+        message = f"A query may look at the tables only; '{found[1]}' shows the database itself."
         raise CannotAnswerError(message)
     count = sum(1 for _ in _TABLE.finditer(tree))
     if count > MOST_TABLES:

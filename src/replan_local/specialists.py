@@ -158,7 +158,7 @@ def local_team(
     model: Any = "offline",
     specialists: Sequence[Specialist] = (),
 ) -> Team:
-    """Give the keyless team for `build_graph`.
+    """Return the keyless team for `build_graph`.
 
     Args:
         directory: The folder whose tables and notes may be read.

@@ -35,7 +35,7 @@ _READERS = {
 _DEEPEST, _MOST_FILES = 3, 200
 _NUMBER = re.compile(r"^U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?$|^(?:DECIMAL|DOUBLE|FLOAT|BIGNUM)")
 _FIRST_LINES = 2
-# What is as small as a number whatever stands in it. Times with a zone need a package that DuckDB
+# What is as small as a number whatever is in it. Times with a zone need a package that DuckDB
 # does not bring along; text does not.
 _SMALL = re.compile(
     r"(?:U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL(?:\([\d,]+\))?|DOUBLE|FLOAT|NUMBER|BOOLEAN"
@@ -96,7 +96,7 @@ class Database:
         self._stopped = False
 
     def open(self, files: Sequence[TableFile]) -> tuple[UnreadableTableError, ...]:
-        """Register these files alone, shut the door to all else, and give what cannot be read."""
+        """Register these files alone, shut the door to all else, and return what cannot be read."""
         connection = _connect()
         self.close()
         with self._lock:

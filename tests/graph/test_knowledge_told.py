@@ -125,8 +125,8 @@ async def test_of_what_was_put_together_only_what_it_cites_is_a_source():
     ("reply", "told"),
     [
         (ValueError("no"), "ValueError: no"),
-        ("  ", "the model gave an empty reply"),
-        ("<think>Hm.</think>", "the model gave an empty reply"),
+        ("  ", "the model returned an empty reply"),
+        ("<think>Hm.</think>", "the model returned an empty reply"),
     ],
 )
 async def test_a_summary_that_fails_leaves_what_was_found_and_is_told(reply, told):
@@ -197,7 +197,7 @@ async def test_nonsense_of_a_retriever_leaves_the_step_without_knowledge_and_is_
 @pytest.mark.parametrize(
     ("problem", "told"),
     [
-        (SystemExit(3), "it tried to end the process (exit 3)"),
+        (SystemExit(3), "it tried to exit the process (exit 3)"),
         (BaseException("all is lost"), "BaseException: all is lost"),
         (asyncio.CancelledError(), "it cancelled itself"),
     ],

@@ -641,7 +641,7 @@ async def test_an_answer_that_is_handed_in_settles_plain_questions_only(kind):
 
 @pytest.mark.parametrize(
     ("answers", "problem"),
-    [({"1": "x"}, "no key of a question"), ({"1/a/1": " "}, "1/a/1 is empty")],
+    [({"1": "x"}, "not the key of a question"), ({"1/a/1": " "}, "1/a/1 is empty")],
 )
 async def test_answers_that_cannot_be_used_are_refused(answers, problem):
     with ScriptedModel({}) as model:

@@ -1,1 +1,1 @@
-"""What stands behind the ports: models, journal."""
+"""What is behind the ports: models, journal."""

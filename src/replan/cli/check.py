@@ -118,7 +118,7 @@ class _Report:
 
     mistakes: Sequence[str] = ()  # its mistakes, as lines for people
     lines: Sequence[str] = ()  # what is ahead where it has none
-    # All of it for programs; its mistakes stand under `mistakes`.
+    # All of it for programs; its mistakes are under `mistakes`.
     record: Mapping[str, JsonValue] = field(default_factory=lambda: {"mistakes": []})
     is_good: bool = True
 
@@ -153,7 +153,7 @@ class _Report:
 
 
 def _told_apart(files: Sequence[Path]) -> tuple[Path | None, Path | None]:
-    """Give the plan and the team among files."""
+    """Return the plan and the team among files."""
     teams = [path for path in files if _is_team(path)]
     plans = [path for path in files if path not in teams]
     if len(plans) > 1 or len(teams) > 1:

@@ -37,7 +37,7 @@ class Part(Value):
     if not TYPE_CHECKING:  # A type checker reads the fields.
 
         def __init__(self, *given: Any, **fields: Any) -> None:
-            """Take the fields; those that are `kw_only=False` may stand first, without a name."""
+            """Take the fields; those that are `kw_only=False` may be first, without a name."""
             kind = type(self)
             fields = _named(kind, given) | fields
             for old, new in kind.old_names.items():
@@ -53,7 +53,7 @@ class Part(Value):
                     object.__setattr__(self, slot, getattr(kept, slot))
                 self.refuse(error)
 
-        # Else pydantic would call it for what a file holds, too, and leave out what stands around.
+        # Else pydantic would call it for what a file holds, too, and leave out what is around.
         __init__.__pydantic_base_init__ = True
 
     def refuse(self, mistakes: ValidationError) -> None:
@@ -66,7 +66,7 @@ class Part(Value):
         given: Mapping[str, Any],
         around: Surroundings | None,  # noqa: ARG003 - for those who override it
     ) -> Mapping[str, Any]:
-        """Add what follows from what is given; `around` is there if it stands in a file."""
+        """Add what follows from what is given; `around` is there if it is in a file."""
         return given
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Tells of the calls of models and tools that a node of the host or an attempt of a step makes."""
+"""Reports the calls of models and tools that a node of the host or an attempt of a step makes."""
 
 import json
 import time
@@ -108,7 +108,7 @@ class ToolTold:
         self.status, self.result = status, result
 
     def answered(self, messages: Sequence[BaseMessage]) -> None:
-        """Say what the tool gave."""
+        """Record what the tool returned."""
         failed = any(getattr(each, "status", "") == "error" for each in messages)
         text = "\n".join(said(each).text for each in messages)
         self.ends("failed" if failed else "success", text)
@@ -130,16 +130,16 @@ class ToolTold:
 emitter_at_work: ContextVar[tuple[Emitter, RunnableConfig] | None] = ContextVar(
     "replan_emitter", default=None
 )
-"""The emitter of the node that works here, with its configuration; None outside of a run."""
+"""The emitter of the node that works here, with its configuration; None outside a run."""
 
 
 def warn_here(text: str) -> None:
-    """Tell what a person may not expect of the node that works here, whatever runs in it."""
+    """Report what a person may not expect of the node that works here, whatever runs in it."""
     tell_here(WarningGiven, text=text)
 
 
 def tell_here(kind: type[BaseEvent], **fields: Any) -> None:
-    """Tell of an event of the node that works here, whatever runs in it."""
+    """Report an event of the node that works here, whatever runs in it."""
     at_work = emitter_at_work.get()
     if at_work is None:
         return
@@ -162,7 +162,7 @@ tool_at_work: ContextVar[ToolTold | None] = ContextVar("replan_tool", default=No
 def telling_of(
     call: str, called: ToolCall, effects: Effects, approval: Approved | None
 ) -> Generator[ToolTold]:
-    """Tell of a tool's call that is made inside, where somebody hears."""
+    """Report a tool's call that is made inside, where somebody hears."""
     calls = calls_at_work.get()
     if calls is None:
         yield ToolTold()
@@ -197,7 +197,7 @@ def about_tool(
 
 
 def said(message: BaseMessage) -> Said:
-    """Give a message as text: with the tools that it calls, and the kinds of what is no text."""
+    """Return a message as text: with the tools that it calls, and the kinds of what is not text."""
     parts = [message.text, *_others_in(message)]
     if isinstance(message, AIMessage):
         parts += [f"[calls {each['name']} {_json(each['args'])}]" for each in message.tool_calls]

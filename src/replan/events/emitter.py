@@ -1,7 +1,7 @@
 """One place that tells everybody of events: the stream first, then the callbacks.
 
 Hooks of callbacks are foreign code beside a run, which hears every event in order and can stop
-nothing. Each callback has a line of its own in each run: its hooks are called one after the other,
+nothing. Each callback has a line of its own in each run: its hooks are called one after another,
 in the order of the events, with a time for each. A run waits for them between its steps, never in
 one.
 """
@@ -46,7 +46,7 @@ _OFTEN = (*_TOKENS, SpecialistCompleted, SpecialistInvoked)
 
 @dataclass(frozen=True)
 class Emitter:
-    """Tells of the events of one node."""
+    """Reports the events of one node."""
 
     write: Callable[[BaseEvent], None]  # LangGraph's stream writer of the node
     hooks: "RunHooks"  # the hooks of the callbacks, for the run
@@ -73,17 +73,17 @@ class Emitter:
         return self.hooks.hears_events or not does_nothing(self.write)
 
     async def warn(self, *texts: str) -> None:
-        """Tell of what a person may not expect."""
+        """Report something that a person may not expect."""
         for text in texts:
             await self.emit(WarningGiven, text=text)
 
     async def emit(self, kind: type[BaseEvent], /, **fields: Any) -> None:
-        """Tell of an event, and wait for its hooks."""
+        """Report an event, and wait for its hooks."""
         self.stream(kind, **fields)
         await self.hooks.heard(is_last=kind is TaskCompleted)
 
     def stream(self, kind: type[BaseEvent], /, **fields: Any) -> None:
-        """Tell of an event at once: the stream first, then the callbacks."""
+        """Report an event at once: the stream first, then the callbacks."""
         told = without_known(kind, fields) if KNOWN.forms else fields
         event = kind(run_id=self.run_id, round=self.round, **told)
         if kind not in _OFTEN:
@@ -95,7 +95,7 @@ class Emitter:
         self.hooks.tell(event)
 
     def pass_on(self, event: BaseEvent) -> None:
-        """Tell of an event of this run that came from another process."""
+        """Report an event of this run that came from another process."""
         if self.trace is not None:
             self.trace.take(event)
         self.write(event)

@@ -55,7 +55,7 @@ class Tracing(Protocol):
         Args:
             team: The team.
             thread_id: The thread of the run.
-            earlier: The `ref` of the call that it goes on with.
+            earlier: The `ref` of the call that it continues with.
             worked: The seconds of work in earlier calls: of the run (`RUN`), and of its open steps
                 by id and specialist.
         """
@@ -75,7 +75,7 @@ trace_at_work: ContextVar[Trace | None] = ContextVar("replan_trace", default=Non
 
 
 async def as_traced(trace: Trace, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
-    """Give the parts of a call's stream; what is worked out for them is heard, who reads is not."""
+    """Yield the parts of a call's stream; its work is traced, its reader is not."""
     error: BaseException | None = None
     try:
         async with aclosing(parts):

@@ -61,7 +61,7 @@ class CallEvent(BaseEvent):
 
 
 class Said(Value):
-    """A message to or from a model, as text; what is no text is named in brackets."""
+    """A message to or from a model, as text; what is not text is named in brackets."""
 
     role: str
     text: str
@@ -240,7 +240,7 @@ class ModelCalled(CallEvent):
     """A model is called; each retry is a call of its own.
 
     `provider` is what LangChain calls its provider; empty if that is not known. `prompt` is what it
-    is sent. It is no part of the event as JSON: what is kept of it is read by reference. It is
+    is sent. It is not part of the event as JSON: what is kept of it is read by reference. It is
     empty where prompts are not kept, or nobody hears them.
     """
 
@@ -272,8 +272,8 @@ class KnowledgeRetrieved(BaseEvent):
 
     Attributes:
         node: `think` or `specialist`.
-        mode: What becomes of what is found.
-        sources: Where it stands, the best first.
+        mode: What happens to what is found.
+        sources: Where it is, the best first.
         left_out: What could not be searched, a sentence each.
         unused: What was found and is not given, since a model found no help in it or
             `map_max_chunks` kept it from being read, a sentence each.
@@ -303,7 +303,7 @@ Approved = Literal["approved", "edited", "rejected"]
 """What a person said of a tool's call: yes, yes with other arguments, or no."""
 
 ToolEnd = Literal["success", "failed", "rejected", "waiting", "cancelled"]
-"""How a tool's call ended; `waiting` means that it asks a person, and will be called anew."""
+"""How a tool's call ended; `waiting` means that it asks a person, and will be called again."""
 
 
 class ToolEvent(CallEvent):
@@ -370,8 +370,8 @@ class PhaseEntered(BaseEvent):
     Attributes:
         phase: The phase.
         path: The path of the sub-thread; empty in the main thread.
-        step_id: The step; None outside of a plan.
-        specialist: Who does it; empty outside of a plan.
+        step_id: The step; None outside a plan.
+        specialist: Who does it; empty outside a plan.
     """
 
     type: Literal["phase_entered"] = "phase_entered"
@@ -388,8 +388,8 @@ class PlaceholderShown(BaseEvent):
         message_id: The message.
         text: What it says until then.
         path: The path of the sub-thread; empty in the main thread.
-        step_id: The step; None outside of a plan.
-        specialist: Who does it; empty outside of a plan.
+        step_id: The step; None outside a plan.
+        specialist: Who does it; empty outside a plan.
     """
 
     type: Literal["placeholder_shown"] = "placeholder_shown"
@@ -417,7 +417,7 @@ class LimitReached(BaseEvent):
     `why` has the figures, where a call was refused for which there was no room: what is spent, what
     is kept for the answer, and what the call might have needed.
 
-    If the answer is not whole, `limit` is `reply_length` or `content_filter`, and `value` is the
+    If the answer is incomplete, `limit` is `reply_length` or `content_filter`, and `value` is the
     number of its tokens.
     """
 

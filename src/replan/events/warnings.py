@@ -1,4 +1,4 @@
-"""What of an event a person may not expect: it stands in the state, and at the end of a run."""
+"""What of an event a person may not expect: it is in the state, and at the end of a run."""
 
 from replan.events.types import (
     BaseEvent,
@@ -40,7 +40,7 @@ def warnings_in(event: BaseEvent) -> tuple[str, ...]:  # noqa: PLR0911 - one for
         case KnowledgeRetrieved() | MemorySummary():
             return _lacking(event)
         case LimitReached(limit=limit) if limit in CUTS:
-            return (f"The answer is not whole: {CUTS[limit]}.",)
+            return (f"The answer is incomplete: {CUTS[limit]}.",)
         case _:
             return told_secret("The plan", _new_plan_in(event))
 

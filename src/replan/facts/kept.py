@@ -92,7 +92,7 @@ class Facts:
         return sorted(found.values(), key=lambda fact: (fact.at, fact.id), reverse=True)
 
     async def forget(self, id_: str) -> Fact | None:
-        """Take a fact away, and give it; None where there is none of this id."""
+        """Take a fact away, and return it; None where there is none of this id."""
         if not 0 < len(id_) <= _LONGEST_ID or unstorable(id_):
             return None
         item = await self.store.aget(self.whose.namespace, id_)
@@ -106,7 +106,7 @@ class Facts:
         own = self._own(page)
         if any(each.score is not None for each in own):
             return [_fact(each) for each in own]
-        # A store that does not rank gives what it likes.
+        # A store that does not rank returns what it likes.
         return ranked(query, await self.all(), most) if page else []
 
     def _own(self, page: list[Any]) -> list[Any]:

@@ -36,7 +36,7 @@ class FactsAtWork:
         return {"step_id": self.step_id, "specialist": self.specialist}
 
     def tell(self, kind: type[FactRemembered | FactForgotten], fact: Fact) -> None:
-        """Tell what became of a fact."""
+        """Report what happened to a fact."""
         tell_here(kind, fact_id=fact.id, text=fact.text, node=self.node, **self.place)
 
 

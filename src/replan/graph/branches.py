@@ -34,7 +34,7 @@ async def approval_branch(state: EnhancedState) -> Literal["plan_approval", "pla
 async def decision_branch(
     state: EnhancedState,
 ) -> Literal["plan_execution", "plan_update", "final_answer"]:
-    """A plan that was rejected is planned anew or ends the run, every other one is carried out."""
+    """A plan that was rejected is planned again or ends the run, every other one is carried out."""
     decision = state.get("decision")
     if decision is None or decision.action != "reject":
         return "plan_execution"

@@ -101,7 +101,7 @@ def host_graph(services: Services) -> HostGraph:
 
 
 def _at_work(node: Node, specialist: SpecialistPort) -> Node:
-    """Give the node of a specialist; one that is a graph is drawn, since it is found inside."""
+    """Return the node of a specialist; one that is a graph is drawn, since it is found inside."""
     graph = getattr(specialist, "graph", None)
     if graph is None:
         return node

@@ -19,7 +19,7 @@ class JobRepository(Protocol):
         ...
 
     async def save(self, job: Job) -> None:
-        """Keep a job in the place of the one with its id."""
+        """Keep a job in place of the one with its id."""
         ...
 
 
@@ -35,7 +35,7 @@ class MemoryJobs:
         return self._jobs.get(job_id)
 
     async def save(self, job: Job) -> None:
-        """Keep a job in the place of the one with its id."""
+        """Keep a job in place of the one with its id."""
         self._jobs[job.id] = job
 
 
@@ -75,7 +75,7 @@ class JobManager:
         return job
 
     async def update_job(self, job: Job) -> None:
-        """Keep what became of a job."""
+        """Keep what happened to a job."""
         await self._jobs.save(job)
 
     async def transition_phase(self, job_id: str, new_phase: JobPhase) -> Job:

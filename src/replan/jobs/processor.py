@@ -30,7 +30,7 @@ MOST_TRANSITIONS = 20
 
 
 class ProcessResult(Value):
-    """What came of a turn.
+    """The outcome of a turn.
 
     Attributes:
         next_phase: The phase of the job.
@@ -208,7 +208,7 @@ class JobProcessor:
             job = self.new_job(job_id=follows, language=language, context=job.context)
         elif job.is_over:
             phase = JobPhase.INFORMATION_COLLECTION if job.command else JobPhase.INTENT_RECOGNITION
-            # What an API refused may be given anew; what it was asked for last is over.
+            # What an API refused may be given again; what it was asked for last is over.
             failed = (CONFIRMATION, *job.collected_info) if job.error_code == "action" else ()
             asked = Asked(names=failed or job.asked.names)
             job = job.replace(

@@ -50,7 +50,7 @@ class Reading:
     ask: Ask
 
     async def of(self, chunks: Sequence[Chunk]) -> Knowledge:
-        """Give the chunks as they are, or what a model makes of them; failing that as they are."""
+        """Return the chunks, or what a model makes of them; the chunks again if that fails."""
         if not chunks:
             return Knowledge()
         if self.options.mode == "map_reduce":
@@ -117,7 +117,7 @@ class Reading:
             return _Note(error=describe(error).rstrip("."))
         made = read_answer(reply).strip()
         if not made:
-            return _Note(error="the model gave an empty reply")
+            return _Note(error="the model returned an empty reply")
         is_nothing = made.strip(".*`\"'").casefold() == _NOTHING
         return _Note() if is_nothing else _Note(within_budget(made, LONGEST_NOTE))
 

@@ -15,7 +15,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config, get_callback_manager_for_config
 from langchain_core.tracers.base import AsyncBaseTracer, BaseTracer
 
-# A log of runs gets tokens, too, and is no reason to stream.
+# A log of runs gets tokens, too, and is not a reason to stream.
 _NOT_LISTENING = (BaseCallbackHandler, AsyncCallbackHandler, BaseTracer, AsyncBaseTracer)
 
 
@@ -23,7 +23,7 @@ _NOT_LISTENING = (BaseCallbackHandler, AsyncCallbackHandler, BaseTracer, AsyncBa
 # asynchronous it would run on the side there, and drop what it raises; in code that awaits, what is
 # plain could wait for nothing. Two handlers do not do, since LangChain changes their order.
 class _Callback:
-    """A callback that is a coroutine function to who asks, and a plain function to all others."""
+    """A callback that looks like a coroutine function to code that asks, else like a plain one."""
 
     __defaults__ = None
     __kwdefaults__ = None
@@ -70,7 +70,7 @@ def handlers_of(config: RunnableConfig) -> list[BaseCallbackHandler]:
 
 def has_listener(config: RunnableConfig) -> bool:
     """Whether a callback of a configuration, or of what runs right now, takes tokens."""
-    # Such are handlers of one's own that take them, LangGraph's `messages` mode, `astream_events`.
+    # Such are handlers of your own that take them, LangGraph's `messages` mode, `astream_events`.
     return any(_listens(handler) for handler in handlers_of(config))
 
 

@@ -84,7 +84,7 @@ class Delta(DeltaChannel[Any]):
 
     def empty_twin(self) -> Self:
         """A channel like this one without a value."""
-        # For each fork, a copy of each channel: making it anew takes eight times as long.
+        # For each fork, a copy of each channel: making it again takes eight times as long.
         twin = object.__new__(type(self))
         twin.key, twin.typ, twin.reducer = self.key, self.typ, self.reducer  # pyright: ignore[reportUnknownMemberType]
         twin.least, twin.idle = self.least, 0

@@ -48,4 +48,4 @@ MIGRATIONS_TABLE = "checkpoint_migrations"
 """Where that saver keeps which changes were made."""
 
 NEWEST_MIGRATION = "SELECT coalesce(max(v), -1) FROM checkpoint_migrations"
-"""Gives the number of the newest one."""
+"""Returns the number of the newest one."""

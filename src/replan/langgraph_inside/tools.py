@@ -8,7 +8,7 @@ from langchain_core.tools import BaseTool, StructuredTool, Tool
 
 
 def with_schema(tool: BaseTool, schema: Any, metadata: dict[str, Any]) -> BaseTool:
-    """Give a tool with other arguments for the model to see."""
+    """Return a tool with other arguments for the model to see."""
     twin = tool.model_copy()
     twin.metadata = metadata
     # Assigned, not copied in: LangChain forgets by it what it has worked out of the old schema.
@@ -41,7 +41,7 @@ class _StandIn:
 
 
 def called_by(tool: BaseTool, work: Callable[[Any, RunnableConfig], Awaitable[Any]]) -> BaseTool:
-    """Give what stands for a tool in one call, and does `work` with its input instead."""
+    """Return what stands for a tool in one call, and does `work` with its input instead."""
     return cast("BaseTool", _StandIn(tool, work))
 
 

@@ -93,7 +93,7 @@ def resolved(*levels: MemoryOptions) -> Memory:
 
 
 def seen_in(state: EnhancedState, memory: Memory) -> Seen:
-    """Give what is seen of the conversation of a thread, the request last."""
+    """Return what is seen of the conversation of a thread, the request last."""
     # The request is whole, and so are the system messages that the conversation begins with.
     if memory.mode == "summary":
         return _summarised(parts_of(state))
@@ -146,12 +146,12 @@ def shortened(message: AnyMessage) -> AnyMessage:
     calls = calls_of(message)
     if sum(len(written_arguments(call)) for call in calls) <= LONGEST_OLD:
         return cut
-    # What is cut is no JSON any more, so it stands as text where the arguments were.
+    # What is cut is not JSON any more, so it is as text where the arguments were.
     most = LONGEST_OLD // len(calls)
     short: Any = [
         {**call, "args": {"cut": within_budget(written_arguments(call), most)}} for call in calls
     ]
-    # Providers keep what they sent once more.
+    # Providers keep what they sent again.
     raw = {"tool_calls", "function_call"}
     others = {name: each for name, each in message.additional_kwargs.items() if name not in raw}
     return cut.model_copy(update={"tool_calls": short, "additional_kwargs": others})

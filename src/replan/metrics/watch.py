@@ -141,7 +141,7 @@ class Watch:
 
     @contextmanager
     def served(self, port: int) -> Generator[None]:
-        """Tell the figures to whoever asks at a port of this machine, for as long as the block.
+        """Serve metrics for Prometheus at a port of this machine, for as long as the block.
 
         Raises:
             InputError: The port cannot be used.
@@ -149,7 +149,7 @@ class Watch:
         try:
             server, thread = start_http_server(port, "127.0.0.1", self._registry)
         except OSError as error:
-            told = f"The figures cannot be told at port {port}: {error.strerror}."
+            told = f"The metrics cannot be served at port {port}: {error.strerror}."
             raise InputError(f"{told} Give --metrics another port.") from error
         try:
             yield

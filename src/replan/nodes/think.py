@@ -1,4 +1,4 @@
-"""`think`: judge the request; with it comes the answer (simple) or the plan (complex)."""
+"""`think`: judge the request; the reply may include the answer (simple) or plan (complex)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast

@@ -159,7 +159,7 @@ def _next_version(plan: TaskPlan, draft: Draft, revision: _Revision) -> TaskPlan
 
 
 def _stamped(step: PlanStep, before: PlanStep | None, revision: _Revision) -> PlanStep:
-    """Give a step the times of its making and changing, and a model's new step a fresh start."""
+    """Return a step the times of its making and changing, and a model's new step a fresh start."""
     if before is None:
         fresh = unstarted(step) if revision.by == "model" else step
         return fresh.replace(created_at=step.created_at or revision.at)
@@ -175,7 +175,7 @@ def replay(first: TaskPlan, history: Sequence[PlanUpdate]) -> TaskPlan:
 
     Returns:
         A plan with the structure, title, version and history of the current one; how its steps
-        went is no part of a history.
+        went is not part of a history.
 
     Raises:
         pydantic.ValidationError: A revision's changes were not written by `apply`.

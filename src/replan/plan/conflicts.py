@@ -73,7 +73,7 @@ class _Order:
 
 
 def _together(steps: Sequence[PlanStep], order: _Order) -> tuple[int, ...]:
-    """Give those of some steps that may run at the same time as another one of them."""
+    """Return those of some steps that may run at the same time as another one of them."""
     found: set[int] = set()
     for one, two in combinations(steps, 2):
         if not order.parts(one, two) and not _exclude_each_other(one, two):

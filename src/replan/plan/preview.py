@@ -134,7 +134,7 @@ def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
     per_step: Callable[[PlanStep], int] | None = None,
     per_reply: int = CALLS_PER_REPLY,
 ) -> int:
-    """Give a number of model calls that no run of a handed-in plan can exceed.
+    """Return a number of model calls that no run of a handed-in plan can exceed.
 
     A plan that may be revised can get new steps with any number of retries, so nothing but
     `max_model_calls` bounds it. Of a plan that stays as it is, it is the smaller one of
@@ -151,9 +151,9 @@ def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
     - rounds: the smaller one of `max_rounds` and (number of seats) + `max_stalls`: a round that
       can start anything settles a seat, and those that cannot end the run after `max_stalls`;
     - a question of the host is tried `HOST_TRIES` times: Q = 3 * `per_reply`;
-    - each round is judged once, J = 2 * Q - 1: a question, and once more where the reply could
+    - each round is judged once, J = 2 * Q - 1: a question, and again where the reply could
       not be read; the call that brought it was not the last that its question had;
-    - the answer is asked for once, Q; one of a type once more where it is not of it, J;
+    - the answer is asked for once, Q; one of a type again where it is not of it, J;
     - where summaries of the conversation are written, one is asked for behind the answer, Q.
 
     Args:

@@ -34,7 +34,7 @@ class Rerun(Value):
 
 
 def rerun_reasons(plan: TaskPlan) -> tuple[Rerun, ...]:
-    """Tell which steps of a plan have to run again, by the fingerprints in its document.
+    """Return which steps of a plan have to run again, by the fingerprints in its document.
 
     These are the steps that were settled when the document was written and are now edited or
     marked as open, and all settled steps that wait for them, directly or not, also by their
@@ -65,7 +65,7 @@ def rerun_reasons(plan: TaskPlan) -> tuple[Rerun, ...]:
 
 
 def rerun_from(plan: TaskPlan, step_id: int) -> tuple[Rerun, ...]:
-    """Tell which settled steps run again if somebody opens one of them: it, and what waits for it.
+    """Return the settled steps that run again if one is reopened: it, and what waits for it.
 
     Args:
         plan: The plan.
@@ -78,7 +78,7 @@ def rerun_from(plan: TaskPlan, step_id: int) -> tuple[Rerun, ...]:
 
 
 def reopened(plan: TaskPlan, reruns: Iterable[Rerun]) -> TaskPlan:
-    """Give a plan in which these steps never ran, in a document without fingerprints.
+    """Return a plan in which these steps never ran, in a document without fingerprints.
 
     Args:
         plan: The plan as its document shows it.

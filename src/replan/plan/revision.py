@@ -214,7 +214,7 @@ class _Refuser:
 
 
 def _misfits(draft: Draft, touched: dict[int, int], refuser: _Refuser) -> Iterator[Refused]:
-    """Give the reasons against the steps as they now fit together."""
+    """Yield the reasons against the steps as they now fit together."""
     ids = _ids(draft)
     for step in draft.steps:
         for refusal in refuser.unknown(step, ids):

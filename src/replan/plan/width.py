@@ -15,7 +15,7 @@ def width(plan: TaskPlan) -> int:
 
 
 def _waiting_for(plan: TaskPlan) -> list[int]:
-    """Give for each open step the set of open steps that wait for it, as the bits of a number."""
+    """Return for each open step the set of open steps that wait for it, as the bits of a number."""
     ordered = run_order(plan)
     is_open = {step.id for step in plan.open_steps()}
     places = {step.id: at for at, step in enumerate(step for step in ordered if step.id in is_open)}

@@ -9,17 +9,17 @@ from replan.state.limits import RunSettings
 from replan.state.session.context import AgentContext, AgentResult
 
 UserInput = str | Sequence[Mapping[str, Any]] | Mapping[str, Any] | None
-"""A text; content blocks; answers by the keys of what is asked; None goes on with stopped work."""
+"""A text; content blocks; answers by the keys of what is asked; None continues stopped work."""
 
 
 class TurnOptions(TypedDict, total=False):
     """How a turn is taken."""
 
-    new_request: bool  # whether the input begins anew, and what waits is given up
+    new_request: bool  # whether the input begins again, and what waits is given up
     run_id: str | None  # the name of a new run; by default a new one
     settings: RunSettings | None  # the settings of the run, of whoever operates the agent
     labels: Mapping[str, str]  # what a run is found by that is kept in a storage
-    stop: asyncio.Event | None  # stops the work: a later call goes on with it
+    stop: asyncio.Event | None  # stops the work: a later call continues it
 
 
 class Agent(Protocol):

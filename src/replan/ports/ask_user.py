@@ -31,15 +31,15 @@ class Asks(Protocol):
     def ask(
         self, text: str, kind: QuestionKind, details: JsonValue, *, secret: bool = False
     ) -> JsonValue:
-        """Give the answer to a question, or raise `Waiting` if there is none."""
+        """Return the answer to a question, or raise `Waiting` if there is none."""
         ...
 
 
 asker_at_work: ContextVar[Asks | None] = ContextVar("replan_asker", default=None)
-"""Who asks for the code that runs here; None outside of a step."""
+"""Who asks for the code that runs here; None outside a step."""
 
 place_at_work: ContextVar[str] = ContextVar("replan_place_of_questions", default="")
-"""The round of a pipeline's thread that asks; empty outside of a pipeline."""
+"""The round of a pipeline's thread that asks; empty outside a pipeline."""
 
 
 def ask_user(text: str) -> JsonValue:
@@ -53,7 +53,7 @@ def ask_user(text: str) -> JsonValue:
         The answer as it was given: text, or any JSON value.
 
     Raises:
-        QuestionError: Nobody can be asked: this is no specialist's step, or it asked too much.
+        QuestionError: Nobody can be asked: this is not a specialist's step, or it asked too much.
     """
     return ask(text)
 
@@ -65,7 +65,7 @@ def ask(
     details: JsonValue = None,
     secret: bool = False,
 ) -> JsonValue:
-    """Ask like `ask_user`, about anything; what is no plain question is known by its details, too.
+    """Ask like `ask_user`, about anything; the details identify what is not a plain question, too.
 
     No event tells the answer to a question that is `secret`.
 
@@ -82,6 +82,6 @@ def ask(
 
 
 def path_of_step() -> str:
-    """The step that runs this code, as the beginning of a question's key; empty outside of one."""
+    """The step that runs this code, as the beginning of a question's key; empty outside one."""
     asker = asker_at_work.get()
     return "" if asker is None else f"{asker.path}/"

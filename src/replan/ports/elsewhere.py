@@ -19,7 +19,7 @@ class StepErrand(Value):
         context: What the specialist sees.
         specialist: Its name.
         settings: The settings of the run, with its limits.
-        on_doubt: What becomes of calls of tools that were cut off.
+        on_doubt: What happens to calls of tools that were cut off.
         questions: The questions that the step asked before, with their answers.
         thread_id: Where a pipeline keeps what it does for the step.
     """
@@ -43,7 +43,7 @@ class AskedElsewhere(Value):
 
 
 class StepEnd(Value):
-    """What came of an attempt that another process made.
+    """The outcome of an attempt that another process made.
 
     Attributes:
         how: Whether there is a result, or why not: it failed, reached a limit, or was cut off in

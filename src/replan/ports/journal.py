@@ -1,7 +1,7 @@
 """The journal: what must be known of a run even if a node never returns.
 
 LangGraph writes what a node returns, when it returns. What a kill in the middle of a step must not
-take away stands here first: what was spent, which attempts were begun, what came of them, and every
+take away is here first: what was spent, which attempts were begun, their outcome, and every
 value that may be worked out or asked for only once.
 """
 
@@ -72,7 +72,7 @@ UNKNOWN_ENDS: tuple[AttemptOutcome, ...] = ("in doubt", "cancelled")
 
 
 class LedgerEntry(Attempt):
-    """An attempt, and what came of it.
+    """An attempt, and its outcome.
 
     Attributes:
         ended_at: When it ended; none for one that is in doubt.
@@ -245,7 +245,7 @@ class Journal(Protocol):
 
         Args:
             attempt: The newest attempt.
-            result: What came of the step.
+            result: The outcome of the step.
             at: When it ended.
             key: What the result answers for; empty: what the attempt is of.
         """
@@ -262,7 +262,7 @@ class Journal(Protocol):
     async def note(self, run_id: str, key: str, value: JsonValue) -> JsonValue:
         """Record a value under a key; the first word counts, and is given back.
 
-        Answers of a person, replies in a tool loop, calls of a tool stand here.
+        Answers of a person, replies in a tool loop, calls of a tool are here.
         """
         ...
 

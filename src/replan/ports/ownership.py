@@ -122,14 +122,14 @@ def owner_in(where: str, thread_id: str | None = None) -> Owner | None:
 
 
 def unowned() -> Context:
-    """Give a context in which nobody owns a thread, for work that outlives who begins it."""
+    """Return a context in which nobody owns a thread, for work that outlives who begins it."""
     context = copy_context()
     context.run(_owners.set, ())
     return context
 
 
 def as_owner(owner: Owner | None, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
-    """Give the parts of a stream, each worked out by the owner of its thread; who reads is not."""
+    """Yield the parts of a stream; its work owns the thread, its reader does not."""
     return parts if owner is None else _owned(owner, parts)
 
 

@@ -47,6 +47,6 @@ class Retriever(Protocol):
     def search(self, request: SearchRequest) -> SearchResponse | Awaitable[SearchResponse]:
         """Find the chunks that fit a question best; a function that is not async gets a thread.
 
-        It may raise: whoever asked goes on without knowledge, and says so.
+        It may raise: whoever asked continues without knowledge, and says so.
         """
         ...

@@ -1,4 +1,4 @@
-"""The book of runs: which there were, how they stand, and what it takes to go on with one."""
+"""The book of runs: which there were, their status, and what it takes to continue one."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -10,7 +10,7 @@ from replan.plan.model import Value
 from replan.state.results import Outcome
 
 RunOutcome = Literal["running", "waiting", "interrupted"] | Outcome
-"""How a run stands: still going, waiting for a person, stopped in the middle, or how it ended."""
+"""The status of a run: running, waiting for a person, stopped in the middle, or how it ended."""
 
 
 RunOrder = Literal["began", "took", "tokens", "cost", "outcome"]
@@ -31,7 +31,7 @@ BY_NEED: tuple[RunOutcome, ...] = (
 
 
 NOT_OVER: tuple[RunOutcome, ...] = ("running", "waiting", "interrupted")
-"""The outcomes with which a run can still go on."""
+"""The outcomes with which a run can still continue."""
 
 
 class RunRecord(Value):
@@ -42,7 +42,7 @@ class RunRecord(Value):
         thread_id: The LangGraph thread whose checkpoints hold its state.
         title: What it is about, for people.
         order: What is needed to build the same graph again; no secrets.
-        outcome: How it stands. A process that is killed cannot say so: its run reads `running`.
+        outcome: Its status. A process that is killed cannot say so: its run reads `running`.
         started_at: When it began.
         updated_at: When it was last heard of.
         labels: What it is found by, such as its user; given where it begins, and never encrypted.
@@ -115,7 +115,7 @@ class RunBook(Protocol):
         ...
 
     async def update(self, run_id: str, outcome: RunOutcome, at: datetime) -> None:
-        """Say how a run stands; a run that is not there stays so."""
+        """Set the status of a run; an unknown run is ignored."""
         ...
 
     async def get(self, run_id: str) -> RunRecord | None:
@@ -138,7 +138,7 @@ class RunBook(Protocol):
         """The first runs in an order, by default the newest; those that have these labels.
 
         With `behind`, those that come after this run in that order. With `outcomes`, those whose
-        records stand so. Of equal runs, the newest come first. One whose record says `running` took
+        records are so. Of equal runs, the newest come first. One whose record says `running` took
         the time until now.
         """
         ...
@@ -158,7 +158,7 @@ class RunBook(Protocol):
     async def add_events(
         self, run_id: str, events: Sequence[JsonValue], texts: Sequence[KeptText] = ()
     ) -> int:
-        """Append events of a run, in this order, and give the number of the first one.
+        """Append events of a run, in this order, and return the number of the first one.
 
         Args:
             run_id: The run.

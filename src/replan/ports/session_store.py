@@ -39,7 +39,7 @@ class SessionTurn(Value):
         given: The digest of the input, by which a repeated delivery is known; empty where nobody
             said anything: a summary, what was taken over, or what only takes back a turn.
         title: What it is about, for lists; that of the first turn names the session.
-        stage: How the session stands after it.
+        stage: The status of the session after it.
         run_id: The run that did the work; empty where none did.
         updates: What it changed of the context, for `AgentContext.apply`.
         result: The result that was given, without the updates.
@@ -68,7 +68,7 @@ class SessionTurn(Value):
 
 
 class KeptSession(NamedTuple):
-    """A session as it stands.
+    """A session as it is.
 
     Attributes:
         context: All that is known of it.
@@ -87,7 +87,7 @@ class SessionRecord(Value):
     Attributes:
         session_id: The session.
         title: What it is about.
-        stage: How it stands.
+        stage: Its status.
         version: How many turns were kept.
         created_at: When it began.
         updated_at: When its newest turn ended.
@@ -117,7 +117,7 @@ class SessionStore(Protocol):
     """Sessions by tenant, user and id. Turns are appended, and nothing that is kept changes."""
 
     async def load(self, key: SessionKey, version: int | None = None) -> KeptSession | None:
-        """The session as it stands, or as it stood at a version; None if there is none."""
+        """The session as it is, or as it was at a version; None if there is none."""
         ...
 
     async def begin(self, key: SessionKey, at: datetime) -> None:
@@ -136,7 +136,7 @@ class SessionStore(Protocol):
             version: The version that the turn was taken at.
 
         Raises:
-            SessionConflictError: The session stands at another version; nothing was kept.
+            SessionConflictError: The session is at another version; nothing was kept.
         """
         ...
 
@@ -162,7 +162,7 @@ class SessionStore(Protocol):
 
 
 class ContextStore(Protocol):
-    """A store of one's own, with two methods, which may be asynchronous or not.
+    """A store of your own, with two methods, which may be asynchronous or not.
 
     It needs to know nothing of turns: the client keeps the version and the newest turn in the
     session's metadata.

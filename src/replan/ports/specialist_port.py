@@ -27,7 +27,7 @@ async def show_text(text: str, config: RunnableConfig, *, beside_models: bool = 
         config: The configuration of the attempt.
         beside_models: Whether it is none of a model's words, so that it is always shown.
     """
-    # Outside of a run there is nobody to show it to.
+    # Outside a run there is nobody to show it to.
     if get_async_callback_manager_for_config(config).parent_run_id is not None:
         kind = TEXT_BESIDE if beside_models else TEXT_SHOWN
         await adispatch_custom_event(kind, text, config=config)
@@ -46,5 +46,5 @@ class SpecialistPort(Protocol):
         ...
 
     async def run(self, context: ExecutionContext, config: RunnableConfig) -> SpecialistResult:
-        """Do the step of the context and give its result."""
+        """Do the step of the context and return its result."""
         ...

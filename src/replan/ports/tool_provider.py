@@ -47,7 +47,7 @@ class ToolProvider(Protocol):
     """
 
     async def list_tools(self) -> Sequence[ToolDefinition]:
-        """Give the tools that there are now.
+        """Return the tools that there are now.
 
         Raises:
             replan.errors.ToolServerError: They cannot be had.
@@ -55,7 +55,7 @@ class ToolProvider(Protocol):
         ...
 
     async def get_tool(self, name: str) -> ToolDefinition:
-        """Give one tool.
+        """Return one tool.
 
         Raises:
             replan.errors.ToolServerError: There is none of this name.
@@ -63,12 +63,12 @@ class ToolProvider(Protocol):
         ...
 
     async def execute(self, name: str, arguments: Mapping[str, Any]) -> str | list[dict[str, Any]]:
-        """Call a tool, and give its result: text, or LangChain's blocks of content.
+        """Call a tool, and return its result: text, or LangChain's blocks of content.
 
         It may ask a person (`ask_user`): it is called again once the answer is there.
 
         Raises:
             replan.errors.ToolServerError: The call failed.
-            replan.errors.ToolCallLostError: The call was sent, and nobody knows what came of it.
+            replan.errors.ToolCallLostError: The call was sent, and nobody knows its outcome.
         """
         ...

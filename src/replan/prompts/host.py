@@ -1,7 +1,7 @@
 """The prompts of the host: one function for each call that it makes, each gives messages.
 
 A prompt has two parts. The system message tells what to do: it can be replaced by configuration.
-The data (request, plan, results) is marked, stands in one message of the user's, and is ours.
+The data (request, plan, results) is marked, is in one message of the user's, and is ours.
 """
 
 from collections.abc import Sequence
@@ -83,9 +83,9 @@ class HostPrompts:
 
     team: tuple[SpecialistCard, ...]
     system: str = ""  # precedes every prompt of the host
-    thinking: str = ""  # in the place of the thinking prompt
-    planning: str = ""  # in the place of the planning and the plan update prompt
-    reflection: str = ""  # in the place of the feedback prompt
+    thinking: str = ""  # in place of the thinking prompt
+    planning: str = ""  # in place of the planning and the plan update prompt
+    reflection: str = ""  # in place of the feedback prompt
     plan_template: str = ""  # the shape of a plan
     merged_planning: bool = True  # whether thinking and feedback carry the plan as their body
     merged_answer: bool = True  # whether thinking carries the answer of a simple request
@@ -209,7 +209,7 @@ def _answer_body(answer: str, host: HostPrompts) -> str:
 
 
 def _told(state: EnhancedState, host: HostPrompts) -> str:
-    """The caller's own instructions, which stand in the conversation."""
+    """The caller's own instructions, which are in the conversation."""
     return instructions_in(host.seen_in(state).messages)
 
 
@@ -315,7 +315,7 @@ def _results(
 def told_unread(
     state: EnhancedState, host: HostPrompts, budget: int, collected: CollectedResults | None = None
 ) -> str:
-    """Say what an answer was made without, since its prompt had no room for it; else nothing."""
+    """Describe what an answer was made without because its prompt had no room; else empty."""
     shown, left_out, each = _results(state, collected, budget)
     cut = [result for result in shown if len(result.marked_text or result.error) > each]
     said = host.seen_in(state).messages

@@ -1,6 +1,6 @@
 """Data inside prompts: marked sections whose content can never close or open one.
 
-What users, documents, tools and other models wrote stands between tags, as data. The tags that end
+What users, documents, tools and other models wrote is between tags, as data. The tags that end
 a section are disarmed inside it, so that a text cannot pretend to be the next section.
 """
 
@@ -91,7 +91,7 @@ def call_tag(call: Call) -> str:
 
 
 def call_of(messages: Sequence[BaseMessage]) -> Call | None:
-    """Who made a call, read from its system message; none if the prompt is not ours."""
+    """Who made a call, read from its system message; None if the prompt is not ours."""
     for message in messages:
         if isinstance(message, SystemMessage):
             return call_in(message.text)

@@ -72,7 +72,7 @@ class RunView:
             case "waiting":
                 return "it waits for an answer"
             case "interrupted":
-                return "its process ended without a word" if self.is_killed else "it was stopped"
+                return "its process was killed" if self.is_killed else "it was stopped"
             case "rejected" if not self.state.get("limit_reached"):
                 return "a person rejected its plan"
             case outcome:
@@ -94,7 +94,7 @@ class RunView:
 
     @property
     def outcome(self) -> str:
-        """How it stands; a process that was killed at the wrong moment could not say so."""
+        """Its status; a process that was killed at the wrong moment could not say so."""
         if self.state.get("is_completed") and (ended := self.state.get("outcome")):
             return ended
         if self.record.outcome != "running" or self.is_held:
@@ -103,12 +103,12 @@ class RunView:
 
     @property
     def is_killed(self) -> bool:
-        """Whether its process ended without a word: nobody knows when."""
+        """Whether its process was killed: nobody knows when."""
         return self.outcome in ("waiting", "interrupted") and self.record.outcome == "running"
 
     @property
     def steps(self) -> dict[int, str]:
-        """How each step stands: as the plan says, or `running`, or `waiting` for a person."""
+        """The status of each step: as the plan says, or `running`, or `waiting` for a person."""
         asking = {ask.step_id: "waiting" for ask in self.waiting}
         now = {**asking, **self.at_work}
         open_ones = {step.id for step in self.plan.open_steps()} if self.plan else set[int]()
@@ -191,7 +191,7 @@ async def _heard_at(
 
 
 def _at_work(ledger: Sequence[LedgerEntry], since: datetime) -> dict[int, str]:
-    """The steps whose newest attempt goes on, or asked; of those before nobody knows it now."""
+    """The steps whose newest attempt continues, or asked; of those before nobody knows it now."""
     newest = {(entry.step_id, entry.specialist): entry for entry in ledger}.values()
     began = [entry for entry in newest if entry.started_at >= since]
     asked = {entry.step_id: "waiting" for entry in began if entry.outcome == "waiting"}

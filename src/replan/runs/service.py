@@ -277,7 +277,7 @@ class Runtime:
 
         Raises:
             InputError: There is no such run or step, the step is not settled yet, a limit leaves
-                no room, or work with effects would be done once more.
+                no room, or work with effects would be done again.
             ThreadBusyError: Somebody works on the run.
         """
         return await self._corrected(run, Correction(action="retry", step=step, by=by), options)
@@ -329,7 +329,7 @@ class Runtime:
             InputError: There is no such run.
         """
         if work := self._works.begun(run_id):
-            # Whatever becomes of the storage.
+            # Whatever happens to the storage.
             work.stop(at_once=at_once)
         record = await record_of(run_id, self._bench)
         if work is None and record.outcome != "running" and not (await self._seen(record)).is_held:
@@ -362,7 +362,9 @@ class Runtime:
             InputError: There is no such run, or no such number can be.
         """
         if after < 0:
-            raise InputError(f"after={after} is no number of an event. The first is 1; write 0.")
+            raise InputError(
+                f"after={after} is not the number of an event. The first is 1; write 0."
+            )
         await record_of(run_id, self._bench)
         work = self._works.begun(run_id)
         kept = events_of(run_id, after, self._bench)
@@ -446,7 +448,7 @@ class Runtime:
         order: JsonValue = None,
         labels: Mapping[str, str] | None = None,
     ) -> None:
-        """Take over a run that another runtime exported: `resume` or `answer` goes on with it.
+        """Take over a run that another runtime exported: `resume` or `answer` continues it.
 
         Args:
             run: The run.
@@ -466,7 +468,7 @@ class Runtime:
             await self._bench.book.remove(run_id)
 
     async def close(self) -> None:
-        """Stop what runs here, and wait until it rests; it can go on later."""
+        """Stop what runs here, and wait until it rests; it can continue later."""
         self._is_closed = True
         await self._works.close()
 

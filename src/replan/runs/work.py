@@ -1,4 +1,4 @@
-"""One run while this process works on it: from where it stands to its end, a question or a stop."""
+"""One run while this process works on it: from where it is to its end, a question or a stop."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ from replan.steps.answers_told import answered_by
 
 
 class Following(TypedDict, total=False):
-    """How whoever begins a run, or goes on with it, follows and stops it."""
+    """How whoever begins a run, or continues it, follows and stops it."""
 
     tokens: bool  # whether texts are told piece by piece
     heard: Heard  # hears each event as it is, once it is on record
@@ -40,14 +40,14 @@ class Following(TypedDict, total=False):
 
 
 Stand = Literal["waits", "at work"]
-"""How the job of a run stands: it waits in the queue, or a worker has it."""
+"""The status of the job of a run: it waits in the queue, or a worker has it."""
 
 
 class Queued(Protocol):
-    """Tells how runs stand in the queue."""
+    """Reports the status of runs in the queue."""
 
     async def __call__(self, run_id: str, *, is_followed: bool = False) -> Stand | None:
-        """How the job of a run stands; None: there is none.
+        """The status of the job of a run; None: there is none.
 
         Args:
             run_id: The run.
@@ -68,7 +68,7 @@ class Bench:
     new_id: Callable[[], str]
     grace: float  # seconds that running steps have to end once a run is to stop
     heard: Heard | None = None  # hears the events of all runs, once they are on record
-    queued: Queued | None = None  # how runs stand in the queue; none: there is no queue
+    queued: Queued | None = None  # the status of runs in the queue; None without a queue
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,11 +76,11 @@ class Errand:
     """What a run is called with."""
 
     record: RunRecord  # the run, as it is entered into the book
-    input: Input = None  # what it begins or goes on with
+    input: Input = None  # what it begins or continues with
     settings: RunSettings | None = None
     config: RunnableConfig | None = None
     goes_on: bool = False  # whether it has begun before
-    by: str = ""  # who goes on with it
+    by: str = ""  # who continues it
     gives_way: bool = False  # whether it is left alone if its owner was told to stop it meanwhile
     told: tuple[Event, ...] = ()  # what a person did to it before
     # How it is followed and stopped by whoever calls it.
@@ -113,7 +113,7 @@ class Work:
         self.has_begun = False  # whether it is in the book, and its thread is held here
         # Set once it has begun, or somebody else turns out to work on it.
         self.is_known = asyncio.Event()
-        # Whether it heeds no further answer: who gives one goes on with the run.
+        # Whether it heeds no further answer: who gives one continues the run.
         self.is_resting = False
         self._bench = bench
         self._stop = errand.following.get("stop") or asyncio.Event()
@@ -241,7 +241,7 @@ class Work:
             given, settings = command, None
 
     async def _first(self) -> Input:
-        """What the run begins or goes on with: answers that are there already, as one word."""
+        """What the run begins or continues with: answers that are there already, as one word."""
         if self.errand.input is not None or not self._answers:
             return self.errand.input
         config = config_of(self.errand.thread_id)

@@ -101,7 +101,7 @@ class Works:
         return request
 
     async def close(self) -> None:
-        """Stop what is worked on, and wait until it rests; it can go on later."""
+        """Stop what is worked on, and wait until it rests; it can continue later."""
         for work, _ in self._works.values():
             work.stop()
         if tasks := [task for _, task in self._works.values()]:
@@ -121,7 +121,7 @@ class Works:
             return await work.done()
         except UsageError:
             if is_new and work.has_begun:
-                # Nothing was started that anybody could go on with.
+                # Nothing was started that anybody could continue with.
                 await self._bench.book.remove(work.errand.run_id)
             raise
 

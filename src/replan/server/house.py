@@ -141,7 +141,7 @@ class House:
         return held()
 
     async def rest_of(self, record: RunRecord) -> str:
-        """Wait until no process works on a run, and give its outcome."""
+        """Wait until no process works on a run, and return its outcome."""
         run_id, runtime = record.run_id, self.runtime_of(record)
 
         async def rested() -> str:

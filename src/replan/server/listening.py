@@ -23,7 +23,7 @@ _BACKLOG = 1024
 
 
 class _PatientProtocol(H11Protocol):
-    """HTTP/1.1, for clients that do not stand there with half of a request."""
+    """HTTP/1.1, which drops clients that stop in the middle of a request."""
 
     def __init__(self, *args: Any, seconds: float, **options: Any) -> None:
         super().__init__(*args, **options)

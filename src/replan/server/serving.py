@@ -216,6 +216,6 @@ def _introduced(wanted: Wanted, teams: Sequence[str], address: Address) -> str:
     if address.token:
         told = f"token (made for this start; set {TOKEN} or --tokens to choose)"
         lines.append(f"{told}: {address.token}")
-    told = "workers go on with the runs" if wanted.queue else "runs at work can be resumed"
+    told = "workers continue the runs" if wanted.queue else "runs at work can be resumed"
     lines.append(f"Ctrl-C stops it; {told}.")
     return "\n".join(lines)

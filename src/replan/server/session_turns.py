@@ -86,7 +86,7 @@ class PayingAgent:
             return lease, within(lease, limits, settings)
         team = record.labels.get(TEAM, "")
         if team != self.team:
-            fix = f"Give '{team}', or begin anew with new_request."
+            fix = f"Give '{team}', or start again with new_request."
             raise bad_field("team", self.team, "another team works on what is open here", fix)
         return await lease_of(self.house, self.who, record, settings)
 
@@ -113,7 +113,7 @@ def client_of(
 async def told_of(
     house: House, client: ClientAgentAdapter, session_id: str, given: UserInput, **options: Any
 ) -> AsyncGenerator[Told]:
-    """Take a turn beside whoever asks for it, and give what it tells, the result last.
+    """Take a turn beside whoever asks for it, and return what it tells, the result last.
 
     Whoever stops to listen leaves the turn alone: sent again with its `turn_id`, it has its result.
     """
@@ -140,7 +140,7 @@ async def told_of(
     try:
         while (each := await heard.get()) is not None:
             yield each
-        # What is no error of the library is the server's to report.
+        # What is not an error of the library is the server's to report.
         await task
     finally:
         is_heard = False

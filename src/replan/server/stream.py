@@ -88,7 +88,7 @@ def event_stream(
     beat: float,
     seat: AbstractContextManager[None],
 ) -> Stream:
-    """Give the events of a run as they come, and at the end how it stands.
+    """Return the events of a run as they come, and at the end its status.
 
     Each event has its number as its `id`; a piece of text has none. The run appends its events to
     the storage and to a queue of this stream, so a slow reader keeps nothing but the stream.

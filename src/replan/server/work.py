@@ -95,7 +95,7 @@ async def lease_of(
     settings: RunSettings | None = None,
     new_id: str = "",
 ) -> tuple[Lease, RunSettings | None]:
-    """Reserve for a run that goes on, or for the new one that goes on from one that is over."""
+    """Reserve for a run that continues, or for the new one that continues from one that is over."""
     state = (await house.runtime_of(record).look(record.run_id)).state
     limits = settings_of(state).overridden_by(settings).limits
     run_id = new_id if new_id and is_over(state) else record.run_id

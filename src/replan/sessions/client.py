@@ -141,7 +141,7 @@ class ClientAgentAdapter:
             session_id: The session.
             user_input: What the user says, as for the agent.
             turn_id: What tells the turn apart, such as the id of a message in a queue. The same
-                turn once more returns the recorded result; a killed one continues.
+                turn again returns the recorded result; a killed one continues.
             edit: Whether the turn takes the place of the newest one; see `undo`.
             options: As for the agent.
 
@@ -427,12 +427,12 @@ class ClientAgentAdapter:
         return told
 
     async def _forget_run(self, key: SessionKey, context: AgentContext, turn: str = "") -> None:
-        """Let a run begin anew from what a session has of it."""
+        """Let a run begin again from what a session has of it."""
         if self._storage is not None:
             await forget_run(self._storage, key, context, turn)
 
     async def _forget_threads(self, key: SessionKey) -> None:
-        """Let the thread of a pipeline begin anew from what a session has of it."""
+        """Let the thread of a pipeline begin again from what a session has of it."""
         if self._storage is not None:
             await self._storage.threads.forget(place_of_threads(labels_of(key)))
 

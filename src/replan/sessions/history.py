@@ -16,7 +16,7 @@ class Shown(NamedTuple):
     """What of a history the graph is given."""
 
     messages: list[AnyMessage]
-    summary: Summary | None  # of the first of them, and of what stood before
+    summary: Summary | None  # of the first of them, and of what was before
     held_back: int  # messages that it is not given
 
 

@@ -171,7 +171,7 @@ class JobAgent:
         *,
         is_beside: bool,
     ) -> AgentContext:
-        """The session after the turn; what was said stands in it without secrets."""
+        """The session after the turn; what was said is in it without secrets."""
         at = self._clock().isoformat()
         asked = said.messages(at) if not is_beside else ()
         messages = [self._masked(each, result.job) for each in asked]

@@ -73,7 +73,7 @@ class PipelineAgent:
     def kept_in(self, storage: Storage) -> "PipelineAgent":
         """Return this agent with the thread of a turn in a storage, for a client.
 
-        A turn with the `run_id` and the input of one that was killed goes on with it.
+        A turn with the `run_id` and the input of one that was killed continues it.
 
         Args:
             storage: The storage of the client's sessions.
@@ -89,13 +89,13 @@ class PipelineAgent:
         """Take one turn of a session, whose context carries the pipeline's threads.
 
         Args:
-            user_input: A text, which answers what is asked. None goes on with what was stopped or
+            user_input: A text, which answers what is asked. None continues with what was stopped or
                 has failed.
             context: The session, or a dictionary that `AgentContext.from_dict` reads.
             options: `new_request=True` gives up what waits. `stop` is an `asyncio.Event` that
                 stops the work after the phase. `settings` bound the turn by `max_model_calls`,
                 `max_tokens`, `max_cost` and `max_seconds`, and all turns from a message to its
-                end by `max_questions`; a later turn goes on.
+                end by `max_questions`; a later turn continues.
 
         Returns:
             The result. Errors are results without success; only a cancellation passes through.
@@ -275,7 +275,7 @@ def _written(questions: Iterable[Question]) -> list[JsonValue]:
 
 
 def _text_of(said: Said) -> str | None:
-    """What a user says as text; None goes on."""
+    """What a user says as text; None continues."""
     if said.is_empty:
         return None
     if said.answers is not None:

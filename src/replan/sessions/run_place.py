@@ -59,18 +59,18 @@ class RunPlace(Protocol):
     async def begin(
         self, given: State, seen: State | None, settings: RunSettings | None, run_id: str
     ) -> State:
-        """Begin a run, and give its state.
+        """Begin a run, and return its state.
 
         Args:
             given: What it begins with.
-            seen: What stands in its state before.
+            seen: What is in its state before.
             settings: Its settings.
             run_id: Its name.
         """
         ...
 
     async def go_on(self, run: PortableRun, settings: RunSettings | None) -> tuple[State, bool]:
-        """Go on with a run; and say whether it was answered by this turn before."""
+        """Continue a run; and say whether it was answered by this turn before."""
         ...
 
     async def answer(
@@ -80,7 +80,7 @@ class RunPlace(Protocol):
         answers: Mapping[str, JsonValue],
         settings: RunSettings | None,
     ) -> State:
-        """Answer what a run asks, and go on with it."""
+        """Answer what a run asks, and continue it."""
         ...
 
     async def snapshot(self) -> StateSnapshot:

@@ -36,7 +36,7 @@ class JobSeal:
     seal: Seal | None
 
     def written(self, job: Job, session: AgentContext) -> dict[str, JsonValue]:
-        """Give the project state of a session with a job in it."""
+        """Return the project state of a session with a job in it."""
         before = {name: each for name, each in session.project_state.items() if name != SECRETS}
         whole = cast("dict[str, JsonValue]", job.to_dict())
         if self.seal is None:
@@ -50,7 +50,7 @@ class JobSeal:
         return {**before, JOB: shown, SECRETS: base64.b64encode(closed).decode()}
 
     def opened(self, session: AgentContext) -> dict[str, JsonValue] | None:
-        """Give the JSON of the whole job of a session; None if there is none.
+        """Return the JSON of the whole job of a session; None if there is none.
 
         Raises:
             InputError: What is there is no job.
@@ -60,7 +60,9 @@ class JobSeal:
         if job is None:
             return None
         if not isinstance(job, dict):
-            raise InputError("project_state['job'] is no job. Leave it out, or give it back as is.")
+            raise InputError(
+                "project_state['job'] is not a job. Leave it out, or send it back unchanged."
+            )
         sealed, known = session.project_state.get(SECRETS), job.get("collected_info", {})
         if self.seal is None or sealed is None or not isinstance(known, dict):
             return job

@@ -99,12 +99,12 @@ class StatelessAgent:
         reason.
 
         Args:
-            user_input: A text, content blocks, or answers by key. None goes on with work that was
-                stopped or failed, and shows what waits once more.
+            user_input: A text, content blocks, or answers by key. None continues work that was
+                stopped or failed, and shows what waits again.
             context: The session, or a dictionary that `AgentContext.from_dict` reads.
-            options: `new_request=True` begins anew and gives up what waits. `run_id` names a new
+            options: `new_request=True` begins again and gives up what waits. `run_id` names a new
                 run. `settings` are the operator's, for the run. `stop` is an `asyncio.Event` that
-                stops the work; a later call goes on with it.
+                stops the work; a later call continues it.
 
         Returns:
             The result. Errors are results without success; only a cancellation passes through.
@@ -225,12 +225,12 @@ def _check(said: Said, run: PortableRun | None, *, begins_anew: bool) -> None:
     if begins_anew and said.content is None:
         raise InputError("A new request begins with a text or with content blocks.")
     if run is None and said.is_empty:
-        raise InputError("There is nothing to go on with. Give a text.")
+        raise InputError("There is nothing to continue. Give a text.")
     if run is None and said.answers is not None:
         raise InputError("Nothing is asked. Give a text, not answers by key.")
     if run is not None and not (run.waits or begins_anew or said.is_empty):
         raise InputError(
-            "Earlier work of this session was stopped, or failed. Go on with it by the input None, "
+            "Earlier work of this session was stopped, or failed. Continue it with the input None, "
             "or give it up with new_request=True."
         )
 

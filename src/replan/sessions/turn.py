@@ -111,7 +111,7 @@ class Turn:
         )
 
     async def _state(self) -> dict[str, Any]:
-        """Work until the run rests, and give its state."""
+        """Work until the run rests, and return its state."""
         place = self._place
         if self.run is not None:
             await place.take_up(self.run)
@@ -159,7 +159,7 @@ class Turn:
         ]
 
     def _has_begun(self, snapshot: StateSnapshot) -> bool:
-        """Whether there is a run of this turn to go on with."""
+        """Whether there is a run of this turn to continue with."""
         found = snapshot.values.get("run_id")
         goes_on = self.run is not None and not self.begins_anew
         before = None if self.run is None else self.run.run_id

@@ -1,4 +1,4 @@
-"""The thread of a pipeline while a turn is taken: in a storage, a killed turn goes on with it."""
+"""The thread of a pipeline while a turn is taken: in a storage, a killed turn continues it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -101,7 +101,7 @@ async def turn_thread(
 
 
 async def said_in_killed(session: AgentContext, kept: ThreadRepository, place: str) -> str | None:
-    """Give what a user said in a turn that was killed: empty if nothing; None if none was.
+    """Return what a user said in a turn that was killed: empty if nothing; None if none was.
 
     Args:
         session: The session as it is kept; nobody takes a turn of it now.

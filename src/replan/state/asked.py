@@ -32,7 +32,7 @@ class Asked(Value):
         __init__.__pydantic_base_init__ = True
 
     @model_serializer(mode="wrap")
-    def _what_was_set(  # noqa: ANN202 - what it gives would stand in the schema for the fields
+    def _what_was_set(  # noqa: ANN202 - what it gives would be in the schema for the fields
         self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
     ):
         written: dict[str, Any] = handler(self)

@@ -25,7 +25,7 @@ _MESSAGE_IDS = uuid.UUID("5b2f2c1e-53f6-4b8c-9d0d-0c4b9a6c7f11")
 
 
 def checked(key: str, kind: Any, value: Any) -> Any:
-    """Give the value as its kind wants it; plain dicts become values."""
+    """Return the value as its kind wants it; plain dicts become values."""
     try:
         return adapter(kind).validate_python(value)
     except ValidationError as error:
@@ -36,7 +36,7 @@ def checked(key: str, kind: Any, value: Any) -> Any:
 
 
 def stored(key: str, kind: Any, value: Any) -> Any:
-    """Give what a checkpoint holds, of this or another version, as its kind wants it."""
+    """Return what a checkpoint holds, of this or another version, as its kind wants it."""
     try:
         return restored(kind, value)
     except ValidationError as error:

@@ -86,7 +86,7 @@ class EnhancedState(GraphInput, total=False):
         is_completed: Whether the run is over.
         outcome: How it ended.
         limit_reached: The limit that ended the run; `reply_length` or `content_filter` where its
-            answer is not whole; or empty.
+            answer is incomplete; or empty.
         warnings: What the run told that a person may not expect, a sentence each.
         limit_hits: The limits that kept steps from being done, newest by the key of a result.
         final_answer: The answer.
@@ -164,7 +164,7 @@ def rounds_of(state: EnhancedState) -> int:
 
 
 def fresh_run(run_id: str, settings: RunSettings) -> dict[str, Any]:
-    """The update that starts a run on a thread: the keys of one run anew, the histories kept."""
+    """The update that starts a run on a thread: the keys of one run again, the histories kept."""
     named = {"run_id": run_id, "settings": settings, "max_rounds": settings.limits.max_rounds}
     return {**_first_values(), **named}
 

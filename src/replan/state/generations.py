@@ -13,7 +13,7 @@ class Generation(Value):
         settled: How often it was settled, well or not. What a record says of an earlier generation
             does not answer for this one.
         done: How often it was completed. Services take it for other work then: who opens a
-            completed step wants it done once more.
+            completed step wants it done again.
     """
 
     settled: int = 0
@@ -27,7 +27,7 @@ FIRST = Generation()
 def after_round(
     known: Mapping[int, Generation], before: TaskPlan, after: TaskPlan
 ) -> dict[int, Generation]:
-    """Give the generations of the steps that a round settled, should they ever be opened again."""
+    """Return the generations of the steps that a round settled, if they are ever reopened."""
     was_open = {step.id for step in before.open_steps()}
     return {
         step.id: _next(known.get(step.id, FIRST), step)

@@ -77,10 +77,10 @@ class Chunk(Value):
         id: Unique in its knowledge base.
         content: Its text.
         score: How well it fits; larger is better. A retriever that says `similarity` means it.
-        source: Where it stands: a file, an address.
+        source: Where it is: a file, an address.
         line: The line of the source where it begins, counted from 1; of a PDF the page, of a
             DOCX the paragraph. None where nobody knows it.
-        heading: The heading that it stands under.
+        heading: The heading that it is under.
         metadata: What else is known of it.
     """
 
@@ -108,14 +108,14 @@ class Chunk(Value):
 
 
 class Source(Value):
-    """Where a piece of knowledge stands that a step was given.
+    """Where a piece of knowledge is that a step was given.
 
     Attributes:
         source: The file, or the address.
         line: Its first line, counted from 1; of a PDF the page, of a DOCX the
             paragraph. None where nobody knows it.
         last_line: Its last line.
-        heading: The heading that it stands under.
+        heading: The heading that it is under.
         score: How well it fitted the step; larger is better.
     """
 
@@ -136,7 +136,7 @@ class Knowledge(Value):
 
     Attributes:
         text: What the step is given.
-        sources: Where it stands.
+        sources: Where it is.
         unused: What was found and is not given, since it does not help, a sentence each.
         failed: What is missing or longer since a model failed, a sentence each.
     """

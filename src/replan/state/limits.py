@@ -23,7 +23,7 @@ OnFailure = Literal["finish", "halt"]
 
 
 OnDoubt = Literal["ask", "fail"]
-"""What becomes of unsafe work that may or may not have had its effect: ask the person, or fail."""
+"""What happens to unsafe work that may or may not have had its effect: ask the person, or fail."""
 
 CLOSING_SHARE = 0.2
 """The share of a limit on tokens, money or seconds that is kept back for the answer."""

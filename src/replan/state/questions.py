@@ -94,7 +94,7 @@ class Question(Value):
         return int(self.key.rpartition("/")[2])
 
     def answered(self, answer: JsonValue, at: datetime) -> "Question":
-        """Give the question with its answer."""
+        """Return the question with its answer."""
         return self.replace(answer=answer, answered_at=at)
 
 
@@ -135,7 +135,7 @@ class Decision(Value):
         action: Let it run as it is, let it run changed, or do not let it run.
         plan: The changed document of a plan.
         arguments: The changed arguments of a tool's call.
-        reason: Why it was rejected; a rejected plan is planned anew only if there is one.
+        reason: Why it was rejected; a rejected plan is planned again only if there is one.
     """
 
     action: Literal["approve", "edit", "reject"]
@@ -163,7 +163,7 @@ def given_for(given: object, kind: str, fingerprint: str) -> object:
     return said if is_decision else said["answer"]
 
 
-CHANGED = "This answers something else than what is asked now. Read the question, then answer it."
+CHANGED = "This does not answer what is asked now. Read the question, then answer it."
 """Why a word is refused that was not about what is shown."""
 
 
@@ -217,7 +217,8 @@ def given_answers(answers: Mapping[str, JsonValue], at: datetime) -> dict[str, Q
         named = _KEY.match(key)
         if named is None:
             raise InputError(
-                f"'{key}' is no key of a question. A key is step/specialist/number: '2/writer/1'."
+                f"'{key}' is not the key of a question. "
+                "A key is step/specialist/number: '2/writer/1'."
             )
         _check_answer(key, answer)
         if _is_empty(answer):
@@ -267,7 +268,7 @@ def read_call_decision(given: object) -> Decision:
 
 
 _HOW_TO_DECIDE = (
-    "This is no decision. Answer 'approve', 'reject', or a mapping: "
+    "This is not a decision. Answer 'approve', 'reject', or a mapping: "
     '{"action": "approve"}, {"action": "edit", ...} with what is changed, '
     '{"action": "reject", "reason": "..."}.'
 )

@@ -159,7 +159,7 @@ class SpecialistResult(Value):
         retry: Whether another attempt can help; false ends the retries of a failed step.
         artifacts: Files left in the workspace.
         usage: What its model calls used.
-        cut: Why the result is not whole: `reply_length`, `content_filter`, or the limit that
+        cut: Why the result is incomplete: `reply_length`, `content_filter`, or the limit that
             refused model calls of it; empty if the result is whole.
         output: The value of a specialist with an `output_type`: in the state as JSON, in a
             `RunResult` as a value of the type.
@@ -197,7 +197,7 @@ class SpecialistResult(Value):
 
     @property
     def marked_text(self) -> str:
-        """The text, which says of itself if it is not whole; empty without one."""
+        """The text, which says of itself if it is incomplete; empty without one."""
         return with_cut(self.text, self.cut if self.text else "")
 
     @property
@@ -207,7 +207,7 @@ class SpecialistResult(Value):
 
 
 def storable_result(result: SpecialistResult) -> SpecialistResult:
-    """Give a result that every storage keeps; of a message with odd extras, what it says."""
+    """Return a result that every storage keeps; of a message with odd extras, what it says."""
     message = result.result
     if message is not None and unstorable(message):
         message = AIMessage(storable_text(message.text), id=message.id)

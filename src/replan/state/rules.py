@@ -1,4 +1,4 @@
-"""The rules that stand above the models: when to go on, when to end, and how it ended.
+"""The rules above the models: when to continue, when to end, and how it ended.
 
 All are pure functions of the state. A model may end a run early, never late, and never while a
 required step can still run.

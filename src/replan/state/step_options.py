@@ -22,7 +22,7 @@ _LONGEST = 80
 
 
 def step_options(kind: type[Kind], parameters: Mapping[str, JsonValue], *, by_model: bool) -> Kind:
-    """The options that stand among a step's parameters; of what a model wrote, the mode alone."""
+    """The options that are among a step's parameters; of what a model wrote, the mode alone."""
     known = {f"{kind.prefix}mode"} if by_model else kind.names_in_steps()
     given = {name: parameters[name] for name in known & parameters.keys()}
     try:

@@ -32,7 +32,7 @@ def best_cards(task_description: str, team: Sequence[SpecialistCard]) -> tuple[S
 
 
 def find_specialist(name: str, team: Sequence[SpecialistCard]) -> str | None:
-    """Match a written name without regard to case and surrounding blanks; none if nobody has it."""
+    """Match a written name without regard to case and surrounding blanks; None if nobody has it."""
     wanted = name.strip().casefold()
     return next((card.name for card in team if card.name.casefold() == wanted), None)
 

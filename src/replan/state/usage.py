@@ -8,7 +8,7 @@ from pydantic import Field, computed_field, model_validator
 from replan.values import Value, adapter
 
 CUT_OFF = "(cut off)"
-"""Under this name stand calls that were cut off, so that nobody took down what came of them."""
+"""The name under which calls are counted that were cut off, so their outcome is unknown."""
 
 
 class TokenCount(Value):

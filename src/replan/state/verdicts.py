@@ -30,7 +30,7 @@ _FORMS: tuple[tuple[Literal["run again", "done", "fail"], re.Pattern[str]], ...]
 
 class Verdict(Value):
     action: Literal["run again", "done", "fail"]
-    text: str = ""  # what came of it, or why it failed
+    text: str = ""  # its outcome, or why it failed
 
 
 def leads_to(details: JsonValue) -> Mapping[str, str]:
@@ -54,7 +54,7 @@ _HOW_BEFORE = ' Answer "run again"'
 def ask_what_became_of(
     what: str, attempt: int, details: JsonValue, ask: Callable[..., JsonValue], *, why: str = ""
 ) -> Verdict:
-    """Ask a person what became of work that was cut off, until the answer can be read."""
+    """Ask a person what happened to work that was cut off, until the answer can be read."""
     cause = f" ({why})" if why else ""
     return _asked(
         f"{what} was cut off in attempt {attempt}{cause}: nobody knows whether it took effect.",
@@ -66,7 +66,7 @@ def ask_what_became_of(
 def ask_whether_again(
     what: str, attempt: int, details: JsonValue, ask: Callable[..., JsonValue]
 ) -> Verdict:
-    """Ask a person whether work is to be done once more, until the answer can be read."""
+    """Ask a person whether work is to be done again, until the answer can be read."""
     return _asked(
         f"{what} was done in attempt {attempt}, and is to be done once more: it was opened again, "
         "or its inputs have changed.",
@@ -89,7 +89,7 @@ def _asked(problem: str, details: JsonValue, ask: Callable[..., JsonValue]) -> V
 
 
 def read_verdict(answer: JsonValue) -> Verdict | None:
-    """Read an answer: text, or a mapping with `action` and `text`; none if it is neither."""
+    """Read an answer: text, or a mapping with `action` and `text`; None if it is neither."""
     if isinstance(answer, Mapping):
         form = cast("Mapping[str, Any]", answer)
         given = read_verdict(str(form.get("action", "")))

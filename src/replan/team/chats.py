@@ -25,7 +25,7 @@ class Chats:
 
     Attributes:
         servers: The tool servers of the team, by their names.
-        environment: Where the secrets stand that jobs name.
+        environment: Where the secrets are that jobs name.
         clock: Gives the time.
         mistakes: What was told meanwhile, in the order of the team.
     """
@@ -66,7 +66,7 @@ class Chats:
         return chats
 
     def with_embeddings(self, knowledge: Any) -> Any:
-        """Give knowledge with the model for embeddings that it names, if it names one."""
+        """Return knowledge with the model for embeddings that it names, if it names one."""
         from replan.secrets.sources import learn_model  # noqa: PLC0415 - as below
 
         name = getattr(knowledge, "embeddings", None)
@@ -89,7 +89,7 @@ class Chats:
 
     @contextmanager
     def telling(self) -> Generator[None]:
-        """Keep the mistake that is found, once for each field, and go on."""
+        """Keep the mistake that is found, once for each field, and continue."""
         try:
             yield
         except ConfigurationError as error:

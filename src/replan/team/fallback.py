@@ -48,7 +48,7 @@ def models_in(given: Any) -> tuple[Any, ...]:
 
 
 def each_model(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Every model in some fields, with the field that it stands in."""
+    """Every model in some fields, with the field that it is in."""
     for field, given in fields.items():
         for model in models_in(given):
             yield field, model

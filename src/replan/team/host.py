@@ -30,7 +30,7 @@ class Host(Typed):
         max_tool_rounds: How often it may call tools before it must answer.
         output_type: The type of the answer: a pydantic model, a dataclass, a TypedDict, or of
             several such as list[Model]; in a team file as module:name. An answer of another type is
-            requested once more, then the run fails.
+            requested again, then the run fails.
         remembers: Whether it has the tools remember, recall and forget, for facts that outlive a
             conversation, where it may use its tools. Each run names their user in its settings.
         memory: What it sees of the earlier conversation, if this differs from the team.

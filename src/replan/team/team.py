@@ -116,7 +116,7 @@ class Team(Part, RunSettings):
     open_to_clients: Row[OpenField] = Field(default=(), examples=[["max_seconds"]])
 
     def refuse(self, mistakes: ValidationError) -> None:
-        """Tell all mistakes at once."""
+        """Report all mistakes together."""
         raise TeamError([*told_of(mistakes, type(self))]) from None
 
     @property
@@ -140,7 +140,7 @@ class Team(Part, RunSettings):
         return found
 
     def refusal(self, mistakes: Sequence[ConfigurationError]) -> UsageError:
-        """Give the error for what was found when it was built."""
+        """Return the error for what was found when it was built."""
         return TeamError(mistakes)
 
     @classmethod

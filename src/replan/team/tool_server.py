@@ -1,4 +1,4 @@
-"""A server whose tools specialists may be granted: an MCP server, or a provider of one's own."""
+"""A server whose tools specialists may be granted: an MCP server, or a provider of your own."""
 
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
@@ -33,7 +33,7 @@ def _folder(given: object, info: ValidationInfo) -> object:
         return None if given is None else Path(given)
     folder = around.folder / (given or "")
     if not folder.is_dir():
-        fix = "Make it, or name another; it is relative to the team file."
+        fix = "Create it, or name another; it is relative to the team file."
         raise refused("no_folder", f"There is no folder '{folder}'.", fix)
     return folder
 
@@ -79,7 +79,7 @@ class ToolServer(Part):
 
     @classmethod
     def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """It is a program or an address, and no secret stands in it."""
+        """It is a program or an address, and no secret is in it."""
         ways = [name for name in ("command", "url") if name in given]
         if len(ways) != 1 and given.keys() <= cls.model_fields.keys():
             reason = "It has two ways to be reached." if ways else "It has no way to be reached."
@@ -93,7 +93,7 @@ class ToolServer(Part):
             values = given.get(field)
             for name in cast("dict[str, Any]", values) if isinstance(values, dict) else {}:
                 if holds_secret(str(name)):
-                    reason = "A key must not stand in a team."
+                    reason = "A team must not contain a key."
                     fix = f"Put it into an environment variable and name that under {instead}."
                     yield broken((field, name), None, "literal_secret", reason, fix)
 
@@ -142,11 +142,11 @@ def _server(given: object, handler: Any) -> object:
         return given
     if not isinstance(given, ToolServer | Mapping):
         fix = "Give a ToolServer, or an object with list_tools, get_tool and execute."
-        raise refused("wrong_type", "This is no tool server.", fix)
+        raise refused("wrong_type", "This is not a tool server.", fix)
     return handler(given)
 
 
-_PROBLEM = "This is no name for a tool server."
+_PROBLEM = "This cannot be the name of a tool server."
 _FIX = "Use letters and digits, joined by single '_' or '-'."
 ServerName = Annotated[str, PlainValidator(name_like(SERVER_NAME, _PROBLEM, _FIX))]
 """What a team calls a tool server."""

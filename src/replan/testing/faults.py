@@ -32,7 +32,7 @@ class Hang:
 
 @dataclass(frozen=True)
 class Malformed:
-    """The reply is no JSON."""
+    """The reply is not JSON."""
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ Entry = Said | Exception | Fault | Maker
 
 
 def always(reply: Entry) -> Always:
-    """Give the same reply, or call the same function, for every call that is still to come."""
+    """Return the same reply, or call the same function, for every call that is still to come."""
     return Always(reply)
 
 

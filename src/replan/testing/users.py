@@ -177,7 +177,7 @@ def written(slot: Slot, value: JsonValue, language: Language) -> str:
 
 
 def another(slot: Slot, value: JsonValue, rng: random.Random) -> JsonValue:
-    """Give another value of a slot; the same one where there is no other."""
+    """Return another value of a slot; the same one where there is no other."""
     if slot.choices:
         return rng.choice([*cast("Mapping[str, Any]", slot.choices)])
     if isinstance(value, bool):

@@ -19,8 +19,8 @@ class Passage:
 
     file: str  # the file's path inside the folder
     line: int  # where it begins, counted from 1
-    heading: str  # the heading that it stands under; empty if none
-    text: str  # its lines as they stand
+    heading: str  # the heading that it is under; empty if none
+    text: str  # its lines as they are
 
 
 def decoded(content: bytes, errors: str = "replace") -> str | None:
@@ -94,6 +94,6 @@ def _together(one: Passage, other: Passage) -> Passage | None:
 
 
 def _unsigned(title: str) -> str:
-    """Give a heading without the signs that close it; signs alone are its title."""
+    """Return a heading without the signs that close it; signs alone are its title."""
     title = title.rstrip()
     return title.rstrip("#").rstrip() or title

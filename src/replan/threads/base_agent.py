@@ -99,7 +99,7 @@ class BaseAgent:
             version: The version of the pipeline that wrote it.
 
         Returns:
-            Whether this version can go on with it.
+            Whether this version can continue it.
         """
         return False
 

@@ -1,4 +1,4 @@
-"""One complete round of bot and user in a sub-thread, which goes on where it was cut off."""
+"""One complete round of bot and user in a sub-thread, which continues where it was cut off."""
 
 import asyncio
 import logging
@@ -205,6 +205,6 @@ class InteractionUnit:
 def _stored(thread: Thread, sender: Literal["bot", "user"]) -> ThreadMessage | None:
     """Find the message of a side in the round that a thread is in."""
     number = round_of(thread)
-    # It may stand anywhere: a round can change the message of an earlier one, and take it over.
+    # It may be anywhere: a round can change the message of an earlier one, and take it over.
     own = (m for m in reversed(thread.messages) if m.meta.get(ROUND) == number)
     return next((message for message in own if message.sender == sender), None)

@@ -13,7 +13,7 @@ SKIP = "skip_bot_message_creation"
 """The entry of a response's meta that says that its message is there already."""
 
 UPDATE = "message_update"
-"""The entry of a response's meta that names a message to change, in the place of a new one."""
+"""The entry of a response's meta that names a message to change, in place of a new one."""
 
 
 class MessageUpdate(Value):
@@ -41,7 +41,7 @@ class SubThreadRequest(Value):
     """Asks for an empty sub-thread in the message that is made of a response.
 
     Attributes:
-        meta_path: Where in the message it stands.
+        meta_path: Where in the message it is.
         settings: Its settings beside the phase.
     """
 
@@ -50,7 +50,7 @@ class SubThreadRequest(Value):
 
 
 class Response:
-    """What came of a task.
+    """The outcome of a task.
 
     Attributes:
         text: What it says, without what streams.
@@ -111,7 +111,7 @@ class Response:
 
     @property
     def message_update(self) -> MessageUpdate | None:
-        """Which message it changes, in the place of a new one."""
+        """Which message it changes, in place of a new one."""
         given = self.meta.get(UPDATE)
         return None if given is None else MessageUpdate.model_validate(given)
 

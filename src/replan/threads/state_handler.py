@@ -20,7 +20,7 @@ class StateHandler:
     Attributes:
         phase: The phase that it handles.
         next_phase: The phase that follows; None is `completed`.
-        other_phases: Phases that it may suggest in the place of `next_phase`.
+        other_phases: Phases that it may suggest in place of `next_phase`.
     """
 
     phase: str = ""

@@ -123,7 +123,7 @@ class SubThreadAgent(BaseAgent):
         return unit
 
     async def _repeat_round(self, task: Task, thread: Thread) -> None:
-        """Begin the round of the phase once more: the suggestion goes, the phase stays."""
+        """Begin the round of the phase again: the suggestion goes, the phase stays."""
         own = thread_of(task, thread)
         number = round_of(own)
         await self._apply_phase_update_suggestion(task, thread)

@@ -23,8 +23,8 @@ class Task(Value):
         type: `message` for what a user said, `action` for what follows by itself.
         message: What is wanted, in words.
         meta: JSON for who does it: `sub_thread_path`, `original_query`, `placeholder_id`, and
-            `_ui_action` with "retry" for what is done once more.
-        skip_user_message: Whether the message is no message of the thread.
+            `_ui_action` with "retry" for what is done again.
+        skip_user_message: Whether the message is not a message of the thread.
         id: Unique; given where the task is stored.
     """
 
@@ -51,7 +51,7 @@ class Task(Value):
 
     @property
     def is_retry(self) -> bool:
-        """Whether it is done once more."""
+        """Whether it is done again."""
         return self.meta.get(UI_ACTION) == RETRY
 
     @property

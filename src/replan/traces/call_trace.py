@@ -1,7 +1,7 @@
 """The spans of one call of a graph: run, rounds, steps, attempts, and their calls.
 
 Events open and close them, where and when they happen. The span of an attempt, and that of a call
-in it, is the current one for what runs inside, so that what other libraries trace stands below it.
+in it, is the current one for what runs inside, so that what other libraries trace is below it.
 """
 
 from collections.abc import Callable, Mapping
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class CallTrace:
-    """The trace of one call of a graph; a run that goes on has one for each call."""
+    """The trace of one call of a graph; a run that continues has one for each call."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class CallTrace:
             return
         outcome = result.status.value
         about = {AGENT: say.one_line(event.specialist), OUTCOME: outcome}
-        # A step that is done again later begins anew.
+        # A step that is done again later begins again.
         before = self._worked.pop((event.step_id, event.specialist), 0.0)
         self._tracing.meters.step_completed(step.seconds + before, about)
         attempt = step.below.get(event.attempt)
@@ -313,7 +313,7 @@ def _call_key(event: CallEvent) -> tuple[object, ...]:
 
 
 def _rest(error: BaseException | None) -> str:
-    """How a run stands that is not over."""
+    """The status of a run that is not over."""
     if error is None or isinstance(error, GraphInterrupt):
         return "waiting"
     is_error = isinstance(error, Exception) and not isinstance(error, GraphDrained)

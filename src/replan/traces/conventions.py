@@ -68,18 +68,18 @@ _UNSEEN = re.compile(r"[\x00-\x20\x7f-\xa0\u200b-\u200f\u2028-\u202f\u2060-\u206
 
 
 def one_line(text: str) -> str:
-    """Give a name as a short text of one line; models and their tools are named by others."""
+    """Return a name as a short text of one line; models and their tools are named by others."""
     line = _UNSEEN.sub(" ", storable_text(text)).strip()
     return line if len(line) <= LONGEST_NAME else f"{line[: LONGEST_NAME - 1]}…"
 
 
 def number(value: int | None) -> int | None:
-    """Give a number that an exporter can write."""
+    """Return a number that an exporter can write."""
     return None if value is None else max(-LARGEST, min(value, LARGEST))
 
 
 def known(**values: Any) -> Attributes:
-    """Give the attributes that are known, their names written with `__` for a dot."""
+    """Return the attributes that are known, their names written with `__` for a dot."""
     pairs = values.items()
     return {name.replace("__", "."): each for name, each in pairs if each not in (None, "")}
 

@@ -61,7 +61,7 @@ def asked_for(environment: Mapping[str, str]) -> bool:
 
 
 def check_endpoint(environment: Mapping[str, str]) -> None:
-    """Refuse what is no address of a receiver.
+    """Refuse what is not an address of a receiver.
 
     Raises:
         ConfigurationError: The variable that is used has no http or https address.
@@ -70,7 +70,7 @@ def check_endpoint(environment: Mapping[str, str]) -> None:
     if name and not _is_address(environment[name]):
         value = without_secrets(environment[name])
         fix = f"Set {name} to an address such as {_DEFAULT}."
-        raise ConfigurationError(name, value, "this is no http or https address", fix)
+        raise ConfigurationError(name, value, "this is not an http or https address", fix)
 
 
 def _is_address(text: str) -> bool:

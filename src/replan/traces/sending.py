@@ -93,7 +93,7 @@ class Receiver:
         return result
 
     def misses(self, what: str, reason: str) -> None:
-        """Tell that something is not received, unless that is known."""
+        """Report that something is not received, unless that is known."""
         is_known = self.is_away or what in self._away
         self._away.add(what)
         if not is_known:
@@ -169,7 +169,7 @@ def sending(
 
 
 def _begun(*works: Callable[[], object]) -> None:
-    """Do one after the other in a thread that nobody has to wait for."""
+    """Do one after another in a thread that nobody has to wait for."""
 
     def done() -> None:
         with _heard_by(_nobody):

@@ -88,7 +88,7 @@ def application(
         house: The teams and their runs.
         entrance: Who gets in, and under which path.
         hosts: The names by which the pages may be called.
-        terminals: What goes on with runs that a terminal began.
+        terminals: What continues runs that a terminal began.
     """
     boot = secrets.token_hex(4)
     site = Site(

@@ -1,4 +1,4 @@
-"""Runs as the pages show them: read anew only when something has happened."""
+"""Runs as the pages show them: read again only when something has happened."""
 
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
@@ -30,7 +30,7 @@ class Reading:
     run: WholeRun
     story: Story
     at: datetime  # when the reading began
-    doer: str = ""  # who goes on with it here: `team`, `terminal` or nobody
+    doer: str = ""  # who continues it here: `team`, `terminal` or nobody
 
     @property
     def seq(self) -> int:
@@ -73,7 +73,7 @@ class Readings:
             if not await storage.runs.events(record.run_id, reading.seq):
                 if not is_held:
                     return reading
-                # Only the clock went on.
+                # Only the clock continued.
                 run = reading.run.model_copy(update={"updated_at": now})
                 return replace(reading, run=run, story=story_of(run))
         run = await whole_run(graph_for(self.house, record), storage, record, now)

@@ -151,7 +151,7 @@ async def _behind(house: House, request: Request, name: str) -> RunRecord | None
 
 
 def _recorded(outcome: str) -> Sequence[RunOutcome]:
-    """How the records stand of runs with an outcome: a killed process could not say so."""
+    """The status of the records of runs with an outcome: a killed process could not say so."""
     own = ("running",) if outcome in ("waiting", "interrupted") else ()
     return cast("Sequence[RunOutcome]", (outcome, *own)) if outcome else ()
 
@@ -160,7 +160,7 @@ def _labels(request: Request, given: str = "") -> dict[str, str]:
     tenant = request.state.who.tenant
     name, sign, value = given.partition("=")
     if given and not sign:
-        raise bad_field("label", given, "it is no label", "Write NAME=VALUE, such as team=shop.")
+        raise bad_field("label", given, "it is not a label", "Write NAME=VALUE, such as team=shop.")
     return ({name.strip(): value.strip()} if given else {}) | ({TENANT: tenant} if tenant else {})
 
 
@@ -170,14 +170,14 @@ def _is_seen(house: House, request: Request, record: RunRecord) -> bool:
 
 
 def _has(record: RunRecord, text: str) -> bool:
-    """Whether a text stands in the title, in the id or in a label."""
+    """Whether a text is in the title, in the id or in a label."""
     texts = (record.title, record.run_id, *record.labels.values())
     return not text or any(text in each.casefold() for each in texts)
 
 
 async def _row(house: House, record: RunRecord) -> Row:
     if record.outcome == "running":
-        # A process that was killed could not say how the run stands.
+        # A process that was killed could not say the status of the run.
         return await _looked_at(house, record)
     seconds = (record.updated_at - record.started_at).total_seconds()
     return Row(

@@ -106,7 +106,7 @@ class Queue:
         return bool((await self._row(_ASKED, lock=lock))["found"])
 
     async def stands(self, locks: Collection[str]) -> dict[str, Stand]:
-        """How the jobs of these locks stand, as far as there are any."""
+        """The status of the jobs of these locks, as far as there are any."""
         # Of a job at work and one that waits behind it, the one at work is the later row.
         return {row["lock"]: row["stand"] for row in await self._rows(_STANDS, locks=[*locks])}
 
@@ -156,7 +156,7 @@ async def open_queue(
         connections: Connections at most.
 
     Raises:
-        ConfigurationError: The storage is no PostgreSQL.
+        ConfigurationError: The storage is not PostgreSQL.
         StorageError: The database cannot be reached, or its queue is of another version.
     """
     check_address(address)
@@ -175,7 +175,7 @@ async def open_queue(
 
 @contextmanager
 def _errors(where: str) -> Generator[None]:
-    """Tell of a database that cannot be reached as of any storage."""
+    """Report a database that cannot be reached like that of any storage."""
     try:
         yield
     except exceptions.AlreadyEnqueued:
@@ -214,10 +214,10 @@ def checked_level(text: str) -> int:
     """A priority as a label says it.
 
     Raises:
-        ConfigurationError: It is no number from -9 to 9.
+        ConfigurationError: It is not a number from -9 to 9.
     """
     if not re.fullmatch(r"-?[0-9]", text):
-        problem = "This is no priority."
+        problem = "This is not a priority."
         fix = f"Give a number from -{MOST_LEVEL} to {MOST_LEVEL}."
         raise ConfigurationError("priority", text, problem, fix)
     return int(text)

@@ -78,10 +78,10 @@ class QueuedWorks(Works):
 
 
 def job_of(record: RunRecord, at: str) -> NewJob:
-    """The job that goes on with a run.
+    """The job that continues a run.
 
     Raises:
-        ConfigurationError: A label names no queue or priority.
+        ConfigurationError: A label does not name a queue or priority.
     """
     labels = record.labels
     return NewJob(

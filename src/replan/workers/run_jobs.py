@@ -1,4 +1,4 @@
-"""The job of a run: go on with it until it rests, or give it back."""
+"""The job of a run: continue it until it rests, or give it back."""
 
 import logging
 from collections.abc import Callable
@@ -37,7 +37,7 @@ class AgainError(ReplanError):
 
 
 class GivenBack(BaseRetryStrategy):
-    """Gives a job back that asks for it, and one whose storage was away."""
+    """Gives a job back if it asks for that, or if the storage was not available."""
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
         """When the job may be taken up again; None: never."""
@@ -62,7 +62,7 @@ class RunJobs:
     is_draining: Callable[[], bool]
 
     async def do(self, run_id: str, at: str) -> None:
-        """Go on with a run until it rests.
+        """Continue a run until it rests.
 
         Raises:
             AgainError: The worker ends before the run does.

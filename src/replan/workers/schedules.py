@@ -101,7 +101,9 @@ def read_schedules(path: Path) -> list[Schedule]:
     names = [each.name for each in found]
     for name in names:
         if names.count(name) > 1:
-            raise ConfigurationError("schedules", name, "Two have this name.", "Change one.")
+            raise ConfigurationError(
+                "schedules", name, "Two schedules have this name.", "Change one."
+            )
     for each in found:
         # What would be refused only when its time comes.
         labels = checked_labels(each.labels)

@@ -53,7 +53,7 @@ class _Place(NamedTuple):
 
 
 class QueuedSteps:
-    """Gives steps to the workers of their queues, and waits for what comes of them."""
+    """Gives steps to the workers of their queues, and waits for their outcome."""
 
     def __init__(self, queue: Queue, storage: Storage, digest: str) -> None:
         self._queue = queue
@@ -91,7 +91,7 @@ class QueuedSteps:
             raise
 
     async def _clear(self, place: _Place, job: NewJob, attempt: int) -> None:
-        """Remove what is past; what a run left that was killed meanwhile goes on."""
+        """Remove what is past; what a run left that was killed meanwhile continues."""
         notes = await place.notes()
         # Its worker reads so soon, or is taken for dead.
         while "stop" in notes and await self._queue.has(job.lock):  # noqa: ASYNC110 - in another process

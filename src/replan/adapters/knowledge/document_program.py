@@ -30,7 +30,7 @@ _BODY = "word/document.xml"
 _Line = tuple[int, str, str]
 
 
-class _Problem(Exception):  # noqa: N818 - it is no fault of this program
+class _Problem(Exception):  # noqa: N818 - it is not a fault of this program
     """Why a document gives no text."""
 
 

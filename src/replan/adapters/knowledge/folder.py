@@ -19,7 +19,7 @@ from replan.ports.retriever import SearchRequest, SearchResponse
 from replan.state.knowledge import Chunk
 
 TENANT = "{tenant}"
-"""What stands in a folder's name where each tenant has one of its own."""
+"""What is in a folder's name where each tenant has one of its own."""
 
 _FILTERS = frozenset({"file"})
 
@@ -30,7 +30,7 @@ class FolderRetriever:
 
     PDF and DOCX need the extra `documents`.
 
-    The index stands in the user's cache, for this user alone, and is brought up to date by what the
+    The index is in the user's cache, for this user alone, and is brought up to date by what the
     files hold whenever it is asked. Links out of the folder and hidden files are left out.
 
     Args:
@@ -99,13 +99,13 @@ class FolderRetriever:
             return *index.size(), left_out
 
     def with_embeddings(self, built: Embeddings) -> "FolderRetriever":
-        """Give one that asks this model, which was built for the name in `embeddings`."""
+        """Return one that asks this model, which was built for the name in `embeddings`."""
         return replace(self, built=built)
 
     def _found(
         self, index: Index, request: SearchRequest, glob: str, config: RunnableConfig | None
     ) -> tuple[list[Hit], list[str]]:
-        """Give the passages, the best first, and what kept others from being found."""
+        """Return the passages, the best first, and what kept others from being found."""
         if self.embeddings is None:
             return index.search(request.query, request.top_k, glob), []
         embedding = self._asked_by(config, SECONDS)
@@ -145,7 +145,7 @@ class FolderRetriever:
             name = name.replace(TENANT, tenant)
         folder = Path(name)
         if not folder.is_dir():
-            fix = f"Make it, and put texts into it: {', '.join(KINDS)}."
+            fix = f"Create it, and put texts into it: {', '.join(KINDS)}."
             raise RetrievalError(f"there is no folder {name}", fix)
         return folder
 

@@ -40,7 +40,7 @@ class LangChainRetriever:
     def search(
         self, request: SearchRequest, config: RunnableConfig | None = None
     ) -> SearchResponse:
-        """Give the documents in the retriever's order.
+        """Return the documents in the retriever's order.
 
         Raises:
             RetrievalError: The request asks for what a retriever cannot do.
@@ -84,7 +84,7 @@ class VectorStoreRetriever:
     def search(
         self, request: SearchRequest, config: RunnableConfig | None = None
     ) -> SearchResponse:
-        """Give the nearest passages; the question's embedding is charged as a call of its model.
+        """Return the nearest passages; the question's embedding is charged as a call of its model.
 
         Raises:
             RetrievalError: The request asks for what the store cannot do, or the store gave a
@@ -139,7 +139,7 @@ class VectorStoreRetriever:
             cast("dict[str, object]", each.metadata).get(self.tenant_field) != tenant
             for each in found
         ):
-            reason = f"the store gave passages whose {self.tenant_field} is not the tenant"
+            reason = f"the store returned passages whose {self.tenant_field} is not the tenant"
             raise RetrievalError(reason, "It does not keep to filters; see as_filter.")
 
 

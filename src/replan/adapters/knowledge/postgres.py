@@ -112,7 +112,7 @@ class PostgresRetriever:
                 embeddings failed; what was done by then stays.
         """
         if not Path(folder).is_dir():
-            raise RetrievalError(f"there is no folder {folder}", "Make it, or name another.")
+            raise RetrievalError(f"there is no folder {folder}", "Create it, or name another.")
         embedding, left_out = self._asked_by(config, None), list[str]()
         table = self._table(SearchRequest(query="", tenant_id=tenant))
         with self._connected() as connection, table.alone(connection):
@@ -129,7 +129,7 @@ class PostgresRetriever:
         return [*found.left_out, *left_out]
 
     def with_embeddings(self, built: Embeddings) -> "PostgresRetriever":
-        """Give one that asks this model, which was built for the name in `embeddings`."""
+        """Return one that asks this model, which was built for the name in `embeddings`."""
         return replace(self, built=built)
 
     @property
@@ -191,7 +191,7 @@ def _rows(embedding: Embedding, digest: str, passages: Sequence[Passage]) -> Ite
             raise
         except Exception as error:
             # A model is code of others.
-            reason = f"{embedding.names[0]} gave no vectors: {describe(error)}"
+            reason = f"{embedding.names[0]} returned no vectors: {describe(error)}"
             raise RetrievalError(reason, "Try again, or give other embeddings.") from error
         for passage, vector in zip(batch, vectors, strict=True):
             yield Row(digest, model, passage, vector)

@@ -37,7 +37,7 @@ class Call:
     waiting: Waiting | None = None  # the question that the step waits with
 
     def asked(self, server: str, params: ElicitRequestParams) -> ElicitResult | ErrorData:
-        """Give the server the answer; while there is none, end the call, which is made again."""
+        """Return the server the answer; while there is none, end the call, which is made again."""
         try:
             return self.context.run(_answered, server, params)
         except Waiting as waiting:
@@ -47,7 +47,7 @@ class Call:
             # There is nobody to be asked, or it asks too much.
             return ElicitResult(action="decline")
         except SchemaError as error:
-            problem = f"the schema of what is asked is none: {error.message}"
+            problem = f"the schema of what is asked is not valid: {error.message}"
             return ErrorData(code=INVALID_PARAMS, message=within_budget(problem, _LONGEST))
 
 

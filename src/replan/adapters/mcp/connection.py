@@ -57,7 +57,7 @@ class Connection:
         return not self._ended.is_set()
 
     async def client(self) -> Client:
-        """Give the client, once it is connected.
+        """Return the client, once it is connected.
 
         Raises:
             ToolServerError: It could not be.
@@ -142,7 +142,7 @@ class _Messages:
 
     stream: Any
     ended: asyncio.Event
-    unread: int = 0  # lines that were no messages
+    unread: int = 0  # lines that were not messages
 
     async def __aenter__(self) -> Self:
         await self.stream.__aenter__()
@@ -184,7 +184,7 @@ def _transport(way: Way, said: LastWords) -> Any:
                 env=dict(env),
                 cwd=folder,
                 encoding=LINES,
-                # What is no text is no message either; the client would read on, and say nothing.
+                # What is not text is not a message either; the client would silently read on.
                 encoding_error_handler="replace",
             )
             return stdio_client(started, said.sink)

@@ -1,6 +1,6 @@
 """HTTP to a tool server: its answers are bounded, and what is none is told for what it is.
 
-The client makes errors of answers that are no messages; of some it does not say what came, and of
+The client makes errors of answers that are not messages; of some it does not say what came, and of
 none whether the request was carried out. So such an answer is replaced by a JSON-RPC error.
 """
 
@@ -47,7 +47,7 @@ def _broken(error: httpx2.HTTPError | ReplyTooLongError) -> tuple[int, str]:
         case httpx2.ConnectError() | httpx2.ConnectTimeout():
             return INTERNAL_ERROR, f"it cannot be reached ({describe(error)})"
         case _:
-            return PARSE_ERROR, f"its answer broke off ({describe(error)})"
+            return PARSE_ERROR, f"its answer was cut off ({describe(error)})"
 
 
 def _failure(request: httpx2.Request, response: httpx2.Response) -> tuple[int, str] | None:

@@ -197,7 +197,7 @@ class Database:
     def seconds_between(
         self, first: ColumnElement[Any], last: ColumnElement[Any], goes_on: ColumnElement[bool]
     ) -> ColumnElement[Any]:
-        """Seconds between two columns of times; until now where something goes on."""
+        """Seconds between two columns of times; until now where something continues."""
         if self.is_postgres:
             moment = DateTime(timezone=True)
             began, heard = (cast(type_coerce(each, Text), moment) for each in (first, last))

@@ -14,7 +14,7 @@ from replan.errors import StorageError
 from replan.failures import describe
 
 SAFE = "What was recorded before stays recorded, and no finished step is lost."
-GO_ON = "Then go on with the run on its thread (`replan resume`): it takes up where it stopped."
+GO_ON = "Then continue the run on its thread (`replan resume`): it continues where it stopped."
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Fault:
 
 Part = str | int | None
 Place = tuple[Part, ...]
-"""Where a value stands: its table, what tells its row from the others, and its column."""
+"""Where a value is: its table, what tells its row from the others, and its column."""
 
 
 class UnreadableRecordError(ValueError):
@@ -135,7 +135,7 @@ _SAID = (
 
 
 def fault_of(error: BaseException) -> Fault | None:
-    """Read an error of a driver, or one of ours; none if it is no such error."""
+    """Read an error of a driver, or one of ours; None if it is no such error."""
     if isinstance(error, PoolIsBusy | FileReplacedError):
         return GONE if isinstance(error, PoolIsBusy) else REPLACED
     if isinstance(error, UnreadableRecordError):
@@ -144,7 +144,7 @@ def fault_of(error: BaseException) -> Fault | None:
         return replace(_UNSTORABLE, problem=f"{_UNSTORABLE.problem} ({describe(error)})")
     driver: Any = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(driver, sqlite3.Error):
-        # The extended codes stand above the first byte.
+        # The extended codes are above the first byte.
         code = getattr(driver, "sqlite_errorcode", None)
         known = None if code is None else _OF_SQLITE.get(code & 0xFF)
         return known or _unknown(driver)

@@ -86,8 +86,8 @@ async def open_storage(
 
     Raises:
         StorageError: It cannot be opened; says why, and what to do. Nothing was changed.
-        ConfigurationError: `where` names no storage that Replan knows, a package is missing, or
-            `keep_days` is no number of days.
+        ConfigurationError: Replan does not know the storage `where`, a package is missing, or
+            `keep_days` is not a number of days.
     """
     if keep_days is not None and not 0 <= keep_days <= _MOST_DAYS:
         problem = "It is not a number of days."

@@ -35,7 +35,7 @@ _LEFT = f"It was left as it was. {_ANOTHER}"
 
 @contextmanager
 def file_errors(path: Path) -> Generator[None]:
-    """Say what the system or SQLite says of a file as a `StorageError`."""
+    """Raise what the system or SQLite says of a file as a `StorageError`."""
     try:
         yield
     except (sqlite3.Error, DBAPIError) as error:
@@ -126,7 +126,7 @@ def upgrade(path: Path, seal: Seal) -> Facts | None:
         formats.upgrade(connection.execution_options(**{SEAL: seal}), str(path))
         facts = formats.known(connection, str(path))
     with closing(_opened(path, "?mode=rw")) as connection:
-        # The format stands at the start of the file, also for those who look there only.
+        # The format is at the start of the file, also for those who look there only.
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return facts
 

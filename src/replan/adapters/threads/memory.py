@@ -25,7 +25,7 @@ class MemoryThreads(RowRepository):
     """Keeps threads as long as the process; those of a run until it is removed.
 
     Where nobody removes runs, `most_closed` runs that are over keep their threads, the newest ones:
-    a run that ended at a limit may go on when that is raised.
+    a run that ended at a limit may continue when that is raised.
     """
 
     def __init__(self, *, most_closed: int | None = None) -> None:

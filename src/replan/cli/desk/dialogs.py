@@ -146,7 +146,7 @@ async def _choice(desk: Desk, edited: Callable[[], Awaitable[JsonValue]], *, why
 
 
 async def _edited(text: str, suffix: str, desk: Desk) -> str:
-    """Open the person's editor with a text, and give what they saved."""
+    """Open the person's editor with a text, and return what they saved."""
     variables = desk.environment
     editor = variables.get("VISUAL") or variables.get("EDITOR") or "vi"
     with _file_of(text, suffix) as path:

@@ -1,4 +1,4 @@
-"""Ask a person several things one by one, while the run goes on."""
+"""Ask a person several things one by one, while the run continues."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -10,7 +10,7 @@ from replan.cli.desk.dialogs import Desk, Quit, answer
 from replan.runs.asked.asks import Ask
 
 Give = Callable[[Ask, JsonValue], Awaitable[None]]
-"""Gives an answer to the run."""
+"""Returns an answer to the run."""
 
 
 class Interview:

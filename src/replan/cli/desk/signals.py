@@ -35,7 +35,7 @@ class Stop:
 
 @contextmanager
 def heard(stop: Stop) -> Generator[None]:
-    """Give the process's signals to `stop` while this lasts; must be entered in the loop."""
+    """Return the process's signals to `stop` while this lasts; must be entered in the loop."""
     if threading.current_thread() is not threading.main_thread():
         yield  # signals come to the main thread, and only it may say what they do
         return

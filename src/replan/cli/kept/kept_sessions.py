@@ -28,7 +28,7 @@ class _Nobody:
         context: AgentContext | Mapping[str, Any],
         **options: Unpack[TurnOptions],
     ) -> AgentResult:
-        raise InputError("Nobody is here who takes turns.")
+        raise InputError("No agent is here to take turns.")
 
     async def stream(
         self,
@@ -72,7 +72,7 @@ def read_session(path: Path) -> AgentContext:
 
     Raises:
         InputError: It cannot be read.
-        ContextError: It is no session; names every bad field.
+        ContextError: It is not a session; names every bad field.
     """
     try:
         return AgentContext.from_dict(json.loads(path.read_text(encoding="utf-8")))

@@ -35,7 +35,7 @@ class Place:
     # What encrypts the texts there; none: nothing does.
     key: str | None = field(default=None, repr=False)
     # What a command line adds to name it again; empty where the shell or nothing names it. A
-    # password does not stand in it.
+    # password is not in it.
     option: str = ""
     # Days for which prompts and other texts of events are kept; None: for good.
     keep_days: float | None = None

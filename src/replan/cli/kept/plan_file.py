@@ -45,7 +45,7 @@ class PlanFile:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Put a whole new file in the place of an old one, or raise and leave the old one as it is."""
+    """Put a whole new file in place of an old one, or raise and leave the old one as it is."""
     target = path.resolve()
     beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:

@@ -30,7 +30,7 @@ _DOES = {
 
 
 def signed(order: JsonValue, run_id: str) -> JsonValue:
-    """Give an order with the signature of this user; without one where no key can be kept."""
+    """Return an order with the signature of this user; without one where no key can be kept."""
     key = own_key()
     if key is None or not isinstance(order, dict):
         return order
@@ -55,13 +55,13 @@ def own_name() -> str:
 
 
 def effects_of(order: Order, given: Collection[str]) -> list[str]:
-    """What an order does by its fields, those left out that were given anew."""
+    """What an order does by its fields, those left out that were given again."""
     effects = [
         f"{does} '{getattr(order, name)}' ({option})"
         for name, (does, option) in _DOES.items()
         if name not in given and getattr(order, name) is not None
     ]
-    files = [f"sends the file '{path}' (begin it anew with --file)" for path in order.files]
+    files = [f"sends the file '{path}' (start again with --file)" for path in order.files]
     return effects + files
 
 

@@ -1,4 +1,4 @@
-"""Go on with a run that was killed, interrupted, asks, was ended by a limit or is corrected."""
+"""Continue a run that was killed, interrupted, asks, was ended by a limit or is corrected."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ from replan.state.rules import least_value, limit_value, rounded_up, why_reached
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """How a run is to go on."""
+    """How a run is to continue."""
 
     run: str  # the run's id, or its beginning
     answers: Sequence[str] = ()  # as the command line has them
@@ -52,11 +52,11 @@ class Wish:
     # Fields of the order that are other now, such as the team file's place.
     changes: Mapping[str, Any] | None = None
     correction: Correction | None = None  # what is wanted otherwise of one step
-    repeat_effects: bool = False  # whether effects may be had once more, without a question
+    repeat_effects: bool = False  # whether effects may be had again, without a question
 
 
 def carry_on(wish: Wish, site: Site) -> int:
-    """Go on with a run until it ends, asks or is stopped, and give the exit code."""
+    """Continue a run until it ends, asks or is stopped, and return the exit code."""
     return attempted(lambda: _carried_on(wish, site), site)
 
 
@@ -106,7 +106,7 @@ async def _begun_anew(
     site: Site,
     introduced: Callable[..., Session],
 ) -> int:
-    """Go on from a run that is over in a new one."""
+    """Continue from a run that is over in a new one."""
     correction, run_id = cast("Correction", wish.correction), uuid4().hex
     new = wish.limits and RunSettings(limits=wish.limits)
     plan = begun_anew(correction, view)["plan"]
@@ -171,7 +171,7 @@ async def _gone_on(
         return await (await runtime.answer(run_id, bound, settings=new, by=by, **session.following))
     if view.state:
         return await runtime.resume(run_id, settings=new, by=own_name(), **session.following)
-    # It was killed before it had a state, and takes its settings once more.
+    # It was killed before it had a state, and takes its settings again.
     settings = order.settings if new is None else _both(order.settings, new)
     return await (
         await runtime.start(order.input, run_id=run_id, settings=settings, **session.following)
@@ -235,7 +235,7 @@ def _told_as_over(view: RunView, site: Site) -> int:
     run, limit = short(view.run_id), view.state.get("limit_reached", "")
     lines = [f"run {run} is over: {view.outcome}"]
     if limit in CUTS:
-        lines.append(f"its answer is not whole: {CUTS[limit]}")
+        lines.append(f"its answer is incomplete: {CUTS[limit]}")
     if limit and limit not in CUTS:
         why = why_reached(view.state, limit)
         lines.append(

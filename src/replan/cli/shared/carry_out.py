@@ -33,7 +33,7 @@ from replan.traces.otlp import asked_for, check_endpoint, content_asked_for, end
 
 
 def carry_out(order: Order, site: Site) -> int:
-    """Run an order until it ends, asks or is stopped, and give the exit code."""
+    """Run an order until it ends, asks or is stopped, and return the exit code."""
     return attempted(lambda: _carried_out(order, site), site)
 
 
@@ -130,7 +130,7 @@ async def at_the_terminal(
 
 @contextmanager
 def traced(site: Site) -> Generator[tuple[Traces | None, str]]:
-    """Open the traces that OpenTelemetry's variables ask for, and give the line that says so."""
+    """Open the traces that OpenTelemetry's variables ask for, and return the line that says so."""
     environment, missed = site.environment, list[str]()
     if not asked_for(environment):
         yield None, ""
@@ -153,7 +153,7 @@ def traced(site: Site) -> Generator[tuple[Traces | None, str]]:
 
 
 async def finished(work: Coroutine[Any, Any, int], run_id: str, site: Site) -> int:
-    """Give the exit code of a run; one that breaks off says why, and how to go on."""
+    """Return the exit code of a run; one that breaks off says why, and how to continue."""
     try:
         return await work
     except UsageError:

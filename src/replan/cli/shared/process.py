@@ -57,7 +57,7 @@ def end_with(command: Callable[[], int]) -> None:
 
 @contextmanager
 def queue_extra(command: str) -> Generator[None]:
-    """Name the extra of what has to do with the queue, where it is missing."""
+    """Name the extra that the queue needs, where it is not installed."""
     from replan.errors import ConfigurationError
 
     try:

@@ -60,7 +60,7 @@ class Session:
 
     @property
     def following(self) -> Following:
-        """How the run is to be followed and stopped by whoever begins it or goes on with it."""
+        """How the run is to be followed and stopped by whoever begins it or continues it."""
         tokens = self._site.shows_tokens
         return {"tokens": tokens, "heard": self._hear, "stop": self._stop.asked}
 
@@ -72,17 +72,17 @@ class Session:
             self._plan_file.follow(event)
 
     async def followed(self, begun: Awaitable[RunResult], asks: Sequence[Ask] = ()) -> int:
-        """Follow a run until it rests and nobody answers, and give the exit code."""
+        """Follow a run until it rests and nobody answers, and return the exit code."""
         if self._site.asks:
             self._interview = self._opened_interview()
             if asks:
-                # What is asked stands below the plan.
+                # What is asked is below the plan.
                 self._teller.follow(self._course)
             for ask in asks:
                 self._interview.add(ask)
         going = asyncio.ensure_future(self._gone_on(begun))
         winding_down = asyncio.ensure_future(self._wind_down(going))
-        # To the very end: who presses Ctrl-C once more still reads how to go on.
+        # To the very end: who presses Ctrl-C again still reads how to continue.
         with heard(self._stop):
             try:
                 await asyncio.wait({going})
@@ -109,7 +109,7 @@ class Session:
         return await self._interview.answered(self._asks)
 
     async def _answer(self, ask: Ask, answer: JsonValue) -> None:
-        """Give an answer to the run, which goes on with it if it rests."""
+        """Give an answer to the run, and continue it if it rests."""
         given = {ask.key: ask.bound(answer)}
         self._course = answered(self._course, ask.key)
         self._answered = await self._runtime.answer(
@@ -128,7 +128,7 @@ class Session:
             await interview.close()
         self._teller.remark(
             f"stopping: running steps have {self._site.grace:g} s to end; "
-            "press Ctrl-C again to stop at once"
+            "press Ctrl-C again to stop immediately"
         )
 
     def _hurry(self) -> None:
@@ -188,7 +188,7 @@ class Session:
                     await self._hurrying
 
     def _ended(self) -> int:
-        """Say how to go on with a run that is not over, and give the exit code."""
+        """Print how to continue a run that is not over, and return the exit code."""
         stopped, resume = self._stop.code, self._site.resume(self._run_id)
         match self._outcome:
             case "waiting":

@@ -16,7 +16,7 @@ class Site:
     environment: Mapping[str, str]
     input: TextIO
     output: TextIO
-    errors: TextIO  # where complaints go, and what says how to go on
+    errors: TextIO  # where complaints go, and what says how to continue
     place: Place
     manner: Manner = field(default_factory=Manner)
     log_file: Path | None = None
@@ -28,7 +28,7 @@ class Site:
         return self.input.isatty() and self.output.isatty() and not self.manner.as_json
 
     def resume(self, run_id: str) -> str:
-        """The command that goes on with a run; empty if none does."""
+        """The command that continues a run; empty if none does."""
         return f"replan resume {short(run_id)}{self.place.option}" if self.place.outlives else ""
 
     @property

@@ -54,7 +54,7 @@ class Opened:
     workspace: Path
     notices: tuple[str, ...]  # what is said before the first message
     agent_name: str  # who talks, as a session remembers it
-    job: JobAgent | None = None  # what the conversation is about, in the place of a team
+    job: JobAgent | None = None  # what the conversation is about, in place of a team
     has_secrets: bool = False  # whether what is typed may be a secret
 
     async def killed_message(self, context: AgentContext) -> str | None:
@@ -181,7 +181,7 @@ async def opened_job(
 async def opened_pipeline(
     reference: str, order: Order, user: str, site: Site
 ) -> AsyncGenerator[Opened]:
-    """Open what a conversation with a pipeline needs; its module stands in the folder, or here."""
+    """Open what a conversation with a pipeline needs; its module is in the folder, or here."""
     folder = order.directory or Path()
     main = pipeline_named(reference, folder)
     name = f"the pipeline '{reference}'"

@@ -48,7 +48,7 @@ def _class(step: PlanStep) -> str:
 
 
 def boxes(plan: TaskPlan, width: int) -> list[str]:
-    """Lines with a box a step, which names what it waits for; that stands on a level above."""
+    """Lines with a box a step, which names what it waits for; that is on a level above."""
     width = max(width, _NARROWEST_BOX)
     lines = list[str]()
     for level, layer in enumerate(layers(plan), 1):

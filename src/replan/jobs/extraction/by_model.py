@@ -128,7 +128,7 @@ def reply_text(text: str) -> str:
 
 
 def read_extraction(text: str, wanted: Wanted) -> Extracted:
-    """Read a reply, as JSON or as lines; names that are no fields are dropped, and recorded."""
+    """Read a reply, as JSON or as lines; names that are not fields are dropped, and recorded."""
     source = _bare(text[:_LONGEST])
     known = frozenset((*_OWN, *wanted.names))
     given = _object(source, known) or dict(_lines(source, known))

@@ -72,12 +72,12 @@ def read_by_rules(wanted: Wanted) -> Reading:
     is_sure = bool(values) and not _WORD.search(rest)
     command = _command(rest, wanted)
     is_sure = is_sure or bare(rest) == bare(command) != ""
-    # What stands in a question may be about anything.
+    # What is in a question may be about anything.
     if rest.strip() and not is_question(rest):
         values = _unnamed(rest, wanted, values, has_command=bool(command)) | values
     guessed = {*behind}
     if asked is not None and asked.name not in values and not command:
-        # What another slot takes is no answer where a value has a form.
+        # What another slot takes is not an answer where a value has a form.
         is_other = bool(values) and not _is_free(asked)
         answer = None if is_other else _answer(_bare_answer(rest, marks, asked), asked)
         if answer is not None:
@@ -195,7 +195,7 @@ def _marks(said: str, wanted: Wanted) -> Iterator[tuple[str, int, int]]:
 def _unnamed(
     said: str, wanted: Wanted, named: dict[str, JsonValue], *, has_command: bool
 ) -> dict[str, JsonValue]:
-    """What is asked for, and what only one open slot can take; all are open to who confirms."""
+    """What is asked for, and what only one open slot can take; all are open to whoever confirms."""
     job, spec = wanted.job, wanted.spec
     kept = () if wanted.asked == CONFIRMATION else job.collected_info
     held = {name for name in kept if name not in job.asked.names}
@@ -284,7 +284,7 @@ def _days(said: str, wanted: Wanted) -> Iterator[JsonValue]:
 
 
 def _is_denied(said: str, place: int) -> bool:
-    """Whether what stands at a place is what the user does not want."""
+    """Whether what is at a place is what the user does not want."""
     return _NOT.search(said[max(0, place - _FAR) : place]) is not None
 
 
@@ -314,7 +314,7 @@ def _choices_in(slot: Slot, said: str) -> list[tuple[str, Span]]:
 
 
 def _small_words(said: str, wanted: Wanted) -> Marks:
-    """Where small words stand by which slots of free text are called."""
+    """Where small words are by which slots of free text are called."""
     slots = [wanted.spec.slot(name) for name in wanted.names]
     words = {
         word: slot.name
@@ -359,7 +359,7 @@ def _answer(said: str, slot: Slot) -> JsonValue:
         if means(text, "yes") or means(text, "no"):
             return None
         return text.strip("\"'“”")
-    # It is no value of the slot, and the user is told so.
+    # It is not a value of the slot, and the user is told so.
     return text if slot.type == "list" or len(text.split()) < _FEW else None
 
 

@@ -44,7 +44,7 @@ _OF_WEEK = r"next week|this week|last week"
 
 
 def dates_in(text: str, today: date) -> Iterator[tuple[date, Span]]:
-    """Find the dates of a text, each with where it stands; without a year the next one counts."""
+    """Find the dates of a text, each with where it is; without a year the next one counts."""
     found: list[tuple[date, Span]] = []
     taken: list[Span] = []
     for form, read in _FORMS:
@@ -52,7 +52,7 @@ def dates_in(text: str, today: date) -> Iterator[tuple[date, Span]]:
             span = each.span()
             if any(start < span[1] and span[0] < end for start, end in taken):
                 continue
-            # What is no date is no part of another one, either.
+            # What is not a date is not part of another one, either.
             taken.append(span)
             day = _made(read, each, today)
             if day is not None and not _is_said(day, each, found, text):

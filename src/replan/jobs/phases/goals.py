@@ -28,7 +28,7 @@ class Goal(Value):
 
 
 def decompose_goals(spec: JobSpec, command: str, job: Job | None = None) -> tuple[Goal, ...]:
-    """Give the goals of a command: one for each slot that it needs, and one to do it.
+    """Return the goals of a command: one for each slot that it needs, and one to do it.
 
     A goal of collecting depends on the one before it, the goal of doing on all.
 

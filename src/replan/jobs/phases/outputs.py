@@ -68,7 +68,7 @@ class ProcessOutput:
 
 
 def go_on(job: Job, phase: JobPhase) -> ProcessOutput:
-    """Go on with the next phase."""
+    """Continue with the next phase."""
     return ProcessOutput(job=job, next_phase=phase)
 
 

@@ -31,7 +31,7 @@ class ProgressTracker:
         return gains(held, new)
 
     def record_progress(self, job: Job, step: str, result: IntermediateResult) -> Job:
-        """Give the job with what an action gave."""
+        """Return the job with what an action gave."""
         results = (*job.intermediate_results, result)
         return job.replace(intermediate_results=results).noted("acted", step)
 

@@ -18,7 +18,7 @@ from replan.jobs.spec.job_spec import JobSpec
 
 
 def job_schema() -> dict[str, Any]:
-    """Give the JSON schema (draft 2020-12) that job files keep."""
+    """Return the JSON schema (draft 2020-12) that job files keep."""
     return {**file_schema(JobSpec), "title": "Replan job"}
 
 

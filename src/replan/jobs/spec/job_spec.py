@@ -106,7 +106,7 @@ class JobSpec(Part):
     max_corrections: int = Field(default=5, ge=0, le=100)
 
     def refuse(self, mistakes: ValidationError) -> None:
-        """Tell all mistakes at once."""
+        """Report all mistakes together."""
         raise JobSpecError([*told_of(mistakes, type(self))]) from None
 
     @classmethod

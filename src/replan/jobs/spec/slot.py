@@ -57,7 +57,7 @@ def texts(given: object) -> object:
         given = {ANY: given}
     if not isinstance(given, Mapping):
         fix = "Write a text, or one for each language: {en: ..., zh: ...}."
-        raise refused("wrong_type", "This is no text.", fix)
+        raise refused("wrong_type", "This is not text.", fix)
     for language, text in cast("Mapping[Any, Any]", given).items():
         if language not in (*LANGUAGES, ANY):
             fix = f"The languages are: {', '.join(LANGUAGES)}."
@@ -76,7 +76,7 @@ def _choices(given: object) -> object:
         for word, also in cast("Mapping[Any, Any]", given).items()
     ):
         fix = "Write a list of texts, or a mapping of each to other words for it."
-        raise refused("wrong_type", "These are no choices.", fix)
+        raise refused("wrong_type", "These are not choices.", fix)
     found = cast("Mapping[str, Any]", given)
     return {word: tuple(map(str, also or ())) for word, also in found.items()}
 
@@ -86,7 +86,7 @@ def _pattern(given: str) -> str:
         re.compile(given)
     except re.error as error:
         fix = "Write a regular expression of Python."
-        raise refused("bad_pattern", f"This is no pattern: {error}.", fix) from error
+        raise refused("bad_pattern", f"This is not a pattern: {error}.", fix) from error
     return given
 
 
@@ -108,7 +108,7 @@ SlotName = Annotated[
     AfterValidator(
         name_like(
             r"[a-z][a-z0-9_]{0,63}",
-            "This is no name for a slot or a command.",
+            "This cannot be the name of a slot or a command.",
             "Use small letters, digits and '_', beginning with a letter.",
             taken=lambda: ("command", "confirmation", "item"),
         )
@@ -208,7 +208,7 @@ class Slot(Part):
         return value
 
     def normal(self, value: object) -> JsonValue:
-        """Give a value the one form in which the slot holds it.
+        """Return a value the one form in which the slot holds it.
 
         Raises:
             ValueError: It is of another type or no choice; the argument is the code of the problem.
@@ -254,7 +254,7 @@ class Slot(Part):
     def issue_of(
         self, code: str, value: object, language: Language, **facts: object
     ) -> ValidationIssue:
-        """Say what is wrong with a value."""
+        """Return what is wrong with a value."""
         known = cast("Mapping[str, Any]", self.choices)
         choices = listed((self.worded(each, language) for each in known), language)
         message = problem(code, language, choices=choices, **facts)

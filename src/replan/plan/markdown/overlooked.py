@@ -35,7 +35,7 @@ _MEANING: dict[Kind, str] = {
 class Overlooked(Value):
     """A piece of a document that may mean something else than was read."""
 
-    line: int  # where it stands, counted from 1
+    line: int  # where it is, counted from 1
     kind: Kind  # what it looks like
     step: int  # the step that it was read as a part of; 0 where it is no part of one
     text: str  # the piece

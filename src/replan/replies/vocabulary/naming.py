@@ -8,12 +8,12 @@ _AFFIXES = re.compile(r"^(?:the|specialist)(?=\w{3})|(?:agent|specialist|assista
 
 
 def squeezed(text: str) -> str:
-    """Give a word without the differences that do not matter: case, width, blanks, `_`, `-`."""
+    """Return a word without the differences that do not matter: case, width, blanks, `_`, `-`."""
     return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", text).casefold())
 
 
 class Names:
-    """The names of a team; without a team, whatever stands behind an `@` is a name."""
+    """The names of a team; without a team, whatever is behind an `@` is a name."""
 
     def __init__(self, team: Collection[str] = ()) -> None:
         self.team = tuple(team)

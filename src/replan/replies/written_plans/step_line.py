@@ -136,7 +136,7 @@ class _Reader:
         return text[:start]
 
     def _group(self, content: str, *, behind: bool) -> str | None:
-        """Read the content of a bracket; give the rest of it, or none if it is only text."""
+        """Read the content of a bracket; give the rest of it, or None if it is only text."""
         if len(content) > _LONGEST_GROUP:
             return None
         before = (len(self._line.who), len(self._line.waits), self._line.attributes)
@@ -164,7 +164,7 @@ class _Reader:
         return None if found == before else ", ".join(rest)
 
     def _without_mentions(self, text: str) -> list[str]:
-        """Take all mentions out; what stands before the first one, and what behind each."""
+        """Take all mentions out; what is before the first one, and what behind each."""
         parts: list[str] = []
         at = 0
         while found := _MENTION.search(text, at):

@@ -89,7 +89,7 @@ Seats = Mapping[str, Assignment]
 
 
 def seats_of(snapshot: StateSnapshot) -> Seats:
-    """Tell which step's graph each interrupt is of."""
+    """Return which step's graph each interrupt is of."""
     dispatched = cast("EnhancedState", snapshot.values).get("dispatched", [])
     sent = [assignment for assignment in dispatched if not assignment.refused]
     places = ((place_of_send(task), task) for task in snapshot.tasks)
@@ -181,7 +181,7 @@ async def open_asks(snapshot: StateSnapshot, journal: Journal) -> tuple[Ask, ...
 
 
 def resumption(asks: Sequence[Ask], answers: Mapping[str, JsonValue]) -> Command[Any]:
-    """Give what goes on with a run; each answer by key, with what it is about."""
+    """Return what continues a run; each answer by key, with what it is about."""
     values: dict[str, Any] = {}
     for ask in asks:
         if ask.key not in answers:
@@ -198,7 +198,7 @@ def answers_by_key(given: object, asks: Sequence[Ask]) -> dict[str, JsonValue]:
     # The beginning of a key will do, such as the number of its step. An answer may say by a
     # fingerprint what it is about: `{"answer": ..., "fingerprint": ...}`.
     if not asks:
-        raise InputError("This run asks nothing. Go on with it without an answer.")
+        raise InputError("This run asks nothing. Continue it without an answer.")
     by_key = {ask.key: ask for ask in asks}
     if isinstance(given, Mapping):
         named = {str(name): value for name, value in cast("Mapping[Any, Any]", given).items()}
@@ -209,7 +209,7 @@ def answers_by_key(given: object, asks: Sequence[Ask]) -> dict[str, JsonValue]:
         return {asks[0].key: _read(asks[0], cast("object", given))}
     keys = ", ".join(f"'{key}'" for key in by_key)
     raise InputError(
-        f"It cannot be told which question this answers. Give a mapping by key; open: {keys}."
+        f"It is not clear which question this answers. Give a mapping by key; open: {keys}."
     )
 
 
@@ -257,22 +257,22 @@ def answer_of(ask: Ask, text: str) -> JsonValue:
 
 
 def approval() -> JsonValue:
-    """Give the answer that says yes."""
+    """Return the answer that says yes."""
     return _written(Decision(action="approve"))
 
 
 def rejection(reason: str) -> JsonValue:
-    """Give the answer that says no; without a reason the run ends, or the call fails."""
+    """Return the answer that says no; without a reason the run ends, or the call fails."""
     return _written(Decision(action="reject", reason=reason))
 
 
 def changed_plan(markdown: str) -> JsonValue:
-    """Give the answer that hands in a changed plan."""
+    """Return the answer that hands in a changed plan."""
     return _written(Decision(action="edit", plan=markdown))
 
 
 def changed_call(arguments: dict[str, JsonValue]) -> JsonValue:
-    """Give the answer that lets a tool be called with other arguments."""
+    """Return the answer that lets a tool be called with other arguments."""
     return _written(Decision(action="edit", arguments=arguments))
 
 
@@ -285,7 +285,7 @@ def arguments_of(text: str) -> dict[str, JsonValue]:
     else:
         problem = ""
     if not isinstance(found, dict):
-        raise InputError(f'These are no arguments{problem}. Write JSON such as {{"to": "me"}}.')
+        raise InputError(f'These are not arguments{problem}. Write JSON such as {{"to": "me"}}.')
     return cast("dict[str, JsonValue]", found)
 
 

@@ -15,7 +15,7 @@ BEAT = 0.5
 
 
 def answer_row(ask: Ask, answer: JsonValue) -> JsonValue:
-    """An answer as it is kept: with what was asked, for the run may ask anew meanwhile."""
+    """An answer as it is kept: with what was asked, for the run may ask again meanwhile."""
     return {"answer": answer, "bound": ask.bound(answer), "is_keyed": ask.is_keyed}
 
 

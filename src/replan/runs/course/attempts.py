@@ -35,12 +35,12 @@ class AttemptView:
 
     @property
     def outcome(self) -> str:
-        """How it ended; `running` where it goes on."""
+        """How it ended; `running` where it continues."""
         return "running" if self.running_at else self.entry.outcome
 
     @property
     def told(self) -> str:
-        """How it ended, in words: who asks a person goes on in another one once he answers."""
+        """How it ended, in words: who asks a person continues in another one once he answers."""
         if self.outcome == "waiting":
             return "asked, then went on" if self.went_on else "waits for a person"
         is_cut_off = self.outcome in ("in doubt", "cancelled") and not self.is_asked_about
@@ -56,7 +56,7 @@ class AttemptView:
 
 
 def attempts_of(run: WholeRun, step: int | None = None) -> list[AttemptView]:
-    """Give the attempts of a run, in the order in which they began."""
+    """Return the attempts of a run, in the order in which they began."""
     calls = dict[tuple[Any, ...], dict[Any, RunEvent]]()
     for event in run.events:
         if event.type in _BEGUN or event.type in _BEGUN.values():

@@ -26,7 +26,7 @@ class Calls:
         uncounted: The calls that were charged although nobody counted their tokens: those that were
             cut off, in full.
         uncounted_cost: What of `known_cost` was charged for them: they cost that at most.
-        unended: The calls that have not ended: they go on, or a kill or a stop cut them off. What
+        unended: The calls without an end: still at work, or cut off by a kill or a stop. What
             they cost is not in `known_cost`.
         unended_cost: What was charged for them: they cost that at most.
         uncounted_tokens: What was charged, beside `tokens`, for calls whose tokens nobody counted.
@@ -51,7 +51,7 @@ class Calls:
 
 
 def with_charged(calls: Calls, charged: Spending) -> Calls:
-    """Give all that was charged: calls of which no event tells, yet or ever, have not ended."""
+    """Return all that was charged: calls of which no event tells, yet or ever, have not ended."""
     unended = max(calls.unended, charged.calls - calls.number)
     has_any = unended or calls.uncounted
     # Sums of the same amounts in another order differ in their last digits.

@@ -49,7 +49,7 @@ async def kept_record_of(run_id: str, bench: Bench) -> RunRecord:
 
 
 async def view_of(record: RunRecord, bench: Bench, *, is_here: bool = False) -> RunView:
-    """How a run stands; `is_here` says whether this process works on it."""
+    """The status of a run; `is_here` says whether this process works on it."""
     if bench.storage is None:
         return RunView(record=record, heard_at=record.updated_at, state={}, is_held=is_here)
     view = await seen(bench.graph, bench.storage, record, bench.clock())
@@ -73,7 +73,7 @@ async def is_worked_on(run_id: str, bench: Bench, *, is_followed: bool = False) 
 
 
 async def only_waits(run_id: str, snapshot: StateSnapshot, bench: Bench) -> bool:
-    """Whether nothing can go on before a person answers, and nobody has."""
+    """Whether nothing can continue before a person answers, and nobody has."""
     storage = cast("Storage", bench.storage)
     asks = await open_asks(snapshot, storage.journal)
     if not asks or not all(ask.interrupt for ask in asks):

@@ -24,7 +24,7 @@ _OPEN = ("running", "waiting", "interrupted")
 
 @dataclass(frozen=True, kw_only=True)
 class StepStory:
-    """What came of a step, and how."""
+    """The outcome of a step, and how."""
 
     step: PlanStep
     status: StepStatus  # as of now: one that is worked on is `executing`
@@ -33,7 +33,7 @@ class StepStory:
 
     @property
     def standing(self) -> str:
-        """How it stands, in words."""
+        """Its status, in words."""
         return self.removed or ("waiting" if self.is_asking else self.status.value)
 
     @property
@@ -78,12 +78,12 @@ class Pause:
     began: datetime  # the last sign of life
     ended: datetime | None  # None: it still lasts
     why: str  # `waiting`, `interrupted` or `failed`; `killed` where nobody could say so
-    by: str = ""  # who went on with it
+    by: str = ""  # who continued it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Story:
-    """A run, told from its beginning to where it stands."""
+    """A run, told from its beginning to where it is."""
 
     run: WholeRun
     steps: tuple[StepStory, ...]
@@ -119,7 +119,7 @@ class Story:
 
     @property
     def is_killed(self) -> bool:
-        """Whether its process ended without a word, and nobody went on."""
+        """Whether its process was killed, and nobody continued."""
         return any(each.ended is None and each.why == "killed" for each in self.pauses)
 
     def _paused(self, *why: str) -> float:
@@ -151,7 +151,7 @@ class Story:
 
     @cached_property
     def remarks(self) -> Remarks:
-        """What it went on in spite of."""
+        """What it continued in spite of."""
         return remarks_of(self.run.events, self.unusable)
 
     @cached_property
@@ -184,7 +184,7 @@ class Story:
         return [each for each in self.steps if not each.removed]
 
     def count(self, status: StepStatus) -> int:
-        """How many steps of the plan stand so."""
+        """How many steps of the plan are so."""
         return sum(each.status is status for each in self.planned)
 
 
@@ -247,7 +247,7 @@ def _times(events: Sequence[RunEvent]) -> list[datetime]:
 
 
 def _pauses(run: WholeRun) -> list[Pause]:
-    """The times between the end of work and the beginning of that of who goes on."""
+    """The times between the end of work and the beginning of that of who continues."""
     last, why, pauses = run.started_at, "", list[Pause]()
     began = {(each.step_id, each.specialist, each.number): each.started_at for each in run.ledger}
     for event in run.events:
@@ -257,7 +257,7 @@ def _pauses(run: WholeRun) -> list[Pause]:
             by = str(event.details.get("by") or "")
             pauses.append(Pause(began=last, ended=event.at, why=why or "killed", by=by))
         elif event.type == "specialist_invoked" and pauses:
-            # That somebody goes on may be on record later than the attempts that then began.
+            # That somebody continues may be on record later than the attempts that then began.
             said, pause = cast("Mapping[str, Any]", event.details), pauses[-1]
             attempt = said.get("step_id"), said.get("specialist"), said.get("attempt")
             at = began.get(cast("Any", attempt))

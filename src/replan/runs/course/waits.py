@@ -21,7 +21,7 @@ class Wait:
 
 
 def waits_of(step: StepStory, story: Story) -> list[Wait]:
-    """Give what a step of a run waited for; nothing of one that was not to run."""
+    """Return what a step of a run waited for; nothing of one that was not to run."""
     planned = story.planned_at(step.step.id)
     is_open = step.status in _OPEN and not story.is_over
     begun = step.began or (story.ended if is_open else None)

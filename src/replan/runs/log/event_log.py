@@ -29,12 +29,12 @@ Heard = Callable[[Event], None]
 
 
 def run_event(run_id: str, logged: LoggedEvent) -> RunEvent:
-    """Give an event as it was kept."""
+    """Return an event as it was kept."""
     return event_in(run_id, logged.seq, cast("Mapping[str, Any]", logged.event))
 
 
 def event_told(event: Event) -> RunEvent:
-    """Give an event that was heard as it is told to whoever follows its run."""
+    """Return an event that was heard as it is told to whoever follows its run."""
     if event.seq is None or event.at is None:
         return _piece(event)
     entry = recorded(event, event.at)
@@ -146,7 +146,7 @@ class EventLog:
                 follower.put_nowait(told)
 
     async def follow(self, after: int, *, tokens: bool) -> AsyncGenerator[RunEvent]:
-        """Give the events from a number on, those that come too, until nothing more comes."""
+        """Yield the events from a number on, those that come too, until nothing more comes."""
         with self._following() as coming:
             for logged in await self._book.events(self._run_id, after):
                 after = logged.seq

@@ -20,7 +20,7 @@ _ENDS = {"success": StepStatus.COMPLETED, "failed": StepStatus.FAILED}
 
 
 def outlined(plan: TaskPlan) -> dict[str, JsonValue]:
-    """Give the title and the steps of a plan, as planned, without known secrets."""
+    """Return the title and the steps of a plan, as planned, without known secrets."""
     steps = [
         each.model_dump(mode="json", include=_KEPT, exclude_defaults=True) for each in plan.steps
     ]
@@ -29,7 +29,7 @@ def outlined(plan: TaskPlan) -> dict[str, JsonValue]:
 
 
 def plan_in(events: Sequence[RunEvent]) -> TaskPlan | None:
-    """Give the plan of a run that is over, with its marks, from its events alone.
+    """Return the plan of a run that is over, with its marks, from its events alone.
 
     None where they do not tell all of it: it was revised, or a step has no end of its own, or
     several.
@@ -61,7 +61,7 @@ class Outline:
     steps: tuple[Mapping[str, Any], ...] = ()
 
     def after(self, event: RunEvent) -> Outline:
-        """Give the outline after an event, whatever it tells."""
+        """Return the outline after an event, whatever it tells."""
         said = cast("Mapping[str, Any]", event.details)
         if event.type == "plan_created":
             return Outline(str(said.get("title", "")), tuple(said.get("outline") or ()))

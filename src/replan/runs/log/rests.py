@@ -1,4 +1,4 @@
-"""Tells when somebody goes on with a run, and when it comes to rest before its end."""
+"""Tells when somebody continues a run, and when it comes to rest before its end."""
 
 import time
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _RESTS: dict[str, Literal["waiting", "interrupted"]] = {
 }
 
 
-# A run that is over, or waits, and is called once more does nothing; of it nothing is told.
+# A run that is over, or waits, and is called again does nothing; of it nothing is told.
 class Rests:
     """The time in which a process works on a run, as a context.
 
@@ -34,9 +34,9 @@ class Rests:
         told: Sequence[Event] = (),
     ) -> None:
         self.told: Sequence[Event] = told  # what was done to the run before somebody works on it
-        self.resumed_by = by  # who goes on with it, or whose answers it goes on with
+        self.resumed_by = by  # who continues it, or whose answers it continues with
         self.stopped_by = ""
-        self.outcome = ""  # how it stands at the end
+        self.outcome = ""  # its status at the end
         self._log = log
         self._hooks = hooks
         self._run_id = run_id
@@ -51,7 +51,7 @@ class Rests:
         return time.monotonic() - self._began
 
     def take(self, event: Event) -> None:
-        """Take an event of the run; before the first one it is told that it goes on."""
+        """Take an event of the run; before the first one it is told that it continues."""
         opened = self._opened(event) if self._round is None else [event]
         self._round = event.round
         for each in opened:

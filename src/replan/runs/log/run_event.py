@@ -13,7 +13,7 @@ from replan.values import Value
 class RunEvent(Value):
     """Something that happened in a run, the same now and when it is read again.
 
-    What a plan, a result or an answer says in full stands in the state (`look`); of it, `details`
+    What a plan, a result or an answer says in full is in the state (`look`); of it, `details`
     has what people follow a run by.
 
     Attributes:

@@ -42,7 +42,7 @@ class Identity(Value):
     """Who calls.
 
     Attributes:
-        name: The name of the token; it stands beside what was asked, answered and stopped.
+        name: The name of the token; it is beside what was asked, answered and stopped.
         tenant: Whose runs are seen; empty for the operator of the storage, who sees all.
         user: The person, for facts that a team remembers; else the name.
         roles: What may be done.

@@ -23,7 +23,7 @@ def _safe(address: str) -> str:
     parts = urlsplit(address)
     is_local = parts.scheme == "http" and parts.hostname in _LOCAL
     if not (parts.scheme == "https" or is_local) or not parts.hostname:
-        raise ValueError("it is no https address")
+        raise ValueError("it is not an https address")
     return address
 
 

@@ -88,7 +88,7 @@ class Turn:
     chats: Conversations
 
     async def begun(self) -> Begun:
-        """Begin a run, or go on with the one that waits.
+        """Begin a run, or continue the one that waits.
 
         Raises:
             RefusedError: It may not be answered by this token, or nothing is left of an allowance.
@@ -153,7 +153,7 @@ class Turn:
             yield f"data: {json.dumps(error_of(refusal_of(error)))}\n\n"
             return
         if whole != told:
-            # A reply that was begun anew cannot be taken back.
+            # A reply that was begun again cannot be taken back.
             rest = whole.removeprefix(told) if whole.startswith(told) else f"\n\n{whole}"
             yield _piece(head, {"content": rest})
         behind = {"replan": {"run_id": view.run_id, "outcome": view.outcome}}

@@ -210,7 +210,7 @@ class RunBehind(Value):
 
     Attributes:
         run_id: The run.
-        outcome: How it stands; `waiting` if the answer is a question.
+        outcome: Its status; `waiting` if the answer is a question.
     """
 
     run_id: str

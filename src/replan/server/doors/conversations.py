@@ -62,14 +62,14 @@ class Conversations:
     async def answered(
         self, view: RunView, answers: Callable[[], Mapping[str, JsonValue]]
     ) -> Begun:
-        """Go on with a run that waits; answers that do not fit are its problem.
+        """Continue a run that waits; answers that do not fit are its problem.
 
         Raises:
             RefusedError: It may not be answered by this token, or nothing is left of an allowance.
         """
         if not self.who.may("answer"):
             told = f"The run {view.run_id} waits, and this token does not have the role 'answer'."
-            raise RefusedError(403, "not_allowed", f"{told} Let somebody answer who has it.")
+            raise RefusedError(403, "not_allowed", f"{told} Let somebody who has it answer.")
         known = len(await self.house.storage.runs.events(view.run_id))
         try:
             run = await answered(self.house, self.who, view.record, answers(), tokens=True)

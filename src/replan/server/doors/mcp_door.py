@@ -88,7 +88,7 @@ def manager_of(house: House) -> StreamableHTTPSessionManager:
 
 
 def owned(door: ASGIApp) -> ASGIApp:
-    """Give the door of a manager in which a session is known only to the token that began it."""
+    """Return the door of a manager in which a session is known only to the token that began it."""
 
     async def owned_door(scope: Scope, receive: Receive, send: Send) -> None:
         who: Identity = scope["state"]["who"]
@@ -130,7 +130,7 @@ class _Door:
     async def call(
         self, team: str, params: CallToolRequestParams
     ) -> CallToolResult | InputRequiredResult:
-        """Begin a run, or go on with the one whose questions were answered; wait until it rests."""
+        """Begin a run, or continue the one whose questions were answered; wait until it rests."""
         self._check("run")
         if team not in self.house.runtimes:
             names = ", ".join(self.house.runtimes)

@@ -15,7 +15,7 @@ class TurnBody(Value):
     """One turn of a session.
 
     Attributes:
-        input: What the user says; or answers by the keys of what is asked; null goes on with work
+        input: What the user says; or answers by the keys of what is asked; null continues work
             that was stopped.
         files: Files that go with a text.
         team: The team that takes the turn; may be left out where there is one.

@@ -17,15 +17,15 @@ FORMAT = 1
 """The format of a context as a dictionary. A newer one is refused."""
 
 Stage = Literal["new", "question", "approval", "stopped", "done"]
-"""How a session stands: nothing was asked yet; it waits for answers, or for a decision about a plan
-or about a call of a tool; its work was stopped, or failed, and goes on; or the answer is given."""
+"""The status of a session: nothing was asked yet; it waits for answers, or for a decision about a
+plan or a tool call; its work was stopped or failed, and can continue; or the answer is given."""
 
 
 def _iso(text: str) -> str:
     try:
         datetime.fromisoformat(text)
     except ValueError as error:
-        raise ValueError("it is no time as ISO 8601 writes it") from error
+        raise ValueError("it is not a time in ISO 8601") from error
     return text
 
 
@@ -108,7 +108,7 @@ class AgentContext(Value):
     Attributes:
         session_id: The session.
         dialogue_history: What was said, the oldest first.
-        current_stage: How the session stands (`Stage`), as the agent derived it; a client may have
+        current_stage: Its status (`Stage`), as the agent derived it; a client may have
             words of its own.
         project_state: What the work has come to, by names.
         tool_execution_history: The calls of tools, the oldest first.
@@ -174,13 +174,13 @@ class AgentContext(Value):
 
 
 class AgentResult(Value):
-    """What came of a call of an agent.
+    """The outcome of a call of an agent.
 
     Attributes:
         success: Whether there is an answer, or a question to the user; False if the call failed.
         response: The answer, or what is asked.
         context_updates: What changed of the context, for `AgentContext.apply`.
-        metadata: How the run stands: `outcome`, `stage`, `usage`, open `questions`, `approval`,
+        metadata: The status of the run: `outcome`, `stage`, `usage`, open `questions`, `approval`,
             whether the answer is `degraded`, and the `failures`.
         error: Why the call failed; None if it did not.
         tool_execution_results: The calls of tools in this call.
@@ -200,7 +200,7 @@ class AgentResult(Value):
 
 def _check_format(number: object, reading: Reading) -> None:
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        reading.refuse(("format",), number, "it is no number of a format", f"Write {FORMAT}.")
+        reading.refuse(("format",), number, "it is not the number of a format", f"Write {FORMAT}.")
     elif number > FORMAT:
         problem = f"it is newer than {FORMAT}, the newest format that this version reads"
         reading.refuse(("format",), number, problem, "Use the version of Replan that wrote it.")

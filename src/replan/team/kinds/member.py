@@ -74,7 +74,7 @@ class Member(Part):
         return {}
 
     def card_with(self, effects: Effects) -> SpecialistCard:
-        """Give its card, with the effects that it declares, else with these."""
+        """Return its card, with the effects that it declares, else with these."""
         declared = self.effects is not None
         return self.card.replace(effects=self.effects or effects, is_declared=declared)
 
@@ -97,7 +97,7 @@ class Giving(Member, Typed):
     Attributes:
         output_type: The type of its results: a pydantic model, a dataclass, a TypedDict, or of
             several such as list[Model]; in a file as module:name. A chat model that gives another
-            thing is asked once more; then the attempt fails.
+            thing is asked again; then the attempt fails.
     """
 
 

@@ -1,4 +1,4 @@
-"""Encrypted checkpoints in a SQLite file: each value is bound to the place where it stands.
+"""Encrypted checkpoints in a SQLite file: each value is bound to the place where it is.
 
 LangGraph's serializer is not told where a value was read. So what is read, is read on a connection
 of its own, where views with the names of LangGraph's tables add the place to the kind of a value.
@@ -54,7 +54,7 @@ async def show_places(connection: aiosqlite.Connection) -> None:
 
 
 class _SealedRows(AsyncSqliteSaver):
-    """LangGraph's saver, which tells its serializer where values stand."""
+    """LangGraph's saver, which tells its serializer where values are."""
 
     serde: Any
     reading: aiosqlite.Connection

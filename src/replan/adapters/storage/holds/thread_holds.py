@@ -85,7 +85,7 @@ class Holds(ABC):
 
     @abstractmethod
     async def _take(self, owner: Owner) -> int:
-        """Take the thread, and give the number of this take; 0 if another process has it."""
+        """Take the thread, and return the number of this take; 0 if another process has it."""
 
     @abstractmethod
     async def _is_taken(self, thread_id: str) -> bool:
@@ -93,7 +93,7 @@ class Holds(ABC):
 
     @abstractmethod
     async def _leave(self, owner: Owner) -> None:
-        """Give the thread back; one that fell is none any more."""
+        """Give the thread back; one that was lost stays lost."""
 
     @abstractmethod
     async def _look_after(self) -> None:

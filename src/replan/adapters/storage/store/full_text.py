@@ -1,6 +1,6 @@
 """Which texts fit a query best, by SQLite's full text search: in a file, or in memory.
 
-Whether the texts stand in an index of the file, or are encrypted and only known in memory, the same
+Whether the texts are in an index of the file, or are encrypted and only known in memory, the same
 words are found and rated by the same rule (BM25).
 """
 
@@ -72,7 +72,7 @@ def asked(query: str) -> tuple[str, ...]:
 
 
 def score(far: float) -> float:
-    """Give a number between 0 and 1 for what bm25 says of a text."""
+    """Return a number between 0 and 1 for what bm25 says of a text."""
     return -far / (_HALF - far)
 
 
@@ -135,7 +135,7 @@ class WordIndex:
 
 
 def _prefixes(namespace: str) -> str:
-    """Words for a namespace and for all above it; labels may have signs that are no words."""
+    """Words for a namespace and for all above it; labels may have signs that are not words."""
     return " ".join(map(_token, prefixes_of(namespace)[1:]))
 
 

@@ -74,7 +74,7 @@ class SqlStore(BaseStore):
     """LangGraph's `BaseStore`, of an open storage; `Storage.store` is one.
 
     Items are found by the words of their texts, and the best come first. They are kept until they
-    are deleted, whatever becomes of runs and threads. From the event loop that opened the storage,
+    are deleted, whatever happens to runs and threads. From the event loop that opened the storage,
     await the asynchronous methods; the others are for other threads.
     """
 
@@ -276,7 +276,7 @@ class SqlStore(BaseStore):
 
     @contextmanager
     def _told(self) -> Generator[None]:
-        """Tell of a row that cannot be read as of all that is wrong with a storage."""
+        """Report a row that cannot be read like any other fault of the storage."""
         try:
             yield
         except UnreadableRecordError as error:

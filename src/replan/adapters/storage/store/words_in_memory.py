@@ -101,7 +101,7 @@ class Prefixes:
         return iter([*self._known.items()])
 
     def of(self, prefix: str) -> WordsInMemory:
-        """Give the words below a prefix, none of them at first."""
+        """Return the words below a prefix, none of them at first."""
         if prefix not in self._known:
             self._known[prefix] = WordsInMemory()
         found = self._known[prefix]

@@ -89,7 +89,7 @@ def is_news(record: logging.LogRecord) -> bool:
 
 
 def saver_for(saver: Any, graphs: Iterable[Any]) -> Any:
-    """Give a saver with a strict serializer; one that somebody chose stays, as does no saver."""
+    """Return a saver with a strict serializer; one that somebody chose stays, as does no saver."""
     if not isinstance(saver, BaseCheckpointSaver):
         return saver
     given: Any = cast("Any", saver).serde

@@ -102,7 +102,7 @@ def added_to(updates: Mapping[str, Any], history: str) -> list[JsonValue]:
 
 
 def changed_parts(updates: Mapping[str, Any]) -> Iterator[tuple[list[str], dict[str, Any]]]:
-    """The parts that updates change, each by its path, and what becomes of it."""
+    """The parts that updates change, each by its path, and what happens to it."""
     for name, change in updates.items():
         if name in MAPPINGS:
             for entry, order in change.items():

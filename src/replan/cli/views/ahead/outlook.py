@@ -77,7 +77,7 @@ class _Approvals:
 
 
 def outlook(plan: TaskPlan, team: KnownTeam, reruns: Sequence[Rerun] = ()) -> dict[str, JsonValue]:
-    """Give what is ahead of a plan as JSON."""
+    """Return what is ahead of a plan as JSON."""
     return {
         **preview(plan, team.limits).model_dump(mode="json"),
         "runs_again": [rerun.model_dump(mode="json") for rerun in reruns],
@@ -94,7 +94,7 @@ def outlook(plan: TaskPlan, team: KnownTeam, reruns: Sequence[Rerun] = ()) -> di
 
 
 def outlook_lines(plan: TaskPlan, team: KnownTeam, reruns: Sequence[Rerun] = ()) -> list[str]:
-    """Give what is ahead of a plan in lines; see `outlook`."""
+    """Return what is ahead of a plan in lines; see `outlook`."""
     ahead = preview(plan, team.limits)
     lines = [one_line(plan.title)] if plan.title else []
     done = f", {ahead.open_steps} open" if ahead.open_steps < ahead.steps else ""

@@ -66,7 +66,7 @@ class Window:
 
 
 def frame(course: Course, window: Window, now: float) -> list[Text]:
-    """Draw a run that goes on; never more lines than the window has, and none wider."""
+    """Draw a run that continues; never more lines than the window has, and none wider."""
     last = _status_line(course, window, now)
     if not course.rows:
         return [*_tail(course.answer or course.said, window, window.height - 2), last]

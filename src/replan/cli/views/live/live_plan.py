@@ -79,7 +79,7 @@ class LiveTeller:
         self._print(list(wrapped(line, self._width)), "dim")
 
     def pause(self, *, shows_plan: bool = False) -> None:
-        """Stop drawing; the plan as it is now stands above what comes."""
+        """Stop drawing; the plan as it is now is above what comes."""
         if self._live.is_started:
             self._live.stop()
             # One that was stopped would wipe as many lines as it had drawn when it starts again.

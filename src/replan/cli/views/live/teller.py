@@ -21,22 +21,22 @@ POOR_TERMINALS = ("dumb", "unknown")
 
 
 class Teller(Protocol):
-    """Tells people or programs what happens in a run."""
+    """Reports to people or programs what happens in a run."""
 
     def say(self, text: str) -> None:
         """Say something before the run begins."""
         ...
 
     def tell(self, event: Event, course: Course) -> None:
-        """Tell of an event; `course` is the run after it."""
+        """Report an event; `course` is the run after it."""
         ...
 
     def follow(self, course: Course) -> None:
-        """Take how the run stands, without a word."""
+        """Take the status of the run, and print nothing."""
         ...
 
     def remark(self, line: str) -> None:
-        """Tell a person something that is no event."""
+        """Tell a person something that is not an event."""
         ...
 
     def pause(self, *, shows_plan: bool = False) -> None:
@@ -172,13 +172,13 @@ def json_line(event: Event) -> str:
     try:
         text = event.model_dump_json()
     except PydanticSerializationError:
-        # Half a character is no UTF-8, but JSON can spell it.
+        # Half a character is not UTF-8, but JSON can spell it.
         text = json.dumps(event.model_dump(mode="json"))
     return _harmless_json(text)
 
 
 def rest_line(kind: str, run_id: str, asks: Sequence[Ask], resume: str) -> str:
-    """Write how a run stands that is not over: `waiting` or `interrupted`, and how to go on."""
+    """Write the status of a run that is not over, `waiting` or `interrupted`, and what is next."""
     questions = [
         {"key": ask.key, "kind": ask.kind, "text": ask.text, "details": ask.details} for ask in asks
     ]

@@ -1,4 +1,4 @@
-"""The attempts of steps: which calls of models and tools they made, and what came of each."""
+"""The attempts of steps: which calls of models and tools they made, and the outcome of each."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from replan.state.results import SpecialistResult
 
 
 def step_record(story: Story, number: int) -> dict[str, Any]:
-    """How a step stands, and what it waited for, as JSON."""
+    """The status of a step, and what it waited for, as JSON."""
     step = _found(story, number)
     return {
         "step": number,
@@ -37,7 +37,7 @@ def step_record(story: Story, number: int) -> dict[str, Any]:
 
 
 def step_lines(story: Story, number: int) -> list[str]:
-    """A step: how it stands, what it waited for, and what persons were asked and said."""
+    """A step: its status, what it waited for, and what persons were asked and said."""
     step = _found(story, number)
     planned, took = step.step, step.seconds
     after = f" (after {', '.join(map(str, planned.awaits))})" if planned.awaits else ""
@@ -65,7 +65,7 @@ def _found(story: Story, number: int) -> StepStory:
 
 
 def _thread_lines(threads: Iterable[ThreadView]) -> Iterator[str]:
-    """The threads of a pipeline, as a tree: where each stands, and its phases so far."""
+    """The threads of a pipeline, as a tree: where each is, and its phases so far."""
     for each in threads:
         replaced = ", replaced by a retry" if each.is_replaced else ""
         error = f", failed: {one_line(each.error)}" if each.error else ""
@@ -81,7 +81,7 @@ def _untried(step: StepStory, story: Story) -> Iterator[str]:
     if step.attempts:
         return
     if planned.status is StepStatus.PENDING:
-        yield "Nobody tried it yet."
+        yield "It was not attempted yet."
     if planned.feedback:
         yield one_line(planned.feedback)
     if planned.status is StepStatus.COMPLETED:

@@ -93,14 +93,14 @@ def _resumed(pause: Pause, began: datetime) -> str:
     by = f" by {one_line(pause.by)}" if pause.by else ""
     if pause.why == "killed":
         between = f"some time between {moment(pause.began, began)} and {moment(ended, began)}"
-        return f"resumed{by}, after its process had ended without a word, {between}"
+        return f"resumed{by}, after its process had been killed, {between}"
     what = "it waited for a person" if pause.why == "waiting" else "nobody worked on it"
     return f"resumed{by}{f' ({what} for {seconds(lasted)})' if lasted >= LEAST_TOLD else ''}"
 
 
 @dataclass
 class _Steps:
-    """What is known of the steps of a plan while its events are read, one after the other."""
+    """What is known of the steps of a plan while its events are read, one after another."""
 
     has_failures: bool
     outline: Outline = field(default_factory=Outline)
@@ -117,7 +117,7 @@ class _Steps:
         return changes_told(changes, before)
 
     def call(self, said: Mapping[str, Any]) -> Iterator[str]:
-        """What came of a tool's call that a person decided about, or of each that failed."""
+        """The outcome of a tool's call that a person decided about, or of each that failed."""
         approval, status = said.get("approval"), str(said.get("status"))
         if not approval and not (self.has_failures and status == "failed"):
             return

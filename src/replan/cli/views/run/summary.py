@@ -1,4 +1,4 @@
-"""What stands below the answer of a run: its files, and what it took."""
+"""What is below the answer of a run: its files, and what it took."""
 
 from collections.abc import Container, Iterable
 from pathlib import Path
