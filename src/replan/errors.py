@@ -13,7 +13,7 @@ ReplanError
 │   ├── ThreadBusyError          another run works on the thread
 │   ├── SessionBusyError         another client takes a turn of the session
 │   ├── SessionConflictError     the session has changed meanwhile; the turn can be repeated
-│   ├── QuestionError            a question cannot be asked here, or not any more
+│   ├── QuestionError            a question cannot be asked here, or no longer
 │   ├── PlanDocumentError        a plan document has mistakes; lists all of them, with positions
 │   ├── TeamFileError            a team file has mistakes; lists all of them, with positions
 │   └── JobFileError             a job file has mistakes; lists all of them, with positions
@@ -472,7 +472,7 @@ class FactError(ReplanError):
 
 
 class ModelCallError(ReplanError):
-    """A model could not be reached, refused the call, or broke off.
+    """A model could not be reached, refused the call, or was cut off.
 
     The message names the kind of failure. It contains neither credentials nor the request.
     """

@@ -41,7 +41,7 @@ _BROKEN = (ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
 # By the very name: what is derived from aiohttp's ClientOSError is a connection never made.
 _BROKEN_OFF = frozenset({"ClientOSError", "ServerDisconnectedError"})
 _BROKE_WHILE_READING = frozenset({"ReadError", "RemoteProtocolError"})
-# How they say that there was none, or that it broke off, or that nothing came on it.
+# How they say that there was none, or that it was cut off, or that nothing came on it.
 _NO_CONNECTION = _NEVER_REACHED | _BROKE_WHILE_READING | {"APIConnectionError"}
 # How gateways say that a reply took too long.
 _GAVE_UP = frozenset({408, 504, 524})
@@ -109,12 +109,12 @@ def broke_off(error: BaseException) -> bool:
 def brought_nothing(error: BaseException) -> bool:
     """Whether a model's server surely did no work that it will be paid for."""
     # It did none if it answered with an error, or if it was never reached. Of anything else, such
-    # as a connection that broke off or a time that ran out, nobody here can know.
+    # as a connection that was cut off or a time that ran out, nobody here can know.
     causes = list(_causes(error))
     if any(status_of(cause) is not None for cause in causes):
         return True
     if any(isinstance(c, _BROKEN) or type(c).__name__ in _BROKEN_OFF for c in causes):
-        # Clients say of an old connection that breaks under a new request that they got none.
+        # Clients report an old connection that breaks under a new request as no connection.
         return False
     return any(
         isinstance(cause, ConnectionRefusedError | NotImplementedError)
@@ -125,7 +125,7 @@ def brought_nothing(error: BaseException) -> bool:
 
 def describe(error: BaseException) -> str:
     """Say an error in one line for people: class and message, secrets masked, not too long."""
-    # Clients wrap what happened ("Connection error."), so the first cause is told too.
+    # Clients wrap what happened ("Connection error."), so the first cause is reported too.
     text, root = _said(error), _said(_root(error))
     # A limit says itself all there is to say.
     is_limit = isinstance(error, LimitReachedError)

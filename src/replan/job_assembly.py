@@ -97,7 +97,7 @@ def job_agent(
 
     Args:
         spec: The spec, or the path of a job file.
-        others: Answers what a user asks beside the job, such as an agent from `build_agent`; then
+        others: Answers other requests of the user, such as an agent from `build_agent`; then
             the job asks its question again.
         context_key: Seals the values of secret slots in contexts. At least 16 bytes, the same for
             all agents that take turns of a session. Without a key, the agent makes one of its own,

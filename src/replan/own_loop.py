@@ -16,7 +16,7 @@ from replan.specialists.function import MOMENT, Work, still_at_work
 T = TypeVar("T")
 
 MOST = 64
-"""Threads that a pool of these has at work at once; one that was given up does not count."""
+"""Threads that a pool of these has at work at once; one that was abandoned does not count."""
 
 _left_open: list[asyncio.Runner] = []
 
@@ -24,7 +24,7 @@ _left_open: list[asyncio.Runner] = []
 def completed(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Do work in a loop of its own; what ignores its cancellation is not waited for."""
     # LangChain runs in the loop's default executor what is synchronous: functions, tools and models
-    # inside runnables. Here these threads can be given up.
+    # inside runnables. Here these threads can be abandoned.
     runner = asyncio.Runner()
     runner.get_loop().set_default_executor(Threads())
     try:
@@ -45,7 +45,7 @@ def is_work_left() -> bool:
 # A thread takes the next work when it is done with one, so what is kept for each thread, such as a
 # connection, is kept for as many as are at work at once.
 class Threads(futures.ThreadPoolExecutor):
-    """A pool whose work can be given up: a shutdown waits for all work but this."""
+    """A pool whose work can be abandoned: a shutdown waits for all work but this."""
 
     def __init__(self, most: int = MOST) -> None:
         # asyncio takes no other kind of executor. Nothing is submitted to this part of it.
@@ -130,7 +130,7 @@ class _Worker:
 
 
 async def _nothing_left() -> bool:
-    """Cancel what is left in the loop, and tell whether all of it ends within a moment."""
+    """Cancel what is left in the loop, and return whether all of it ends within a moment."""
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:
         task.cancel()

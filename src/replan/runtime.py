@@ -188,7 +188,7 @@ def graph_of(
     """The graph of a team; with an output type, of one whose host gives answers of that type.
 
     Raises:
-        ConfigurationError: The team has mistakes, or has its output type for good.
+        ConfigurationError: The team has mistakes, or its output type is fixed.
         TeamFileError: The team file has mistakes.
     """
     if output_type is not None:

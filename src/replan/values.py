@@ -38,7 +38,7 @@ def described(schema: dict[str, Any], kind: type[Any]) -> None:
 
 
 def texts_of(kind: type[Any]) -> dict[str, str]:
-    """What the docstrings of a class and of those above it say of its fields."""
+    """What the docstrings of a class and of those above it say about its fields."""
     return {
         found["name"]: " ".join(found["text"].split())
         for each in reversed(kind.__mro__)

@@ -13,7 +13,7 @@ before anything of it runs, and cannot be stopped."""
 
 # In the tree of a query, as DuckDB writes it.
 _TABLE = re.compile(r'"class":"STAR"|"type":"(?:BASE_TABLE|TABLE_FUNCTION|SUBQUERY)"')
-# What tells of the database and of the machine, and what runs a query that nobody sees here.
+# What reveals the database or the machine, and what runs a query that is not visible here.
 _CATALOG = re.compile(
     r'(?i)"(?:function|table|schema|catalog)_name":"('
     r"duckdb_\w{1,60}|pragma_\w{1,60}|sqlite_(?:temp_)?(?:master|schema)|information_schema"

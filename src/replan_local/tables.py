@@ -124,7 +124,7 @@ class Database:
     def select(
         self, sql: str, parameters: Sequence[object] = (), *, most: int
     ) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
-        """Run one SELECT; give the names of its columns and at most so many rows."""
+        """Run one SELECT; return the names of its columns and at most this many rows."""
         problem, inner = "The query failed", _the_select_in(sql)
         columns = self._run(f"FROM ({inner}\n) LIMIT 0", problem, parameters).description
         cells = ", ".join(

@@ -43,7 +43,7 @@ def _tools(folders: Callable[[], Folders]) -> tuple[BaseTool, ...]:
         """Query the CSV, Parquet and JSON files of the folder with one SELECT of DuckDB's SQL.
 
         Args:
-            sql: The query; without it, the tables, their columns and their names in SQL are told.
+            sql: The query; without it, the tables, their columns and their names in SQL are listed.
         """
         return Querying(folders().workspace).answer(Sql(sql=sql) if sql.strip() else ListTables())
 

@@ -69,7 +69,7 @@ class ApiExecutor:
         return _read(response, call)
 
     def _client(self, seconds: float) -> httpx2.AsyncClient:
-        # Opening the connection is given up first, while it is sure that nothing was sent.
+        # Opening the connection is abandoned first, while it is sure that nothing was sent.
         timeout = httpx2.Timeout(seconds, connect=_OPENING * seconds)
         return httpx2.AsyncClient(
             follow_redirects=False, timeout=timeout, transport=self._transport, trust_env=False

@@ -117,7 +117,7 @@ class MemoryJournal:
             if scope.reserved.pop(reservation.id, None) is not None:
                 scope.settled += used
         if reservation.run_id in self._closed:
-            # A call that was given up may answer when its run is over, which stays over.
+            # A call that was abandoned may answer when its run is over, which stays over.
             self._put_away(reservation.run_id, run)
 
     async def spent(self, run_id: str) -> Mapping[str, Spending]:

@@ -52,7 +52,7 @@ def pipeline(
 
 
 def write_pipeline(name: str, directory: Path, *, nested: bool) -> Path:
-    """Write the package into a folder of its name; give the folder.
+    """Write the package into a folder of its name; return the folder.
 
     Raises:
         InputError: It is not a name of a package, or something has this name.

@@ -57,7 +57,7 @@ class Part(Value):
         __init__.__pydantic_base_init__ = True
 
     def refuse(self, mistakes: ValidationError) -> None:
-        """Keep mistakes until they are told."""
+        """Keep mistakes until they are reported."""
         self._refusal = mistakes
 
     @classmethod

@@ -136,7 +136,7 @@ class _Reading:
         self._check_keys(node, where)
         found: dict[str, Any] = {}
         for key, value in self._pairs(node):
-            # Of a field that is given twice the first one counts: what was told of it is there.
+            # Of a field that is given twice, the first one counts: its mistakes point there.
             inner = (*where, key.value)
             if key.value not in found:
                 self.keys[inner] = _place(key)

@@ -63,7 +63,7 @@ Hook = Callable[[Any], Any]
 """A method of a callback, async or not."""
 
 ANY_EVENT = "on_event"
-"""The hook that hears every event."""
+"""The hook that receives every event."""
 
 
 HOOKS: dict[type[BaseEvent], str] = {
@@ -76,7 +76,7 @@ HOOKS: dict[type[BaseEvent], str] = {
     FeedbackGenerated: "on_feedback_generated",
     TaskCompleted: "on_task_complete",
 }
-"""Which hook tells of which event."""
+"""Which hook reports which event."""
 
 
 def hooks_of(callback: object) -> dict[str, Hook]:
@@ -90,7 +90,7 @@ def hooks_of(callback: object) -> dict[str, Hook]:
 
 
 def hears_tokens(callback: object) -> bool:
-    """Whether a callback hears tokens."""
+    """Whether a callback receives tokens."""
     return ANY_EVENT in hooks_of(callback) and getattr(callback, "hears_tokens", True) is not False
 
 

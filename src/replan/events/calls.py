@@ -97,11 +97,11 @@ class Calls:
 
 @dataclass
 class ToolTold:
-    """What is told of a tool's call when it is over."""
+    """What is reported about a tool's call when it is over."""
 
     status: ToolEnd = "cancelled"  # how it ended; a call that was cut off says no word
     result: str = ""  # what the model gets
-    # Who tells of it, and the tool, until LangChain tells of the same call.
+    # What reports it, and the tool, until LangChain reports the same call.
     awaited: tuple[Calls, str] | None = None
 
     def ends(self, status: ToolEnd, result: str = "") -> None:
@@ -152,17 +152,17 @@ def tell_here(kind: type[BaseEvent], **fields: Any) -> None:
 
 
 calls_at_work: ContextVar[Calls | None] = ContextVar("replan_calls", default=None)
-"""Who tells of the tools that are called here; None where nobody hears."""
+"""What reports the tools that are called here; None if nothing listens."""
 
 tool_at_work: ContextVar[ToolTold | None] = ContextVar("replan_tool", default=None)
-"""The call of a tool that a loop of ours makes here, and tells of."""
+"""The call of a tool that a loop of ours makes here, and reports."""
 
 
 @contextmanager
 def telling_of(
     call: str, called: ToolCall, effects: Effects, approval: Approved | None
 ) -> Generator[ToolTold]:
-    """Report a tool's call that is made inside, where somebody hears."""
+    """Report a tool's call that is made inside, if something listens."""
     calls = calls_at_work.get()
     if calls is None:
         yield ToolTold()

@@ -1,6 +1,6 @@
-"""One place that tells everybody of events: the stream first, then the callbacks.
+"""The one place that sends out events: to the stream first, then to the callbacks.
 
-Hooks of callbacks are foreign code beside a run, which hears every event in order and can stop
+Hooks of callbacks are foreign code beside a run: they receive every event in order and can stop
 nothing. Each callback has a line of its own in each run: its hooks are called one after another,
 in the order of the events, with a time for each. A run waits for them between its steps, never in
 one.
@@ -40,7 +40,7 @@ logger.addFilter(with_masked_traceback)
 Caller = Callable[[Hook, BaseEvent], Awaitable[object]]
 
 _TOKENS = (AnswerToken, SpecialistToken)
-# What is told most often: of it there is nothing to warn of, and nothing to log.
+# The most frequent events: they contain nothing to warn about or to log.
 _OFTEN = (*_TOKENS, SpecialistCompleted, SpecialistInvoked)
 
 
@@ -52,19 +52,19 @@ class Emitter:
     hooks: "RunHooks"  # the hooks of the callbacks, for the run
     run_id: str
     round: int
-    keeps_prompts: bool = True  # whether what models are told and what they say is told
-    # What the events so far tell that a person may not expect.
+    keeps_prompts: bool = True  # whether prompts and replies of models are reported
+    # What the events so far contain that a person may not expect.
     warnings: list[str] = field(default_factory=list[str])
     trace: Trace | None = field(default_factory=trace_at_work.get)
 
     @property
     def is_heard(self) -> bool:
-        """Whether somebody hears of what happens, so that it is worth to be put together."""
+        """Whether something listens, so that events are worth building."""
         return self.trace is not None or self._is_told
 
     @property
     def tells_texts(self) -> bool:
-        """Whether somebody hears what models are told and say."""
+        """Whether something receives the prompts and replies of models."""
         is_traced = self.trace is not None and self.trace.hears_texts
         return self.keeps_prompts and (is_traced or self._is_told)
 
@@ -154,7 +154,7 @@ class RunHooks:
     def __init__(self, hooks: Hooks, run_id: str) -> None:
         self._seconds = hooks.seconds
         self._lines = [_Line(each, hooks, run_id, self) for each in hooks.callbacks]
-        # Gives the events that are told with the next one, in their order.
+        # Gives the events that are reported with the next one, in their order.
         self._opening: Callable[[BaseEvent], Iterable[BaseEvent]] | None = None
 
     @property
@@ -289,7 +289,7 @@ def _settle(marks: Iterable[asyncio.Future[None]]) -> None:
 
 @dataclass(frozen=True)
 class _Told:
-    """One call of a hook, in the context in which its event was told."""
+    """One call of a hook, in the context in which its event was reported."""
 
     name: str
     hook: Hook

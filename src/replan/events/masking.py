@@ -1,6 +1,6 @@
 """Events without the secret values that this process knows of.
 
-Documents, results and answers are told byte for byte, and so are their pieces; that one of them
+Documents, results and answers are reported byte for byte, and so are their pieces; that one of them
 holds a secret is a warning (`replan.events.warnings`).
 """
 

@@ -22,7 +22,7 @@ class Trace(Protocol):
 
     @property
     def hears_texts(self) -> bool:
-        """Whether it takes what models are told and say."""
+        """Whether it takes prompts and replies of models."""
         ...
 
     @property

@@ -300,7 +300,7 @@ class KnowledgeRetrieved(BaseEvent):
 
 
 Approved = Literal["approved", "edited", "rejected"]
-"""What a person said of a tool's call: yes, yes with other arguments, or no."""
+"""What a person said about a tool's call: yes, yes with other arguments, or no."""
 
 ToolEnd = Literal["success", "failed", "rejected", "waiting", "cancelled"]
 """How a tool's call ended; `waiting` means that it asks a person, and will be called again."""

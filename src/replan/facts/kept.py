@@ -58,7 +58,7 @@ class Facts:
     whose: Whose
 
     async def remember(self, fact: Fact) -> Fact:
-        """Keep a fact; give the one that is kept already if it says the very same.
+        """Keep a fact; return the one that is kept already if it says the very same.
 
         Raises:
             FactError: It cannot be kept.

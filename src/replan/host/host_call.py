@@ -46,12 +46,12 @@ class HostCall:
 
     node: Node
     services: Services  # the live things
-    emitter: Emitter  # tells of events
+    emitter: Emitter  # reports events
     config: RunnableConfig  # the caller's configuration, for callbacks, tags and metadata
     seconds: float  # how long one turn of an attempt may take
     run_id: str
     scope: Scope  # the run, and what of it is kept back for others
-    tells_calls: bool = True  # whether each call is told of
+    tells_calls: bool = True  # whether each call is reported
     used: TokenCount = field(default_factory=TokenCount)  # what the calls so far used
     # The limit that kept the newest call from being made, or none.
     refused: LimitReachedError | None = None
@@ -187,7 +187,7 @@ class HostCall:
         if self.tells_calls and self.emitter.is_heard:
             about = {"node": self.node}
             calls = Calls(emitter=self.emitter, config=self.config, about=about)
-        # Those of its tools are told, too. Each node is a task, and its context ends with it.
+        # Those of its tools are reported, too. Each node is a task, and its context ends with it.
         calls_at_work.set(calls)
         emitter_at_work.set((self.emitter, self.config))
         return Meter(

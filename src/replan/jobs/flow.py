@@ -28,7 +28,7 @@ class JobContext(Value):
 
 
 class JobMetadata(Value):
-    """What travels beside the messages (`ListingMetadata` of the design that jobs come from).
+    """What travels with the messages (`ListingMetadata` in the design that jobs come from).
 
     Attributes:
         command: The command of the job.

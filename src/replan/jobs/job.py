@@ -153,7 +153,7 @@ class Asked(Value):
 
 
 class Job(Value):
-    """One piece of work: what is known of it, and where it is.
+    """One piece of work: what is known about it, and where it is.
 
     It is a value. `JobProcessor.process` takes it with the newest messages and gives the next one.
     `to_dict` and `read_job` carry it through JSON.

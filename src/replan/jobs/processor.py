@@ -188,7 +188,7 @@ class JobProcessor:
         return fail(job, "broken", f"The job passed {MOST_TRANSITIONS} phases in one turn.")
 
     async def _phrased(self, output: ProcessOutput) -> ProcessOutput:
-        """Put what is asked in the words of the phraser, where there is one."""
+        """Ask in the words of the phraser, if there is one."""
         if self._phraser is None or not output.needs_user_interaction:
             return output
         keeps, job = kept_in_question(self.spec, output.job), output.job

@@ -90,7 +90,7 @@ def _listens(handler: BaseCallbackHandler) -> bool:
 
 
 class Told(NamedTuple):
-    """What LangChain tells of a model before it is called."""
+    """What LangChain reports about a model before it is called."""
 
     parameters: Mapping[str, Any]
     names: Sequence[str]

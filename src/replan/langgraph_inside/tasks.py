@@ -1,4 +1,4 @@
-"""What a running task of LangGraph has beside its arguments."""
+"""What a running task of LangGraph has in addition to its arguments."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType

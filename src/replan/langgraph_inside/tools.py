@@ -11,7 +11,7 @@ def with_schema(tool: BaseTool, schema: Any, metadata: dict[str, Any]) -> BaseTo
     """Return a tool with other arguments for the model to see."""
     twin = tool.model_copy()
     twin.metadata = metadata
-    # Assigned, not copied in: LangChain forgets by it what it has worked out of the old schema.
+    # Assigned, not copied in: LangChain forgets by it what it has computed of the old schema.
     twin.args_schema = schema
     return twin
 
@@ -46,7 +46,7 @@ def called_by(tool: BaseTool, work: Callable[[Any, RunnableConfig], Awaitable[An
 
 
 class ServerTool(BaseTool):
-    """A tool of a server: who calls it calls the server."""
+    """A tool of a server: a call of it is a call of the server."""
 
     provider: Any
     tool: str  # its name at the server

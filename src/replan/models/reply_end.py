@@ -33,7 +33,7 @@ class ReplyEnd(NamedTuple):
     """How a reply ended."""
 
     cut: str = ""  # why it is incomplete, a name of `CUTS`; empty where it is
-    words: str = ""  # what a model that refused said of it
+    words: str = ""  # what a model that refused said about it
     tokens: int = 0  # the tokens of the reply, as its server counted them
 
     @property
@@ -43,7 +43,7 @@ class ReplyEnd(NamedTuple):
 
 
 def end_of(message: BaseMessage) -> ReplyEnd:
-    # Of a server's reply without any reason, its structure tells whether it broke off. Any other
+    # Of a server's reply without any reason, its structure tells whether it was cut off. Any other
     # message that says nothing known of its end is whole.
     if words := refusal_in(message):
         return ReplyEnd(CONTENT_FILTER, words, _tokens_of(message))
@@ -109,7 +109,7 @@ class StreamEnds:
         if any(joined.response_metadata.get(key) for key in _KEYS):
             self._are_told = True
             return
-        # Servers of this protocol tell of each end, so a silent one says something, too.
+        # Servers of this protocol report each end, so a silent one says something, too.
         if not self._are_told and joined.response_metadata.get("model_provider") != "openai":
             return
         if not self._are_told:

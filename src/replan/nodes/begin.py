@@ -85,7 +85,7 @@ def _settings(runtime: Runtime[RunSettings], services: Services) -> RunSettings:
     settings = settings_in(runtime, services).overridden_by(asked)
     _check_user(settings, runtime, services)
     check_prices(settings.limits, services)
-    # What the team says of its memory lies around what its specialists say, and this within it.
+    # What the team says about its memory lies around what its specialists say, and this within it.
     memory = MemoryOptions() if asked is None else asked.memory
     if memory.summary_model_id:
         services.model_of(memory.summary_model_id)

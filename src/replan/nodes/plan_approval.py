@@ -52,7 +52,7 @@ async def plan_approval(
         # It was edited in the state since.
         approval = approval_of(plan, reason=approval.reason)
     key = decision_key(plan, state.get("current_round", 1))
-    # The history is beside the plan while the run continues, so that it is stored once.
+    # The history is kept apart from the plan during a run, so that it is stored once.
     history = tuple(state.get("plan_history", []))
     plan = plan.replace(update_history=history)
     info = runtime.execution_info

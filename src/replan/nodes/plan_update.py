@@ -44,7 +44,7 @@ async def plan_update(
     call = host_call(
         "plan_update", state, services=services, runtime=runtime, config=config, closing=False
     )
-    # The history is beside the plan while the run continues, so that it is stored once.
+    # The history is kept apart from the plan during a run, so that it is stored once.
     old = old.replace(update_history=tuple(state.get("plan_history", [])))
     revision = Revision(old)
     asked_by_person = judged.by == "person"

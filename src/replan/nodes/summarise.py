@@ -107,7 +107,7 @@ def _summary_in(reply: str, call: HostCall, memory: Memory) -> str:
 
 
 def _bounded(text: str, tokens: int) -> str:
-    """The beginning of a text that is longer than so many tokens, approximately."""
+    """The beginning of a text that is longer than this many tokens, approximately."""
     size = 0
     for at, character in enumerate(text):
         # Most scripts take a token for a character, or more.

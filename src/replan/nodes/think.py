@@ -117,7 +117,7 @@ async def _judged(
             fallback="the request counts as simple",
         )
     except LimitReachedError:
-        # What is too small for this call has no room for an answer either, and that is told there.
+        # A limit that is too small for this call is too small for an answer, which reports it.
         reading, unreadable = None, []
     if reading is None:
         return ThinkReading(complexity=TaskComplexity.SIMPLE), None, unreadable

@@ -37,7 +37,7 @@ def apply(
         plan: The plan; it stays as it is.
         changes: What is to change, in order.
         at: The time of the revision.
-        by: Who made it. Steps that a model adds are pending, whatever it says of them.
+        by: Who made it. Steps that a model adds are pending, whatever it says about them.
         description: What the revision is for.
         team: The names of all specialists; none: any name will do.
 
@@ -76,7 +76,7 @@ def apply_valid(  # noqa: PLR0913 - one name for each thing that a revision says
         by: Who made it.
         description: What the revision is for.
         team: The names of all specialists; none: any name will do.
-        misread: Steps of which it is known before that what is said of them cannot be taken.
+        misread: Steps whose changes are already known to be unusable.
 
     Returns:
         The plan in its next version (or the same plan), and the reasons against the rest.

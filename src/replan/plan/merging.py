@@ -157,7 +157,7 @@ def _merged(old: PlanStep | None, new: PlanStep) -> PlanStep:
 
 
 def _repeats(old: PlanStep, new: PlanStep) -> bool:
-    """Whether a line tells of a finished step again; one that it marks as finished may say more."""
+    """Whether a line repeats a finished step; one that it marks as finished may say more."""
     before, after = title_key(old), title_key(new)
     return before == after or (new.is_finished and (before in after or after in before))
 

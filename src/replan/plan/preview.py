@@ -77,7 +77,7 @@ class Bounds(Protocol):
 
 
 class Preview(Value):
-    """What can be known of a plan before it runs."""
+    """What can be known about a plan before it runs."""
 
     title: str  # the plan's title
     steps: int
@@ -144,8 +144,8 @@ def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
 
     - seats: (1 + retries) * T for each specialist of each open step within `max_steps` that a
       failed step does not block and no condition leaves out, but no more for a step than its
-      budget; retries are at most `MOST_RETRIES`, T is what `per_try` says of the specialist, and
-      what `per_step` says of the step is added for each of its attempts. A step ends in one way
+      budget; retries are at most `MOST_RETRIES`, T is what `per_try` says about the specialist, and
+      what `per_step` says about the step is added for each of its attempts. A step ends in one way
       only, so of the steps that run if it failed and those that run if it completed the dearer
       ones count;
     - rounds: the smaller one of `max_rounds` and (number of seats) + `max_stalls`: a round that
@@ -154,7 +154,7 @@ def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
     - each round is judged once, J = 2 * Q - 1: a question, and again where the reply could
       not be read; the call that brought it was not the last that its question had;
     - the answer is asked for once, Q; one of a type again where it is not of it, J;
-    - where summaries of the conversation are written, one is asked for behind the answer, Q.
+    - where summaries of the conversation are written, one is asked for after the answer, Q.
 
     Args:
         plan: The plan as it is handed in.

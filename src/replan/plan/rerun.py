@@ -82,7 +82,7 @@ def reopened(plan: TaskPlan, reruns: Iterable[Rerun]) -> TaskPlan:
 
     Args:
         plan: The plan as its document shows it.
-        reruns: What `rerun_reasons` says of it.
+        reruns: What `rerun_reasons` says about it.
     """
     again = {rerun.step for rerun in reruns}
     steps = tuple(unstarted(step) if step.id in again else step for step in plan.steps)

@@ -15,7 +15,7 @@ UserInput = str | Sequence[Mapping[str, Any]] | Mapping[str, Any] | None
 class TurnOptions(TypedDict, total=False):
     """How a turn is taken."""
 
-    new_request: bool  # whether the input begins again, and what waits is given up
+    new_request: bool  # whether the input begins again, and what waits is abandoned
     run_id: str | None  # the name of a new run; by default a new one
     settings: RunSettings | None  # the settings of the run, of whoever operates the agent
     labels: Mapping[str, str]  # what a run is found by that is kept in a storage

@@ -82,7 +82,7 @@ class Elsewhere(Protocol):
         Args:
             queue: The name of the queue.
             errand: The attempt.
-            hear: Hears the events of its calls.
+            hear: Receives the events of its calls.
             begins: Is called once a worker has it, maybe more than once.
         """
         ...

@@ -1,8 +1,8 @@
-"""The journal: what must be known of a run even if a node never returns.
+"""The journal: what must be known about a run even if a node never returns.
 
 LangGraph writes what a node returns, when it returns. What a kill in the middle of a step must not
 take away is here first: what was spent, which attempts were begun, their outcome, and every
-value that may be worked out or asked for only once.
+value that may be computed or asked for only once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -220,7 +220,7 @@ class Journal(Protocol):
 
         Args:
             attempt: The attempt.
-            key: What its result would answer for, beside what the attempt is of.
+            key: The key of its result, in addition to the key of the attempt.
 
         Returns:
             The result that somebody recorded meanwhile: then there is nothing to do.

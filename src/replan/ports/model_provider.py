@@ -14,7 +14,7 @@ class ModelProvider(Protocol):
 
         Args:
             name: The name, as it is in the team.
-            tenant: For whom the graph is built, as `build_graph` was told; empty for nobody.
+            tenant: For whom the graph is built, as passed to `build_graph`; empty without one.
 
         Raises:
             replan.errors.ConfigurationError: The name is unknown, or its key is missing.

@@ -17,7 +17,7 @@ class SearchRequest(Value):
         knowledge_base_ids: Where to look; empty: everywhere.
         top_k: How many chunks at most.
         min_score: The least score that counts.
-        filters: What chunks must be of, in the words of the retriever.
+        filters: What chunks must be of, in the terms of the retriever.
         tenant_id: Whose knowledge; empty where there are no tenants.
     """
 

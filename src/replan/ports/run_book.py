@@ -92,7 +92,7 @@ class Request(Value):
 
     Attributes:
         run_id: The run.
-        name: What tells it apart from all other requests.
+        name: What distinguishes it from all other requests.
         kind: To stop, or to take answers.
         at: When it was made.
         by: Who made it.
@@ -168,7 +168,7 @@ class RunBook(Protocol):
         ...
 
     async def text(self, run_id: str, ref: str) -> str | None:
-        """A long text of an event; None if it is not kept, or not any more."""
+        """A long text of an event; None if it is not kept, or no longer."""
         ...
 
     async def forget_texts(self, before: datetime) -> None:

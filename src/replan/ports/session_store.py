@@ -34,7 +34,7 @@ class SessionTurn(Value):
     """One turn of a session, as it is kept.
 
     Attributes:
-        turn_id: What tells it apart from all other turns of the session.
+        turn_id: What distinguishes it from all other turns of the session.
         at: When it ended.
         given: The digest of the input, by which a repeated delivery is known; empty where nobody
             said anything: a summary, what was taken over, or what only takes back a turn.
@@ -71,7 +71,7 @@ class KeptSession(NamedTuple):
     """A session as it is.
 
     Attributes:
-        context: All that is known of it.
+        context: All that is known about it.
         version: The number of its newest turn; a turn is appended to this version only.
         newest: The number of the newest turn that can be taken back; 0 if there is none.
     """

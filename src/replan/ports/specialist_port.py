@@ -13,7 +13,7 @@ TEXT_SHOWN = "replan.specialist_text"
 """The name of LangChain's custom event for a piece of text that no model said."""
 
 TEXT_BESIDE = "replan.specialist_text_beside"
-"""The name of the event for one that is shown beside what models say."""
+"""The name of the event for one that is shown in addition to what models say."""
 
 
 async def show_text(text: str, config: RunnableConfig, *, beside_models: bool = False) -> None:

@@ -26,7 +26,7 @@ class ToolDefinition(Value):
 
     Attributes:
         name: Its name at the provider.
-        description: What models are told of it.
+        description: What models are told about it.
         parameters: The JSON schema of its arguments, an object.
         effects: What a second call would do outside; None: nobody says it, so it counts as
             `unsafe` unless the specialist declares otherwise.

@@ -32,7 +32,7 @@ REQUEST_BUDGET = 4_000
 
 @dataclass(frozen=True)
 class StepPrompt:
-    """What is in all prompts of a specialist, put together when the team is."""
+    """What is in all prompts of a specialist, assembled when the team is."""
 
     specialist: str
     instructions: str

@@ -63,7 +63,7 @@ class ThinkReading(Value):
 
 class FeedbackReading(Value):
     verdict: Verdict  # whether the work is done
-    feedback: str = ""  # what the host says of the results
+    feedback: str = ""  # what the host says about the results
     # What the host would do next; it may contradict the verdict.
     suggested_action: ActionType | None = None
     update: str = ""  # what should change in the plan

@@ -45,7 +45,7 @@ def read_specialist(text: str) -> SpecialistReading:
 
     A report may begin with a line such as `status: on track` or with a front matter of its own. So
     no value may be wrong where a label is expected, and a block stays part of the body if there is
-    anything in it beside the known keys. A text without any result is not a success.
+    anything in it in addition to the known keys. A text without any result is not a success.
     """
     source = without_tokens(plain(text))
     thinking = skip_thinking(source)

@@ -211,5 +211,5 @@ async def snapshot_of(graph: Graph, record: RunRecord) -> StateSnapshot:
 
 
 def config_of(thread_id: str) -> RunnableConfig:
-    """What LangGraph is told of a run: its thread."""
+    """LangGraph's configuration of a run: its thread."""
     return {"configurable": {"thread_id": thread_id}}

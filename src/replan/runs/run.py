@@ -34,7 +34,7 @@ class Run:
         if self._task is None:
             return await self._runtime.rested(self.run_id)
         try:
-            # Who waits for it and is cancelled does not take it from the others.
+            # Whoever waits for it and is cancelled does not take it from the others.
             return await asyncio.shield(self._task)
         finally:
             if self._task.done():

@@ -157,7 +157,7 @@ async def _until_stopped(
 
 @contextmanager
 def _logged(asked: Call) -> Generator[None]:
-    """Log how a run broke off; that it came to its end, its last event tells."""
+    """Log how a run was cut off; a normal end is in its last event."""
     thread = asked.config.get("configurable", {}).get("thread_id")
     about = {"run_id": asked.name, "thread_id": thread}
     try:
@@ -187,7 +187,7 @@ async def _saved(graph: Graph, config: RunnableConfig) -> dict[str, Any]:
 
 
 def _stopped(state: dict[str, Any]) -> dict[str, Any]:
-    """The state of a run that was stopped; one whose answer was told lacks only its summary."""
+    """The state of a run that was stopped; one whose answer was reported lacks only its summary."""
     return state if state.get("is_completed") else {**state, "outcome": "interrupted"}
 
 

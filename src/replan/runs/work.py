@@ -34,8 +34,8 @@ from replan.steps.answers_told import answered_by
 class Following(TypedDict, total=False):
     """How whoever begins a run, or continues it, follows and stops it."""
 
-    tokens: bool  # whether texts are told piece by piece
-    heard: Heard  # hears each event as it is, once it is on record
+    tokens: bool  # whether texts are reported piece by piece
+    heard: Heard  # receives each event as it is, once it is on record
     stop: asyncio.Event  # set it to stop the run; whoever else stops the run sets it, too
 
 
@@ -67,7 +67,7 @@ class Bench:
     clock: Callable[[], datetime]  # the time, with a zone
     new_id: Callable[[], str]
     grace: float  # seconds that running steps have to end once a run is to stop
-    heard: Heard | None = None  # hears the events of all runs, once they are on record
+    heard: Heard | None = None  # receives the events of all runs, once they are on record
     queued: Queued | None = None  # the status of runs in the queue; None without a queue
 
 
@@ -113,7 +113,7 @@ class Work:
         self.has_begun = False  # whether it is in the book, and its thread is held here
         # Set once it has begun, or somebody else turns out to work on it.
         self.is_known = asyncio.Event()
-        # Whether it heeds no further answer: who gives one continues the run.
+        # Whether it heeds no further answer: whoever gives one continues the run.
         self.is_resting = False
         self._bench = bench
         self._stop = errand.following.get("stop") or asyncio.Event()
@@ -254,7 +254,7 @@ class Work:
         return command if command.resume else None
 
     async def _take(self, requests: Sequence[Request]) -> None:
-        """The run has heeded these; who reads the rows next need not."""
+        """The run has heeded these; whoever reads the rows next need not."""
         if requests:
             self._answers = [each for each in self._answers if each not in requests]
             await self._bench.book.take_requests(requests, self._bench.clock())

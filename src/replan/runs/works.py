@@ -113,7 +113,7 @@ class Works:
     def _ended(self, run_id: str) -> None:
         _, task = self._works.pop(run_id)
         if not task.cancelled() and (error := task.exception()):
-            # Who waits for the run is told; nobody may.
+            # The error goes to whoever waits for the run, if anyone does.
             logger.info("run broke off", extra={"run_id": run_id, "error": type(error).__name__})
 
     async def _own(self, work: Work, *, is_new: bool) -> RunResult:
@@ -144,7 +144,7 @@ class Works:
         """Read what others ask of the runs that are worked on here, as long as there are any."""
         while self._works:
             await asyncio.sleep(BEAT)
-            with suppress(StorageError):  # the run itself tells of it
+            with suppress(StorageError):  # the run itself reports it
                 here = [run_id for run_id in self._works if self.begun(run_id)]
                 for request in await self._bench.book.requests(here):
                     await self._heed(request)

@@ -25,7 +25,7 @@ _WORD = r"[\w.~+/=*$!@#%^-]{6,2000}"
 # What a shell fills in is the name of a secret, and none itself.
 _VARIABLE = r"\$(?-i:[A-Z_]{1,40}|\{[A-Z_]{1,40}\})(?![^\s,;\"'])"
 
-# A line that continues in words tells of a password, and does not hold it.
+# A line that continues in words mentions a password, and does not contain it.
 _PROSE = re.compile(r"[A-Za-z]{1,14}[.,;!?]?\s+[a-z]|(?:required|missing|invalid|empty)\b")
 _PASSWORD = re.compile(r"(?i)passw|pwd|passphrase|credential")
 _LETTERS = re.compile(r"\w{4}")

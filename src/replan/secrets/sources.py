@@ -18,7 +18,7 @@ _WORDS = frozenset(
     )
 )
 _ENDS = ("PASSWORD", "PASSWD", "TOKEN", "SECRET", "APIKEY", "PWD")
-# What says of a variable that it tells about a secret, and holds none.
+# Parts of names of variables that describe a secret without holding it.
 _ABOUT = frozenset(
     (
         *("COUNT", "DIR", "ENV", "EXPIRES", "FILE", "HEADER", "HOST", "ID", "LIMIT", "MODE"),

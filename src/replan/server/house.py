@@ -89,7 +89,7 @@ class House:
         """A run that somebody may see, by its id or by the name that he gave it.
 
         Raises:
-            RefusedError: There is none; of the runs of others nothing is told.
+            RefusedError: There is none; runs of others look the same.
         """
         for name in (run_id, own_id(run_id, who)):
             record = await self.storage.runs.get(name)
@@ -150,7 +150,7 @@ class House:
         if run_id not in self.resting:
             task = self.resting[run_id] = asyncio.ensure_future(rested())
             task.add_done_callback(lambda _: self.resting.pop(run_id))
-        # Who leaves does not take it from the others.
+        # Whoever leaves does not take it from the others.
         return await asyncio.shield(self.resting[run_id])
 
     def payer_of(self, record: RunRecord, who: Identity) -> Identity:
@@ -164,7 +164,7 @@ class House:
             try:
                 await run
             except ReplanError as error:
-                # Who follows the run is told; nobody may.
+                # The error goes to whoever follows the run, if anyone does.
                 kind = type(error).__name__
                 logger.info("run broke off", extra={"run_id": run.run_id, "error": kind})
             finally:

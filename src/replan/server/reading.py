@@ -50,7 +50,7 @@ async def body_of(request: Request, kind: type[V], seconds: float) -> V:
 
 
 def query_of(request: Request, kind: type[V]) -> V:
-    """Read what is behind the question mark.
+    """Read what is after the question mark.
 
     Raises:
         RefusedError: It has wrong fields.
@@ -84,7 +84,7 @@ async def bytes_of(request: Request, seconds: float) -> bytes:
 
 
 def too_slow(seconds: float) -> RefusedError:
-    """What is said of a body that does not arrive."""
+    """What is said about a body that does not arrive."""
     told = f"The body did not arrive within {seconds:g} seconds. Send it."
     return RefusedError(408, "slow_request", told)
 

@@ -1,4 +1,4 @@
-"""Turns of sessions, taken on the account of whoever calls; who leaves does not end one."""
+"""Turns of sessions, charged to the caller; a caller that leaves does not end one."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping

@@ -48,7 +48,7 @@ class Stream(StreamingResponse):
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            # Who leaves takes nothing from the run.
+            # Whoever leaves takes nothing from the run.
             for task in tasks:
                 await put_an_end_to(task)
         for task in done:

@@ -115,7 +115,7 @@ class ClientAgentAdapter:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Wait for the summaries that are being written behind answers."""
+        """Wait for the summaries that are being written after answers."""
         while self._behind:
             await asyncio.wait(set(self._behind))
 
@@ -140,7 +140,7 @@ class ClientAgentAdapter:
         Args:
             session_id: The session.
             user_input: What the user says, as for the agent.
-            turn_id: What tells the turn apart, such as the id of a message in a queue. The same
+            turn_id: Identifies the turn, such as the id of a message in a queue. The same
                 turn again returns the recorded result; a killed one continues.
             edit: Whether the turn takes the place of the newest one; see `undo`.
             options: As for the agent.

@@ -30,7 +30,7 @@ class JobAgent:
     those of secret slots are sealed.
     """
 
-    # No run of a storage tells of its turns.
+    # No run of a storage reports its turns.
     has_runs: ClassVar[bool] = False
 
     def __init__(
@@ -45,7 +45,7 @@ class JobAgent:
         Args:
             processor: Processes the jobs.
             clock: Gives the time of messages, with its zone.
-            others: Answers what a user asks beside the job; then the job asks its question again.
+            others: Answers other requests of the user; then the job asks its question again.
             seal: Writes jobs into contexts.
         """
         self._processor = processor
@@ -89,7 +89,7 @@ class JobAgent:
     ) -> AsyncGenerator[Event | AgentResult]:
         """Take one turn as `process` does; yields its events as they happen, the result last.
 
-        Events tell of actions that are on record, of warnings, and of what `others` do. Whoever
+        Events report recorded actions, warnings, and what `others` do. Whoever
         closes the iterator before its end cancels the turn.
         """
         parts = heard(lambda hear: self._taken(user_input, context, options, hear))
@@ -146,7 +146,7 @@ class JobAgent:
         options: TurnOptions,
         hear: Hear | None,
     ) -> AgentResult | None:
-        """Let others answer what was asked beside the job."""
+        """Let others answer what was asked outside the job."""
         if self._others is None or not text or result.understood or not result.need_user_input:
             return None
         asked: TurnOptions = {"new_request": True, "stop": options.get("stop")}
@@ -229,7 +229,7 @@ class JobAgent:
 
 
 def _tell(hear: Hear, run_id: str) -> None:
-    """Have those who listen told of what is called from here on in this task."""
+    """Report calls from here on in this task to those who listen."""
     write = cast("Callable[[BaseEvent], None]", hear)
     emitter = Emitter(write=write, hooks=Hooks().of(run_id), run_id=run_id, round=0)
     emitter_at_work.set((emitter, {}))

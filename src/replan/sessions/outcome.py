@@ -1,4 +1,4 @@
-"""The outcome of a turn, in the words of a result."""
+"""The outcome of a turn, as a result."""
 
 from collections.abc import Sequence
 from typing import cast

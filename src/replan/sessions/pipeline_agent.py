@@ -67,7 +67,7 @@ class PipelineAgent:
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
     threads: ThreadRepository | None = None
-    # No run of a storage tells of its turns.
+    # No run of a storage reports its turns.
     has_runs: ClassVar[bool] = False
 
     def kept_in(self, storage: Storage) -> "PipelineAgent":
@@ -92,7 +92,7 @@ class PipelineAgent:
             user_input: A text, which answers what is asked. None continues with what was stopped or
                 has failed.
             context: The session, or a dictionary that `AgentContext.from_dict` reads.
-            options: `new_request=True` gives up what waits. `stop` is an `asyncio.Event` that
+            options: `new_request=True` abandons what waits. `stop` is an `asyncio.Event` that
                 stops the work after the phase. `settings` bound the turn by `max_model_calls`,
                 `max_tokens`, `max_cost` and `max_seconds`, and all turns from a message to its
                 end by `max_questions`; a later turn continues.
@@ -181,7 +181,7 @@ class PipelineAgent:
     async def _worked(
         self, turn: Turn, questions: list[Question], most: int, stop: asyncio.Event | None
     ) -> Question | None:
-        """Work until nothing is left to do, or a question is open; give the question."""
+        """Work until nothing is left to do, or a question is open; return the question."""
 
         def new(question: Question) -> Question:
             if len(questions) >= most:
@@ -239,7 +239,7 @@ class PipelineAgent:
 
 
 async def _begun(turn: Turn, said: str | None, *, is_new: bool, goes_on: bool) -> list[Question]:
-    """Begin a turn with what a user said, which may be an answer; give the questions so far."""
+    """Begin a turn with what a user said, which may be an answer; return the questions so far."""
     questions = questions_in(turn.settings)
     open_ones = [each for each in questions if each.is_open]
     if goes_on or said is None:

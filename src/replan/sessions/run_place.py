@@ -33,8 +33,8 @@ class Followed:
     """How the run of a turn is followed and stopped."""
 
     hear: Callable[[Event], None]
-    hear_again: Callable[[Event], None]  # hears what was told before the worker was killed
-    tokens: bool  # whether texts are told piece by piece
+    hear_again: Callable[[Event], None]  # receives what was reported before the worker was killed
+    tokens: bool  # whether texts are reported piece by piece
     stop: asyncio.Event
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
 

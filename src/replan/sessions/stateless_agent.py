@@ -102,7 +102,7 @@ class StatelessAgent:
             user_input: A text, content blocks, or answers by key. None continues work that was
                 stopped or failed, and shows what waits again.
             context: The session, or a dictionary that `AgentContext.from_dict` reads.
-            options: `new_request=True` begins again and gives up what waits. `run_id` names a new
+            options: `new_request=True` begins again and abandons what waits. `run_id` names a new
                 run. `settings` are the operator's, for the run. `stop` is an `asyncio.Event` that
                 stops the work; a later call continues it.
 

@@ -49,7 +49,7 @@ async def calls_on_record(
 
 
 async def _whole(book: RunBook, run_id: str, fields: dict[str, Any]) -> ToolInvoked | ToolCompleted:
-    """An event as it was before its long texts were put beside it."""
+    """An event as it was before its long texts were put next to it."""
     for name in ("result", "arguments"):
         ref = fields.pop(f"{name}_ref", None)
         text = None if ref is None else await book.text(run_id, ref)

@@ -84,7 +84,7 @@ async def turn_thread(
         session: The session before the turn.
         kept: Where threads are kept; None keeps nothing.
         place: What the threads of this session are kept under.
-        mark: What tells the turn apart from all others of the session.
+        mark: Identifies the turn within the session.
     """
     own = TurnThread(repository=MemoryThreads(), thread_id=session.session_id)
     if kept is not None:

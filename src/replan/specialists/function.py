@@ -99,7 +99,7 @@ async def joined(pieces: AsyncIterator[Any], on_text: Callable[[str], Awaitable[
 
 
 def parameters_of(work: object) -> Mapping[str, inspect.Parameter]:
-    """The parameters of a function by name; empty if it is none, or has no signature."""
+    """The parameters of a function by name; empty if it is not one, or has no signature."""
     try:
         return inspect.signature(work).parameters if callable(work) else {}
     except (TypeError, ValueError):

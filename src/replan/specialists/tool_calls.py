@@ -53,7 +53,7 @@ class ToolCalls:
     approve: frozenset[str]  # the names of tools that a person must approve
 
     async def make(self, request: ToolCallRequest, place: str, handler: Handler) -> ToolAnswer:
-        """Call a tool, or return its recorded outcome; the model is told of errors."""
+        """Call a tool, or return its recorded outcome; errors go to the model."""
         kept = await self.record.outcome(place)
         if kept is not None:
             return _answer_in(restored(ToolEnd, kept))
@@ -214,7 +214,7 @@ def _answer(called: ToolCall, text: str) -> ToolMessage:
 
 
 def _abandonable(request: ToolCallRequest) -> ToolCallRequest:
-    """Let a tool that is not async be called in a thread that can be given up."""
+    """Let a tool that is not async be called in a thread that can be abandoned."""
     tool = request.tool
     if tool is None or not runs_in_thread(tool):
         return request

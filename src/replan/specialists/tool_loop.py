@@ -130,7 +130,7 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
         request: ToolCallRequest,
         handler: Callable[[ToolCallRequest], Awaitable[ToolAnswer]],
     ) -> ToolAnswer:
-        """Call a tool; the model is told of any error."""
+        """Call a tool; any error goes to the model."""
         number, index = self._place(request)
         if number not in self._seen and (message := await self._recorded(number)) is not None:
             # The agent continued behind the model's reply, so it was not looked at here.

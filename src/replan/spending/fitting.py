@@ -9,7 +9,7 @@ Where there is room, a call reserves the most that it can use, so that nothing g
 whatever its server does. Where room is short, it waits for calls that are on their way. Only when
 nothing is on its way any more does it get what is left, judged by a likely number and by what
 requests were counted as so far; what it can then go past the limit by is the error of that
-judgement. The likely number goes by the kinds of characters: tokenizers have whole words for
+judgement. The likely number depends on the kinds of characters: tokenizers have whole words for
 letters, next to none for digits and marks, and pieces of a character for scripts other than Latin.
 It is high for the usual texts, by about a half.
 """

@@ -63,7 +63,7 @@ _handed: ContextVar[tuple[_Handed, ...]] = ContextVar("replan_permits", default=
 
 
 # Leaving it as a context ends it: what is not settled then stays charged in full, and a thread that
-# was given up makes no further call.
+# was abandoned makes no further call.
 class Meter(BaseCallbackHandler, Allowance):
     """Counts and charges calls wherever they are made: awaited or not, on any loop, in threads."""
 
@@ -244,8 +244,8 @@ class Meter(BaseCallbackHandler, Allowance):
 
     async def _ends(self, came: LLMResult | BaseException, *, run_id: UUID, **_: Any) -> None:
         """Settle a call."""
-        # By the tokens that its server reported, else by the bytes of its reply; one that broke off
-        # in full, unless its server surely did nothing.
+        # By the tokens that its server reported, else by the bytes of its reply; in full if it
+        # was cut off, unless its server certainly did nothing.
         if (permit := self._calls.get(run_id)) is not None:
             await self._settle(permit, *self._spent(run_id, permit, came))
 

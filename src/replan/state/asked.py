@@ -1,4 +1,4 @@
-"""What a run asks for: its mistakes are told at once, and its JSON says what was set."""
+"""What a run asks for: its mistakes are reported together, and its JSON says what was set."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ class Asked(Value):
     if not TYPE_CHECKING:  # A type checker reads the fields.
 
         def __init__(self, **fields: Any) -> None:
-            """Take the fields; what is wrong with them is told as in a team file."""
+            """Take the fields; what is wrong with them is reported as in a team file."""
             try:
                 super().__init__(**fields)
             except ValidationError as error:

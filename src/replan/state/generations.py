@@ -10,7 +10,7 @@ class Generation(Value):
     """How often a step of a run was settled before, which says whether a record answers for it.
 
     Attributes:
-        settled: How often it was settled, well or not. What a record says of an earlier generation
+        settled: How often it was settled, well or not. The record of an earlier generation
             does not answer for this one.
         done: How often it was completed. Services take it for other work then: who opens a
             completed step wants it done again.

@@ -12,7 +12,7 @@ from replan.state.options import Options, joined
 logger = logging.getLogger(__name__)
 
 RagMode = Literal["none", "stuff", "map_reduce"]
-"""No search; what is found as it is; or what a model made of each piece, put together."""
+"""No search; what is found as it is; or what a model made of each piece, merged."""
 
 MOST_CHUNKS = 50
 """Chunks of one search."""
@@ -81,7 +81,7 @@ class Chunk(Value):
         line: The line of the source where it begins, counted from 1; of a PDF the page, of a
             DOCX the paragraph. None where nobody knows it.
         heading: The heading that it is under.
-        metadata: What else is known of it.
+        metadata: What else is known about it.
     """
 
     id: str = ""
@@ -158,7 +158,7 @@ def asks_for_knowledge(options: RAGOptions) -> bool:
 
 
 def log_in_vain(*levels: RAGOptions) -> None:
-    """Log what is said of knowledge by a team that has none."""
+    """Log what is said about knowledge by a team that has none."""
     if any(map(asks_for_knowledge, levels)):
         logger.warning("rag has no effect without knowledge")
 

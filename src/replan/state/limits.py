@@ -55,7 +55,7 @@ class Price(Value):
     )
 
     def of(self, input_tokens: float, output_tokens: float) -> float:
-        """The money that so many tokens cost."""
+        """The money that this many tokens cost."""
         return (input_tokens * self.input + output_tokens * self.output) / 1_000_000
 
 
@@ -177,7 +177,7 @@ class RunSettings(Asked):
             this means a plan.
         allow_dynamic_update: Whether the plan may be revised.
         approval: Which plans a person must approve before they run.
-        keep_prompts: Whether prompts and replies of models are kept beside the events.
+        keep_prompts: Whether prompts and replies of models are stored next to the events.
         memory: What models see of earlier messages.
         rag: Which knowledge the host and the steps get.
         tenant: The tenant whose knowledge and facts a run uses.

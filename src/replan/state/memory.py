@@ -63,7 +63,7 @@ class Summary(Value):
 
 
 def log_unused(options: MemoryOptions) -> None:
-    """Log what is said of summaries where there will be none."""
+    """Log what is said about summaries where there will be none."""
     mode = options.mode or BUILT_IN.mode
     if options.summary_enabled and mode != "summary":
         logger.warning("summary_enabled has no effect", extra={"mode": mode})

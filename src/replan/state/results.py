@@ -197,7 +197,7 @@ class SpecialistResult(Value):
 
     @property
     def marked_text(self) -> str:
-        """The text, which says of itself if it is incomplete; empty without one."""
+        """The text, which says itself if it is incomplete; empty without one."""
         return with_cut(self.text, self.cut if self.text else "")
 
     @property

@@ -18,7 +18,7 @@ KINDS: Final[Mapping[type[Options], str]] = {MemoryOptions: "memory", RAGOptions
 """The kinds of options that a step may have, as people call what they are about."""
 
 _LONGEST = 80
-"""Characters of a wrong value that is told."""
+"""Characters of a wrong value that is reported."""
 
 
 def step_options(kind: type[Kind], parameters: Mapping[str, JsonValue], *, by_model: bool) -> Kind:

@@ -52,7 +52,7 @@ def _words(text: str) -> frozenset[str]:
         if _CJK.search(word):
             found.update(word[i : i + 2] for i in range(max(1, len(word) - 1)))
         elif len(word) > 1:
-            # A single letter is an article or a label, and tells of nothing.
+            # A single letter is an article or a label, and has no meaning.
             found.add(_stem(word))
     return frozenset(found)
 

@@ -1,4 +1,4 @@
-"""What a person says of work that must not be done twice: cut off, or done before."""
+"""What a person says about work that must not be done twice: cut off, or done before."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -62,7 +62,7 @@ async def done_for_another(
     Args:
         errand: The attempt.
         services: Those of the team here; its journal is that of the run.
-        tell: Hears the events of the calls.
+        tell: Receives the events of the calls.
     """
     context = errand.context
     account = services.accounts.of(services.journal, context.run_id)

@@ -27,7 +27,7 @@ class Chats:
         servers: The tool servers of the team, by their names.
         environment: Where the secrets are that jobs name.
         clock: Gives the time.
-        mistakes: What was told meanwhile, in the order of the team.
+        mistakes: What was reported meanwhile, in the order of the team.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Chats:
         return self._chats[key]
 
     def built(self, models: Mapping[str, Any]) -> "dict[str, Chat]":
-        """The chats of models by their fields; what cannot be built is told, and left out."""
+        """The chats of models by their fields; what cannot be built is reported, and left out."""
         chats: dict[str, Chat] = {}
         for field, model in models.items():
             with self.telling():

@@ -12,7 +12,7 @@ class Fallback:
 
     A model that is busy is asked again first, as often as it may be. A reply that somebody has seen
     the beginning of is never begun by another model. Each call is reserved, counted and priced
-    under the name of the model that it is made to; that another one was asked is told as a warning.
+    under the name of the model that is called; a warning reports the change of model.
 
     Attributes:
         models: The models, in the order in which they are asked.

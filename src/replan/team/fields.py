@@ -1,4 +1,4 @@
-"""The kinds of fields that a team has beside plain texts and numbers.
+"""The kinds of fields that a team has in addition to plain texts and numbers.
 
 In Python a field is given what it holds; in a file, text that names it. One validator takes both:
 where a file is read, its context is what is around the file.
@@ -218,7 +218,7 @@ def ready(given: object, info: ValidationInfo) -> object:
 
 
 def card_of(given: object, around: Surroundings | None) -> SpecialistCard | None:
-    """The card of a ready specialist; None if it is none."""
+    """The card of a ready specialist; None if it is not one."""
     with suppress(PydanticCustomError):
         return cast("SpecialistPort", _ready(given, around)).card
     return None

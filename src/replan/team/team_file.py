@@ -145,7 +145,7 @@ def _mapping(given: Any) -> Mapping[str, Any]:
 def _fallbacks(content: Mapping[str, Any]) -> dict[str, list[str]]:
     models = _mapping(content.get("models"))
     given = {name: _mapping(section).get("fallback") for name, section in models.items()}
-    # What is not a list of names is told where it is read.
+    # What is not a list of names is reported where it is read.
     return {
         name: [each for each in cast("list[Any]", row) if isinstance(each, str)]
         for name, row in given.items()

@@ -61,7 +61,7 @@ class ToolServer(Part):
         token_env: The name of the environment variable that holds the token, never the token; it
             is sent as a bearer token.
         timeout: Seconds for one call, and for its start.
-        trusted: Whether to believe what the server says of its tools: that a tool only reads, or
+        trusted: Whether to believe what the server says about its tools: that a tool only reads, or
             can be repeated. Otherwise each call counts as unsafe.
     """
 

@@ -57,7 +57,7 @@ def chunks_of(reply: Reply, messages: Sequence[BaseMessage]) -> Iterator[AIMessa
 
 
 def finish_reason(reply: Reply) -> str:
-    """Why the model stopped, in the words of the OpenAI protocol."""
+    """Why the model stopped, in the terms of the OpenAI protocol."""
     if reply.finish_reason:
         return reply.finish_reason
     if isinstance(reply.fault, Truncated):

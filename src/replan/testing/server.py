@@ -40,7 +40,7 @@ class OpenAIServer:
 
     The script is the one of `ScriptedModel`; each HTTP request takes one reply, a client's retry
     too. Or it is a function of the `ChatRequest`. At the end of the `with` block (plain or
-    `async`) the server stops, breaks off what still hangs, and checks that the script is used up.
+    `async`) the server stops, cuts off what still hangs, and checks that the script is used up.
     It has embeddings, too: texts with words in common have vectors that are near.
 
     Example:
@@ -134,7 +134,7 @@ class OpenAIServer:
         return self
 
     def close(self) -> None:
-        """Stop to serve; requests that still hang are broken off."""
+        """Stop serving; requests that still hang are cut off."""
         if self._thread is not None:
             self._thread.close()
 

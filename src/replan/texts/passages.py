@@ -24,7 +24,7 @@ class Passage:
 
 
 def decoded(content: bytes, errors: str = "replace") -> str | None:
-    """Read bytes as text; None if they are none."""
+    """Read bytes as text; None if they are not."""
     encoding = next((name for mark, name in _BOMS if content.startswith(mark)), "utf-8")
     try:
         text = content.decode(encoding, errors=errors)

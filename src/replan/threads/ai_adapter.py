@@ -71,7 +71,7 @@ class AIAdapter:
                 sub-threads are left out here.
             system_message: What the model is told first.
             stream: Whether the reply is returned in pieces, for `Response.set_stream`; in one
-                piece where nobody hears it.
+                piece if nothing listens.
 
         Raises:
             ConfigurationError: The pipeline has no model.

@@ -8,11 +8,11 @@ from replan.models.chat import OnText
 
 @dataclass(kw_only=True)
 class Audience:
-    """Hears the texts of phases, each once: a text of a model in pieces, any other one whole.
+    """Receives the texts of phases, each once: a text of a model in pieces, any other one whole.
 
     Attributes:
-        show: Shows a text that no model said; None where nobody hears it.
-        on_text: Takes the pieces of a model's reply; None where nobody hears them, and where the
+        show: Shows a text that no model said; None if nothing listens.
+        on_text: Takes the pieces of a model's reply; None if nothing listens, and where the
             callbacks of its configuration do.
         texts: How many texts were heard so far.
     """

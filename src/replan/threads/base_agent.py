@@ -37,7 +37,7 @@ class BaseAgent:
     A subclass overrides `_initialize_state_handlers`.
 
     Attributes:
-        metadata: What is known of the agent, such as whom it works for.
+        metadata: What is known about the agent, such as whom it works for.
         settings: The settings of its thread, which are the one source of its phase.
         state_handlers: Who handles which phase.
         version: The version of the pipeline; `migrate` changes a stored thread of another one.

@@ -35,7 +35,7 @@ class HostUtils:
         thread_repository: Where threads are kept.
         ai_adapter: How models are asked.
         tell: Tells of an event.
-        audience: Who hears the texts of phases.
+        audience: Who receives the texts of phases.
         clock: Returns the time, with a time zone.
         new_id: Returns a new unique id.
         phase: The phase that is at work.

@@ -42,7 +42,7 @@ class SubThreadRequest(Value):
 
     Attributes:
         meta_path: Where in the message it is.
-        settings: Its settings beside the phase.
+        settings: Its settings in addition to the phase.
     """
 
     meta_path: Annotated[str, AfterValidator(_one_name)] = f"meta.{SUB_THREAD}"

@@ -39,7 +39,7 @@ MOST_TASKS = 50
 class Turn:
     """What an agent does with a main thread, from a message of a user until nothing is left to do.
 
-    All that it goes by is stored with the thread, so that a turn that was cut off continues.
+    All that it depends on is stored with the thread, so that a turn that was cut off continues.
     """
 
     def __init__(self, agent: BaseAgent, thread: Thread, utils: HostUtils) -> None:

@@ -73,7 +73,7 @@ class CallTrace:
 
     @property
     def hears_texts(self) -> bool:
-        """Whether it takes what models are told and say."""
+        """Whether it takes prompts and replies of models."""
         return self._tracing.content
 
     @property
@@ -267,7 +267,7 @@ class CallTrace:
         return known
 
     def _owner(self, event: BaseEvent) -> Node:
-        """The span that something is told of: an attempt, else its step, else the round."""
+        """The span that an event belongs to: an attempt, else its step, else the round."""
         if isinstance(event, StepEvent | CallEvent) and event.step_id is not None:
             step = self._step_of(event)
             if step is not None and step.is_open:
@@ -301,7 +301,7 @@ class _Called:
     """A call of a model or a tool that is on its way."""
 
     node: Node
-    about: Attributes  # what its metrics say of it
+    about: Attributes  # what its metrics say about it
 
 
 def _step_key(event: StepEvent | CallEvent) -> tuple[int | None, str]:

@@ -101,7 +101,7 @@ def of_attempt(event: StepEvent) -> Attributes:
 
 
 def of_model(event: ModelCalled) -> Attributes:
-    """What the span and the metrics of a model's call say of the model."""
+    """What the span and the metrics of a model's call say about the model."""
     provider = _PROVIDERS.get(event.provider, event.provider)
     return {
         OPERATION: "chat",
@@ -125,12 +125,12 @@ def of_reply(event: ModelAnswered) -> Attributes:
 
 
 def of_tool(event: ToolEvent) -> Attributes:
-    """What the span and the metrics of a tool's call say of the tool."""
+    """What the span and the metrics of a tool's call say about the tool."""
     return {OPERATION: "execute_tool", TOOL: one_line(event.tool)}
 
 
 def of_tool_call(event: ToolEvent) -> Attributes:
-    """What the span of a tool's call says beside that."""
+    """What the span of a tool's call says in addition to that."""
     return {
         "gen_ai.tool.type": "function",
         "replan.call": one_line(event.call),
@@ -172,7 +172,7 @@ def shown_error(text: str) -> str:
 
 
 def mark_of(event: BaseEvent, *, content: bool) -> Attributes | None:  # noqa: C901, PLR0911 - one each
-    """What a span event says of an event that neither opens nor closes a span; None for others."""
+    """The span event of an event that neither opens nor closes a span; None for others."""
     match event:
         case PlanUpdated(changes=changes) if not changes:
             return None

@@ -68,7 +68,7 @@ def _nobody(_: str) -> None:
 
 
 class Receiver:
-    """Where spans and metrics are sent; that it is away is told once, until it is back."""
+    """Where spans and metrics are sent; that it is away is reported once, until it is back."""
 
     def __init__(self, where: str, missed: Hears | None = None) -> None:
         self.news = threading.Event()  # something is not received, or all is sent
@@ -163,7 +163,7 @@ def sending(
         if not receiver.news.wait(LAST_SECONDS):
             receiver.misses("spans", f"not all was sent within {LAST_SECONDS:g} s")
         with _heard_by(_nobody):
-            # Who waits to try again waits no longer.
+            # Whoever waits to try again waits no longer.
             spans.shutdown()
             metrics.shutdown()
 

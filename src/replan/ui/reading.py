@@ -20,7 +20,7 @@ from replan.server.problems import RefusedError
 
 _KEPT = 8
 _SETTLES = timedelta(seconds=1)
-"""An event may be on record before the state and the ledger that it tells of."""
+"""An event may be on record before the state and the ledger that it reports."""
 
 
 @dataclass(frozen=True, kw_only=True)

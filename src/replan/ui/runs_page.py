@@ -73,7 +73,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Told:
-    """What the events of a run tell beside its outcome."""
+    """What the events of a run show in addition to its outcome."""
 
     remarks: tuple[str, ...]
     calls: Calls
@@ -212,7 +212,7 @@ async def _charged(house: House, record: RunRecord) -> Calls:
 
 
 async def remarks(site: Site, request: Request) -> Response:
-    """Tell of some runs what no outcome tells: of a long list, once it is on the screen."""
+    """Show what the outcome of runs does not say; in a long list, once they are on the screen."""
     names = request.query_params.getlist("run")[:_PAGE]
     records = [await record_of(site.house, each, request.state.who) for each in names]
     told = {each.run_id: await _told(site, each) for each in records}

@@ -48,7 +48,7 @@ class Site:
         readings: The runs that were read last.
         terminals: What continues runs that a terminal began; None where nothing does.
         talks: The turns of chats that are being taken, by whose they are and the session.
-        told: What the list of runs tells of those at rest, the newest last.
+        told: What the list shows about runs at rest, the newest last.
     """
 
     house: House

@@ -85,7 +85,7 @@ class Queue:
         self.followed = Followed(self.stands)
 
     async def put(self, job: NewJob) -> bool:
-        """Put a job into the queue; tell whether none of its lock waits there already."""
+        """Put a job into the queue; return whether none of its lock waits there already."""
         turn = await self._row(TURNS, queue=job.queue, tenant=job.tenant, level=job.level)
         configured = self.app.configure_task(
             job.kind,
@@ -115,11 +115,11 @@ class Queue:
         return {row["digest"]: row["number"] for row in await self._rows(_WAITING)}
 
     async def cancel(self, lock: str) -> bool:
-        """Take a job back that no worker has taken up; tell whether there was one."""
+        """Take a job back that no worker has taken up; return whether there was one."""
         return bool((await self._row(_CANCEL, lock=lock))["number"])
 
     async def publish(self, digest: str, name: str, content: str) -> bool:
-        """Record a version of a team; tell whether it is new."""
+        """Record a version of a team; return whether it is new."""
         row = await self._row(
             "WITH new AS (INSERT INTO replan_teams (digest, name, content) "
             "VALUES (%(digest)s, %(name)s, %(content)s) ON CONFLICT DO NOTHING RETURNING 1) "

@@ -94,7 +94,7 @@ class RunJobs:
         except (StorageError, ThreadBusyError):
             raise
         except ReplanError as error:
-            # Who follows the run reads so in its events; it can be resumed.
+            # Whoever follows the run reads so in its events; it can be resumed.
             kind = type(error).__name__
             logger.warning("run broke off", extra={"run_id": record.run_id, "error": kind})
             return "interrupted"

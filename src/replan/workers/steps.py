@@ -152,7 +152,7 @@ class StepJobs:
             await place.note("end", end.model_dump(mode="json"))
 
     async def _made(self, errand: StepErrand, place: _Place) -> StepEnd | None:
-        """Make it, and tell of its calls meanwhile; None if the run wants it no longer."""
+        """Make it, and report its calls meanwhile; None if the run wants it no longer."""
         told = asyncio.Queue[BaseEvent]()
         making = asyncio.ensure_future(done_for_another(errand, self._services, told.put_nowait))
         try:
@@ -171,7 +171,7 @@ class StepJobs:
         return name in await self._journal.notes(place.run_id, name)
 
     async def _tell(self, place: _Place, told: "asyncio.Queue[BaseEvent]") -> None:
-        """Put on record what was told of."""
+        """Record what was reported."""
         batch = list[JsonValue]()
         while not told.empty():
             batch.append(_written(told.get_nowait()))

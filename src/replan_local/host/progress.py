@@ -32,7 +32,7 @@ class Finding(Value):
 
 
 class Progress(Value):
-    """What the prompts of feedback, revision and final answer say of a run."""
+    """What the prompts of feedback, revision and final answer say about a run."""
 
     plan: TaskPlan  # the plan, with the document as its content
     findings: tuple[Finding, ...]
@@ -73,7 +73,7 @@ class Progress(Value):
         return bool(waiting)
 
     def error_of(self, step: PlanStep) -> str:
-        """The last thing said of a failed step."""
+        """The last thing said about a failed step."""
         texts = [finding.text for finding in self.findings_of(step)]
         return texts[-1] if texts else step.feedback
 

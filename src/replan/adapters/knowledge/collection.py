@@ -44,7 +44,7 @@ WHERE far < 1"""
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A passage with what is kept of it beside its text."""
+    """A passage with what is kept of it in addition to its text."""
 
     digest: str  # of its file
     model: str

@@ -84,7 +84,7 @@ def _told(
     names: Sequence[str], texts: Sequence[str], config: RunnableConfig | None
 ) -> Generator[Callable[[int], None]]:
     """Tell the callbacks of a call that is made inside; it may say how many tokens it took."""
-    # LangChain tells callbacks nothing of embeddings, so the call is told as that of a model.
+    # LangChain reports no embeddings to callbacks, so the call is reported like that of a model.
     call = begin_told_call(config, names, [HumanMessage(text) for text in texts])
     counted: list[int] = []
     try:
@@ -154,7 +154,7 @@ def _of_query(embeddings: Embeddings, text: str) -> tuple[list[list[float]], int
 
 
 def _in_time(work: Callable[[], T], seconds: float | None) -> T:
-    """Do some work in a thread that is given up after a time; where there is none, do it here."""
+    """Do some work in a thread that is abandoned after a time; where there is none, do it here."""
     if seconds is None:
         return work()
     done: Future[T] = Future()

@@ -113,7 +113,7 @@ class Index:
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """The file itself, for what is kept beside the passages."""
+        """The file itself, for what is stored next to the passages."""
         return self._db
 
     def update(self, folder: Path) -> list[str]:

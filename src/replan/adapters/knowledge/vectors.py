@@ -50,7 +50,7 @@ class _Matrix:
 
 
 _guard = threading.Lock()
-# Who searches while somebody asks for the vectors of the same folder waits for them.
+# Whoever searches while somebody asks for the vectors of the same folder waits for them.
 _turns = [threading.Lock() for _ in range(64)]
 MATRICES: OrderedDict[tuple[Path, str, int], _Matrix] = OrderedDict()
 """What was read last, by the index, the model and the length of its vectors."""

@@ -74,7 +74,7 @@ class Connection:
         await asyncio.wait({self._task})
 
     async def last_words(self) -> str:
-        """End it, and give what its program said last, on its way for people."""
+        """End it, and return what its program said last, on its way for people."""
         await self.close()
         return self._words
 

@@ -1,4 +1,4 @@
-"""HTTP to a tool server: its answers are bounded, and what is none is told for what it is.
+"""HTTP to a tool server: answers are bounded, and anything else is reported as what it is.
 
 The client makes errors of answers that are not messages; of some it does not say what came, and of
 none whether the request was carried out. So such an answer is replaced by a JSON-RPC error.

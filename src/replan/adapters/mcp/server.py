@@ -35,7 +35,7 @@ class McpServer:
         self._name = name
         self._way = way
         self._seconds = seconds
-        self._is_trusted = is_trusted  # whether what it says of effects counts
+        self._is_trusted = is_trusted  # whether what it says about effects counts
         self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, Connection] = WeakKeyDictionary()
 
     async def list_tools(self) -> list[ToolDefinition]:

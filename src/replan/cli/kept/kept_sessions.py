@@ -40,7 +40,7 @@ class _Nobody:
 
 
 def client_of(storage: Storage, user: str) -> ClientAgentAdapter:
-    """The sessions of a user, for who takes no turns of them."""
+    """The sessions of a user, for callers that take no turns."""
     return ClientAgentAdapter(storage, _Nobody(), user=user)
 
 

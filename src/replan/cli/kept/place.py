@@ -37,7 +37,7 @@ class Place:
     # What a command line adds to name it again; empty where the shell or nothing names it. A
     # password is not in it.
     option: str = ""
-    # Days for which prompts and other texts of events are kept; None: for good.
+    # Days for which prompts and other texts of events are kept; None: without end.
     keep_days: float | None = None
 
     @property

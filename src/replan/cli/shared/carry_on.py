@@ -179,7 +179,7 @@ async def _gone_on(
 
 
 def _order_of(record: RunRecord, wish: Wish, site: Site) -> Order:
-    """Read what the run is to do, with what was said of it now."""
+    """Read what the run is to do, with what was said about it now."""
     run, changes = short(record.run_id), wish.changes or {}
     order = order_from(record.order, run)
     does = [] if is_signed(record.order, record.run_id) else effects_of(order, changes)

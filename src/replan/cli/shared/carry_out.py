@@ -81,7 +81,7 @@ async def _carried_out(order: Order, site: Site) -> int:
 
 
 def _with_user(order: Order, graph: Graph) -> Order:
-    """Let a team that remembers remember for who sits here, unless somebody else was named."""
+    """Use the login name as the user of a team that remembers, unless another user is named."""
     settings = order.settings or RunSettings()
     if settings.user or not services_in(graph).remembers or services_in(graph).settings.user:
         return order
@@ -153,7 +153,7 @@ def traced(site: Site) -> Generator[tuple[Traces | None, str]]:
 
 
 async def finished(work: Coroutine[Any, Any, int], run_id: str, site: Site) -> int:
-    """Return the exit code of a run; one that breaks off says why, and how to continue."""
+    """Return the exit code of a run; one that is cut off says why, and how to continue."""
     try:
         return await work
     except UsageError:

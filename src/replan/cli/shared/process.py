@@ -50,7 +50,7 @@ def end_with(command: Callable[[], int]) -> None:
         typer.echo("interrupted", err=True)
         code = INTERRUPTED
     if code in (INTERRUPTED, TERMINATED):
-        # All is written; who presses it again does not want to wait for what is left behind.
+        # Everything is written; a second Ctrl-C means not to wait for what is left.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     raise typer.Exit(code)
 

@@ -56,7 +56,7 @@ class Session:
         self._outcome: str = "interrupted"
         self._asks: tuple[Ask, ...] = ()
         self._warnings: tuple[str, ...] = ()
-        self._told: set[str] = set()  # the warnings that were told before
+        self._told: set[str] = set()  # the warnings that were reported before
 
     @property
     def following(self) -> Following:
@@ -82,7 +82,7 @@ class Session:
                 self._interview.add(ask)
         going = asyncio.ensure_future(self._gone_on(begun))
         winding_down = asyncio.ensure_future(self._wind_down(going))
-        # To the very end: who presses Ctrl-C again still reads how to continue.
+        # To the very end: whoever presses Ctrl-C again still reads how to continue.
         with heard(self._stop):
             try:
                 await asyncio.wait({going})
@@ -103,7 +103,7 @@ class Session:
             begun, self._answered = self._answered or begun, None
 
     async def _is_answered(self) -> bool:
-        """Ask what the run waits for; tell whether there was an answer."""
+        """Ask what the run waits for; return whether there was an answer."""
         if self._interview is None or not self._asks or self._stop.asked.is_set():
             return False
         return await self._interview.answered(self._asks)
@@ -184,7 +184,7 @@ class Session:
                 last.push_async_callback(self._interview.close)
             await put_an_end_to(*tasks)
             if self._hurrying is not None:
-                with suppress(ReplanError):  # the run itself tells of it
+                with suppress(ReplanError):  # the run itself reports it
                     await self._hurrying
 
     def _ended(self) -> int:

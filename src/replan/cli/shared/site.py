@@ -1,4 +1,4 @@
-"""Where and how a run is told, asked about and stopped."""
+"""Where and how a run is reported, asked about and stopped."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from replan.cli.views.live.teller import Manner
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """Where and how a run is told, asked about and stopped."""
+    """Where and how a run is reported, asked about and stopped."""
 
     environment: Mapping[str, str]
     input: TextIO

@@ -1,4 +1,4 @@
-"""What a person can ask for in the middle of a conversation, by a word behind a slash."""
+"""What a person can ask for in the middle of a conversation, by a word after a slash."""
 
 import json
 import re

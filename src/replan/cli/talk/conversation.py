@@ -230,7 +230,7 @@ class Conversation:
             turn_id=self._turn_id(given),
             settings=self.talk.settings,
             stop=turn.asked_to_stop,
-            # What was stopped is given up for something new.
+            # What was stopped is abandoned for something new.
             new_request=self.is_stopped and given is not None,
         )
 
@@ -287,7 +287,7 @@ class Conversation:
 
     @property
     def stopped(self) -> str:
-        """What is said of a session whose work was stopped."""
+        """What is said about a session whose work was stopped."""
         rows = self._course.rows
         done = sum(row.status.value in ("completed", "skipped") for row in rows.values())
         how = f"{done} of {counted(len(rows), 'step')} done. " if rows else ""

@@ -49,7 +49,7 @@ class Opened:
     client: ClientAgentAdapter
     storage: Storage
     user: str
-    facts: Facts  # what is remembered of this user
+    facts: Facts  # what is remembered about this user
     key: bytes | None  # signs the runs of sessions
     workspace: Path
     notices: tuple[str, ...]  # what is said before the first message

@@ -178,7 +178,7 @@ async def _next(conversation: Conversation, between: Stop) -> str | None:
 
 
 async def _goes_on(line: str, conversation: Conversation) -> bool:
-    """Do what a line says; tell whether the conversation continues."""
+    """Do what a line says; return whether the conversation continues."""
     command = command_in(line)
     if command is not None and command[0] in LEAVING:
         return False

@@ -30,13 +30,13 @@ class Turn:
     telling: Teller
     course: Course
     is_asked_in_place: bool = False  # whether a person is asked what the turn asks
-    result: AgentResult | None = None  # None where it was broken off
-    is_told: bool = False  # whether the answer was told
+    result: AgentResult | None = None  # None where it was cut off
+    is_told: bool = False  # whether the answer was reported
     code: int = 0  # the exit code of the signal that stopped it; 0 if none did
     asked_to_stop: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def follow(self, parts: AsyncGenerator[Event | AgentResult]) -> None:
-        """Report what happens until the turn is over, stopped, or broken off.
+        """Report what happens until the turn is over, stopped, or cut off.
 
         Raises:
             ReplanError: The turn could not be taken, or not be kept.
@@ -68,7 +68,7 @@ class Turn:
                 if isinstance(part, WarningGiven):
                     warned.append(part.text)
                 if self.is_asked_in_place and isinstance(part, InputRequested | AnswerGiven):
-                    # Who is asked, and answers, need not be told.
+                    # Whoever is asked, and answers, need not be told.
                     self.telling.follow(self.course)
                 else:
                     self.telling.tell(part, self.course)

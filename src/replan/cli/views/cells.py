@@ -14,7 +14,7 @@ _UNSEEN = (
     r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f"
 )
 _HARMFUL = re.compile(f"[{_STEERING}{_UNSEEN}]")
-# Terminals disagree on how wide emoji are that such signs put together.
+# Terminals disagree on how wide emoji are that such signs form together.
 _JOINING = re.compile(
     "[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|\u200d(?=[\u2190-\u2bff\U0001f000-\U0001ffff])"
 )

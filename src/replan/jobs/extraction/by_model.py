@@ -139,7 +139,7 @@ def read_extraction(text: str, wanted: Wanted) -> Extracted:
         confirmed = None
     command = _command(fields.get(COMMAND), wanted)
     values = {name: fields[name] for name in wanted.names if name in fields}
-    # Who wants something has not given up.
+    # A user who wants something has not given up.
     cancelled = _flag(fields.get("cancelled")) is True and not (command or values)
     return Extracted(
         command=command,

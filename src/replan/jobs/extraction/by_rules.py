@@ -327,7 +327,7 @@ def _small_words(said: str, wanted: Wanted) -> Marks:
 
 
 def _led(said: str, marks: Marks, wanted: Wanted) -> tuple[dict[str, str], str]:
-    """The names behind small words, where the message has only a command before them."""
+    """The names after small words, where the message has only a command before them."""
     names = [name for _, name in marks]
     before = bare(said[: marks[0][0][0]]) if marks else ""
     words = {bare(word) for each in wanted.spec.commands for word in _words_of(each)}

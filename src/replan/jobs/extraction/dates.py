@@ -27,7 +27,7 @@ _WEEK, _MONTHS_OF_YEAR, _CENTURY = 7, 12, 100
 _MOST = 50  # dates of one form that are looked at
 
 Reader = Callable[[re.Match[str], date], date | None]
-"""Makes a date of what was found; None if it is none, or could be two."""
+"""Makes a date of what was found; None if it is not one, or could be two."""
 
 
 def _longest_first(words: dict[str, int]) -> str:

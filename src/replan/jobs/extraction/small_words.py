@@ -1,4 +1,4 @@
-"""Names behind small words by which slots are called, as in 'from Milan to Bergen'."""
+"""Names after small words by which slots are called, as in 'from Milan to Bergen'."""
 
 import re
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ def marks_in(said: str, words: Mapping[str, str]) -> Marks:
 
 
 def led(said: str, marks: Marks, today: date) -> tuple[dict[str, str], str]:
-    """The names behind small words, and the rest of the text; all of it if one could be no name.
+    """The names after small words, and the rest of the text; all of it if one may not be a name.
 
     Each of two slots or more is named once, and only names are behind the words.
     """

@@ -39,7 +39,7 @@ class Engine:
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessInput:
-    """What a handler is given beside the job.
+    """What a handler is given in addition to the job.
 
     Attributes:
         turn: What the user said.

@@ -20,7 +20,7 @@ class PlanDraft(Value):
 
     Attributes:
         items: The values of the slots, once for each time that the action is done.
-        lacks: The slots that it needs beside those that the command needs; then there is no plan.
+        lacks: Slots that it needs beyond those of the command; if there are any, there is no plan.
     """
 
     items: Items = ()

@@ -75,7 +75,7 @@ class JobSpec(Part):
         name: The type of its jobs.
         slots: The information that its commands need.
         commands: What a user can have done; at least one.
-        actions: Types of actions of your own, beside ask_user, call_api, validate_data and
+        actions: Types of actions of your own, in addition to ask_user, call_api, validate_data and
             extract_info.
         version: A job of another version is refused.
         languages: The languages in which it speaks: en, zh.

@@ -199,7 +199,7 @@ def _listed(parts: object) -> Sequence[Any]:
 
 
 def _text(part: Mapping[str, Any], field: str) -> str:
-    """A field that is text; empty if it is none, which its own check tells."""
+    """A field that is text; empty if it is not, which its own check reports."""
     value = part.get(field)
     return value if isinstance(value, str) else ""
 

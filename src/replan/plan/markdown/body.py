@@ -77,7 +77,7 @@ def _read_body(lines: tuple[str, ...]) -> Body:
     return _BodyReader(dedent(lines)).read()
 
 
-# A change of one step leaves the others as they were; who reads a body does not change it.
+# A change of one step leaves the others as they were; whoever reads a body does not change it.
 _kept_body = lru_cache(maxsize=4_096)(_read_body)
 
 

@@ -161,7 +161,7 @@ def _bounded(word: str) -> str:
 
 @cache
 def _sequence() -> re.Pattern[str]:
-    """Any word for what comes behind; only some scripts put a blank behind a word."""
+    """Any word for what comes behind; only some scripts put a blank after a word."""
     found = sorted(words.listed("sequence"), key=len, reverse=True)
     ends = ("" if _DENSE.search(word) else r"(?!\w)" for word in found)
     patterns = (re.escape(word) + end for word, end in zip(found, ends, strict=True))
@@ -183,7 +183,7 @@ def _waiting_line() -> re.Pattern[str]:
 
 @cache
 def _waiting_clause() -> re.Pattern[str]:
-    """A clause at the end: behind a dash, or behind a comma with a number or quoted words."""
+    """A clause at the end: after a dash, or after a comma with a number or quoted words."""
     word = _waiting_words()
     return re.compile(
         rf"(?:[—–]|(?<=\s)-{{1,2}}(?=\s)|->|→)\s*(?:{word}).*$"

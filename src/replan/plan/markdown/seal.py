@@ -4,9 +4,8 @@
 
 The line is at the end, where nobody who reads the document sees it. Each pair is the id of a
 settled step and a fingerprint of what it was asked, so that a later reader of the document alone
-can tell which steps were edited since; where the document has excerpts of results, the last word is
-the run that has the whole ones. The line is not part of the plan: who reads steps sees a blank line
-in its place.
+can tell which steps were edited since. If the document has excerpts of results, the last word is
+the run that has the whole ones. The line is not part of the plan: it is read as a blank line.
 """
 
 import hashlib

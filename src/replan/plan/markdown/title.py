@@ -180,7 +180,7 @@ def _unbold(text: str) -> str:
 
 
 def _read_from_end(reading: _Reading) -> bool:
-    """Take one attribute off the end of the line; tell whether there was one."""
+    """Take one attribute off the end of the line; return whether there was one."""
     rest = reading.rest.rstrip()
     if rest[-1:] in ".。" and rest[-2:-1] in (")", "）", "]"):
         rest = rest[:-1]

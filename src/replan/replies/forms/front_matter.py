@@ -37,7 +37,7 @@ _PAIRS = (("**", "**"), ("__", "__"), ("*", "*"), ("`", "`"), ('"', '"'), ("'", 
 
 class KeyLine(NamedTuple):
     key: str  # the key's own name
-    value: str  # what is behind the colon, without marks
+    value: str  # what is after the colon, without marks
     # Whether the line is the key's own name at the start of a line, without a bullet.
     is_plain: bool
 

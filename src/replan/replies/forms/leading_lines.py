@@ -87,7 +87,7 @@ def _after_leading(rest: str, known: Collection[str]) -> str:
 
 
 def _block(value: str, rest: str) -> str:
-    """Return the body that began behind its key, without the indentation of a YAML text."""
+    """Return the body that began after its key, without the indentation of a YAML text."""
     if value.strip("|>+- "):
         return value + rest
     lines = rest.split("\n")

@@ -10,7 +10,7 @@ from replan.replies.vocabulary import tables, words
 from replan.state.results import ActionType, ExecutionStatus, TaskComplexity
 
 Verdict = Literal["complete", "continue"]
-"""What the host says of a round: the work is done, or it continues."""
+"""What the host says about a round: the work is done, or it continues."""
 
 _NEGATIONS = frozenset(words("others", "negations"))
 _FILLERS = frozenset(words("others", "fillers"))

@@ -1,4 +1,4 @@
-"""Whether all that a text says of people, order and steps came into the plan read from it.
+"""Whether all that a text says about people, order and steps came into the plan read from it.
 
 However a plan was written and read: a name of the team, a phrase that names steps, a number at the
 beginning of a line. What of that is not in the plan was lost on the way, and must be asked about.

@@ -218,7 +218,7 @@ def _entries(lines: list[str], steps: list[_Step], names: Names) -> list[Entry]:
 def _take_order_lines(
     lines: list[str], steps: list[_Step], entries: list[Entry], dropped: set[int]
 ) -> None:
-    """Read lines beside the steps that say which step waits for which: `Step 3 depends on 1`."""
+    """Read lines outside the steps that say which step waits for which: `Step 3 depends on 1`."""
     inside = {at for step in steps for at in range(step.at, step.end)} | dropped
     labels = labels_of(entries)
     by_label = dict(zip(labels, entries, strict=False))

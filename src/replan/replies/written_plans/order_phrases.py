@@ -1,4 +1,4 @@
-"""What a phrase says of order: the steps that it names, in any words and word order.
+"""What a phrase says about order: the steps that it names, in any words and word order.
 
 A phrase is cut into tokens by the word lists of plans. It is about order if it has a word for it
 and nothing but steps, words for steps and fillers beside; so no grammar of any language is needed.

@@ -136,7 +136,7 @@ class _Reader:
         return text[:start]
 
     def _group(self, content: str, *, behind: bool) -> str | None:
-        """Read the content of a bracket; give the rest of it, or None if it is only text."""
+        """Read the content of a bracket; return the rest of it, or None if it is only text."""
         if len(content) > _LONGEST_GROUP:
             return None
         before = (len(self._line.who), len(self._line.waits), self._line.attributes)

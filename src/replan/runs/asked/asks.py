@@ -158,7 +158,7 @@ def ask_of(question: Question, interrupt: str = "", seat: Assignment | None = No
 
 
 def _who(place: str) -> str:
-    """The step that asks; in a graph that a step runs, behind that step."""
+    """The step that asks; in a graph that a step runs, the path begins with that step."""
     places = place.split("/") if place else []
     steps = zip(places[::2], places[1::2], strict=True)
     return ", ".join(f"step {step} {specialist}" for step, specialist in steps)
@@ -171,7 +171,7 @@ async def open_asks(snapshot: StateSnapshot, journal: Journal) -> tuple[Ask, ...
     run_id = state.get("run_id", "")
     noted = await journal.notes(run_id, QUESTIONS)
     answered = await journal.notes(run_id, ANSWERS)
-    # A round that was cut off has told nobody but the journal what its steps asked.
+    # After a round that was cut off, the questions are only in the journal.
     known = {q.key: q for q in (restored(Question, note) for note in noted.values())}
     questions = {**known, **state.get("questions", {})}
     for question in open_questions(cast("EnhancedState", {**state, "questions": questions})):

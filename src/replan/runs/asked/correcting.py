@@ -48,7 +48,7 @@ class Correction:
         return rerun_from(plan, self.step) if self.action == "retry" else ()
 
     def event(self, run_id: str, origin: str = "", current_round: int = 0) -> RunCorrected:
-        """What is told of it."""
+        """The description of it."""
         return RunCorrected(
             run_id=run_id,
             round=current_round,

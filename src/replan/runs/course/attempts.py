@@ -1,4 +1,4 @@
-"""What the attempts of a run's steps did, put together from what is kept of them."""
+"""What the attempts of a run's steps did, assembled from what is kept of them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class AttemptView:
 
     @property
     def told(self) -> str:
-        """How it ended, in words: who asks a person continues in another one once he answers."""
+        """How it ended, in words: an attempt that asks is followed by another after the answer."""
         if self.outcome == "waiting":
             return "asked, then went on" if self.went_on else "waits for a person"
         is_cut_off = self.outcome in ("in doubt", "cancelled") and not self.is_asked_about

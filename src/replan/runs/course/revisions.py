@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 HANDED_IN = "handed in with the request"
 _AUTHORS = {"model": "the host", "person": "a person", "rule": "a rule"}
-_NO_REASON = "Changed by a person"  # what the history of a plan says of every such change
+_NO_REASON = "Changed by a person"  # what the history of a plan says about every such change
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -137,7 +137,7 @@ class Story:
 
     @property
     def calls(self) -> Calls:
-        """All calls of models; of a run whose events tell of none, as its state has them."""
+        """All calls of models; of a run whose events report none, as its state has them."""
         told, usage = calls_of(self.run.events), getattr(self.run, "usage", None)
         if not (told.number or told.unended or usage is None):
             told = Calls(
@@ -220,7 +220,7 @@ def story_of(run: WholeRun) -> Story:
 
 
 def _removed(run: WholeRun, gone: Iterable[int], taken: Mapping[int, Revision]) -> dict[int, str]:
-    """What is said of steps that a revision removed; one that is not planned yet is none."""
+    """What is said about removed steps; a step that is not planned yet is not one."""
     told = {n: f"removed in version {each.version} by {each.by}" for n, each in taken.items()}
     # Of a run that is over, whatever its plan has not was removed, also where no event says when.
     is_over = run.outcome not in _OPEN

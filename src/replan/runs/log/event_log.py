@@ -1,4 +1,4 @@
-"""The events of a run, numbered where they are appended, kept beside it, and told from there."""
+"""The events of a run: numbered when appended, stored with the run, and reported from there."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
@@ -25,7 +25,7 @@ GATHERED = 0.1
 """Seconds in which events are gathered before they are written."""
 
 Heard = Callable[[Event], None]
-"""Hears the events of a run as they are, once they are on record."""
+"""Receives the events of a run as they are, once they are on record."""
 
 
 def run_event(run_id: str, logged: LoggedEvent) -> RunEvent:
@@ -49,7 +49,7 @@ class EventLog:
         book: RunBook,
         run_id: str,
         clock: Callable[[], datetime],
-        heard: Heard | None = None,  # hears the events, with their numbers, once on record
+        heard: Heard | None = None,  # receives the events, with their numbers, once on record
         *,
         keeps_texts: bool = True,
     ) -> None:
@@ -81,7 +81,7 @@ class EventLog:
         return self._clock()
 
     def take(self, event: Event, at: datetime | None = None) -> None:
-        """Take an event that happened now, or before; tokens of texts are told and not kept."""
+        """Take an event that happened now, or before; tokens of texts are reported and not kept."""
         entry: JsonValue = None
         if not _is_token(event):
             now = at or self._clock()

@@ -1,4 +1,4 @@
-"""The outline of a plan: what is kept of it in the event that tells of it, and the plan again."""
+"""The outline of a plan: what is kept of it in the event that reports it, and the plan again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells when somebody continues a run, and when it comes to rest before its end."""
+"""Reports when a run is continued, and when it comes to rest before its end."""
 
 import time
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _RESTS: dict[str, Literal["waiting", "interrupted"]] = {
 }
 
 
-# A run that is over, or waits, and is called again does nothing; of it nothing is told.
+# A run that is over, or waits, and is called again does nothing, so nothing is reported.
 class Rests:
     """The time in which a process works on a run, as a context.
 
@@ -51,7 +51,7 @@ class Rests:
         return time.monotonic() - self._began
 
     def take(self, event: Event) -> None:
-        """Take an event of the run; before the first one it is told that it continues."""
+        """Take an event of the run; before the first one, report that the run continues."""
         opened = self._opened(event) if self._round is None else [event]
         self._round = event.round
         for each in opened:
@@ -59,9 +59,9 @@ class Rests:
             self._log.take(each, self._since if isinstance(each, RunResumed) else None)
 
     def _opened(self, first: BaseEvent) -> list[Any]:
-        """What is told with the first event, in its order."""
+        """What is reported with the first event, in its order."""
         if not self._goes_on:
-            # A new run has begun before anything can be told of it.
+            # A new run has begun before anything can be reported about it.
             return [first, *self.told]
         resumed = RunResumed(run_id=self._run_id, round=first.round, by=self.resumed_by)
         return [resumed, *self.told, first]

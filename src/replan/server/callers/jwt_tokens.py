@@ -1,4 +1,4 @@
-"""JWTs of an identity provider (OpenID Connect): who calls, by the claims that it has signed."""
+"""JWTs of an identity provider (OpenID Connect): the caller, from the signed claims."""
 
 import asyncio
 import hashlib

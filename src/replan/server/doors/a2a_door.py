@@ -1,6 +1,6 @@
 """The door of A2A: a team is an agent, and a run is a task that other agents begin and answer.
 
-Everything that is told of a task is read from the storage, so a server that was started again tells
+Everything about a task is read from the storage, so a server that was started again reports
 it, too. A message that is sent twice is one task.
 """
 
@@ -141,7 +141,7 @@ def _team(house: House, request: Request) -> str:
 
 
 def _again(request: Request, held: bytes) -> Request:
-    """A request whose body was read, for who reads it again."""
+    """A request whose body was read, for whoever reads it again."""
 
     async def receive() -> Sent:
         return {"type": "http.request", "body": held, "more_body": False}
@@ -237,7 +237,7 @@ class _Handler(RequestHandler):
     async def on_cancel_task(
         self, params: CancelTaskRequest, context: ServerCallContext
     ) -> Task | None:
-        """Stop a task for good; what it did stays on record."""
+        """Stop a task permanently; what it did stays on record."""
         try:
             self._check("run")
             view = await self._view(params.id)

@@ -43,7 +43,7 @@ def task_of(view: RunView, *, is_cancelled: bool = False, most: int | None = Non
     Args:
         view: The run.
         is_cancelled: Whether a client cancelled the task.
-        most: How many messages of its history are told; None for all.
+        most: How many messages of its history are reported; None for all.
     """
     history = list(_history(view))
     kept = history if most is None else history[len(history) - min(most, len(history)) :]

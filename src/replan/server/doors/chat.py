@@ -1,8 +1,8 @@
 """OpenAI's doors: a team is a model, and a run answers the newest message of a conversation.
 
-A run that waits is told as the answer. The next request of the same conversation, told by its
-messages or by its session id, answers it; a word decides about a plan or a call only if it is one,
-and only about what was shown.
+The question of a run that waits is the answer. The next request of the same conversation, which
+its messages or its session id identify, answers it. A plan or a call is decided only by an explicit
+decision about what was shown.
 """
 
 import json
@@ -105,7 +105,7 @@ class Turn:
         return await self.chats.answered(view, lambda: answers_in(said, view.waiting, shown))
 
     async def told(self, view: RunView, problem: str) -> str:
-        """What is said of a run at rest; one that waits is found again by it."""
+        """What is said about a run at rest; one that waits is found again by it."""
         said = said_of(view, problem)
         answer = ChatMessage(role="assistant", content=said)
         await self.chats.note(_key(self.body, [*self.body.messages, answer]), view)
@@ -130,7 +130,7 @@ class Turn:
         )
 
     async def pieces(self, begun: Begun) -> AsyncGenerator[str]:
-        """Tell the answer piece by piece; what fails is told as an error of OpenAI's."""
+        """Stream the answer piece by piece; failures are errors in OpenAI's form."""
         head: dict[str, Any] = {
             "id": f"chatcmpl-{begun.run.run_id}",
             "object": "chat.completion.chunk",

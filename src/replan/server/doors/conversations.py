@@ -1,4 +1,4 @@
-"""Conversations of chat clients: the run that waits in one, and what is said of it."""
+"""Conversations of chat clients: the run that waits in one, and what is said about it."""
 
 import hashlib
 import json

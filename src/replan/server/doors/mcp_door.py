@@ -1,4 +1,4 @@
-"""An MCP server: each team is a tool; its progress is told, and its questions are asked by MCP.
+"""An MCP server: each team is a tool; its progress is reported, and its questions are asked by MCP.
 
 A client that cannot ask its user is told the question as the result. What a person has to decide is
 never answered by the model that called the tool.

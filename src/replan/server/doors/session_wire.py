@@ -21,7 +21,7 @@ class TurnBody(Value):
         team: The team that takes the turn; may be left out where there is one.
         turn_id: A name of your own for the turn: sent again, it is the same turn with the same
             result.
-        new_request: Whether a new request begins, and what is open is given up.
+        new_request: Whether a new request begins, and what is open is abandoned.
         settings: What the run is to do otherwise than its team; it can only tighten.
     """
 
@@ -61,7 +61,7 @@ class SessionsQuery(Value):
 
 
 class HistoryQuery(Value):
-    """Which messages of a session are told.
+    """Which messages of a session are reported.
 
     Attributes:
         before: `before` of the page that was read last; the newest messages without it.

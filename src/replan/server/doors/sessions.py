@@ -178,7 +178,7 @@ def _check_begun(part: Told, body: TurnBody) -> None:
 
 
 async def _lines(first: Told, parts: AsyncGenerator[Told]) -> AsyncGenerator[str]:
-    """What a stream tells of a turn."""
+    """The events of a stream of a turn."""
     async with aclosing(parts):
         yield _line(first)
         async for part in parts:

@@ -102,7 +102,7 @@ class ThreadMessage(Value):
         text: What it says.
         timestamp: When it was written, with a time zone.
         is_virtual: Whether no model sees it.
-        meta: What is known of it: JSON, and the sub-threads that it holds, mostly at `_thread`.
+        meta: What is known about it: JSON, and the sub-threads that it holds, mostly at `_thread`.
     """
 
     id: str = Field(min_length=1)

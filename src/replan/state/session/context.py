@@ -112,7 +112,7 @@ class AgentContext(Value):
             words of its own.
         project_state: What the work has come to, by names.
         tool_execution_history: The calls of tools, the oldest first.
-        session_metadata: What is known of the session, such as `last_updated`.
+        session_metadata: What is known about the session, such as `last_updated`.
     """
 
     session_id: str = Field(min_length=1)

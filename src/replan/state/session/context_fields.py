@@ -20,7 +20,7 @@ which may be as deep as a storage keeps them."""
 
 Path = tuple[str | int, ...]
 
-_NODE = 8  # bytes that a value counts for beside its text
+_NODE = 8  # bytes that a value counts for in addition to its text
 _FIX = "Write what to_dict() gives."
 _WORDS = {
     "missing": ("it is missing", "Add it."),
@@ -150,7 +150,7 @@ class Reading:
                 return "it is not JSON"
 
     def has_room(self, size: int) -> bool:
-        """Whether so many bytes more may be read; it is a mistake if not."""
+        """Whether this many bytes more may be read; it is a mistake if not."""
         self._left -= size
         if self._left < 0:
             self.refuse((), "", f"it is larger than {self._most:,} bytes", "Keep less in it.")

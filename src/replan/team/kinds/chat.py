@@ -57,7 +57,7 @@ class Chat(Answering):
 
     @property
     def must_be_named(self) -> bool:
-        """Whether a tool must be approved, or says of itself that it is unsafe."""
+        """Whether a tool must be approved, or says itself that it is unsafe."""
         said: list[Mapping[str, Any]] = [getattr(one, "metadata", None) or {} for one in self.tools]
         is_unsafe = any(each.get("effects") == "unsafe" for each in said)
         return bool(self.approve) or is_unsafe or super().must_be_named
@@ -78,7 +78,7 @@ class Chat(Answering):
             remembers=self.remembers,
         ).reply
         return PromptedSpecialist(
-            # What its tools do is told of each of them, and kept on record call by call.
+            # Each of its tools has its own effects, and each call is recorded.
             card=self.card if self.tools or self.remembers else self.card_with("pure"),
             answer=answer,
             can_answer_again=True,

@@ -76,7 +76,7 @@ class Terminals:
         except ReplanError as error:
             if opened.done():
                 raise
-            # Whoever asks is told; it is opened again for the next one.
+            # The error goes to whoever asks; it is opened again for the next one.
             del self.runtimes[run_id]
             opened.set_exception(error)
 

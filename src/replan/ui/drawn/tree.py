@@ -23,7 +23,7 @@ _MODEL = ("model_called", "model_answered", "memory_summary")
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
-    """A long text that is kept beside the events, and is read when somebody opens it."""
+    """A long text that is stored next to the events, and is read when somebody opens it."""
 
     ref: str
     role: str = ""
@@ -90,7 +90,7 @@ class Branch:
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """What is known of calls beside their newest events."""
+    """What is known about calls beyond their newest events."""
 
     begun: Mapping[Any, RunEvent]  # their beginnings: those of models have the prompts
     unusable: Mapping[int, str]  # what was done instead of using a reply
@@ -166,7 +166,7 @@ def _attempt(attempt: AttemptView, known: Known) -> Attempt:
 
 
 def known_of(story: Story) -> Known:
-    """Return what is known of the calls of a run."""
+    """Return what is known about the calls of a run."""
     begun = {call_key(event): event for event in story.run.events if event.type in _BEGINNINGS}
     return Known(begun=begun, unusable=story.unusable)
 

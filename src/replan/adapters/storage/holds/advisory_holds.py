@@ -32,7 +32,7 @@ class AdvisoryHolds(Holds):
         self._patience = patience
         self._connection: Connection | None = None
         self._fallen: set[Owner] = set()
-        # Who asks at the same time gets the same connection; another one would stay open.
+        # Whoever asks at the same time gets the same connection; another one would stay open.
         self._connecting = asyncio.Lock()
 
     async def close(self) -> None:

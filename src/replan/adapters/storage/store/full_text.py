@@ -37,7 +37,7 @@ DELETE FROM replan_words WHERE rowid =
 _NOTED = text("""
 INSERT INTO replan_words (rowid, place, text)
 SELECT id, :place, :text FROM replan_items WHERE namespace = :namespace AND key = :key""")
-# A cross join is worked out in its order: the other one would ask the index for each item.
+# A cross join is computed in its order: the other one would ask the index for each item.
 _FOUND = """
 SELECT namespace, key, value, created_at, updated_at, bm25(replan_words, 0.0, 1.0) AS far
 FROM replan_words CROSS JOIN replan_items ON replan_items.id = replan_words.rowid
@@ -72,7 +72,7 @@ def asked(query: str) -> tuple[str, ...]:
 
 
 def score(far: float) -> float:
-    """Return a number between 0 and 1 for what bm25 says of a text."""
+    """Return a number between 0 and 1 for what bm25 says about a text."""
     return -far / (_HALF - far)
 
 

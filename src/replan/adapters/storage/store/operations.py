@@ -148,7 +148,7 @@ def _is_like(value: object, wanted: object) -> bool:
 def _compares(value: object, operator: str, other: object) -> bool:
     if operator in ("$eq", "$ne"):
         return (value == other) == (operator == "$eq")
-    # As LangGraph: numbers, also such as are in texts. Else texts, so that dates can be compared.
+    # As LangGraph: numbers, also such as those in texts. Else texts, so that dates can be compared.
     left, right = _number(value), _number(other)
     if left is None or right is None:
         if not (isinstance(value, str) and isinstance(other, str)):

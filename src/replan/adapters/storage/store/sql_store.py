@@ -242,7 +242,7 @@ class SqlStore(BaseStore):
         gone: Sequence[dict[str, Any]],
         rows: Sequence[tuple[dict[str, Any], str]],
     ) -> dict[str, bytes]:
-        """Write and delete items; give the kept words that had to go with them."""
+        """Write and delete items; return the kept words that had to go with them."""
         new_rows = [row for row, _ in rows]
         dropped: dict[str, bytes] = {}
         if self._kept is not None and (gone or rows):
@@ -334,13 +334,13 @@ class SqlStore(BaseStore):
         try:
             return self._opened(row).words
         except UnreadableRecordError as error:
-            # Who reads it is told; the others can be found, and this one deleted.
+            # Whoever reads it is told; the others can be found, and this one deleted.
             _log.warning("an item cannot be read and is not indexed", extra={"place": error.place})
             return ""
 
 
 async def _aside(count: int, work: Callable[[], T]) -> T:
-    """Do work on so many rows; in a thread, if it would hold up the event loop."""
+    """Do work on this many rows; in a thread, if it would hold up the event loop."""
     return await asyncio.to_thread(work) if count > _FEW else work()
 
 

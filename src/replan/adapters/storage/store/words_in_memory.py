@@ -47,7 +47,7 @@ class WordsInMemory:
         return self._numbers
 
     def update(self, state: State, numbers: AbstractSet[int], new: Mapping[int, str]) -> None:
-        """Take in the words of new items, and let those go that are not there any more."""
+        """Take in the words of new items, and drop those of items that are gone."""
         with self._guard, self._db:
             gone = self._numbers - numbers
             self._db.executemany("DELETE FROM words WHERE rowid = ?", ((each,) for each in gone))

@@ -23,14 +23,14 @@ def _name_the_release(connection: Connection) -> None:
 
 
 def _tell_keys_apart(connection: Connection) -> None:
-    """Note what services were handed beside what an attempt is of, which was one key."""
+    """Store the services' key separately from that of the attempt; they were one key."""
     added = "ALTER TABLE replan_attempts ADD COLUMN idempotency_key TEXT DEFAULT '' NOT NULL"
     connection.execute(text(added))
     connection.execute(text("UPDATE replan_attempts SET idempotency_key = key"))
 
 
 def _number_the_takes(connection: Connection) -> None:
-    """Count how often a thread is taken; an older version would write beside its owner."""
+    """Count how often a thread is taken; an older version would write in spite of the owner."""
     table = (
         "replan_threads (thread_id TEXT NOT NULL, epoch BIGINT NOT NULL, PRIMARY KEY (thread_id))"
     )

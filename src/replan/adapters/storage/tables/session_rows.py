@@ -1,4 +1,4 @@
-"""What the rows of a session are: which of them count at a version, and what they say of it."""
+"""What the rows of a session are: which of them count at a version, and what they say about it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple

@@ -230,7 +230,7 @@ class SqlSessions:
         )
         if name is not None:
             newest = newest.where(table.c.name == name)
-        # Two queries: where nothing is known of a table, PostgreSQL joins row by row.
+        # Two queries: where nothing is known about a table, PostgreSQL joins row by row.
         last = (await connection.execute(newest.group_by(table.c.name))).all()
         query = select(table).where(
             is_of(table, key), tuple_(table.c.name, table.c.turn).in_([tuple(row) for row in last])

@@ -117,7 +117,7 @@ def _moved(course: Course, row: Row) -> Course:
 
 
 def waits_for(row: Row, course: Course) -> str:
-    """What a step that is yet to begin waits for; empty where nothing is known of it."""
+    """What a step that is yet to begin waits for; empty where nothing is known about it."""
     if row.status is not StepStatus.PENDING or row.note:
         return ""
     rows = course.rows

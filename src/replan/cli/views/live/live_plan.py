@@ -96,7 +96,7 @@ class LiveTeller:
             self._live.start(refresh=True)
 
     def close(self) -> None:
-        """Leave the terminal in order, with the plan as it is if the run was broken off."""
+        """Leave the terminal in order, with the plan as it is if the run was cut off."""
         if self._live.is_started:
             self._live.stop()
         if self._course.outcome:

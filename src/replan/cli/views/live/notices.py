@@ -1,4 +1,4 @@
-"""What is worth a line of its own, wherever a run is told."""
+"""What is worth a line of its own, wherever a run is reported."""
 
 from collections.abc import Mapping
 
@@ -60,7 +60,7 @@ def notice(event: Event) -> str:  # noqa: PLR0911 - one for each kind
 
 
 def _found(event: KnowledgeRetrieved) -> str:
-    """What of the knowledge somebody is given; failures are told as warnings."""
+    """The line about the knowledge that was found; failures are reported as warnings."""
     whom = "the host" if event.step_id is None else f"step {event.step_id}"
     if event.error:
         return f"no knowledge for {whom}: {one_line(event.error)}"

@@ -1,4 +1,4 @@
-"""Choose how a run is told: live on a terminal, as lines, or as JSON."""
+"""Choose how a run is reported: live on a terminal, as lines, or as JSON."""
 
 import json
 import re
@@ -48,7 +48,7 @@ class Teller(Protocol):
         ...
 
     def close(self) -> None:
-        """End the telling, also of a run that was broken off."""
+        """End the output, also that of a run that was cut off."""
         ...
 
 
@@ -139,7 +139,7 @@ class LineTeller:
         """Lines that are written stay as they are."""
 
     def remark(self, line: str) -> None:
-        """Write a line beside the run."""
+        """Write a line that does not belong to the run."""
         self.errors.write(f"{line}\n")
         self.errors.flush()
 

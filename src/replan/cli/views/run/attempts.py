@@ -141,7 +141,7 @@ def given_lines(event: RunEvent, run: WholeRun) -> Iterator[str]:
 
 
 def _given(run: WholeRun, attempts: Iterable[AttemptView]) -> list[RunEvent]:
-    """The events that tell of it, for the steps of some attempts."""
+    """The events that report it, for the steps of some attempts."""
     own = {(each.entry.step_id, each.entry.specialist) for each in attempts}
     told = (event for event in run.events if event.type in GIVEN)
     return [e for e in told if (e.details.get("step_id"), e.details.get("specialist")) in own]
@@ -162,7 +162,7 @@ def attempt_lines(view: AttemptView, run: WholeRun) -> Iterator[str]:
 
 
 def _settled(view: AttemptView, run: WholeRun) -> Iterator[str]:
-    """What persons said of an attempt of which nobody knew what it did."""
+    """What persons said about an attempt of which nobody knew what it did."""
     of = view.entry.step_id, view.entry.specialist
     for event in run.events:
         said = event.details

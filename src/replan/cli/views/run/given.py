@@ -6,7 +6,7 @@ from typing import Any
 from replan.cli.views.cells import counted, one_line
 
 GIVEN = ("memory_applied", "knowledge_retrieved")
-"""The events that tell of it."""
+"""The events that report it."""
 
 _NAMED = 3
 _LACKING = {"left_out": "left out", "unused": "not used", "failed": "failed"}

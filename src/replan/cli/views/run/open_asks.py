@@ -1,4 +1,4 @@
-"""What a waiting run asks, in the words of the terminal."""
+"""What a waiting run asks, in the terms of the terminal."""
 
 import json
 from collections.abc import Sequence

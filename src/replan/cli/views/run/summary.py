@@ -30,7 +30,7 @@ def account(event: TaskCompleted, seconds: float) -> str:
 
 
 def money(used: TokenCount) -> str:
-    """What calls cost, behind a comma; nothing where none of them has a price."""
+    """What calls cost, after a comma; nothing where none of them has a price."""
     if not used.known_cost:
         return ""
     if used.cost is None:
