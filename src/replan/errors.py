@@ -201,12 +201,12 @@ class SessionBusyError(UsageError):
 
 
 class SessionConflictError(UsageError):
-    """The session is at another version than the turn was taken at. Nothing was kept of it.
+    """The session has another version than when the turn began. Nothing of the turn was stored.
 
     Attributes:
         session_id: The session.
-        expected: The version that the turn was taken at.
-        found: The version at which the session stands.
+        expected: The version with which the turn began.
+        found: The version that the session has now.
     """
 
     def __init__(self, session_id: str, expected: int, found: int) -> None:
@@ -415,7 +415,7 @@ class ThreadError(ReplanError):
 
 
 class StaleThreadError(ThreadError):
-    """Somebody else has stored a thread since it was read. Nothing of this copy was written."""
+    """Another writer has stored the thread since it was read. Nothing of this copy was written."""
 
     def __init__(self, thread_id: str) -> None:
         problem = "somebody else works on it, or has stored it since it was read"
@@ -444,7 +444,7 @@ class PhaseError(ThreadError):
 
     Attributes:
         phase: The phase.
-        specialist: Whose pipeline it is; empty where no step does it.
+        specialist: The specialist whose pipeline it is; empty outside a step.
     """
 
     def __init__(
@@ -509,7 +509,7 @@ class ToolServerError(ReplanError):
 
 
 class ToolCallLostError(ToolServerError):
-    """A call of a tool was sent, and nobody knows its outcome."""
+    """A tool call was sent, and its outcome is unknown."""
 
 
 class LimitReachedError(ReplanError):

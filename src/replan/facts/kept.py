@@ -31,14 +31,14 @@ _SHORTEST = 4
 
 
 class Fact(Value):
-    """Something that a team was told or found out, and keeps for later conversations.
+    """Something that a team was told or found out, and remembers for later conversations.
 
     Attributes:
         id: Names it among the facts of its user.
         text: What is remembered.
         at: When it was remembered.
-        run_id: The run that did.
-        step_id: The step that did; None for the host.
+        run_id: The run that remembered it.
+        step_id: The step that remembered it; None for the host.
         specialist: Who did the step; empty for the host.
     """
 

@@ -153,9 +153,9 @@ class Asked(Value):
 
 
 class Job(Value):
-    """One piece of work: what is known about it, and where it is.
+    """One piece of work: what is known about it, and its phase.
 
-    It is a value. `JobProcessor.process` takes it with the newest messages and gives the next one.
+    It is a value. `JobProcessor.process` takes it with the newest messages, and returns the next.
     `to_dict` and `read_job` carry it through JSON.
 
     Attributes:
@@ -169,16 +169,16 @@ class Job(Value):
         missing_info: The needed slots without a value.
         validation_errors: What the last validation found.
         plan: What is about to be done.
-        planned_secrets: What secret slots had when they were planned last.
-        intermediate_results: What actions gave.
-        context: What the caller wants the execution to know.
+        planned_secrets: The values of secret slots in the last plan.
+        intermediate_results: The results of actions.
+        context: Data of the caller for the execution.
         error: Why it failed.
         error_code: The kind of this reason.
-        language: The language in which its user is spoken to.
+        language: The language of its user.
         confirmed: The id of the plan that the user confirmed.
-        remarks: What was wrong with values that were taken back, until the user is told.
+        remarks: Why values were removed, until the user is told.
         asked: What it asks for.
-        turns: How many turns it has had since it began or was taken up again.
+        turns: How many turns it has had since it began or was resumed.
         corrections: How many given values were changed since then.
         history: What happened, the oldest first.
         status: Derived: pending, in_progress, completed or failed.

@@ -63,9 +63,9 @@ def apply_valid(  # noqa: PLR0913 - one name for each thing that a revision says
     team: Collection[str] | None = None,
     misread: Collection[int] = (),
 ) -> tuple[TaskPlan, tuple[Refusal, ...]]:
-    """Apply what can be applied of some changes, and tell what cannot.
+    """Apply the valid ones of some changes, and return why the others are refused.
 
-    A refused change goes as a whole, and with it each one that leans on it: the change of a step
+    A change is refused as a whole, and with it each change that depends on it: that of a step
     that waits for a step whose own change is refused. A change that is refused only for its
     specialists loses those.
 
@@ -167,7 +167,7 @@ def _stamped(step: PlanStep, before: PlanStep | None, revision: _Revision) -> Pl
 
 
 def replay(first: TaskPlan, history: Sequence[PlanUpdate]) -> TaskPlan:
-    """Carry the revisions of a history out on the plan that it began with.
+    """Apply the revisions of a history to the plan that it began with.
 
     Args:
         first: The plan in its first version.

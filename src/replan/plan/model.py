@@ -175,7 +175,7 @@ class TaskPlan(Value):
 
     @property
     def goal(self) -> str:
-        """What it is about, in a line: its heading, else its first step and how many follow."""
+        """Its subject in one line: its heading, else its first step and the number of others."""
         if self.title or not self.steps:
             return " ".join(self.title.split())
         more = len(self.steps) - 1

@@ -17,9 +17,8 @@ class Rerun(Value):
 
     Attributes:
         step: The step.
-        why: `edited`: it is asked something else than before; `reopened`: somebody took its mark
-            away; `awaits`: steps that it waits for run again; `given`: results that it was
-            given have changed since.
+        why: `edited`: its work has changed; `reopened`: somebody removed its mark; `awaits`: steps
+            that it waits for run again; `given`: results that it was given have changed since.
         of: The steps that it waits for and that run again, or whose results have changed.
     """
 
@@ -38,7 +37,7 @@ def rerun_reasons(plan: TaskPlan) -> tuple[Rerun, ...]:
 
     These are the steps that were settled when the document was written and are now edited or
     marked as open, and all settled steps that wait for them, directly or not, also by their
-    conditions. A mark of which the document holds no fingerprint was set by hand and stands.
+    conditions. A mark without a fingerprint in the document was set by hand, and counts.
 
     Args:
         plan: The plan as its document shows it.

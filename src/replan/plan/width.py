@@ -5,7 +5,7 @@ from replan.plan.order import run_order
 
 
 def width(plan: TaskPlan) -> int:
-    """Count the most open steps of which none waits, directly or not, for another.
+    """Return the largest number of open steps of which none waits, directly or not, for another.
 
     By Dilworth's theorem that is the number of open steps less the size of the largest matching
     between steps and steps that wait for them. Exact; about a second for 2,000 steps.

@@ -23,7 +23,7 @@ class TurnOptions(TypedDict, total=False):
 
 
 class Agent(Protocol):
-    """What processes a session: a function of the input and the context."""
+    """Processes a session: a function of the input and the context."""
 
     async def process(
         self,
@@ -31,7 +31,7 @@ class Agent(Protocol):
         context: AgentContext | Mapping[str, Any],
         **options: Unpack[TurnOptions],
     ) -> AgentResult:
-        """Take one turn of a session, which stays as it is.
+        """Take one turn of a session; the given session is not changed.
 
         An error is a result without success; only a cancellation passes through.
         """

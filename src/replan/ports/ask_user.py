@@ -45,12 +45,12 @@ place_at_work: ContextVar[str] = ContextVar("replan_place_of_questions", default
 def ask_user(text: str) -> JsonValue:
     """Ask a person, from a specialist, from one of its tools, or from a graph that it runs.
 
-    If there is an answer, it is given. Else the step stops here and waits, while other branches go
-    on; when the answer is there, the step is done again from its beginning, and gets it here. A
-    question is known by its words, so ask the same thing in the same words each time.
+    If there is an answer, it is returned. Otherwise the step stops here and waits, while other
+    branches continue. When the answer arrives, the step runs again from its beginning, and gets the
+    answer here. A question is identified by its words, so ask the same thing in the same words.
 
     Returns:
-        The answer as it was given: text, or any JSON value.
+        The answer, unchanged: text, or any JSON value.
 
     Raises:
         QuestionError: Nobody can be asked: this is not a specialist's step, or it asked too much.

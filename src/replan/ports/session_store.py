@@ -88,7 +88,7 @@ class SessionRecord(Value):
         session_id: The session.
         title: What it is about.
         stage: Its status.
-        version: How many turns were kept.
+        version: How many turns were stored.
         created_at: When it began.
         updated_at: When its newest turn ended.
     """
@@ -102,11 +102,11 @@ class SessionRecord(Value):
 
 
 class HistoryPage(NamedTuple):
-    """A part of what was said in a session.
+    """A page of the messages of a session.
 
     Attributes:
         messages: The messages, the oldest first.
-        before: What `before` is for the page with the messages before these; None on the first.
+        before: The value of `before` for the page with the earlier messages; None on the first.
     """
 
     messages: tuple[Message, ...]
@@ -114,7 +114,7 @@ class HistoryPage(NamedTuple):
 
 
 class SessionStore(Protocol):
-    """Sessions by tenant, user and id. Turns are appended, and nothing that is kept changes."""
+    """Sessions by tenant, user and id. Turns are appended, and stored data never changes."""
 
     async def load(self, key: SessionKey, version: int | None = None) -> KeptSession | None:
         """The session as it is, or as it was at a version; None if there is none."""
@@ -123,25 +123,25 @@ class SessionStore(Protocol):
     async def begin(self, key: SessionKey, at: datetime) -> None:
         """Begin a session at version 0, so that it is found if its first turn is cut off.
 
-        A session that is there stays as it is.
+        An existing session stays unchanged.
         """
         ...
 
     async def append(self, key: SessionKey, turn: SessionTurn, version: int) -> None:
-        """Keep a turn, and begin the session with version 0.
+        """Store a turn; version 0 creates the session.
 
         Args:
             key: The session.
             turn: The turn.
-            version: The version that the turn was taken at.
+            version: The version with which the turn began.
 
         Raises:
-            SessionConflictError: The session is at another version; nothing was kept.
+            SessionConflictError: The session has another version; nothing was stored.
         """
         ...
 
     async def turn(self, key: SessionKey, turn_id: str) -> SessionTurn | None:
-        """A turn that was kept, also one that was taken back; without its updates."""
+        """A stored turn, also one that was undone; without its updates."""
         ...
 
     async def history(self, key: SessionKey, before: int | None, limit: int) -> HistoryPage:
@@ -149,7 +149,7 @@ class SessionStore(Protocol):
         ...
 
     async def recent(self, tenant: str, user: str, limit: int) -> Sequence[SessionRecord]:
-        """The sessions of a user, the one that was used last first."""
+        """The sessions of a user, the most recently used first."""
         ...
 
     async def unused_since(self, at: datetime) -> Sequence[SessionKey]:
@@ -164,8 +164,8 @@ class SessionStore(Protocol):
 class ContextStore(Protocol):
     """A store of your own, with two methods, which may be asynchronous or not.
 
-    It needs to know nothing of turns: the client keeps the version and the newest turn in the
-    session's metadata.
+    It need not know about turns: the client keeps the version and the newest turn in the session's
+    metadata.
     """
 
     def load_session_context(self, session_id: str) -> object:

@@ -39,7 +39,7 @@ class RunView:
         is_held: Whether a process works on it now, or will: its work waits in a queue.
         is_queued: Whether its work waits in a queue.
         at_work: The steps in progress, each `running` or `waiting`.
-        usage: What its calls of models took until now, those of the round in progress included.
+        usage: The usage of its model calls so far, including those of the current round.
     """
 
     record: RunRecord
@@ -60,12 +60,12 @@ class RunView:
 
     @property
     def seconds(self) -> float:
-        """From its beginning to when it was last heard of, whoever worked on it."""
+        """Seconds from its beginning to its last sign of life, in all processes."""
         return (self.heard_at - self.record.started_at).total_seconds()
 
     @property
     def why(self) -> str:
-        """Why it ended, or stands still, in words; empty while it is at work."""
+        """Why it ended, or does not continue, in words; empty while it is at work."""
         match self.outcome:
             case "running":
                 return ""
@@ -94,7 +94,7 @@ class RunView:
 
     @property
     def outcome(self) -> str:
-        """Its status; a process that was killed at the wrong moment could not say so."""
+        """Its status; also correct if its process was killed before it could record it."""
         if self.state.get("is_completed") and (ended := self.state.get("outcome")):
             return ended
         if self.record.outcome != "running" or self.is_held:
@@ -103,7 +103,7 @@ class RunView:
 
     @property
     def is_killed(self) -> bool:
-        """Whether its process was killed: nobody knows when."""
+        """Whether its process was killed, at an unknown time."""
         return self.outcome in ("waiting", "interrupted") and self.record.outcome == "running"
 
     @property

@@ -201,7 +201,7 @@ def _options(graph: Graph, call: Call) -> dict[str, Any]:
 async def raise_limits(
     graph: Graph, *, settings: RunSettings, config: RunnableConfig, by: str = "raise_limits"
 ) -> None:
-    """Let a run that a limit ended continue: `run` or `stream` with the input none then does so.
+    """Let a run that a limit ended continue: `run` or `stream` with None as the input then does so.
 
     The plan, its results and what was spent stay as they are. A run that is not over needs none of
     this: it takes new limits as `settings` when it continues. Who raised which limit, and when, is
@@ -209,7 +209,7 @@ async def raise_limits(
 
     Args:
         graph: From `build_graph`, with the storage or the checkpointer of the run, and not served:
-            whatever calls a served graph counts as a client, who loosens nothing.
+            every caller of a served graph counts as a client, which cannot loosen anything.
         settings: The new limits, and what else is to change; fields left out stay as they are.
         config: LangChain's configuration; the thread's id is in it under `configurable`.
         by: Who raises them.

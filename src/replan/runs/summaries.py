@@ -33,11 +33,11 @@ async def read_summary(graph: Graph, config: RunnableConfig) -> Summary | None:
 
 
 async def reset_summary(graph: Graph, config: RunnableConfig) -> None:
-    """Take the summary of a thread away; what it covered is seen again as it was said.
+    """Remove the summary of a thread; models see the covered messages again.
 
     Raises:
         InputError: A run of the thread is not over.
-        ThreadBusyError: Somebody works on the thread.
+        ThreadBusyError: Another process works on the thread.
     """
     async with _held(graph, config) as state:
         if state.get("memory_summary") is not None:
@@ -57,7 +57,7 @@ async def summarise(graph: Graph, config: RunnableConfig) -> Summary | None:
 
     Raises:
         InputError: A run of the thread is not over, or its memory is not in mode `summary`.
-        ThreadBusyError: Somebody works on the thread.
+        ThreadBusyError: Another process works on the thread.
         ModelCallError: The model failed, refused or wrote nothing; what there was stays.
         LimitReachedError: The newest run has no room left for it.
     """

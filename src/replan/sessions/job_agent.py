@@ -24,9 +24,9 @@ from replan.state.session.context import AgentContext, AgentResult, Message, Sta
 
 
 class JobAgent:
-    """Takes the turns of sessions that are each about a job; `job_agent` makes it.
+    """Takes the turns of sessions about a job; `job_agent` creates it.
 
-    It keeps nothing between two calls: the job is in `project_state["job"]`, with all its values;
+    It stores nothing between two calls: the job is in `project_state["job"]`, with all its values;
     those of secret slots are sealed.
     """
 
@@ -54,7 +54,7 @@ class JobAgent:
         self._seal = seal
 
     def view(self, context: AgentContext) -> dict[str, JsonValue] | None:
-        """Where the job of a session stands, without secrets; None if the session has no job.
+        """The status of a session's job, without secrets; None if the session has no job.
 
         Raises:
             JobError: The job cannot be used.
@@ -68,13 +68,13 @@ class JobAgent:
         context: AgentContext | Mapping[str, Any],
         **options: Unpack[TurnOptions],
     ) -> AgentResult:
-        """Take one turn of a session, which stays as it is.
+        """Take one turn of a session; the given session is not changed.
 
         Args:
             user_input: A text, content blocks, or values of slots by name. None shows what the job
                 asks for.
             context: The session, or a dictionary that `AgentContext.from_dict` reads.
-            options: `new_request=True` gives the job up, and begins a new one.
+            options: `new_request=True` abandons the job, and begins a new one.
 
         Returns:
             The result. Errors are results without success; only a cancellation passes through.

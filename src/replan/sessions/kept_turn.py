@@ -68,7 +68,7 @@ class KeptTurn:
         """Keep the turn, if it changed anything, and return its result.
 
         Raises:
-            SessionConflictError: The session is at another version.
+            SessionConflictError: The session has another version.
         """
         if not result.context_updates:
             return result

@@ -54,7 +54,7 @@ class PipelineAgent:
         agent: The class of the pipeline's main agent.
         chat: What its handlers ask; None if they ask no model.
         settings: The limits of a turn.
-        prices: What models cost, by their names.
+        prices: The prices of models, by their names.
         clock: Returns the time, with a time zone.
         new_id: Returns a new unique id.
         threads: Where the thread of a turn is kept while the turn is taken; None keeps nothing.

@@ -46,7 +46,7 @@ class Workplace:
 
 
 class StatelessAgent:
-    """An agent that keeps nothing between two calls; `build_agent` makes it.
+    """An agent that stores nothing between two calls; `build_agent` creates it.
 
     Any agent of the same team, in any process, can take the next turn of any session. Close it, or
     use it with `async with`, if its team has tool servers.
@@ -94,9 +94,9 @@ class StatelessAgent:
         """Take one turn of a session. The context stays as it is; the result has the updates.
 
         While something waits, a text answers the one question that the last result showed, and a
-        mapping answers by key. What lets something happen (a plan, a call of a tool, work in doubt)
-        is decided by its key and fingerprint only. What cannot be read is asked again, with the
-        reason.
+        mapping answers by key. Approvals (of a plan, of a tool call, of work in
+        doubt) need the key and the fingerprint. If an answer cannot be read, the question is asked
+        again, with the reason.
 
         Args:
             user_input: A text, content blocks, or answers by key. None continues work that was

@@ -23,7 +23,7 @@ Filter = str | int | float | bool | list[str]
 
 
 class RAGOptions(Options):
-    """Which knowledge a step is given; a field that is left out is as further out.
+    """Which knowledge a step gets; omitted fields come from the level outside.
 
     From the outermost level: none and the numbers below, the Team, its Host or a Specialist, the
     yaml block of a step (with rag_ before each name), RunSettings.
@@ -76,10 +76,10 @@ class Chunk(Value):
     Attributes:
         id: Unique in its knowledge base.
         content: Its text.
-        score: How well it fits; larger is better. A retriever that says `similarity` means it.
+        score: How well it fits; larger is better. `similarity` is another name for it.
         source: Where it is: a file, an address.
         line: The line of the source where it begins, counted from 1; of a PDF the page, of a
-            DOCX the paragraph. None where nobody knows it.
+            DOCX the paragraph. None if unknown.
         heading: The heading that it is under.
         metadata: What else is known about it.
     """
@@ -108,12 +108,12 @@ class Chunk(Value):
 
 
 class Source(Value):
-    """Where a piece of knowledge is that a step was given.
+    """The source of a passage that a step got.
 
     Attributes:
         source: The file, or the address.
         line: Its first line, counted from 1; of a PDF the page, of a DOCX the
-            paragraph. None where nobody knows it.
+            paragraph. None if unknown.
         last_line: Its last line.
         heading: The heading that it is under.
         score: How well it fitted the step; larger is better.
@@ -127,7 +127,7 @@ class Source(Value):
 
     @property
     def place(self) -> str:
-        """What a mark names that cites its beginning."""
+        """The place in a mark that cites its beginning."""
         return self.source if self.line is None else f"{self.source}:{self.line}"
 
 

@@ -60,7 +60,7 @@ class Price(Value):
 
 
 class Budget(Asked):
-    """What a part of a run may spend; what is left out is not bounded.
+    """What a part of a run may spend; omitted fields have no bound.
 
     Attributes:
         max_model_calls: Model calls.
@@ -86,11 +86,11 @@ class ClosingReserve:
 
 
 class Limits(Asked):
-    """The limits of a run. Reaching one ends the run with the best partial answer.
+    """The limits of a run. A run that reaches one ends with the best partial answer.
 
     Attributes:
         max_rounds: Rounds of dispatch, feedback and revision.
-        max_steps: Steps of the plan, open or finished; a longer plan runs up to it.
+        max_steps: Steps of the plan, open or finished; of a longer plan, only these run.
         max_model_calls: Model calls of the whole run; one is kept back for the final answer.
         max_tokens: Tokens of the whole run, in and out; a part is kept back for the answer.
         max_cost: Money for the whole run, in the currency of the prices; a part is kept back.
@@ -163,7 +163,7 @@ class LimitHit(Value):
 
 
 class RunSettings(Asked):
-    """What one run may set; LangGraph Studio shows it as a form.
+    """The settings of one run; LangGraph Studio shows them as a form.
 
     Attributes:
         limits: The bounds of the run.
@@ -198,7 +198,7 @@ class RunSettings(Asked):
     user: str = ""
 
     def overridden_by(self, request: "RunSettings | None") -> "RunSettings":
-        """Take the fields that a request set, one by one, also inside `limits`."""
+        """Return the settings with the fields that a request set, also inside `limits`."""
         return self if request is None else _overridden(self, request)
 
 

@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class MemoryOptions(Options):
-    """What models see of what was said before; a field that is left out is as further out.
+    """What models see of the earlier conversation; omitted fields come from the level outside.
 
     From the outermost level: window and the numbers below, the Team, its Host or a Specialist, the
     yaml block of a step (with memory_ before each name), RunSettings.
@@ -49,10 +49,10 @@ BUILT_IN = MemoryOptions(
 
 
 class Summary(Value):
-    """What stands for the beginning of a conversation.
+    """The summary of the beginning of a conversation.
 
     Attributes:
-        text: What a model wrote of it.
+        text: The text that a model wrote.
         covered: The messages that it covers, without the caller's instructions at the beginning.
         last_covered_id: The id of the last of them.
     """

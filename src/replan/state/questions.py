@@ -55,11 +55,11 @@ class Question(Value):
         asked_at: When it was asked.
         answered_at: When the answer arrived.
         round: The round that asked.
-        usage: What the asking attempt had used; set on the first question of an attempt.
+        usage: The usage of the asking attempt so far; set on the first question of an attempt.
         fingerprint: An answer may carry it to name exactly this question.
-        secret: Whether the answer may have a secret in it, so that it is told to nobody.
-        place: Where in the thread of a pipeline it is asked: there, work that is done is not done
-            again, so the same words in another round are another question.
+        secret: Whether the answer may contain a secret, so that no event reports it.
+        place: The place in a pipeline's thread where it is asked: finished work is not repeated
+            there, so the same words in another round are another question.
     """
 
     key: str
@@ -85,7 +85,7 @@ class Question(Value):
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody has answered it."""
+        """Whether it is unanswered."""
         return self.answer is None
 
     @property
@@ -132,7 +132,7 @@ class Decision(Value):
     """What a person decided about a plan, or about a tool's call.
 
     Attributes:
-        action: Let it run as it is, let it run changed, or do not let it run.
+        action: Run it unchanged (approve), run it with changes (edit), or do not run it (reject).
         plan: The changed document of a plan.
         arguments: The changed arguments of a tool's call.
         reason: Why it was rejected; a rejected plan is planned again only if there is one.

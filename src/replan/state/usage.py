@@ -82,7 +82,7 @@ class Usage(TokenCount):
         return {**dict(sum_counts(by.values())), "by": by}
 
     def plus(self, *parts: tuple[str, TokenCount]) -> "Usage":
-        """Add what somebody used, under their name."""
+        """Add the usage of a node or specialist, under its name."""
         counts = {name: [count] for name, count in self.by.items()}
         for name, count in parts:
             if count != _NOTHING:

@@ -47,10 +47,10 @@ def waiting_steps(state: EnhancedState) -> frozenset[int]:
 
 
 def waiting_for(waiting: Mapping[str, Any] | Sequence[Any]) -> tuple[Question, ...] | Approval:
-    """Report what a run waits for that was interrupted.
+    """Return what an interrupted run waits for.
 
     Args:
-        waiting: The state that `run` gave, also as a server gives it, or the interrupts alone, such
+        waiting: The state from `run`, also as a server returns it, or only the interrupts, such
             as `(await graph.aget_state(config)).interrupts`.
 
     Returns:

@@ -8,10 +8,10 @@ if TYPE_CHECKING:
 
 
 class Fallback:
-    """Models of which the next is asked where one gives no reply; it is given where a model is.
+    """Models that are called in turn until one replies; can be used wherever a model can.
 
-    A model that is busy is asked again first, as often as it may be. A reply that somebody has seen
-    the beginning of is never begun by another model. Each call is reserved, counted and priced
+    A busy model first gets its own retries. After a part of a reply was shown, no other model is
+    called. Each call is reserved, counted and priced
     under the name of the model that is called; a warning reports the change of model.
 
     Attributes:

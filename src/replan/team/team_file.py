@@ -40,11 +40,11 @@ class TeamFile:
     models: TeamModels
 
     def with_model(self, model: str | None = None, base_url: str | None = None) -> "TeamFile":
-        """Return the team with another model for all that its host does.
+        """Return the team with another model for everything that its host does.
 
         Args:
             model: A name under `models`, or a name such as `openai:gpt-...`; none: as it is.
-            base_url: The server for models that have none of their own in the file.
+            base_url: The server for models without their own in the file.
         """
         config = self.config
         if model is not None:
@@ -73,14 +73,14 @@ def read_team_file(
 
     Args:
         path: The file.
-        environment: Where the keys of models are.
+        environment: The environment variables, which hold the keys of models.
         directory: The folder that specialists may read and write, in place of the file's own
             `workspace`.
         out: The folder for the files that steps make; else the same.
-        imports: False leaves the functions alone: the team can be looked at, but not run.
+        imports: False does not import the functions: the team can be inspected, but not run.
 
     Raises:
-        TeamFileError: The file has mistakes; the error tells all of them with their fixes.
+        TeamFileError: The file has mistakes; the error lists all of them with their fixes.
     """
     source = _under_new_names(read_yaml(text_of(path, TeamFileError, _HOME)))
     content = _mapping(source.value)

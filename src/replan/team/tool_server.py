@@ -50,8 +50,8 @@ class ToolServer(Part):
     Attributes:
         command: The program to start; it speaks over its standard streams.
         args: The arguments of the program.
-        env: Environment variables for the program. Of the variables of this process, it gets only
-            a few, such as PATH and HOME.
+        env: Environment variables for the program. It inherits only a few variables of this
+            process, such as PATH and HOME.
         env_from: Names of variables of this process to pass on, such as those of tokens.
         folder: The working folder of the program; in a team file relative to the file, and by
             default the folder of the file.
@@ -79,7 +79,7 @@ class ToolServer(Part):
 
     @classmethod
     def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """It is a program or an address, and no secret is in it."""
+        """It is a program or an address, and contains no secret."""
         ways = [name for name in ("command", "url") if name in given]
         if len(ways) != 1 and given.keys() <= cls.model_fields.keys():
             reason = "It has two ways to be reached." if ways else "It has no way to be reached."
@@ -98,7 +98,7 @@ class ToolServer(Part):
                     yield broken((field, name), None, "literal_secret", reason, fix)
 
     def built(self, name: str, environment: Mapping[str, str]) -> ToolProvider:
-        """Build what connects to it when it is needed.
+        """Build a client that connects when it is needed.
 
         Raises:
             ConfigurationError: A variable is not set, or the client is not installed.

@@ -37,7 +37,7 @@ class Reply:
         finish_reason: Why it ends, in the terms of the OpenAI protocol; empty: as its tool calls
             and its fault say.
         refusal: What the model says instead of an answer, in addition to the text.
-        message: A whole message, which `ScriptedModel` gives back as it is.
+        message: A whole message, which `ScriptedModel` returns unchanged.
     """
 
     text: str = ""

@@ -69,13 +69,13 @@ class AIAdapter:
         Args:
             messages: Messages of a thread, which the caller chooses and orders. Virtual ones and
                 sub-threads are left out here.
-            system_message: What the model is told first.
+            system_message: The system message.
             stream: Whether the reply is returned in pieces, for `Response.set_stream`; in one
                 piece if nothing listens.
 
         Raises:
             ConfigurationError: The pipeline has no model.
-            PhaseError: The reply is empty, or not whole.
+            PhaseError: The reply is empty, or incomplete.
         """
         utils = host_utils()
         if self._chat is None:

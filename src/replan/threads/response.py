@@ -17,7 +17,7 @@ UPDATE = "message_update"
 
 
 class MessageUpdate(Value):
-    """How a message that is there is changed.
+    """A change of an existing message.
 
     Attributes:
         message_id: The message, of the thread or of a sub-thread of it.
@@ -38,7 +38,7 @@ def _one_name(path: str) -> str:
 
 
 class SubThreadRequest(Value):
-    """Asks for an empty sub-thread in the message that is made of a response.
+    """Requests an empty sub-thread in the message of a response.
 
     Attributes:
         meta_path: Where in the message it is.
@@ -101,7 +101,7 @@ class Response:
 
     @property
     def is_failed(self) -> bool:
-        """Whether nothing came of the task."""
+        """Whether the task failed."""
         return self.failure is not None
 
     @property
@@ -111,7 +111,7 @@ class Response:
 
     @property
     def message_update(self) -> MessageUpdate | None:
-        """Which message it changes, in place of a new one."""
+        """The message that it changes, instead of a new one."""
         given = self.meta.get(UPDATE)
         return None if given is None else MessageUpdate.model_validate(given)
 

@@ -31,7 +31,7 @@ class SubThreadPreparationHandler(StateHandler):
     """Shows a placeholder, and lets the next task start the sub-thread.
 
     Attributes:
-        placeholder: The text that is there until the result does.
+        placeholder: The text that is shown until there is a result.
     """
 
     phase = "prepare_subthread"
@@ -65,7 +65,7 @@ class SubThreadExecutionHandler(StateHandler):
     sub_thread_agent: ClassVar[type[BaseAgent] | None] = None
 
     async def handle(self, task: Task, thread: Thread, agent: BaseAgent) -> Response:
-        """Continue the sub-thread, or make one; return its result."""
+        """Continue the sub-thread, or create one; return its result."""
         placeholder = _placeholder(task, thread)
         placeholder = await self._with_sub_thread(placeholder, task, thread)
         index = thread.place_of(placeholder.id)
@@ -104,14 +104,14 @@ class NestedSubThreadHandler(StateHandler):
 
     Attributes:
         sub_thread_agent: The class of the agent of the deeper sub-thread.
-        placeholder: The text that is there until the result does.
+        placeholder: The text that is shown until there is a result.
     """
 
     sub_thread_agent: ClassVar[type[BaseAgent] | None] = None
     placeholder: str = "Running deep analysis…"
 
     async def handle(self, task: Task, thread: Thread, agent: BaseAgent) -> Response:
-        """Continue the deeper sub-thread, or make one; return its result."""
+        """Continue the deeper sub-thread, or create one; return its result."""
         own = thread_of(task, thread)
         utils = task.host_utils
         message = self._shown(own)

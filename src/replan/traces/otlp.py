@@ -20,11 +20,11 @@ _DEFAULT = "http://localhost:4318"
 
 @contextmanager
 def open_traces(*, content: bool = False) -> Generator[Traces]:
-    """Open traces for the teams inside; what is left of them is sent at the end, in 3 s at most.
+    """Open traces for the teams inside the block; the rest is sent at its end, in 3 s at most.
 
-    The standard variables say where to and how: `OTEL_EXPORTER_OTLP_ENDPOINT` (without it
+    The standard variables say where and how to send them: `OTEL_EXPORTER_OTLP_ENDPOINT` (without it
     `http://localhost:4318`), `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_SERVICE_NAME`,
-    `OTEL_METRICS_EXPORTER=none` and the others. A receiver that is away costs one line of the log.
+    `OTEL_METRICS_EXPORTER=none` and the others. An unreachable receiver is logged once.
     A program that has set up OpenTelemetry itself needs `Traces()` only.
 
     Args:

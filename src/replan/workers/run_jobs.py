@@ -66,7 +66,7 @@ class RunJobs:
 
         Raises:
             AgainError: The worker ends before the run does.
-            ThreadBusyError: Somebody works on the thread.
+            ThreadBusyError: Another process works on the thread.
         """
         record = await self.storage.runs.get(run_id)
         if record is None:

@@ -76,13 +76,13 @@ async def open_storage(
             A missing file is created, for this user alone.
         key: Encrypts what people, models and tools said. Encrypted storage needs the key that it
             was created with. Storage that was created without a key must be opened without one.
-        patience: Seconds for which work is repeated on an unreachable, locked or full database.
+        patience: Seconds for which work on an unreachable, locked or full database is repeated.
         allow: Further classes in the states of graphs, for specialists that are compiled graphs
             with a state of their own.
         keep_days: Days for which prompts, replies and other long texts of events are kept; older
             texts are removed whenever a run begins. None means as long as their runs.
-        connections: Connections to PostgreSQL at most, 2 or more, beside the one that holds
-            threads.
+        connections: The maximum number of connections to PostgreSQL, 2 or more, in addition to the
+            one that holds threads.
 
     Raises:
         StorageError: It cannot be opened; says why, and what to do. Nothing was changed.

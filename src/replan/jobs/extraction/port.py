@@ -62,7 +62,7 @@ class Extracted(Value):
         confirmed: Whether the user said yes or no; None if neither.
         cancelled: Whether the user wants to end the job.
         dropped: Names that were found and are not slots.
-        trouble: Why something could not be looked for, for operators.
+        trouble: Why the search failed in part, for operators.
     """
 
     command: str = ""

@@ -97,7 +97,7 @@ class PhaseCorrector:
         return rule.target_phase, True
 
     def validate_phase_prerequisites(self, job: Job, target: JobPhase) -> tuple[bool, list[str]]:
-        """Whether a job may be in a phase, and all that is missing for it."""
+        """Whether a job may be in a phase, and everything that is missing for it."""
         issues: list[str] = []
         needs_command = target in _WITH_COMMAND
         if needs_command and not job.command:

@@ -153,15 +153,15 @@ class Slot(Part):
 
     Attributes:
         name: Small letters, digits and _, beginning with a letter.
-        question: How the user is asked for it: a text, or one for each language of the job.
+        question: The question for it: a text, or one for each language of the job.
         type: text, integer, number, boolean, date, list or object.
-        label: What it is called to the user: a text, or one for each language.
+        label: Its name for the user: a text, or one for each language.
         words: Other names under which a user may give it, as in 'name: value'.
-        choices: The values that it takes: a list, or a mapping of each to other words for it.
+        choices: The allowed values: a list, or a mapping of each value to other words for it.
         pattern: A regular expression that a text must match as a whole.
         minimum: The smallest number.
         maximum: The largest number.
-        longest: The characters of a text at most.
+        longest: The maximum number of characters of a text.
         check: A function, not async, of the value, or of the value and the values of depends_on. It
             returns None or True if the value fits, else False or a text that says what is wrong. In
             a file module:function.
@@ -185,7 +185,7 @@ class Slot(Part):
     secret: bool = False
 
     def called(self, language: Language) -> str:
-        """What it is called to the user."""
+        """Its name for the user."""
         return said_in(self.label, language) or self.name.replace("_", " ")
 
     def shown(self, value: JsonValue, language: Language) -> str:

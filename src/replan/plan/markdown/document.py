@@ -82,7 +82,7 @@ class PlanDocument:
         return PlanDocument.recover(write_document(self._reading, plan))
 
     def line_of(self, step_id: int) -> int | None:
-        """The line, counted from 1, with which a step begins; None if it is not there."""
+        """The line, counted from 1, with which a step begins; None if there is no such step."""
         begins = (b.item.start + 1 for b in self._reading.blocks if b.step.id == step_id)
         return next(begins, None)
 
@@ -98,7 +98,7 @@ def parse_plan_from_markdown(text: str) -> TaskPlan:
     """Read the plan in a Markdown document.
 
     Raises:
-        PlanDocumentError: The document has mistakes; the error tells all of them.
+        PlanDocumentError: The document has mistakes; the error lists all of them.
     """
     return PlanDocument.parse(text).plan
 

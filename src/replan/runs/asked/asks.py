@@ -68,19 +68,19 @@ class Ask:
 
     @property
     def problem_shown(self) -> str:
-        """The question, for who has a button for each answer."""
+        """The question, for front ends with a button for each answer."""
         return problem_in(self.text) if self.kind == "in doubt" else self.text
 
     @property
     def details_shown(self) -> JsonValue:
-        """What a person is shown of the details: of work in doubt the task, or the call."""
+        """The details for a person; for work in doubt, the task or the call."""
         if self.kind != "in doubt" or not isinstance(self.details, dict):
             return self.details
         call = {name: self.details[name] for name in ("tool", "arguments") if name in self.details}
         return cast("JsonValue", call) or self.details.get("task")
 
     def bound(self, answer: JsonValue) -> JsonValue:
-        """The answer, with what it is about."""
+        """The answer, bound to this question."""
         return {"answer": answer, "fingerprint": self.fingerprint} if self.fingerprint else answer
 
 

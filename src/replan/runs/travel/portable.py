@@ -62,7 +62,7 @@ _OF_A_ROUND = {"current_collected_results", "current_execution", "current_feedba
 
 
 class PortableRun(Value):
-    """A run at rest, which another process can continue with.
+    """A run at rest, which another process can continue.
 
     Attributes:
         run_id: The run.
@@ -100,7 +100,7 @@ class PortableRun(Value):
         """Read a run; every part of it is checked.
 
         Args:
-            data: What `to_json` gave.
+            data: The JSON from `to_json`.
             path: Where it is, for errors.
 
         Raises:

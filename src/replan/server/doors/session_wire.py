@@ -83,7 +83,7 @@ class SessionList(Value):
 
 
 class MessagePage(Value):
-    """A part of what was said in a session.
+    """A page of the messages of a session.
 
     Attributes:
         messages: The messages, the oldest first.

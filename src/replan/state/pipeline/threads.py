@@ -142,13 +142,13 @@ class Messages(Sequence[ThreadMessage]):
 
 
 class Thread:
-    """The whole list of a conversation, and its status.
+    """A conversation as a list of messages, and its status.
 
     Attributes:
         id: Unique: of a main thread everywhere, of a sub-thread inside its main thread.
         settings: JSON: `brief_status` with the `phase`, and what else its agent keeps.
         run_id: The run that a main thread goes with; empty if it belongs to none.
-        revision: How often it was stored, which tells who has an old copy of it.
+        revision: How often it was stored, which reveals outdated copies.
         unsaved: The indices of the messages that are not stored as they are.
     """
 
@@ -178,12 +178,12 @@ class Thread:
 
     @property
     def status(self) -> Mapping[str, Any]:
-        """Its `brief_status`: the phase, and what else is known of its status."""
+        """Its `brief_status`: the phase, and other details of its status."""
         return status_in(self.settings, self.id)
 
     @property
     def phase(self) -> str:
-        """The phase in which it stands; empty for one that no agent has begun."""
+        """Its phase; empty if no agent has begun it."""
         return str(self.status.get("phase", ""))
 
     @property

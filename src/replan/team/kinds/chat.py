@@ -23,9 +23,9 @@ class Chat(Answering):
         chat_model: A chat model, or its name: a name under models, offline, openai:NAME or
             PROVIDER:NAME.
         tools: What its chat_model may use: functions, LangChain tools, tools of tool_servers
-            (files/read_file, git/*), or what the provider calls a tool of its own. A tool that
-            fails is told to it.
-        max_tool_rounds: How often it may call tools. Several calls at once count as one. Without
+            (files/read_file, git/*), or the name of a tool of the provider. The
+            model is told if a tool fails.
+        max_tool_rounds: How often it may call tools. Parallel calls count as one. Without
             an answer after the last round, the step fails.
         approve: The names of tools that a person must approve, call by call. Tools of servers may
             be named by a pattern: files/write_file, git/*.
