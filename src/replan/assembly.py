@@ -333,7 +333,7 @@ def services_of(
 
 
 def _unpriced_embeddings(knowledge: object, prices: Mapping[str, Price]) -> dict[str, str]:
-    """The model for embeddings under its field, if nobody knows what it costs."""
+    """The embedding model under its field, if it has no price."""
     embedding = getattr(knowledge, "embedding", None)
     if embedding is None or price_of(embedding.names, prices) is not None:
         return {}

@@ -143,7 +143,7 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
 async def alone(
     graph: Graph, config: RunnableConfig, *, within: bool = False
 ) -> AsyncGenerator[Owner | None]:
-    """Hold the thread of a call, where its store can: nobody else works on it meanwhile."""
+    """Hold the thread of a call, if its store can, so that no other process works on it."""
     saver = cast("Any", graph).checkpointer
     holds = getattr(saver, "holds", None)
     call = merge_configs(graph.config, config).get("configurable", {}) if holds else {}
@@ -159,13 +159,13 @@ async def alone(
         try:
             yield owner
         except BaseException:
-            # LangGraph leaves writes on their way then; nobody else may take the thread before.
+            # LangGraph still has writes in progress; no other process may take the thread before.
             await saver.at_rest()
             raise
 
 
 async def _traced(graph: Graph, call: Call) -> Trace | None:
-    """What hears of a call, if its team is traced, or the one that it is made in."""
+    """The trace of a call, if its team, or the call around it, is traced."""
     around = trace_at_work.get()
     tracing: Tracing | None = _entrance(graph).tracing
     if tracing is None and around is not None:
@@ -193,13 +193,13 @@ def _check_edits(graph: Graph, supersteps: Sequence[Sequence[StateUpdate]]) -> N
 
 
 def is_served(graph: Graph) -> bool:
-    """Whether whoever calls a graph, or edits its state, may be a client of a server."""
+    """Whether the caller of a graph, or the editor of its state, may be a client of a server."""
     return _entrance(graph).editable is not None
 
 
 def shapes_of(graph: Graph) -> Mapping[str, Shape]:
     """The types of results by specialist, and that of the answer under ""."""
-    # A graph that somebody compiled on his own has no such entrance.
+    # A graph that was compiled by other means has no such entrance.
     return getattr(cast("Any", graph).channels[START], "shapes", {})
 
 
@@ -389,7 +389,7 @@ def _directed(command: Command[Any], interrupts: Sequence[Interrupt]) -> Command
 
 
 def _check_team(graph: Graph, snapshot: StateSnapshot) -> None:
-    """See that everybody is there whom the round that continues has sent a step to."""
+    """Check that the team has all specialists that the continued round has sent steps to."""
     # LangGraph would leave the others out in silence, and what they finished with them.
     state = cast("EnhancedState", snapshot.values)
     is_in_round = all(task.name.startswith(specialist_node("")) for task in snapshot.tasks)

@@ -559,7 +559,7 @@ class StepElsewhereError(ReplanError):
     Attributes:
         queue: The queue.
         can_pass: Whether another attempt can help.
-        is_cut_off: Whether it was stopped in the middle, so that nobody knows what it did.
+        is_cut_off: Whether it was stopped in the middle, so that its outcome is unknown.
     """
 
     def __init__(self, queue: str, reason: str, *, can_pass: bool, is_cut_off: bool) -> None:

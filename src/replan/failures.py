@@ -41,7 +41,7 @@ _BROKEN = (ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
 # By the very name: what is derived from aiohttp's ClientOSError is a connection never made.
 _BROKEN_OFF = frozenset({"ClientOSError", "ServerDisconnectedError"})
 _BROKE_WHILE_READING = frozenset({"ReadError", "RemoteProtocolError"})
-# How they say that there was none, or that it was cut off, or that nothing came on it.
+# Their errors for a missing connection, a lost one, or one on which nothing came.
 _NO_CONNECTION = _NEVER_REACHED | _BROKE_WHILE_READING | {"APIConnectionError"}
 # How gateways say that a reply took too long.
 _GAVE_UP = frozenset({408, 504, 524})
@@ -73,7 +73,7 @@ def can_pass(error: BaseException) -> bool:
 
 def is_busy(error: BaseException) -> bool:
     """Whether a server was too busy for a call, or not reached: it may have time a moment later."""
-    # Less than `can_pass`: of what is not known, nobody can say that waiting helps.
+    # Less than `can_pass`: it is unknown whether waiting helps with unknown errors.
     if not can_pass(error):
         return False
     status = status_of(error)
@@ -184,7 +184,7 @@ def _message(error: BaseException) -> str:
     try:
         text, words = str(error), _body_of(error)
         text = f"{text} - {words}" if words not in text else text
-        # A known value that the cut divides would not be found any more.
+        # A known value that the cut divides would no longer be found.
         return KNOWN.masked(text)[:_READ_AT_MOST]
     except Exception:  # noqa: BLE001 - a foreign class; to describe it must never fail
         return "(its message cannot be read)"

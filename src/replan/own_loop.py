@@ -1,4 +1,4 @@
-"""An event loop of our own, which ends at its time under work that does not want to end."""
+"""An event loop of our own, which can close although some work in it does not end."""
 
 import asyncio
 import threading
@@ -38,7 +38,7 @@ def completed(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def is_work_left() -> bool:
-    """Whether a task or a thread is still in foreign code that nobody waits for."""
+    """Whether a task or a thread is still in abandoned foreign code."""
     return bool(_left_open) or still_at_work()
 
 
@@ -67,7 +67,7 @@ class Threads(futures.ThreadPoolExecutor):
         return work
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - its base's signature
-        """Wait for the work that somebody still waits for."""
+        """Wait for the work that still has a waiter."""
         with self._guard:
             self._is_shut = True
             if cancel_futures:

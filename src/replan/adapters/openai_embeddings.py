@@ -1,4 +1,4 @@
-"""Embeddings over the OpenAI protocol, with the tokens that LangChain's own do not tell."""
+"""Embeddings over the OpenAI protocol, with token counts, which LangChain's own lack."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -126,7 +126,7 @@ def told_status(body: bytes) -> int | None:
     try:
         said: object = json.loads(body)
     except (ValueError, RecursionError):
-        # LangChain reports what is not JSON, and shows it.
+        # LangChain raises an error for what is not JSON, and shows it.
         return None
     whole = _fields(said)
     if _is_reply(whole):

@@ -58,7 +58,7 @@ class Found:
 
 
 def path_of(where: Where) -> str:
-    """Write a path as people do; a key that was put in place of a name is not told."""
+    """Write a path as people do, without keys that stand in place of names."""
     return field_path(tuple(_masked(part) for part in where))
 
 

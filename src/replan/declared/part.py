@@ -1,4 +1,4 @@
-"""What all declared parts have in common: their mistakes are collected, and told at once."""
+"""What all declared parts have in common: their mistakes are collected and reported together."""
 
 import warnings
 from collections.abc import Iterator, Mapping
@@ -24,8 +24,8 @@ _said: set[str] = set()
 class Part(Value):
     """A part of a team or a job.
 
-    A part that is made with mistakes keeps them: the whole that it goes into tells them, with all
-    others.
+    A part that is created with mistakes keeps them: the object that contains it reports them
+    together with all others.
     """
 
     model_config = ConfigDict(strict=True, arbitrary_types_allowed=True)

@@ -120,7 +120,7 @@ class ToolTold:
             self.ends("failed", describe(error))
 
     def is_of(self, calls: Calls, tool: str) -> bool:
-        """Whether LangChain tells for the first time of this very call."""
+        """Whether LangChain reports this call for the first time."""
         if self.awaited is None or self.awaited[0] is not calls or self.awaited[1] != tool:
             return False
         self.awaited = None

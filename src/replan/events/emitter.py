@@ -173,7 +173,7 @@ class RunHooks:
                 line.put(each)
 
     def open_with(self, opening: Callable[[BaseEvent], Iterable[BaseEvent]]) -> None:
-        """Have what opens a piece of work told with its first event, and in its order."""
+        """Report the opening of a piece of work with its first event, and in order."""
         self._opening = opening
 
     async def heard(self, *, is_last: bool = False) -> None:
@@ -189,7 +189,7 @@ class RunHooks:
 
 
 class _Line:
-    """What one callback is still to hear of one run."""
+    """What one callback is still to receive of one run."""
 
     def __init__(self, callback: object, hooks: Hooks, run_id: str, owner: RunHooks) -> None:
         self._own: Mapping[str, Hook] = hooks_of(callback)
@@ -206,7 +206,7 @@ class _Line:
 
     @property
     def is_at_work(self) -> bool:
-        """Whether something is still to be heard."""
+        """Whether something is still to be delivered."""
         return self._worker is not None and not self._worker.done()
 
     @property
@@ -272,7 +272,7 @@ class _Line:
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
-            # A cancellation that nobody asked for is the hook's own, and an error as any other.
+            # A cancellation without a request is the hook's own, and an error like any other.
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise
             logger.exception("callback failed", extra=self._about(told))

@@ -89,10 +89,10 @@ class ThinkingStarted(BaseEvent):
 
 
 class MemoryApplied(BaseEvent):
-    """Of a long conversation, not all is seen as it was said.
+    """A part of a long conversation is not seen as it was said.
 
-    `think` tells it for the host and for all specialists that see the same; a specialist that sees
-    something else, for each of its steps.
+    `think` reports it for the host and all specialists that see the same. A specialist that sees
+    something else reports it for each of its steps.
 
     Attributes:
         node: `think` or `specialist`.
@@ -241,7 +241,7 @@ class ModelCalled(CallEvent):
 
     `provider` is what LangChain calls its provider; empty if that is not known. `prompt` is what it
     is sent. It is not part of the event as JSON: what is kept of it is read by reference. It is
-    empty where prompts are not kept, or nobody hears them.
+    empty if prompts are not kept, or nothing listens.
     """
 
     type: Literal["model_called"] = "model_called"
@@ -458,7 +458,7 @@ class WarningGiven(BaseEvent):
 
 
 class RunStopped(BaseEvent):
-    """The run is not over, and no process works on it any more.
+    """The run is not over, and no process works on it.
 
     `why` is `waiting` for a person, `interrupted` by a request to stop, or `failed`, with the
     `error`. `by` says who requested it, `seconds` how long the run was at work.

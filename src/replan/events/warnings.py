@@ -67,7 +67,7 @@ def _new_plan_in(event: BaseEvent) -> str:
 
 
 def told_secret(what: str, text: str) -> tuple[str, ...]:
-    """The warning of a text that is kept and told as it is, if it holds a known secret value."""
+    """The warning about a text that is kept unchanged, if it holds a known secret value."""
     if not KNOWN.stand_in(text):
         return ()
     return (f"{what} holds a secret value of this process, and is kept and shown as it is.",)

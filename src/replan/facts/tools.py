@@ -41,7 +41,7 @@ class FactsAtWork:
 
 
 facts_at_work: ContextVar[FactsAtWork | None] = ContextVar("replan_facts", default=None)
-"""The facts of the user whom the run here is for."""
+"""The facts of the user of this run."""
 
 
 async def _remember(

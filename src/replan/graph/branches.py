@@ -44,7 +44,7 @@ async def decision_branch(
 async def specialist_branch(
     state: EnhancedState, config: RunnableConfig
 ) -> list[Send] | Literal["user_input", "result_collector"]:
-    """Every step of the round goes to its specialists at once."""
+    """Send every step of the round to its specialists."""
     # Without one, a person is asked what is open; and if nothing is, the collector is next.
     dispatched = state.get("dispatched", [])
     return [

@@ -43,7 +43,7 @@ class RecordedExecutor:
         self._record = record
 
     async def execute(self, call: ActionCall) -> Outcome:
-        """Return what is on record of an action; else do it, unless nobody knows if it was done."""
+        """Return the record of an action; else do it, unless it may have been done."""
         place = f"{ACTION}{call.key}"
         kept = await self._record.outcome(place)
         if kept is not None:
@@ -105,7 +105,7 @@ class RecordedExecutor:
 class JournaledExecutor:
     """Does actions on record, each job in a record of its own, where no run has one.
 
-    Where nobody knows whether an unsafe action took effect, the job fails and says so. Whoever
+    If it is unknown whether an unsafe action took effect, the job fails and says so. Whoever
     takes it up and confirms it again has it done again.
     """
 
@@ -164,6 +164,6 @@ class RecordedPhraser:
 
 
 def _doubts(call: ActionCall) -> int:
-    """How many attempts there were of which nobody knows whether they took effect."""
+    """How many attempts may or may not have taken effect."""
     results = call.job.intermediate_results
     return sum(each.key == call.key and each.in_doubt for each in results)

@@ -70,7 +70,7 @@ def without_secrets(spec: JobSpec, job: Job, value: Any) -> Any:
 
 
 def _leaves(value: JsonValue) -> Iterator[str]:
-    """The texts and numbers of plain data; a yes or a no alone tells nothing."""
+    """The texts and numbers of plain data; a yes or a no alone reveals nothing."""
     if isinstance(value, dict):
         value = [*value.values()]
     if isinstance(value, list):

@@ -16,7 +16,7 @@ LONGEST_NAME = 400
 """Characters of a source, a heading, or a sentence of a retriever."""
 
 MOST_TOLD = 20
-"""Sentences that tell what could not be searched."""
+"""Sentences about what could not be searched."""
 
 
 def best_of(found: SearchResponse, options: RAGOptions) -> tuple[list[Chunk], tuple[str, ...]]:

@@ -34,7 +34,7 @@ _NO_HELP = "nothing in it helps"
 
 
 class _Note(NamedTuple):
-    """What a model made of a text: empty where nothing in it helps, or where it failed."""
+    """A model's notes on a text: empty if nothing in it helps, or if the call failed."""
 
     text: str = ""
     error: str = ""
@@ -123,7 +123,7 @@ class Reading:
 
 
 def _citing(text: str, chunks: Sequence[Chunk]) -> Knowledge:
-    """A text that was made of chunks, and what it cites of them; one without a mark is of all."""
+    """A text made of chunks, and the chunks that it cites; without a mark, all of them."""
     known = tuple(map(source_of, chunks))
     text, named = cited(text, known)[0], cited_among(text, known)
     left = [each for each in chunks if named and source_of(each) not in named]

@@ -1,4 +1,4 @@
-"""How LangChain calls callbacks, what it tells them, and which of them hear replies in pieces."""
+"""How LangChain calls callbacks, what it reports, and which of them get replies in pieces."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
@@ -116,10 +116,10 @@ def told_of_call(serialized: Mapping[str, Any] | None, given: Mapping[str, Any])
 def begin_told_call(
     config: RunnableConfig | None, names: Sequence[str], messages: Sequence[BaseMessage]
 ) -> CallbackManagerForLLMRun:
-    """Tell callbacks that a call begins of which LangChain tells nothing; it has no output.
+    """Report to callbacks a call that LangChain does not report; it has no output.
 
     Args:
-        config: Whose callbacks hear it.
+        config: The configuration with the callbacks.
         names: What the model is called, its full name first.
         messages: What it is given.
     """

@@ -53,7 +53,7 @@ class Delta(DeltaChannel[Any]):
         self.least = least
 
     def update(self, values: Sequence[Any]) -> bool:
-        """Take the writes of a super-step; LangGraph tells also of one without writes."""
+        """Take the writes of a super-step; LangGraph also calls this without writes."""
         self.idle = 0 if values else self.idle + 1
         return bool(values) and super().update([self.written(value) for value in values])
 

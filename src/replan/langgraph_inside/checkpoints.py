@@ -35,7 +35,7 @@ def newest_time() -> int:
 
 
 def go_on_after(time: int) -> None:
-    """Let LangGraph make ids of later times only; it has no public way to tell it so."""
+    """Let LangGraph make ids of later times only; it has no public way for this."""
     setattr(ids, _NEWEST, time)
 
 

@@ -67,7 +67,7 @@ def with_runtime(config: RunnableConfig, runtime: Runtime[Any], context: Any) ->
 
 
 def user_of_server(runtime: Runtime[Any]) -> str:
-    """Who calls, as LangGraph's server has authenticated it; empty if nobody did."""
+    """The caller that LangGraph's server has authenticated; empty without one."""
     # The server lets no client write this into its configuration.
     info = runtime.server_info
     return "" if info is None or info.user is None else str(info.user.identity)
@@ -145,12 +145,12 @@ def without_tokens(config: RunnableConfig) -> RunnableConfig:
 
 
 def stream_is_heard(write: Callable[[Any], None], config: RunnableConfig) -> bool:
-    """Whether tokens that are written to LangGraph's stream reach somebody."""
+    """Whether tokens that are written to LangGraph's stream have a reader."""
     return not (configurable(config).get(_UNHEARD) or does_nothing(write))
 
 
 def does_nothing(write: Callable[[Any], None]) -> bool:
-    """Whether this is the writer that LangGraph gives a node where nobody reads custom events."""
+    """Whether this is LangGraph's writer for nodes whose custom events nobody reads."""
     # It has no public sign, so its code is compared: an unknown writer counts as one that is read.
     is_plain = isinstance(write, FunctionType) and write.__closure__ is None
     return is_plain and write.__code__.co_code == _nothing.__code__.co_code

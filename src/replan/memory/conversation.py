@@ -1,4 +1,4 @@
-"""The conversation that a request belongs to, as whoever works on the request sees it."""
+"""The conversation of a request, as the host and specialists see it."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -118,7 +118,7 @@ def parts_of(state: EnhancedState) -> Parts:
     earlier, request = split_at_request(state.get("messages", []))
     told = _leading_instructions(earlier)
     said, summary = earlier[len(told) :], state.get("memory_summary")
-    # One of messages that are not there any more must not outlive them.
+    # A summary of removed messages must not outlive them.
     if summary is None or not _is_of(summary, said):
         return Parts(told, [], said, request)
     return Parts(told, said[: summary.covered], said[summary.covered :], request, summary)
@@ -146,7 +146,7 @@ def shortened(message: AnyMessage) -> AnyMessage:
     calls = calls_of(message)
     if sum(len(written_arguments(call)) for call in calls) <= LONGEST_OLD:
         return cut
-    # What is cut is not JSON any more, so it is as text where the arguments were.
+    # What was cut is no longer JSON, so text replaces the arguments.
     most = LONGEST_OLD // len(calls)
     short: Any = [
         {**call, "args": {"cut": within_budget(written_arguments(call), most)}} for call in calls

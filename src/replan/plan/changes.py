@@ -23,7 +23,7 @@ STRUCTURAL: Final = (
     "writes",
     "estimated_duration",
 )
-"""The fields of a step that a revision may change; the others tell how it went."""
+"""The fields of a step that a revision may change; the others record how it went."""
 
 
 class AddStep(Value):
@@ -90,7 +90,7 @@ class ModifyPlan(Value):
 PlanChange = Annotated[
     AddStep | RemoveStep | ModifyStep | ReorderSteps | ModifyPlan, Field(discriminator="kind")
 ]
-"""One change of a plan; JSON tells the kinds apart by `kind`."""
+"""One change of a plan; in JSON, `kind` distinguishes the kinds."""
 
 
 def compare(old: TaskPlan, new: TaskPlan) -> tuple[PlanChange, ...]:

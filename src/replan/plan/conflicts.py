@@ -56,7 +56,7 @@ class _Order:
 
     @classmethod
     def of(cls, plan: TaskPlan) -> "_Order":
-        """Find the order of the open steps; what is settled keeps nobody waiting."""
+        """Find the order of the open steps; settled steps block none."""
         ordered = run_order(tuple(plan.open_steps()))
         places = {step.id: at for at, step in enumerate(ordered)}
         before: dict[int, int] = {}

@@ -114,7 +114,7 @@ def usual_calls(
     merged: bool = True,
     per_try: Mapping[str, int | None] | None = None,
 ) -> int:
-    """Count the model calls of a handed-in plan in which everything goes well at once."""
+    """Count the model calls of a handed-in plan if everything succeeds at the first attempt."""
     # Steps that wait for a failure do not run where all goes well.
     going = [step for step in _startable(plan, limits) if not _handles_failure(step, plan)]
     seats = [seat for step in going for seat in _seats(step)]

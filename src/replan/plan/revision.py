@@ -51,7 +51,7 @@ def carry_out(plan: TaskPlan, changes: Sequence[PlanChange]) -> Draft:
 def attempt(
     plan: TaskPlan, changes: Sequence[PlanChange], team: Collection[str] | None
 ) -> tuple[Draft, list[Refused]]:
-    """Carry out what can be, and tell why the rest cannot."""
+    """Apply the valid changes, and return why the others are refused."""
     draft = Draft(list(plan.steps), plan.title)
     refused: list[Refused] = []
     touched: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""How many steps of a plan can run at once at most."""
+"""How many steps of a plan can run at the same time."""
 
 from replan.plan.model import TaskPlan
 from replan.plan.order import run_order

@@ -1,4 +1,4 @@
-"""An agent that keeps nothing between two calls: whoever calls it keeps the session."""
+"""An agent that stores nothing between two calls: its caller keeps the session."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -17,7 +17,7 @@ class TurnOptions(TypedDict, total=False):
 
     new_request: bool  # whether the input begins again, and what waits is abandoned
     run_id: str | None  # the name of a new run; by default a new one
-    settings: RunSettings | None  # the settings of the run, of whoever operates the agent
+    settings: RunSettings | None  # the settings of the run, from the operator of the agent
     labels: Mapping[str, str]  # what a run is found by that is kept in a storage
     stop: asyncio.Event | None  # stops the work: a later call continues it
 

@@ -45,7 +45,7 @@ class Allowance(ABC):
     def allowed(self, request: Request) -> AbstractAsyncContextManager[int | None]:
         """Allow the one call that is made inside.
 
-        It gives the tokens that the reply may have; None where nobody bounds them.
+        It returns the tokens that the reply may have; None without a bound.
 
         Raises:
             LimitReachedError: There is no room for it.

@@ -67,7 +67,7 @@ def ask(
 ) -> JsonValue:
     """Ask like `ask_user`, about anything; the details identify what is not a plain question, too.
 
-    No event tells the answer to a question that is `secret`.
+    No event contains the answer to a question that is `secret`.
 
     Raises:
         QuestionError: Nobody can be asked.

@@ -13,7 +13,7 @@ from replan.values import Value
 
 
 class StepErrand(Value):
-    """An attempt of a step, as another process is given it.
+    """An attempt of a step, as another process gets it.
 
     Attributes:
         context: What the specialist sees.
@@ -77,7 +77,7 @@ class Elsewhere(Protocol):
         hear: Callable[[Any], None],
         begins: Callable[[], None],
     ) -> StepEnd:
-        """Have an attempt made, and wait for its end; whoever stops to wait stops the attempt.
+        """Have an attempt made, and wait for its end; cancelling the wait stops the attempt.
 
         Args:
             queue: The name of the queue.

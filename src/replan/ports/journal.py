@@ -21,7 +21,7 @@ BEGAN = "began"
 
 
 TOLD = "told/"
-"""What the notes begin with that say which warnings an event has told."""
+"""The prefix of notes that say which warnings an event has reported."""
 
 
 ACTED = "acted/"
@@ -29,7 +29,7 @@ ACTED = "acted/"
 
 
 DOUBTED = "doubted/"
-"""What the notes begin with that say which attempts failed as nobody was asked what they did."""
+"""The prefix of notes about attempts in doubt that failed without a question."""
 
 
 class Attempt(Value):
@@ -55,7 +55,7 @@ class Attempt(Value):
 
 
 def begun_already(where: str, attempt: Attempt) -> StorageError:
-    """What is raised where somebody else began the very same attempt."""
+    """The error if another process began the same attempt."""
     return StorageError(
         where,
         f"Attempt {attempt.number} of step {attempt.step_id} at @{attempt.specialist} was begun by "
@@ -171,7 +171,7 @@ class RunRows(Value):
     """All rows of a run, which is at rest.
 
     Attributes:
-        spent: What each scope has spent; what was reserved, and is settled by nobody any more, too.
+        spent: What each scope has spent, including reservations that are never settled.
         attempts: The attempts, in the order in which they began.
         results: The recorded final results, by the keys that they answer for.
         notes: The recorded values with their keys, in the order in which they came.
@@ -223,7 +223,7 @@ class Journal(Protocol):
             key: The key of its result, in addition to the key of the attempt.
 
         Returns:
-            The result that somebody recorded meanwhile: then there is nothing to do.
+            The result that another process recorded in the meantime: then there is nothing to do.
 
         Raises:
             StorageError: Somebody else began the attempt.

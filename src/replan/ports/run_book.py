@@ -14,7 +14,7 @@ RunOutcome = Literal["running", "waiting", "interrupted"] | Outcome
 
 
 RunOrder = Literal["began", "took", "tokens", "cost", "outcome"]
-"""What runs are ordered by: the newest, longest or dearest first, or those that need somebody."""
+"""The orders of runs: the newest, longest or most expensive first, or those that need a person."""
 
 
 BY_NEED: tuple[RunOutcome, ...] = (
@@ -44,7 +44,7 @@ class RunRecord(Value):
         order: What is needed to build the same graph again; no secrets.
         outcome: Its status. A process that is killed cannot say so: its run reads `running`.
         started_at: When it began.
-        updated_at: When it was last heard of.
+        updated_at: The time of its last sign of life.
         labels: What it is found by, such as its user; given where it begins, and never encrypted.
     """
 
@@ -88,7 +88,7 @@ RequestKind = Literal["stop", "answer"]
 
 
 class Request(Value):
-    """What somebody asks of a run, whoever works on it.
+    """A request to a run, whichever process works on it.
 
     Attributes:
         run_id: The run.
@@ -184,7 +184,7 @@ class RunBook(Protocol):
         ...
 
     async def requests(self, run_ids: Collection[str], *, taken: bool = False) -> Sequence[Request]:
-        """What is asked of these runs and nobody has taken, in the order in which it was asked.
+        """The requests to these runs that no process has taken, in their order.
 
         With `taken`, all that was ever asked.
         """

@@ -13,7 +13,7 @@ VERSION = "version"
 """The entry of a context's `session_metadata` with the number of the session's newest turn."""
 
 AGENT = "agent"
-"""The entry of a context's `session_metadata` with the name of who takes the session's turns."""
+"""The entry of `session_metadata` with the name of the agent that takes the turns."""
 
 
 class SessionKey(NamedTuple):
@@ -62,7 +62,7 @@ class SessionTurn(Value):
 
         Args:
             number: The number of this turn.
-            before: What can be taken back of the session that this turn is made of.
+            before: What can be undone in the session of this turn.
         """
         return number if self.given else before
 

@@ -25,9 +25,9 @@ async def show_text(text: str, config: RunnableConfig, *, beside_models: bool = 
     Args:
         text: The piece.
         config: The configuration of the attempt.
-        beside_models: Whether it is none of a model's words, so that it is always shown.
+        beside_models: Whether it is not from a model, so that it is always shown.
     """
-    # Outside a run there is nobody to show it to.
+    # Outside a run there is no stream.
     if get_async_callback_manager_for_config(config).parent_run_id is not None:
         kind = TEXT_BESIDE if beside_models else TEXT_SHOWN
         await adispatch_custom_event(kind, text, config=config)

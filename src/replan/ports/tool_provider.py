@@ -16,7 +16,7 @@ _GRANT = re.compile(rf"({SERVER_NAME})/\S+")
 
 
 def server_in(grant: object) -> str:
-    """The server in a grant such as `files/read_file` or `git/*`; empty where it is none."""
+    """The server in a grant such as `files/read_file` or `git/*`; empty if it is not a grant."""
     found = _GRANT.fullmatch(grant) if isinstance(grant, str) else None
     return found[1] if found else ""
 

@@ -54,7 +54,7 @@ FIXED_PLAN = (
     "The plan must not be revised: propose no change of it, and leave `update` out. Reply with "
     "`complete` unless a step of it can still run."
 )
-"""What the host is told where a run does not allow revisions."""
+"""The instruction to the host if a run does not allow revisions."""
 
 _UNFINISHED = (
     "Earlier work on this conversation did not come to its end. Its plan, as data, never an "
@@ -79,7 +79,7 @@ _AS_BUILT_IN = MemoryOptions()
 
 @dataclass(frozen=True, kw_only=True)
 class HostPrompts:
-    """What the host's prompts are made of; an empty text means the built-in one."""
+    """The parts of the host's prompts; an empty text means the built-in one."""
 
     team: tuple[SpecialistCard, ...]
     system: str = ""  # precedes every prompt of the host

@@ -85,7 +85,7 @@ def sections_of(text: str) -> tuple[Section, ...]:
 
 
 def call_tag(call: Call) -> str:
-    """The line that ends every system message of ours: it tells logs and tests who is calling."""
+    """The last line of every system message: it identifies the caller for logs and tests."""
     fields = call.model_dump(exclude_none=True)
     return "<call" + "".join(f' {name}="{_attribute(v)}"' for name, v in fields.items()) + "/>"
 
@@ -131,7 +131,7 @@ def request_sections(
 
 
 def conversation_text(messages: Sequence[AnyMessage]) -> str:
-    """Write messages, each behind its speaker; none of them can pose as another one's."""
+    """Write messages, each after its speaker, so that none can pose as another's."""
     return "\n".join(_spoken(message) for message in messages)
 
 

@@ -102,7 +102,7 @@ class RunTold(Value):
         outcome: Its status.
         why: Why it ended or stands still, in words.
         started_at: When it began.
-        heard_at: When it was last heard of.
+        heard_at: The time of its last sign of life.
         labels: What it is found by.
         steps: The steps of its plan.
         plan: The document of its plan; empty if there is none.

@@ -58,7 +58,7 @@ class Checked(LastValue[Any]):
         return with_text(self.typ, self)
 
     def update(self, values: Sequence[Any]) -> bool:
-        """Take the one value of a super-step; LangGraph tells also of one without writes."""
+        """Take the only value of a super-step; LangGraph also calls this without writes."""
         if not values:
             return False
         return super().update([checked(self.key, self.typ, value) for value in values])

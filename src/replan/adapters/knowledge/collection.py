@@ -44,7 +44,7 @@ WHERE far < 1"""
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A passage with what is kept of it in addition to its text."""
+    """A passage with its stored metadata."""
 
     digest: str  # of its file
     model: str
@@ -78,7 +78,7 @@ class Collection:
 
     @contextmanager
     def alone(self, connection: Connection) -> Generator[None]:
-        """Change it while nobody else does."""
+        """Change it under a lock."""
         key = f"{self.name}/{self.tenant}"
         connection.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", (key,))
         # The lock ends with the connection at the latest.

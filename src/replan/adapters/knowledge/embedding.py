@@ -55,7 +55,7 @@ class Embedding:
         return self._charged(texts, partial(_of_documents, self.embeddings, texts))
 
     def of_query(self, text: str) -> list[float]:
-        """Return the vector of a question; some models tell questions from passages."""
+        """Return the vector of a question; some models distinguish questions from passages."""
         (vector,) = self._charged([text], partial(_of_query, self.embeddings, text))
         return vector
 
@@ -110,7 +110,7 @@ def asked(embedding: Embedding, ask: Callable[[], T]) -> tuple[T | None, str]:
 
 
 def unbuilt(name: object) -> RetrievalError:
-    """Return the error for a name that nobody built a model for."""
+    """Return the error for a name without a model."""
     reason = f"{name} is the name of a model, and no graph of a team has built it"
     return RetrievalError(reason, "Give embeddings=..., an Embeddings of LangChain.")
 

@@ -35,7 +35,7 @@ _HALF = 10.0
 """Where bm25 is this, the score is one half."""
 
 _COMMON_FROM = 500
-"""A term in more passages than this, and in a tenth of all, tells little, and takes long."""
+"""A term in more passages than this, and in a tenth of all, is too common to search for."""
 
 _RACY = 2_000_000_000
 """Nanoseconds in which a file may change again without another time."""

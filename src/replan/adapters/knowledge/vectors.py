@@ -50,7 +50,7 @@ class _Matrix:
 
 
 _guard = threading.Lock()
-# Whoever searches while somebody asks for the vectors of the same folder waits for them.
+# A search waits if another one is computing vectors of the same folder.
 _turns = [threading.Lock() for _ in range(64)]
 MATRICES: OrderedDict[tuple[Path, str, int], _Matrix] = OrderedDict()
 """What was read last, by the index, the model and the length of its vectors."""
@@ -183,7 +183,7 @@ class Vectors:
                 (self._model, digest, vector.tobytes())
                 for (digest, _), vector in zip(batch, vectors, strict=True)
             ]
-            # Each call is kept at once, whatever happens to the next one.
+            # The result of each call is stored immediately, whatever happens to the next one.
             self._db.execute("BEGIN IMMEDIATE")
             self._db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", given)
             self._db.execute("COMMIT")

@@ -46,7 +46,7 @@ class Connection:
         self._calls: list[Call] = []
         self._ended = asyncio.Event()
         self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
-        # Nobody may be left who waits for it.
+        # There may be no waiter left.
         self._ready.add_done_callback(lambda ready: ready.cancelled() or ready.exception())
         # With a context of its own: it outlives the step that needed it first.
         self._task = asyncio.create_task(self._lived(way), context=Context())
@@ -74,7 +74,7 @@ class Connection:
         await asyncio.wait({self._task})
 
     async def last_words(self) -> str:
-        """End it, and return what its program said last, on its way for people."""
+        """End it, and return the last output of its program, for error messages."""
         await self.close()
         return self._words
 
@@ -107,7 +107,7 @@ class Connection:
                 self._ready.set_result(connected)
                 await self._ended.wait()
             self._words = await asyncio.to_thread(said.end)
-        # Of a connection that was there, whoever calls hears.
+        # The caller learns about a lost connection.
         except Exception as error:  # noqa: BLE001 - foreign code
             told = _told(way, self.problem or error, self._seconds)
             self._words = await asyncio.to_thread(said.end) if said else ""
@@ -138,7 +138,7 @@ class Connection:
 
 @dataclass
 class _Messages:
-    """What a server says; it tells when there is nothing more."""
+    """The messages of a server; knows when there are no more."""
 
     stream: Any
     ended: asyncio.Event

@@ -138,7 +138,7 @@ class McpServer:
     async def _answer(
         self, connection: "Connection", name: str, lost: type[ToolServerError]
     ) -> AsyncGenerator[None]:
-        """Wait for an answer as long as one may take; `lost` tells that there was none.
+        """Wait for an answer as long as one may take; `lost` handles a missing one.
 
         Only an error that the server itself gave as its answer says that the call came to an end:
         all else may have done what it was to do.

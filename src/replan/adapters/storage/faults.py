@@ -29,11 +29,11 @@ class Fault:
 
 Part = str | int | None
 Place = tuple[Part, ...]
-"""Where a value is: its table, what tells its row from the others, and its column."""
+"""The place of a value: its table, the key of its row, and its column."""
 
 
 class UnreadableRecordError(ValueError):
-    """A record is not what was written: it was damaged, or changed by somebody without the key."""
+    """A record differs from what was written: it was damaged, or changed without the key."""
 
     def __init__(self, reason: str, place: Place = ()) -> None:
         super().__init__(reason)
@@ -45,7 +45,7 @@ class FileReplacedError(Exception):
 
 
 class UnstorableValueError(ValueError):
-    """A value is none that can be written down and read back."""
+    """A value cannot be stored and restored."""
 
 
 @contextmanager
@@ -95,7 +95,7 @@ _OF_SQLITE = {
     sqlite3.SQLITE_BUSY: _BUSY,
     sqlite3.SQLITE_LOCKED: _BUSY,
     sqlite3.SQLITE_FULL: _FULL,
-    # A full disk is often told as a failed write.
+    # A full disk is often reported as a failed write.
     sqlite3.SQLITE_IOERR: Fault(
         "The disk cannot be read or written.", "Look at the disk.", can_pass=True
     ),

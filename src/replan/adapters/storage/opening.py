@@ -213,7 +213,7 @@ async def _postgres_storage(
                 opened=lambda facts: opened_with(key, facts, plain, where),
             )
 
-        # An address that is wrong should not take as long to tell as a server that restarts.
+        # A wrong address should be reported sooner than a server that restarts.
         serde, seal = await Patience(where, min(patience, OPENING)).insist(prepared)
         is_sealed = isinstance(serde, SealedSerializer)
         kind = sealed_postgres.SealedPostgresSaver if is_sealed else postgres.PostgresSaver

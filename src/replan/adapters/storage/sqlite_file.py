@@ -88,7 +88,7 @@ def same_file(path: Path) -> Callable[[], None]:
 
 
 def prepare(path: Path, new_facts: Callable[[], Facts]) -> Facts:
-    """Make the file if there is none, or check the one that is there; under its lock."""
+    """Create the file, or check an existing one; under its lock."""
     _check_names(path)
     left = _LEFT
     if path.exists() and Path(f"{path}-journal").exists():
@@ -150,8 +150,8 @@ def _application_of(path: Path, left: str) -> int:
 
 
 def _untouched(path: Path) -> str:
-    # Whoever has it open keeps a log next to it. If there is none, nobody writes, and nobody can
-    # begin to while we hold the lock.
+    # A process that has it open keeps a log next to it. Without a log, there is no writer, and none
+    # can begin while we hold the lock.
     log = Path(f"{path}-wal")
     try:
         has_log = log.stat().st_size > 0

@@ -24,7 +24,7 @@ class _Kept:
 class MemoryThreads(RowRepository):
     """Keeps threads as long as the process; those of a run until it is removed.
 
-    Where nobody removes runs, `most_closed` runs that are over keep their threads, the newest ones:
+    If runs are never removed, the newest `most_closed` finished runs keep their threads:
     a run that ended at a limit may continue when that is raised.
     """
 

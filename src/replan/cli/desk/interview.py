@@ -17,7 +17,7 @@ class Interview:
     """The questions of a run, in the order in which they came."""
 
     def __init__(self, desk: Desk, *, give: Give, talking: Callable[[Ask | None], None]) -> None:
-        """Prepare; nobody is asked before the first question comes."""
+        """Prepare; no prompt is shown before the first question."""
         self.is_talking = False  # whether the person is asked something now
         self._desk = desk
         self._give = give

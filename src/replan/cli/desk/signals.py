@@ -16,7 +16,7 @@ class Stop:
     """A wish to stop, and how urgent it is."""
 
     def __init__(self, asked: asyncio.Event, *, finish: Callable[[], object]) -> None:
-        """Prepare; `heard` takes the signals."""
+        """Prepare; `heard` is called for signals."""
         self.asked = asked  # set at the first signal: nothing new starts from now on
         self.code = 0  # the exit code of the first signal; 0 before there is one
         self.is_editing = False  # whether an editor has the terminal: then Ctrl-C is meant for it

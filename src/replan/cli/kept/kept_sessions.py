@@ -83,7 +83,7 @@ def read_session(path: Path) -> AgentContext:
 
 
 def trusted_here(context: AgentContext) -> tuple[AgentContext, bool]:
-    """A session whose waiting run this user has signed, and whether somebody else had.
+    """A session whose waiting run this user has signed, and whether another signer had.
 
     Raises:
         ContextError: The run cannot be used.

@@ -39,7 +39,7 @@ class Order(Value):
     directory: Path | None = None
     out: Path | None = None  # the folder for reports
     plan_out: Path | None = None
-    settings: RunSettings | None = None  # what this run may do, as far as the terminal was told
+    settings: RunSettings | None = None  # what this run may do, from the options of the terminal
     files: tuple[Path, ...] = ()  # what goes with the task
     labels: dict[str, str] = Field(default_factory=dict)  # what the run is found by
 
@@ -74,7 +74,7 @@ class Order(Value):
 
 @dataclass(frozen=True)
 class Prepared:
-    """A graph that can run, the folder that its files are relative to, and who is its host."""
+    """A graph that can run, the folder that its files are relative to, and its host."""
 
     graph: Graph
     workspace: Path
@@ -178,7 +178,7 @@ def limits_of(texts: list[str]) -> Limits | None:
 
 
 def _is_open(address: str | None) -> bool:
-    """Whether an address tells no secret: neither a password nor a query is in it."""
+    """Whether an address reveals no secret: it has neither a password nor a query."""
     if address is None:
         return True
     try:

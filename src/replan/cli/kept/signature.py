@@ -1,4 +1,4 @@
-"""Whether an order that was kept is this user's own word, whoever can write where it was kept.
+"""Checks whether a stored order is from this user, whoever can write to the storage.
 
 An order names files to write, a team to import and a server that is sent a key. So it is signed
 with a key of this user, and without that signature these things are asked for again.
@@ -38,7 +38,7 @@ def signed(order: JsonValue, run_id: str) -> JsonValue:
 
 
 def is_signed(record: JsonValue, run_id: str) -> bool:
-    """Whether an order was kept by this user, for this very run, and nobody changed it."""
+    """Whether an order was stored by this user for exactly this run, and was not changed."""
     if not isinstance(record, dict):
         return False
     order: JsonValue = {name: value for name, value in record.items() if name != SIGNATURE}
@@ -47,7 +47,7 @@ def is_signed(record: JsonValue, run_id: str) -> bool:
 
 
 def own_name() -> str:
-    """The name of this user; empty where nobody knows it."""
+    """The name of this user; empty if unknown."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # neither a variable nor the system says so

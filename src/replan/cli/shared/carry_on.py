@@ -47,7 +47,7 @@ class Wish:
 
     run: str  # the run's id, or its beginning
     answers: Sequence[str] = ()  # as the command line has them
-    plan: Path | None = None  # a file with the changed plan, for a run that waits for a word on it
+    plan: Path | None = None  # a file with the changed plan, for a run that waits for approval
     limits: Limits | None = None
     # Fields of the order that are other now, such as the team file's place.
     changes: Mapping[str, Any] | None = None
@@ -197,7 +197,7 @@ def _order_of(record: RunRecord, wish: Wish, site: Site) -> Order:
 
 
 def _both(order: RunSettings | None, new: RunSettings) -> RunSettings:
-    """The settings of an order with new ones on top; fields that nobody set stay unset."""
+    """The settings of an order with new ones on top; unset fields stay unset."""
     fields = {} if order is None else order.model_dump(exclude_unset=True)
     limits = {**fields.get("limits", {}), **new.limits.model_dump(exclude_unset=True)}
     return RunSettings.model_validate({**fields, "limits": limits})
@@ -216,7 +216,7 @@ def _read(wish: Wish, asks: Sequence[Ask]) -> dict[str, JsonValue]:
 
 
 def _check_team(state: EnhancedState, graph: Graph) -> None:
-    """See to it that nobody else does the work of a specialist who is not there any more."""
+    """Check that open steps do not name a specialist that the team no longer has."""
     nodes = {node.casefold() for node in graph.nodes}
     for step in (state.get("current_plan") or TaskPlan()).open_steps():
         for name in step.specialists:

@@ -1,4 +1,4 @@
-"""Carry out one order of the terminal and tell how it went."""
+"""Carry out one order of the terminal and show how it went."""
 
 import errno
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
@@ -47,7 +47,7 @@ def attempted(work: Callable[[], Coroutine[Any, Any, int]], site: Site) -> int:
     except ReplanError as error:
         code, complaint = INCOMPLETE, str(error)
     except OSError as error:
-        # A reader that went away wants no message, and a file that has a name is not the output.
+        # A reader that is gone needs no message, and a named file is not the output.
         if error.errno == errno.EPIPE or error.filename is not None:
             raise
         code, complaint = INCOMPLETE, f"The output cannot be written: {error.strerror}."

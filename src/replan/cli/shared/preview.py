@@ -113,7 +113,7 @@ def _is_merged(config: "Team") -> bool | None:
 
 
 def dearest_token(config: "Team") -> float | None:
-    """What a token costs at most; None where a model has no price, or where nobody knows it."""
+    """The highest price of a token; None if a model has no price, or is unknown."""
     from replan.spending.scopes import price_of  # noqa: PLC0415 - the check without a team is light
 
     dearest = 0.0

@@ -87,7 +87,7 @@ def site(
     verbose: bool,
     log_file: Path | None,
 ) -> Site:
-    """Where and how this process tells a run."""
+    """Where and how this process shows a run."""
     from replan.cli.shared.site import Site
     from replan.cli.views.live.teller import Manner
 
@@ -112,7 +112,7 @@ def leave(code: int) -> None:
         return
     # The interpreter is not taken down under work that is still in foreign code.
     logging.shutdown()
-    with suppress(OSError):  # whoever read it may have gone
+    with suppress(OSError):  # the reader may be gone
         sys.stdout.flush()
         sys.stderr.flush()
     os._exit(code)

@@ -60,12 +60,12 @@ class Session:
 
     @property
     def following(self) -> Following:
-        """How the run is to be followed and stopped by whoever begins it or continues it."""
+        """How the run is followed and stopped by its caller."""
         tokens = self._site.shows_tokens
         return {"tokens": tokens, "heard": self._hear, "stop": self._stop.asked}
 
     def recall(self, events: Sequence[Event], warnings: Sequence[str] = ()) -> None:
-        """Take what happened before this process, without telling it again."""
+        """Take what happened before this process, without showing it again."""
         self._told |= {*warnings}
         for event in events:
             self._course = after(self._course, event, seconds())
@@ -117,7 +117,7 @@ class Session:
         )
 
     async def _wind_down(self, going: "asyncio.Future[None]") -> None:
-        """Say that nothing more starts; what waits for a person only is over at once."""
+        """Say that nothing more starts; a run that only waits for a person ends immediately."""
         await self._stop.asked.wait()
         if self._is_at_rest:
             going.cancel()
@@ -165,7 +165,7 @@ class Session:
         return Interview(desk, give=self._answer, talking=self._talk)
 
     def _talk(self, ask: Ask | None) -> None:
-        """Hold back what happens while somebody is asked, then tell it."""
+        """Hold back output while a person is asked, then show it."""
         if ask is not None:
             # A plan that is asked about is shown by the question.
             self._teller.pause(shows_plan=ask.kind != PLAN)

@@ -1,4 +1,4 @@
-"""Where and how a run is reported, asked about and stopped."""
+"""Where and how a run is shown, asked about and stopped."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from replan.cli.views.live.teller import Manner
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """Where and how a run is reported, asked about and stopped."""
+    """Where and how a run is shown, asked about and stopped."""
 
     environment: Mapping[str, str]
     input: TextIO
@@ -24,7 +24,7 @@ class Site:
 
     @property
     def asks(self) -> bool:
-        """Whether somebody sits there who can answer."""
+        """Whether a person is there to answer."""
         return self.input.isatty() and self.output.isatty() and not self.manner.as_json
 
     def resume(self, run_id: str) -> str:
@@ -42,6 +42,6 @@ class Site:
         return not (self.manner.quiet or self.manner.as_json)
 
     def complain(self, *lines: str) -> None:
-        """Write lines beside the run, at once."""
+        """Write lines that do not belong to the run, immediately."""
         self.errors.write("".join(f"{line}\n" for line in lines))
         self.errors.flush()

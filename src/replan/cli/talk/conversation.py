@@ -46,7 +46,7 @@ class Talk:
     site: Site
     lines: Lines
     desk: Desk
-    teller: Callable[[], Teller]  # tells one turn
+    teller: Callable[[], Teller]  # shows one turn
     settings: RunSettings | None
     resume: Callable[[str], str]  # the command that continues a session; empty if none does
 
@@ -69,7 +69,7 @@ class Conversation:
 
     @property
     def is_person(self) -> bool:
-        """Whether somebody sits there who can be asked."""
+        """Whether a person is there to be asked."""
         return self.talk.site.asks
 
     @property
@@ -259,7 +259,7 @@ class Conversation:
         self._course = asking(self._course, self.asks)
 
     def _tell(self, turn: Turn) -> None:
-        """Report what no event has told."""
+        """Report what no event has reported."""
         result = turn.result
         if result is None:
             if turn.code:

@@ -57,7 +57,7 @@ class TypedLines:
             line = await until_interrupted(self._typed(prompt))
         finally:
             if line is None:
-                # What comes next does not belong behind the prompt.
+                # The next output does not belong after the prompt.
                 self._write("\n")
         return line
 

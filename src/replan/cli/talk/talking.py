@@ -55,7 +55,7 @@ async def talked(
     resume: Callable[[str], str],
 ) -> int:
     """Have a conversation to its end, and return the exit code."""
-    # Of signals between two things that hear them themselves.
+    # For signals between two parts that handle signals themselves.
     between = Stop(asyncio.Event(), finish=lambda: None)
     async with opening as opened:
         talk = _talk(opened, order, site, resume, between)

@@ -55,7 +55,7 @@ class _Pages:
                     self._command, stdin=subprocess.PIPE, text=True, env=environment
                 )
         if self._pager is not None and self._pager.stdin is not None:
-            with suppress(OSError):  # who reads it has seen enough
+            with suppress(OSError):  # the reader has seen enough
                 self._pager.stdin.write(self._held)
                 self._pager.stdin.flush()
             self._held = ""

@@ -42,7 +42,7 @@ class Reading:
 
     Attributes:
         found: What was found.
-        is_sure: Whether all of the message is understood, so that nobody else need be asked.
+        is_sure: Whether all of the message is understood, so that no model need be asked.
         guessed: The slots that were given a whole message, since they were asked for.
     """
 
@@ -219,7 +219,7 @@ def _unnamed(
 
 
 def _told(said: str, slots: Sequence[Slot], wanted: Wanted) -> dict[str, JsonValue]:
-    """The values that tell by their form which slot takes them: of each word, only one slot."""
+    """The values whose form shows their slot: each word fits only one slot."""
     taken = {each.name: _taken(each, said) for each in slots if _loose(each, said, wanted)}
     if any(len(spans) > _MOST for spans in taken.values()):
         return {}

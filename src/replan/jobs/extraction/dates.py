@@ -1,4 +1,4 @@
-"""Dates as people write them, in English and in Chinese; what can be read in two ways is none."""
+"""Dates as people write them, in English and Chinese; ambiguous text is not a date."""
 
 import calendar
 import re
@@ -68,7 +68,7 @@ def _made(read: Reader, found: re.Match[str], today: date) -> date | None:
 
 
 def _is_said(day: date, found: re.Match[str], dates: list[tuple[date, Span]], text: str) -> bool:
-    """Whether a day of the week only says again which day a date beside it is."""
+    """Whether a day of the week only repeats the day of an adjacent date."""
     if "day" not in found.groupdict() and "sign" not in found.groupdict():
         return False
     return any(
@@ -193,7 +193,7 @@ def _day_of_month(said: str) -> int:
 
 
 def _counted(said: str) -> int:
-    """A small number in digits, English or Chinese; a ValueError if it is none."""
+    """A small number in digits, English or Chinese; a ValueError if it is not one."""
     if said.casefold() in ("a", "an"):
         return 1
     if all(sign in _NUMERALS for sign in said):

@@ -1,4 +1,4 @@
-"""Numbers as people write them, in English and in Chinese; what is about so much is none."""
+"""Numbers as people write them, in English and Chinese; approximate ones are not numbers."""
 
 import re
 from collections.abc import Iterator

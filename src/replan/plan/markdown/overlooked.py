@@ -66,13 +66,13 @@ def _in_title(block: Block) -> Iterator[Overlooked]:
 
 
 def sequence_word(step: PlanStep) -> str:
-    """The word at the beginning of a step that puts it behind another, where it waits for none."""
+    """The first word of a step that suggests a dependency, if the step has none."""
     found = None if step.awaits else _sequence().match(step.description)
     return found[0] if found else ""
 
 
 def _in_details(block: Block, reading: Reading) -> Iterator[Overlooked]:
-    """What the lines below a step's own may mean; those in fences are somebody's code."""
+    """What the lines below a step's line may mean; lines in fences are code."""
     if not block.step.brief:
         return
     start = block.item.start + block.head

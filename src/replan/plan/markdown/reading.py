@@ -1,4 +1,4 @@
-"""Turn a plan document into steps, and tell every mistake in it."""
+"""Turn a plan document into steps, and report every mistake in it."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -2,7 +2,7 @@
 
     <!-- replan: 1=3fa9c1d2 2=90b1e077 run=5b0c -->
 
-The line is at the end, where nobody who reads the document sees it. Each pair is the id of a
+The line is at the end, where readers of the document do not see it. Each pair is the id of a
 settled step and a fingerprint of what it was asked, so that a later reader of the document alone
 can tell which steps were edited since. If the document has excerpts of results, the last word is
 the run that has the whole ones. The line is not part of the plan: it is read as a blank line.

@@ -89,7 +89,7 @@ class Story:
     steps: tuple[StepStory, ...]
     pauses: tuple[Pause, ...]
     revisions: tuple[Revision, ...]  # of its plan, the first plan before all others
-    ended: datetime  # its end, or when it was last heard of
+    ended: datetime  # its end, or its last sign of life
 
     @property
     def began(self) -> datetime:

@@ -27,7 +27,7 @@ class WholeRun(Value):
         title: What it is about.
         outcome: Its status.
         started_at: When it began.
-        updated_at: When it was last heard of: now, while a process works on it.
+        updated_at: The time of its last sign of life: now, while a process works on it.
         labels: What it is found by.
         plan: Its plan with all marks and its history; None before there is one.
         answer: The text of the answer; empty before there is one.

@@ -1,4 +1,4 @@
-"""LangGraph's savers, made whole: not stopped in the middle of a write, tried again, read at once.
+"""LangGraph's savers, completed: writes are not interrupted, retried, and read immediately.
 
 Beside what LangGraph's own do:
 
@@ -266,7 +266,7 @@ class SqliteSaver(WholeSaver, AsyncSqliteSaver):
         self.patience = patience
         self.holds = holds
         self.database = database
-        # Within a process nobody waits for a lock of the file.
+        # Within a process, nothing waits for a lock of the file.
         self.lock = cast("asyncio.Lock", _Turn(database.turn or asyncio.Lock(), connection))
 
     async def setup(self) -> None:

@@ -119,7 +119,7 @@ class WordIndex:
         return text(_FOUND), given
 
     def catch_up(self, connection: Connection, words: Callable[[Any], str]) -> None:
-        """Make the index if it is missing or old: a Python that has no FTS5 leaves it behind."""
+        """Create the index if it is missing or outdated, as after use by a Python without FTS5."""
         connection.exec_driver_sql(_INDEX)
         items, newest, known, newest_known = connection.exec_driver_sql(_STATE).one()
         # A number is never given twice, and each change of an item gives it a new one.

@@ -72,7 +72,7 @@ class KeptWords:
 
         async def work(connection: AsyncConnection) -> None:
             there = set((await connection.scalars(below(prefix, items.c.id))).all())
-            # Nothing is to stay of what somebody deleted meanwhile.
+            # Nothing may stay of what was deleted in the meantime.
             if numbers <= there:
                 await connection.execute(change, row)
 

@@ -334,7 +334,7 @@ class SqlStore(BaseStore):
         try:
             return self._opened(row).words
         except UnreadableRecordError as error:
-            # Whoever reads it is told; the others can be found, and this one deleted.
+            # A reader gets an error; the others can be found, and this one deleted.
             _log.warning("an item cannot be read and is not indexed", extra={"place": error.place})
             return ""
 

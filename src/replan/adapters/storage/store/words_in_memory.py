@@ -36,7 +36,7 @@ class WordsInMemory:
         self._numbers = frozenset[int]()
         self._guard = threading.Lock()
         self._db = sqlite3.connect(":memory:", check_same_thread=False)
-        # A search may still read what was pushed out: it is closed when nobody has it any more.
+        # A search may still read evicted words: they are closed when no search uses them.
         weakref.finalize(self, self._db.close)
         self._is_indexed = full_text.has_full_text()
         self._db.execute(full_text.IN_MEMORY if self._is_indexed else full_text.UNINDEXED)

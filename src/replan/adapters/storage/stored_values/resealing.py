@@ -1,6 +1,6 @@
 """Bind each value of encrypted storage to its place: what came between format 3 and format 4.
 
-Until then a value could be read wherever it was put, so that whoever could write the database
+Until then a value could be read wherever it was put, so that anyone who could write the database
 could put the answer of one run under the question of another.
 """
 

@@ -59,7 +59,7 @@ class Cipher:
             raise UnreadableRecordError(str(error), place) from error
 
     def named(self, text: str) -> str:
-        """Return what stands for a text where it is looked for, and tells nothing of it."""
+        """Return a token for a text that can be looked up and reveals nothing about it."""
         return hmac.new(self._key, f"name/{text}".encode("ascii"), "sha256").hexdigest()
 
     def _made(self, place: Place, **options: bytes) -> Any:
@@ -211,7 +211,7 @@ def cipher_of(key: str | bytes, salt: bytes) -> Cipher:
 
 
 def token_of(cipher: Cipher) -> bytes:
-    """A text that only the same key can read, to tell a wrong key at once."""
+    """A text that only the same key can read, to recognise a wrong key immediately."""
     return cipher.close(_TOKEN, UNPLACED)
 
 

@@ -189,7 +189,7 @@ class SqlSessions:
         told = turn.model_dump(mode="json", include={"title", "stage", "given", "result"})
         result = self._seal.close(told, *of_turn(key, number))
         kept = {name: getattr(turn, name) for name in _PLAIN}
-        # In encrypted storage it tells that there was an input, and nothing of it.
+        # In encrypted storage it reveals that there was an input, but nothing of it.
         kept["given"] = self._seal.named(turn.given) if turn.given else ""
         return {
             schema.turns: [{**own, **kept, "number": number, "result": result}],

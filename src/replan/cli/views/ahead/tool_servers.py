@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class KnownServer:
-    """A tool server: who is granted what, and what it has, where it was asked."""
+    """A tool server: its grants, and its tools if it was asked."""
 
     name: str
     way: str

@@ -43,7 +43,7 @@ class Row:
     id: int  # the step
     description: str  # its one line
     specialists: tuple[str, ...] = ()
-    # Where it is; `executing` while somebody works on it.
+    # Its status; `executing` while it is at work.
     status: StepStatus = StepStatus.PENDING
     busy: frozenset[str] = frozenset()  # who works on it now
     # Who is done with it, and whether well.

@@ -40,7 +40,7 @@ class Teller(Protocol):
         ...
 
     def pause(self, *, shows_plan: bool = False) -> None:
-        """Leave the terminal to somebody else, below the plan as it is now or without it."""
+        """Leave the terminal to other output, below the current plan or without it."""
         ...
 
     def proceed(self, course: Course) -> None:
@@ -54,7 +54,7 @@ class Teller(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Manner:
-    """How to tell: JSON goes before quiet, quiet before verbose; plain is as into a pipe."""
+    """The form of output: JSON precedes quiet, quiet precedes verbose; plain is as in a pipe."""
 
     as_json: bool = False
     plain: bool = False

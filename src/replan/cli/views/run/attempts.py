@@ -76,7 +76,7 @@ def _thread_lines(threads: Iterable[ThreadView]) -> Iterator[str]:
 
 
 def _untried(step: StepStory, story: Story) -> Iterator[str]:
-    """Why a step has no attempt here, and what it brought before this run."""
+    """Why a step has no attempt here, and its result before this run."""
     planned, origin = step.step, one_line(story.run.origin[:8])
     if step.attempts:
         return
@@ -162,7 +162,7 @@ def attempt_lines(view: AttemptView, run: WholeRun) -> Iterator[str]:
 
 
 def _settled(view: AttemptView, run: WholeRun) -> Iterator[str]:
-    """What persons said about an attempt of which nobody knew what it did."""
+    """What people said about an attempt in doubt."""
     of = view.entry.step_id, view.entry.specialist
     for event in run.events:
         said = event.details

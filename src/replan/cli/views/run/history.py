@@ -107,7 +107,7 @@ class _Steps:
     deciding: dict[Any, str] = field(default_factory=dict[Any, str])  # who, by step and decision
 
     def follow(self, event: RunEvent) -> str:
-        """Know the steps after an event; tell what a revision did, with the words before it."""
+        """Update the steps after an event; show what a revision did, after the given words."""
         if event.type == "answer_given":
             said = event.details
             self.deciding[said.get("step_id"), said.get("action")] = str(said.get("by") or "")
@@ -169,7 +169,7 @@ def _is_revised(story: Story, shown: RunEvent) -> bool:
 
 
 def _call_shown(said: Mapping[str, Any], story: Story) -> Mapping[str, Any]:
-    """The call that a question is about, as it was shown; older events do not tell it."""
+    """The call that a question is about, as it was shown; older events lack it."""
     asked = story.run.questions.get(str(said.get("key")))
     is_call = asked is not None and asked.kind == "approval" and isinstance(asked.details, dict)
     return cast("Mapping[str, Any]", asked.details) if asked and is_call else {}

@@ -41,7 +41,7 @@ def overview(story: Story, width: int) -> list[str]:
 
 
 def beginning(story: Story, width: int) -> list[str]:
-    """How the run ended, and its steps: what its rows tell without its state."""
+    """How the run ended, and its steps: what its rows contain without its state."""
     steps = _section(_plan_title(story), _step_lines(story, width - 2))
     return _folded([*_head(story), *steps], width)
 
@@ -85,7 +85,7 @@ def money(calls: Calls) -> str:
 
 
 def tokens(calls: Calls) -> str:
-    """The tokens of calls, as they were charged: `at most` that, where nobody counted some."""
+    """The tokens that calls were charged: `at most` this many if some were not counted."""
     most = "at most " if calls.uncounted_tokens else ""
     return f"{most}{calls.tokens + calls.uncounted_tokens:,}"
 

@@ -15,7 +15,7 @@ def files(artifacts: Iterable[Artifact], workspace: Path) -> str:
 
 
 def warnings(event: TaskCompleted, told: Container[str] = ()) -> list[str]:
-    """A line for each thing that a person may not expect, and that no line has told."""
+    """A line for each unexpected thing that no other line shows."""
     untold = dict.fromkeys(each for each in event.warnings if each not in told)
     return [f"warning: {one_line(each)}" for each in untold]
 
