@@ -37,7 +37,7 @@ class MetTools(BaseCallbackHandler):
         tool_call_id: str | None = None,
         **_: Any,
     ) -> None:
-        """Report that a tool is called, if no loop of ours has told it already."""
+        """Report that a tool is called, unless one of our loops has reported it."""
         name = str((serialized or {}).get("name") or "tool")
         own = tool_at_work.get()
         if self._is_over or (own is not None and own.is_of(self._calls, name)):

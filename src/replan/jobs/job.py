@@ -101,7 +101,7 @@ class IntermediateResult(Value):
 
 
 class JobExecutionContext(Value):
-    """What a caller wants an execution to know (`ExecutionContext` of the design of jobs).
+    """Data of the caller for an execution (`ExecutionContext` in the design of jobs).
 
     Attributes:
         parameters: Values by name.

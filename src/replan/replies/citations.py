@@ -36,7 +36,7 @@ def cited_among(text: str, sources: Sequence[Source]) -> tuple[Source, ...]:
 
 
 def without_places(text: str) -> str:
-    """Return a text by somebody without sources: marks that name a line can only be made up."""
+    """Return a text that got no sources: marks that name a line can only be made up."""
 
     def kept(mark: re.Match[str]) -> str:
         names = _BETWEEN.split(mark["names"])

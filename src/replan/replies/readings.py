@@ -47,7 +47,7 @@ BodyKind = Literal["answer", "plan", "text", "empty"]
 """What a body is: an answer, a plan, other text under a complex judgement, or nothing."""
 
 _NOTHING = frozenset(words("others", "nothing"))
-"""What says in a place for a wish that there is none."""
+"""Words that mean "nothing" in a place for a wish."""
 
 
 class ThinkReading(Value):
@@ -110,7 +110,7 @@ def read_think(
 def _plan_below_simple(
     reply: Reply, plan: FoundPlan, score: float | None
 ) -> ThinkReading | Complaint[ThinkReading]:
-    """Read a plan for the team below a label that says there is none: no answer is written so."""
+    """Read a plan for the team in spite of a label that says there is none: no answer looks so."""
     reading = _think_reading(reply, TaskComplexity.MODERATE, plan, score)
     if action_of(reply.fields.get("next_action", "")) is ActionType.CREATE_PLAN:
         return reading

@@ -33,7 +33,7 @@ HOST_KEYS = THINK_KEYS | FEEDBACK_KEYS
 
 _GLUED = re.compile(r"\A(\s{0,20}(?:```|~~~)\w{0,20})[ \t]+(?=---)")
 RULES = BLANK + "-*_=.+`~\u2014\u2013"
-"""What is in rules, fences and blanks: a body of nothing else is none."""
+"""Rules, fences and blanks: a body with nothing else is empty."""
 
 _MAX_NESTING = 3
 _MAX_DELIMITERS = 200

@@ -43,7 +43,7 @@ class Shape:
 
     @property
     def asked(self) -> str:
-        """What a model is told."""
+        """The instruction to the model."""
         schema = json.dumps(self.schema, ensure_ascii=False)
         return (
             "The answer is read by a program: it is one JSON value that fits this JSON schema, "

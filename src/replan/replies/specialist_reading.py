@@ -99,7 +99,7 @@ def _delimited(text: str, *, with_others: bool = False) -> SpecialistReading | N
     found = [match_key(line, SPECIALIST_KEYS) for line in written]
     if not written or not (with_others or all(found)):
         return None
-    # What is not only front matter is somebody's text.
+    # Anything beyond front matter is foreign text.
     body = text[closed.end() :] if all(found) else text
     return _reading([line for line in found if line], body)
 

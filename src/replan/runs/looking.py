@@ -157,7 +157,7 @@ async def seen(graph: Graph, storage: Storage, record: RunRecord, at: datetime) 
 
 
 def _is_guessed(state: EnhancedState, charged: Spending) -> bool:
-    """Whether a run was charged for calls that nobody counted: its events say for which."""
+    """Whether a run was charged for uncounted calls: its events say for which."""
     usage = state.get("usage", Usage())
     return CUT_OFF in usage.by or charged.tokens > usage.total_tokens
 
@@ -191,7 +191,7 @@ async def _heard_at(
 
 
 def _at_work(ledger: Sequence[LedgerEntry], since: datetime) -> dict[int, str]:
-    """The steps whose newest attempt continues, or asked; of those before nobody knows it now."""
+    """The steps whose newest attempt is at work, or asked; earlier ones are not known."""
     newest = {(entry.step_id, entry.specialist): entry for entry in ledger}.values()
     began = [entry for entry in newest if entry.started_at >= since]
     asked = {entry.step_id: "waiting" for entry in began if entry.outcome == "waiting"}

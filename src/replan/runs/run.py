@@ -1,4 +1,4 @@
-"""A run as whoever began it holds it: wait for it, follow, answer, stop and look at it."""
+"""The handle of a run: wait for it, follow it, answer, stop and inspect it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator

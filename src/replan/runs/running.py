@@ -107,7 +107,7 @@ async def followed(
         except RunStopped:
             return cast("EnhancedState", _stopped(await _saved(graph, asked.config)))
     if graph.checkpointer and not state.get("is_completed"):
-        # Only a snapshot tells what is asked, and by whom.
+        # Only a snapshot shows what is asked, and by whom.
         snapshot: StateSnapshot = await graph.aget_state(asked.config)
         state = state_at_rest(snapshot)
         if snapshot.interrupts:

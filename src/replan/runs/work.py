@@ -32,11 +32,11 @@ from replan.steps.answers_told import answered_by
 
 
 class Following(TypedDict, total=False):
-    """How whoever begins a run, or continues it, follows and stops it."""
+    """How the caller of a run follows and stops it."""
 
     tokens: bool  # whether texts are reported piece by piece
     heard: Heard  # receives each event as it is, once it is on record
-    stop: asyncio.Event  # set it to stop the run; whoever else stops the run sets it, too
+    stop: asyncio.Event  # set it to stop the run; also set if the run is stopped by other means
 
 
 Stand = Literal["waits", "at work"]
@@ -81,9 +81,9 @@ class Errand:
     config: RunnableConfig | None = None
     goes_on: bool = False  # whether it has begun before
     by: str = ""  # who continues it
-    gives_way: bool = False  # whether it is left alone if its owner was told to stop it meanwhile
+    gives_way: bool = False  # whether to leave it alone if a stop was requested in the meantime
     told: tuple[Event, ...] = ()  # what a person did to it before
-    # How it is followed and stopped by whoever calls it.
+    # How its caller follows and stops it.
     following: Following = field(default_factory=Following)
 
     @property
@@ -111,9 +111,9 @@ class Work:
         self.errand = errand
         self.log = log
         self.has_begun = False  # whether it is in the book, and its thread is held here
-        # Set once it has begun, or somebody else turns out to work on it.
+        # Set once it has begun, or another process turns out to work on it.
         self.is_known = asyncio.Event()
-        # Whether it heeds no further answer: whoever gives one continues the run.
+        # Whether it takes no further answer: an answer then continues the run elsewhere.
         self.is_resting = False
         self._bench = bench
         self._stop = errand.following.get("stop") or asyncio.Event()
@@ -254,7 +254,7 @@ class Work:
         return command if command.resume else None
 
     async def _take(self, requests: Sequence[Request]) -> None:
-        """The run has heeded these; whoever reads the rows next need not."""
+        """Mark requests as handled; later readers of the rows skip them."""
         if requests:
             self._answers = [each for each in self._answers if each not in requests]
             await self._bench.book.take_requests(requests, self._bench.clock())

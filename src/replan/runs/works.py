@@ -57,7 +57,7 @@ class Works:
         return task
 
     async def known(self, errand: Errand, *, is_new: bool = False) -> Doing | None:
-        """Work on a run; wait until it has begun, or somebody else turns out to work on it."""
+        """Work on a run; wait until it has begun, or another process turns out to work on it."""
         self.begin(errand, is_new=is_new)
         work, task = self._works[errand.run_id]
         known = asyncio.ensure_future(work.is_known.wait())
@@ -79,7 +79,7 @@ class Works:
         await asyncio.wait({self._works[run_id][1]})
 
     async def rested(self, run_id: str) -> None:
-        """Wait for the end of the work on a run that heeds no answer any more."""
+        """Wait for the end of the work on a run that takes no more answers."""
         if run_id in self._works and self._works[run_id][0].is_resting:
             await self.ended(run_id)
 
@@ -126,7 +126,7 @@ class Works:
             raise
 
     async def _shared(self, work: Work) -> RunResult:
-        """Work on a run, unless its owner heeds what is asked of it, or was told to stop."""
+        """Work on a run, unless its owner handles the request, or was told to stop."""
         run_id, is_heeded = work.errand.run_id, False
         while not is_heeded:
             try:

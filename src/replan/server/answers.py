@@ -62,7 +62,7 @@ class StepTold(Value):
     Attributes:
         id: Its number.
         description: Its line.
-        specialist: Who does it; empty until somebody is chosen.
+        specialist: The specialist that does it; empty until one is chosen.
         status: `running`, `waiting` for a person, `pending`, or how it ended.
         result: The beginning of its result.
         feedback: Why it failed or was skipped.

@@ -88,7 +88,7 @@ class Gate:
         """Who calls.
 
         Raises:
-            RefusedError: The host, the origin or the token is none of this server's.
+            RefusedError: The host, the origin or the token is not valid for this server.
         """
         hosts = headers.getlist("host")
         if len(hosts) != 1 or _name_of(hosts[0]) not in self.hosts:

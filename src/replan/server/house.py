@@ -86,7 +86,7 @@ class House:
         return name, self.runtimes[name]
 
     async def record_of(self, run_id: str, who: Identity) -> RunRecord:
-        """A run that somebody may see, by its id or by the name that he gave it.
+        """A run that the caller may see, by its id or by the name that the caller gave it.
 
         Raises:
             RefusedError: There is none; runs of others look the same.
@@ -100,7 +100,7 @@ class House:
         )
 
     def is_seen(self, record: RunRecord, who: Identity) -> bool:
-        """Whether somebody may see a run: one of his tenant, and of a team that is served.
+        """Whether the caller may see a run: one of the same tenant, and of a served team.
 
         A run of a session is seen by the person whose session it is.
         """
@@ -195,7 +195,7 @@ def _at_work(runtime: Runtime) -> int:
 
 
 def own_id(run_id: str, who: Identity) -> str:
-    """The id of a run that somebody named: nobody else can take it, or meet it."""
+    """The id of a run with a given name: no other caller can take it, or see it."""
     return f"{who.tenant}.{run_id}" if who.tenant else run_id
 
 
@@ -229,7 +229,7 @@ async def open_house(  # noqa: PLR0913 - what its server leaves open
         queue: Where the runs wait for workers; none: they are done here.
 
     Raises:
-        ConfigurationError: Money is bounded that nobody can count, or a graph was built without
+        ConfigurationError: Money is bounded without a price, or a graph was built without
             storage.
     """
     async with AsyncExitStack() as stack:

@@ -46,7 +46,7 @@ class _PatientProtocol(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, which leaves the signals to whoever started it."""
+    """uvicorn, which leaves the signals to its caller."""
 
     def __init__(self, config: uvicorn.Config, before: Callable[[], Awaitable[None]]) -> None:
         super().__init__(config)

@@ -108,7 +108,7 @@ def json_of(held: bytes) -> object:
     """Read JSON of which nothing is lost when it is kept or sent on.
 
     Raises:
-        RefusedError: It is none, too deep, or has a value that cannot be kept.
+        RefusedError: It is not JSON, too deep, or has a value that cannot be stored.
     """
     try:
         given: object = json.loads(held) if held.strip() else {}

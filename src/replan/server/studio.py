@@ -25,7 +25,7 @@ BASE_URL = "REPLAN_BASE_URL"
 STORAGE = "REPLAN_STORAGE"
 STORAGE_KEY = "REPLAN_STORAGE_KEY"
 BESIDE_THE_SERVERS = ".langgraph_api/replan.sqlite"
-"""Where the threads are if nobody says otherwise: in the folder of the server's own files."""
+"""The default place of the threads: in the folder of the server's own files."""
 
 
 @cache

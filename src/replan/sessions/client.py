@@ -327,7 +327,7 @@ class ClientAgentAdapter:
 
     @asynccontextmanager
     async def _held(self, key: SessionKey) -> AsyncGenerator[Owner | None]:
-        """Hold a session, where the store can: nobody pays for an answer that cannot be kept."""
+        """Lock a session, if the store can: an answer that cannot be stored is not paid for."""
         if self._storage is None:
             yield None
             return

@@ -78,7 +78,7 @@ def _covered(history: Sequence[Message], summary: Summary | None) -> int:
 
 
 def _first(memory: Memory, count: int, covered: int) -> int:
-    """The first message that somebody sees, and with a summary the last one that it covers."""
+    """The first visible message, and with a summary the last one that it covers."""
     if memory.mode == "summary":
         return max(0, covered - 1)
     return max(0, count - memory.limit) if memory.limit else 0

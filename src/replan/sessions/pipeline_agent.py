@@ -247,7 +247,7 @@ async def _begun(turn: Turn, said: str | None, *, is_new: bool, goes_on: bool) -
     elif open_ones and not is_new:
         answered = open_ones[0].replace(answer=said)
         questions = [answered if each is open_ones[0] else each for each in questions]
-        # Kept at once, so that nobody is asked again after a limit or a failure.
+        # Stored immediately, so that no question is repeated after a limit or a failure.
         await turn.keep(**{QUESTIONS: _written(questions)})
         await turn.begin()
     else:

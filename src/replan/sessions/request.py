@@ -74,7 +74,7 @@ def answers_to(said: Said, asks: Sequence[Ask], shown: Collection[str]) -> dict[
             answered, the run may ask something else now.
 
     Raises:
-        InputError: It cannot be told what it answers, or it answers nothing that was asked.
+        InputError: It is not clear what it answers, or it answers nothing that was asked.
     """
     if said.answers is None:
         if len(asks) > 1 or asks[0].kind != "question":

@@ -1,4 +1,4 @@
-"""Where the run of a turn is worked on, and what it is asked and told there."""
+"""Where the run of a turn works, and how it is asked and answered there."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence

@@ -86,7 +86,7 @@ class JobSeal:
             for name in step.slots
         )
         values = [job.collected_info.get(name) for name in heard if self._is_secret(name)]
-        # A value that was refused, or written in another way, cannot be told from the rest.
+        # A value that was refused, or written in another way, cannot be recognised in the rest.
         is_hidden = any(value is None or str(value) not in text for value in values)
         return MASK if is_hidden else self.without_secrets(text, job)
 

@@ -33,7 +33,7 @@ async def own_record(storage: Storage, run_id: str, labels: Mapping[str, str]) -
     """The entry of a run of a session; None if the storage does not have it.
 
     Raises:
-        InputError: It is the run of another session: somebody wrote its id into a context.
+        InputError: It is the run of another session, whose id was written into a context.
     """
     record = await storage.runs.get(run_id)
     if record is not None and not _is_own(record, labels):

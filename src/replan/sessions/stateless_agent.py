@@ -197,7 +197,7 @@ class KeptAgent(StatelessAgent):
             context: The session before the turn.
 
         Raises:
-            ReplanError: The storage cannot be used, or somebody works on the run.
+            ReplanError: The storage cannot be used, or another process works on the run.
         """
         state = (await self._runtime.resume(run_id)).state
         summary = whole_summary(context.dialogue_history, state.get("memory_summary"))

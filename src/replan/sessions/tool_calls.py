@@ -29,7 +29,7 @@ class ToolCalls:
         return tuple(self._over)
 
     def take(self, event: Event) -> None:
-        """Take an event; a call that waits for a person is none yet, it will be made again."""
+        """Take an event; a call that waits for a person does not count yet: it is made again."""
         if isinstance(event, ToolInvoked):
             self._began[_place(event)] = event.at or self._clock()
         elif isinstance(event, ToolCompleted):

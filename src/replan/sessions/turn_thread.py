@@ -104,7 +104,7 @@ async def said_in_killed(session: AgentContext, kept: ThreadRepository, place: s
     """Return what a user said in a turn that was killed: empty if nothing; None if none was.
 
     Args:
-        session: The session as it is kept; nobody takes a turn of it now.
+        session: The stored session; no turn of it is in progress.
         kept: Where threads are kept.
         place: What the threads of this session are kept under.
     """
@@ -143,7 +143,7 @@ def _read(written: JsonValue, session_id: str) -> Rows:
 
     Raises:
         ContextError: They cannot be used; names every bad field.
-        ThreadError: A row is missing, or is none.
+        ThreadError: A row is missing or not valid.
     """
     reading, path = Reading(), ("project_state", THREADS, session_id)
     rows: Rows = reading.value(dict[str, JsonValue], written, path) or {}

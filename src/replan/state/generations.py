@@ -13,7 +13,7 @@ class Generation(Value):
         settled: How often it was settled, well or not. The record of an earlier generation
             does not answer for this one.
         done: How often it was completed. Services take it for other work then: who opens a
-            completed step wants it done again.
+            completed step requests it again.
     """
 
     settled: int = 0

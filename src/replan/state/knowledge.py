@@ -64,7 +64,7 @@ NO_KNOWLEDGE = RAGOptions(
     knowledge_base_ids=(),
     filters={},
 )
-"""What holds where nobody says anything."""
+"""The defaults."""
 
 SEARCHED = RAGOptions(mode="stuff")
 """What a team says by having knowledge."""
@@ -95,7 +95,7 @@ class Chunk(Value):
     @model_validator(mode="before")
     @classmethod
     def _one_score(cls, given: Any) -> Any:
-        """Take `similarity` for the score where there is none: the one place that knows both."""
+        """Take `similarity` as the score if there is none: the only place that knows both."""
         if not isinstance(given, Mapping):
             return given
         fields = {**cast("Mapping[str, Any]", given)}
@@ -132,7 +132,7 @@ class Source(Value):
 
 
 class Knowledge(Value):
-    """What a search brought a step.
+    """The result of a search for a step.
 
     Attributes:
         text: What the step is given.
@@ -153,7 +153,7 @@ def knowledge_options(*levels: RAGOptions) -> RAGOptions:
 
 
 def asks_for_knowledge(options: RAGOptions) -> bool:
-    """Whether somebody says that there is to be knowledge."""
+    """Whether the options ask for knowledge."""
     return options.mode not in (None, "none")
 
 

@@ -143,7 +143,7 @@ class LimitHit(Value):
 
     Attributes:
         limit: The limit's name.
-        value: Its value; where a resumed run has a larger one, the hit does not count any more.
+        value: Its value; if a resumed run has a larger one, the hit no longer counts.
         round: The round.
         specialist: Who was at it.
         usage: What they had used when they were stopped.
@@ -171,7 +171,7 @@ class RunSettings(Asked):
             one (step).
         on_failure: After a final failure of a step, its round finishes the independent branches
             (finish), or starts nothing more (halt).
-        on_doubt: If nobody knows whether unsafe work took effect, a person is asked (ask), or the
+        on_doubt: If it is unknown whether unsafe work took effect, a person is asked (ask), or the
             step fails (fail).
         complexity_threshold: If a model gives a numeric score and no label, a score at or above
             this means a plan.

@@ -45,7 +45,7 @@ class MemoryOptions(Options):
 BUILT_IN = MemoryOptions(
     mode="window", history_limit=10, summary_trigger_messages=30, summary_max_tokens=512
 )
-"""What holds where nobody says anything."""
+"""The defaults."""
 
 
 class Summary(Value):

@@ -56,7 +56,7 @@ class PlanPatch(Value):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Say to whoever reads LangGraph's `updates` where the plan itself is."""
+            """Tell readers of LangGraph's `updates` where the plan itself is."""
             if name not in TaskPlan.model_fields:
                 return super().__getattr__(name)
             raise AttributeError(

@@ -164,7 +164,7 @@ def given_for(given: object, kind: str, fingerprint: str) -> object:
 
 
 CHANGED = "This does not answer what is asked now. Read the question, then answer it."
-"""Why a word is refused that was not about what is shown."""
+"""The error for an answer that was not about what is shown."""
 
 
 def question_key(step_id: int, specialist: str, ordinal: int) -> str:

@@ -125,7 +125,7 @@ class ExecutionContext(Value):
 
 
 class MadeOf(Value):
-    """What a result was made of, to tell later whether somebody edited it or what it was given.
+    """What a result was made of, to see later whether it or its inputs were edited.
 
     Attributes:
         inputs: The digests of what the step was given, by the steps that gave it.
@@ -283,7 +283,7 @@ class Assignment(Value):
     Attributes:
         step_id: The step.
         specialist: Who does it.
-        refused: Why nobody does it; empty where somebody does.
+        refused: Why nobody can do it; empty if somebody can.
     """
 
     step_id: int

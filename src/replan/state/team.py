@@ -17,7 +17,7 @@ class SpecialistCard(Value):
     intended_use: str  # when to choose it
     capabilities: tuple[str, ...] = ()
     effects: Effects = "pure"  # what a second run of one of its steps would do
-    is_declared: bool = False  # whether somebody said so; else it follows from what does the steps
+    is_declared: bool = False  # whether it was declared, or follows from the kind of specialist
     # Whether it does only steps that name it: work that is declared unsafe, or that a person must
     # approve.
     only_by_name: bool = False

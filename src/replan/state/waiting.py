@@ -20,7 +20,7 @@ _OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
 
 
 def open_questions(state: EnhancedState) -> tuple[Question, ...]:
-    """The questions that nobody has answered, of steps still to be done, by step."""
+    """The unanswered questions of steps still to be done, by step."""
     questions = state.get("questions", {})
     if not questions:
         return ()

@@ -43,7 +43,7 @@ class Chats:
         self.clock = clock or _no_clock
         self.mistakes: list[ConfigurationError] = []
         self._provider = provider
-        # One that knows no tenants is only asked for nobody's.
+        # A provider without tenants is only asked without one.
         self._whose = {"tenant": tenant} if tenant else {}
         self._chats: dict[tuple[str | int, ...], Chat] = {}
 

@@ -178,7 +178,7 @@ def _unknown_servers(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
 
 
 def _unwritten_summaries(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-    """Find specialists that want to see a summary where the host writes none."""
+    """Find specialists in mode summary although the host writes none."""
     if (_mode_of(given.get("host")) or _mode_of(given)) == "summary":
         return
     for index, each in enumerate(_listed(given.get("specialists"))):

@@ -161,7 +161,7 @@ def _priced(team: FileTeam) -> FileTeam:
 
 
 def _unpriced(team: FileTeam) -> list[ConfigurationError]:
-    """The models whose money nobody can count, where the file bounds it."""
+    """The models without a price, if the file bounds money."""
     budgets = (team.limits.whole, team.limits.per_step, *(each.limits for each in team.specialists))
     if all(budget.max_cost is None for budget in budgets):
         return []

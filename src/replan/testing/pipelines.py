@@ -198,7 +198,7 @@ def _take_phase(found: _Package, path: Path, name: str, value: ast.expr) -> None
 
 
 def _name_of(node: ast.expr) -> str:
-    """The last part of a name; empty for what is none."""
+    """The last part of a name; empty for anything else."""
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""

@@ -93,7 +93,7 @@ class AIAdapter:
         asked = [SystemMessage(told), *to_langchain(messages)]
         audience = utils.audience
         is_heard = audience.on_text is not None or has_listener(self._config)
-        # Counted before the reply is here, so that nobody shows a piece of it again.
+        # Counted before the reply is complete, so that no piece of it is shown again.
         audience.texts += int(is_heard)
         if stream and is_heard:
             return self._pieces(self._chat, asked, utils)

@@ -37,7 +37,7 @@ class BaseAgent:
     A subclass overrides `_initialize_state_handlers`.
 
     Attributes:
-        metadata: What is known about the agent, such as whom it works for.
+        metadata: Data about the agent, such as whom it works for.
         settings: The settings of its thread, the only source of its phase.
         state_handlers: The handlers by phase.
         version: The version of the pipeline; `migrate` changes a stored thread of another one.

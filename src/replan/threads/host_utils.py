@@ -41,7 +41,7 @@ class HostUtils:
         phase: The phase that is at work.
         path: The path of the sub-thread that is at work; empty in the main thread.
         context: What the step of a plan was given; None outside a plan.
-        stop: Is set when work is to stop after the phase; None where nobody stops it so.
+        stop: Is set when work is to stop after the phase; None if it cannot be stopped this way.
     """
 
     thread_repository: ThreadRepository

@@ -73,7 +73,7 @@ class SubThreadAgent(BaseAgent):
             return Response(failure=error)
 
     async def _execute_sub_thread_interaction(self, task: Task, thread: Thread) -> Response:
-        """Run the units, then summarise what they brought."""
+        """Run the units, then summarise their results."""
         results = await self._execute_interaction_units(task, thread)
         name = f"{type(self).__name__}._summarize_results"
         with same_phase(task, thread, name):

@@ -151,7 +151,7 @@ class NestedSubThreadHandler(StateHandler):
 
 
 def give_up(thread: Thread) -> None:
-    """Let no placeholder of a main thread wait any more; its sub-thread is kept as an earlier one.
+    """Settle the waiting placeholders of a main thread; their sub-threads are kept as earlier ones.
 
     No model sees its text then, which says nothing.
     """

@@ -96,7 +96,7 @@ class CallTrace:
             self._owner(event).span.add_event(f"replan.{getattr(event, 'type', '')}", marks)
 
     def end(self, error: BaseException | None) -> None:
-        """Close what is still open; of a call of which nothing was told nothing is exported."""
+        """Close what is still open; nothing is exported of a call without events."""
         self._is_over = True
         if not self._is_heard:
             return

@@ -141,7 +141,7 @@ def of_tool_call(event: ToolEvent) -> Attributes:
 
 
 def said_to(messages: Sequence[Said]) -> Attributes:
-    """What a model is told, as content."""
+    """The messages to a model, as content."""
     return {"gen_ai.input.messages": _messages(messages)} if messages else {}
 
 

@@ -64,7 +64,7 @@ def _heard_by(hears: Hears) -> Generator[None]:
 
 
 def _nobody(_: str) -> None:
-    """What is known already need not be heard."""
+    """Ignores what is already known."""
 
 
 class Receiver:
@@ -133,7 +133,7 @@ class _Batches(BatchSpanProcessor):
         self._receiver = receiver
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Queue a span; that a queue is full of spans that nobody receives is known already."""
+        """Queue a span; a queue that is full of unreceived spans was already reported."""
         if not self._receiver.is_away:
             super().on_end(span)
             return
@@ -169,7 +169,7 @@ def sending(
 
 
 def _begun(*works: Callable[[], object]) -> None:
-    """Do one after another in a thread that nobody has to wait for."""
+    """Do one after another in a thread that the process does not wait for."""
 
     def done() -> None:
         with _heard_by(_nobody):

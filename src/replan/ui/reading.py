@@ -30,7 +30,7 @@ class Reading:
     run: WholeRun
     story: Story
     at: datetime  # when the reading began
-    doer: str = ""  # who continues it here: `team`, `terminal` or nobody
+    doer: str = ""  # what continues it here: `team`, `terminal` or nothing
 
     @property
     def seq(self) -> int:
@@ -97,7 +97,7 @@ def graph_for(house: House, record: RunRecord) -> Graph:
 
 
 async def record_of(house: House, name: str, who: Identity) -> RunRecord:
-    """A run that somebody may see: whoever has no tenant sees all runs of the storage.
+    """A run that the caller may see: a caller without a tenant sees all runs of the storage.
 
     Raises:
         RefusedError: There is none.

@@ -21,7 +21,7 @@ from replan.ui.app import application
 from replan.ui.entering import Entrance
 
 _GRACE = 10.0
-"""Seconds that running steps have to end, where nobody says another time."""
+"""Seconds that running steps have to end, by default."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,7 +32,7 @@ class Errands:
         given: What the run begins with, as it is kept; None if it continues.
         settings: Its settings, or what is changed of them.
         told: What a person did to it.
-        by: Who wants it to continue.
+        by: Who continues it.
     """
 
     keys: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from replan.errors import StorageError
 from replan.runs.work import Stand
 
 _FRESH = 0.25  # seconds for which a look holds for those who only follow
-_FORGOTTEN = 5.0  # seconds after which nobody follows what nobody asked for
+_FORGOTTEN = 5.0  # seconds after which unrequested jobs are no longer followed
 
 Look = Callable[[Collection[str]], Awaitable[Mapping[str, Stand]]]
 

@@ -29,7 +29,7 @@ from replan.workers.upkeep import UpkeepJobs
 from replan.workers.versions import check_published, published, version_of
 from replan.workers.worker import LEASE, Handler, Worker, drained_by_signals
 
-# With one that holds threads, one that hears of jobs, and one that takes them: six.
+# With one that holds threads, one that listens for jobs, and one that takes them: six.
 _OF_STORAGE, _OF_QUEUE = 3, 1
 
 
@@ -42,7 +42,7 @@ class WorkerWanted:
         storage: The address of the storage.
         queues: The names of the queues.
         concurrency: Jobs at once.
-        grace: Seconds that running steps have to end when it is told to end.
+        grace: Seconds that running steps have to end when the worker stops.
         lease: Seconds without a sign of life after which others take its runs up.
         schedules: A file of runs that begin by themselves.
         key: What encrypts the storage.

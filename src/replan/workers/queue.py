@@ -23,7 +23,7 @@ RUNS = "runs"
 """The queue of a run that names none."""
 
 TEAM, TENANT, PRIORITY, QUEUE = "team", "tenant", "priority", "queue"
-"""The labels of a run: by whom it is done, whose it is, how urgent it is, where it waits."""
+"""The labels of a run: its version, its tenant, its priority, its queue."""
 
 PATIENCE = 30.0
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,19}")

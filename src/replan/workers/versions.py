@@ -44,7 +44,7 @@ async def published(queue: Queue, version: Version, name: str) -> bool:
 
 
 async def check_published(queue: Queue, version: Version) -> None:
-    """Refuse a version of a team that nobody published.
+    """Refuse an unpublished version of a team.
 
     Raises:
         ConfigurationError: It is not on record.

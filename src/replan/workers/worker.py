@@ -24,7 +24,7 @@ POLL = 2.0
 """Seconds between two looks for jobs of which no notice came."""
 
 _LAST = 10.0
-"""Seconds that the queue has at the end to hear of the jobs that are given back."""
+"""Seconds at the end to give jobs back to the queue."""
 
 Handler = Callable[..., Awaitable[None]]
 """Does the jobs of a kind; it is given the job's arguments."""

@@ -195,7 +195,7 @@ def _marks(said: str, wanted: Wanted) -> Iterator[tuple[str, int, int]]:
 def _unnamed(
     said: str, wanted: Wanted, named: dict[str, JsonValue], *, has_command: bool
 ) -> dict[str, JsonValue]:
-    """What is asked for, and what only one open slot can take; all are open to whoever confirms."""
+    """The requested slots, and values that fit only one open slot; all are open on confirmation."""
     job, spec = wanted.job, wanted.spec
     kept = () if wanted.asked == CONFIRMATION else job.collected_info
     held = {name for name in kept if name not in job.asked.names}
@@ -251,7 +251,7 @@ def _kind_of(slot: Slot) -> str:
 
 
 def _loose(slot: Slot, said: str, wanted: Wanted) -> JsonValue:
-    """The one value that a slot can take out of a message; None if there is none, or several."""
+    """The only value in a message that fits a slot; None without one, or with several."""
     if slot.choices:
         return _chosen(slot, said)
     if slot.type in _FINDERS:
@@ -284,7 +284,7 @@ def _days(said: str, wanted: Wanted) -> Iterator[JsonValue]:
 
 
 def _is_denied(said: str, place: int) -> bool:
-    """Whether what is at a place is what the user does not want."""
+    """Whether the user rejects the value at a place."""
     return _NOT.search(said[max(0, place - _FAR) : place]) is not None
 
 

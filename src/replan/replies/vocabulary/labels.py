@@ -49,7 +49,7 @@ _UPDATE_WORDS = {kind.value.replace("_", " "): kind for kind in PlanUpdateType}
 
 
 def complexity_of(value: str) -> TaskComplexity | None:
-    """Read a complexity label; a choice of several, or a denial, is none."""
+    """Read a complexity label; None for a choice of several, or a denial."""
     return None if is_choice(value, _COMPLEXITY_WORDS) else _label(value, _COMPLEXITY_WORDS)[0]
 
 

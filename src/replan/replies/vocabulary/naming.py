@@ -1,4 +1,4 @@
-"""Who is meant: a name as a model wrote it, matched to those whom the team has."""
+"""Matches names as models write them to the specialists of the team."""
 
 import re
 import unicodedata
@@ -20,7 +20,7 @@ class Names:
         self._by_word = {squeezed(name): name for name in team}
 
     def find(self, written: str) -> str | None:
-        """Find the one whom the whole of a text names, also as `Data Analyst` or `coder_agent`."""
+        """Find the specialist that a whole text names, also as `Data Analyst` or `coder_agent`."""
         word = squeezed(written)
         found = self._by_word.get(word)
         while found is None and (shorter := _AFFIXES.sub("", word, count=1)) != word:

@@ -2,7 +2,7 @@
 
 A document that is one already stays byte for byte. Else the steps are looked for as data and as
 lines; its outcome is read again as a document, and whatever is then still not understood is a
-problem to be told to the model.
+problem to report to the model.
 """
 
 import re
@@ -119,7 +119,7 @@ def _has_steps(found: FoundPlan) -> bool:
 
 
 def _strangers(text: str, names: Names) -> int:
-    """Count the names of nobody on the team; another form may show whom they mean."""
+    """Count the names that the team lacks; another form may show whom they mean."""
     known = {name.casefold() for name in names.team}
     steps = [block.step for block in read_document(text).blocks]
     named = [name for step in steps for name in step.specialists]

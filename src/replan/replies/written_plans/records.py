@@ -131,7 +131,7 @@ def _parted(item: object, names: Names) -> dict[str, object] | None:
 
 
 def _further(part: str | None, key: str, value: object) -> str:
-    """What a field says beside the others; whoever does the step may know what a key means."""
+    """What another field says; the specialist may know what its key means."""
     if part in ("task", "brief"):
         return as_text(value)
     text = value.strip() if isinstance(value, str) else ""
@@ -155,7 +155,7 @@ def _take_order_column(
 
 
 def _is_order(values: Iterable[object], labels: set[str]) -> bool:
-    """Whether values name nothing but steps, the first one none: it can wait for nobody."""
+    """Whether values only name steps, except the first, which cannot wait for any."""
     texts = [" ".join(_texts(value)).strip(" -—–") for value in values]
     said = [text for text in texts if text and not _is_none(text)]
     orders = [read_order(text, labels) for text in said]

@@ -61,13 +61,13 @@ _STRESS_SIGNS = ("*", "_", "`")
 @dataclass(slots=True)
 class Line:
     text: str = ""  # what is to be done
-    # Names of the team, and names of nobody as they were written.
+    # Names of the team, and unknown names as they were written.
     who: list[str] = field(default_factory=list[str])
     # The labels of other steps, and the signs for the one above and for all above.
     waits: list[str] = field(default_factory=list[str])
     # Everything else that a step can have.
     attributes: Attributes = field(default_factory=Attributes)
-    unread: list[str] = field(default_factory=list[str])  # what looks like an attribute and is none
+    unread: list[str] = field(default_factory=list[str])  # looks like an attribute but is not one
 
 
 def read_line(

@@ -84,7 +84,7 @@ def _key(found: re.Match[str]) -> str:
 
 
 def load_yaml(text: str) -> object:
-    """Read YAML with plain values alone; none if it is none, has aliases, or is too deep."""
+    """Read YAML with plain values only; None if it is not YAML, has aliases, or is too deep."""
     try:
         value = load_bounded(text, REPLY_YAML)
         return cast("object", json.loads(json.dumps(value, default=str)))

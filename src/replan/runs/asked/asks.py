@@ -165,7 +165,7 @@ def _who(place: str) -> str:
 
 
 async def open_asks(snapshot: StateSnapshot, journal: Journal) -> tuple[Ask, ...]:
-    """What nobody has answered yet: what the run stopped for, and what its steps asked before."""
+    """The open questions: those that the run stopped for, and earlier ones of its steps."""
     state = cast("EnhancedState", snapshot.values)
     asks = {ask.key: ask for ask in asks_of(snapshot.interrupts, seats_of(snapshot))}
     run_id = state.get("run_id", "")
@@ -194,7 +194,7 @@ def resumption(asks: Sequence[Ask], answers: Mapping[str, JsonValue]) -> Command
 
 
 def answers_by_key(given: object, asks: Sequence[Ask]) -> dict[str, JsonValue]:
-    """Read what somebody answers in a program: one answer, or answers by key."""
+    """Read the answer of a program: one answer, or answers by key."""
     # The beginning of a key will do, such as the number of its step. An answer may say by a
     # fingerprint what it is about: `{"answer": ..., "fingerprint": ...}`.
     if not asks:

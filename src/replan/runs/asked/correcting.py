@@ -1,4 +1,4 @@
-"""What a person wants otherwise of one step of a run: that it is done again, or left out."""
+"""A person's correction of one step of a run: to repeat it, or to skip it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,11 +30,11 @@ _MOST_NAMED = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Correction:
-    """What a person wants of one step."""
+    """What a person requests for one step."""
 
     action: Literal["retry", "skip"]
     step: int
-    by: str = ""  # who wants it
+    by: str = ""  # who requests it
 
     def of(self, step: PlanStep) -> PlanStep:
         """The step as it is to be."""

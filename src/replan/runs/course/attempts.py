@@ -29,7 +29,7 @@ class AttemptView:
 
     @property
     def seconds(self) -> float | None:
-        """How long it took, or takes until now; None if nobody knows its end."""
+        """How long it took, or has taken until now; None if its end is unknown."""
         ended = self.entry.ended_at or self.running_at
         return ended and (ended - self.entry.started_at).total_seconds()
 

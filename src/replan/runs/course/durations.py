@@ -1,4 +1,4 @@
-"""How long a run, its rounds and its steps took, told by the events that end them."""
+"""How long a run, its rounds and its steps took, for the events that end them."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -27,7 +27,7 @@ class Durations:
         self._before = dict[Any, float]()
 
     def recall(self, events: Iterable[RunEvent]) -> None:
-        """Count the work of earlier parts; nobody worked until one says that it continues."""
+        """Count the work of earlier parts; time before a part's first event is not work."""
         before, last = self._before, None
         for event in (each for each in events if each.at is not None):
             passed = _passed(last, event)

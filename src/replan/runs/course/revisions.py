@@ -1,4 +1,4 @@
-"""The versions of a run's plan: who made each, why, and which steps it took or brought."""
+"""The versions of a run's plan: who made each, why, and which steps it removed or added."""
 
 from __future__ import annotations
 

@@ -73,17 +73,17 @@ class StepStory:
 
 @dataclass(frozen=True, kw_only=True)
 class Pause:
-    """A time in which nobody worked on the run; of a killed one nobody knows how much of it."""
+    """A time without work on the run; after a kill, its exact length is unknown."""
 
     began: datetime  # the last sign of life
     ended: datetime | None  # None: it still lasts
-    why: str  # `waiting`, `interrupted` or `failed`; `killed` where nobody could say so
+    why: str  # `waiting`, `interrupted` or `failed`; `killed` if it could not be recorded
     by: str = ""  # who continued it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Story:
-    """A run, told from its beginning to where it is."""
+    """The story of a run, from its beginning to now."""
 
     run: WholeRun
     steps: tuple[StepStory, ...]
@@ -114,12 +114,12 @@ class Story:
 
     @property
     def idle(self) -> float:
-        """Seconds in which nobody worked on it, and no person was waited for."""
+        """Seconds without work on it, other than waiting for a person."""
         return self._paused("interrupted", "failed", "over")
 
     @property
     def is_killed(self) -> bool:
-        """Whether its process was killed, and nobody continued."""
+        """Whether its process was killed, and no other has continued it."""
         return any(each.ended is None and each.why == "killed" for each in self.pauses)
 
     def _paused(self, *why: str) -> float:
@@ -257,7 +257,7 @@ def _pauses(run: WholeRun) -> list[Pause]:
             by = str(event.details.get("by") or "")
             pauses.append(Pause(began=last, ended=event.at, why=why or "killed", by=by))
         elif event.type == "specialist_invoked" and pauses:
-            # That somebody continues may be on record later than the attempts that then began.
+            # The record of a continuation may be later than the first attempts of it.
             said, pause = cast("Mapping[str, Any]", event.details), pauses[-1]
             attempt = said.get("step_id"), said.get("specialist"), said.get("attempt")
             at = began.get(cast("Any", attempt))

@@ -83,7 +83,7 @@ def _since(began: datetime, ended: datetime) -> float:
 
 
 def _paused(story: Story, began: datetime, ended: datetime) -> float:
-    """Seconds of a time in which nobody worked on the run."""
+    """Seconds of a time without work on the run."""
     shared = (
         min(each.ended or story.ended, ended) - max(each.began, began) for each in story.pauses
     )

@@ -34,7 +34,7 @@ def run_event(run_id: str, logged: LoggedEvent) -> RunEvent:
 
 
 def event_told(event: Event) -> RunEvent:
-    """Return an event that was heard as it is told to whoever follows its run."""
+    """Return an event in the form for those who follow its run."""
     if event.seq is None or event.at is None:
         return _piece(event)
     entry = recorded(event, event.at)
@@ -62,7 +62,7 @@ class EventLog:
         self._durations = Durations()
         self._left: list[tuple[Event, JsonValue]] = []
         self._news = asyncio.Event()
-        # Set by what is not gathered: a piece of text, which somebody sees, and the end.
+        # Set by what must not wait: a piece of text for a reader, and the end.
         self._hurry = asyncio.Event()
         self._is_over = self._is_told = False
         self._followers: list[asyncio.Queue[RunEvent | None]] = []
@@ -95,7 +95,7 @@ class EventLog:
             self._hurry.set()
 
     def end(self) -> None:
-        """Nothing more comes: `write` ends once all is written and told."""
+        """Nothing more comes: `write` ends once everything is written and reported."""
         self._is_over = True
         self._hurry.set()
         self._news.set()

@@ -55,7 +55,7 @@ def plan_in(events: Sequence[RunEvent]) -> TaskPlan | None:
 
 @dataclass(frozen=True)
 class Outline:
-    """A plan as its events tell it: the title, and of each step the fields that they told."""
+    """A plan as its events describe it: the title, and the reported fields of each step."""
 
     title: str = ""
     steps: tuple[Mapping[str, Any], ...] = ()

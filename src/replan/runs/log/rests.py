@@ -20,7 +20,7 @@ _RESTS: dict[str, Literal["waiting", "interrupted"]] = {
 class Rests:
     """The time in which a process works on a run, as a context.
 
-    The log hears of its beginning and its end, and so do the hooks of the team's callbacks.
+    The log and the hooks of the team's callbacks learn of its beginning and its end.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Rests:
         by: str = "",
         told: Sequence[Event] = (),
     ) -> None:
-        self.told: Sequence[Event] = told  # what was done to the run before somebody works on it
+        self.told: Sequence[Event] = told  # what was done to the run before work on it
         self.resumed_by = by  # who continues it, or whose answers it continues with
         self.stopped_by = ""
         self.outcome = ""  # its status at the end

@@ -29,7 +29,7 @@ _NUMBERS = (
     *("covered", "shown", "summarised", "left_out", "cut"),
 )
 
-# What has the name of a number and is none.
+# Fields that are named like a number but are not one.
 _TEXTS = {"knowledge_retrieved": ("left_out",), "specialist_completed": ("cut",)}
 
 

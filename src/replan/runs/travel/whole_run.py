@@ -33,7 +33,7 @@ class WholeRun(Value):
         answer: The text of the answer; empty before there is one.
         output: The answer's value, where it is of a type.
         limit_reached: The limit that ended it, or cut its answer off; else empty.
-        warnings: What it told that a person may not expect.
+        warnings: Its warnings: what a person may not expect.
         usage: Model calls, tokens and money of all rounds that are over.
         spent: What each scope of its limits was charged.
         waiting: What it waits for.

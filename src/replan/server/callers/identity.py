@@ -61,7 +61,7 @@ class Identity(Value):
         return self.user or self.name
 
     def may(self, role: Role) -> bool:
-        """Whether something may be done; whoever may do anything with runs may look."""
+        """Whether something is allowed; every role for runs includes reading."""
         if role == "read":
             return self.roles != frozenset[Role]({"watch"})
         return role in self.roles or "operate" in self.roles

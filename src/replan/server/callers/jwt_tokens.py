@@ -38,7 +38,7 @@ class JwtEntry(Value):
         tenant_claim: The claim that has the tenant.
         tenant: The tenant of all its tokens, instead.
         user_claim: The claim that names the person.
-        roles_claim: The claim that lists roles; names that are none of Replan's are left out.
+        roles_claim: The claim that lists roles; names that are not Replan's are ignored.
         roles: The roles of all its tokens, instead.
         limits: What the runs of each person may take.
     """
@@ -97,7 +97,7 @@ class Provider:
         )
 
     def _identity(self, claims: dict[str, Any]) -> Identity | None:
-        """Who the claims say; nobody without a tenant, a person and a role."""
+        """The caller in the claims; None without a tenant, a person and a role."""
         entry = self._entry
         tenant = entry.tenant or claims.get(entry.tenant_claim)
         user, given = claims.get(entry.user_claim), claims.get(entry.roles_claim)

@@ -141,7 +141,7 @@ def _team(house: House, request: Request) -> str:
 
 
 def _again(request: Request, held: bytes) -> Request:
-    """A request whose body was read, for whoever reads it again."""
+    """A request whose body was read, for a second reader."""
 
     async def receive() -> Sent:
         return {"type": "http.request", "body": held, "more_body": False}
@@ -281,7 +281,7 @@ class _Handler(RequestHandler):
         )
 
     async def on_create_task_push_notification_config(self, params: Any, context: Any) -> NoReturn:
-        """Refuse: the server calls nobody."""
+        """Refuse: the server calls no clients."""
         raise PushNotificationNotSupportedError
 
     on_get_task_push_notification_config = on_create_task_push_notification_config
@@ -289,7 +289,7 @@ class _Handler(RequestHandler):
     on_delete_task_push_notification_config = on_create_task_push_notification_config
 
     async def on_get_extended_agent_card(self, params: Any, context: Any) -> NoReturn:
-        """Refuse: whoever may see the card sees all of it."""
+        """Refuse: a caller who may see the card sees all of it."""
         raise UnsupportedOperationError("There is one card for all who may see it.")
 
     async def _begun(self, params: SendMessageRequest) -> tuple[Run, int]:

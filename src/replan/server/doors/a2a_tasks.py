@@ -21,7 +21,7 @@ ANSWER = "answer"
 _STATES = {
     "running": TaskState.TASK_STATE_WORKING,
     "waiting": TaskState.TASK_STATE_INPUT_REQUIRED,
-    # It can be continued, and needs a word of somebody for it.
+    # It can be continued, but only on request.
     "interrupted": TaskState.TASK_STATE_INPUT_REQUIRED,
     "failed": TaskState.TASK_STATE_FAILED,
     "rejected": TaskState.TASK_STATE_REJECTED,
@@ -34,7 +34,7 @@ OVER = frozenset(
         TaskState.TASK_STATE_CANCELED,
     }
 )
-"""The states in which a task takes no message any more."""
+"""The states in which a task takes no more messages."""
 
 
 def task_of(view: RunView, *, is_cancelled: bool = False, most: int | None = None) -> Task:

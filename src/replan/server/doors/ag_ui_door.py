@@ -40,7 +40,7 @@ from replan.server.stream import Stream
 from replan.state.usage import Usage
 
 _NOT_SAID = ("tool", "activity", "reasoning")
-"""Messages of a thread that nobody said: what a front end keeps of a run's course."""
+"""Messages of a thread that nobody wrote: a front end's record of a run's course."""
 
 
 async def run(call: Call) -> Response:
@@ -210,7 +210,7 @@ def _bound(ask: Ask, payload: Any) -> JsonValue:
 
 
 def _end(ids: Any, view: RunView, problem: str) -> BaseEvent:
-    """How a run that rests is told to have ended."""
+    """The final event of a run at rest."""
     used = view.state.get("usage", Usage())
     usage = [
         TokenUsage(

@@ -97,7 +97,7 @@ class Conversations:
             await self.house.storage.store.aput(self._place, _digest(key), value, index=False)
 
     async def forget(self, key: JsonValue) -> None:
-        """Let a run that waits wait for somebody else."""
+        """Leave a run waiting for another person."""
         await self.house.storage.store.adelete(self._place, _digest(key))
 
     def thread(self, session_id: str) -> str | None:

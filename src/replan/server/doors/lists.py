@@ -27,7 +27,7 @@ _BATCH = 100
 
 
 async def runs(call: Call) -> RunPage:
-    """List the runs that somebody may see, the newest first."""
+    """List the runs that the caller may see, the newest first."""
     query: RunsQuery = call.query
     found = list[RunListed]()
     last, scanned, is_more = await _first(call), 0, True
@@ -63,7 +63,7 @@ async def events(call: Call) -> EventPage | Response:
         told = told[: call.query.most]
         return EventPage(events=tuple(told), next=after + len(told))
     if record.outcome in get_args(Outcome) and all(each.seq <= after for each in kept):
-        # A browser that is told so does not come back.
+        # With this status, a browser does not reconnect.
         return Response(status_code=204)
     following = runtime.events(record.run_id, after=after, tokens=call.query.tokens)
     rest = partial(call.house.rest_of, record)

@@ -1,6 +1,6 @@
 """An MCP server: each team is a tool; its progress is reported, and its questions are asked by MCP.
 
-A client that cannot ask its user is told the question as the result. What a person has to decide is
+A client that cannot ask its user gets the question as the result. What a person has to decide is
 never answered by the model that called the tool.
 """
 
@@ -238,7 +238,7 @@ def _form(ask: Ask) -> ElicitRequestFormParams:
 
 
 def _answer_in(ask: Ask, response: ElicitResult) -> dict[str, JsonValue]:
-    """The answer of a user, bound to what he was shown; nothing if he gave none."""
+    """The answer of a user, bound to what was shown; None without an answer."""
     if response.action != "accept" or not response.content:
         return {}
     content = cast("dict[str, JsonValue]", dict(response.content))

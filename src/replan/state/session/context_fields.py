@@ -86,7 +86,7 @@ class Reading:
             value = read(kind, copy)
         except ValidationError as error:
             found = error.errors(include_url=False, include_context=False)
-        # LangChain's messages stumble over what is none before pydantic can refuse it.
+        # LangChain's messages fail on other values before pydantic can refuse them.
         except (AttributeError, KeyError, TypeError):
             self.refuse(path, data, "it has an entry that is not a message")
             return None
@@ -103,7 +103,7 @@ class Reading:
         return None
 
     def plain(self, data: Any, path: Path = (), above: tuple[int, ...] = ()) -> Any:
-        """Copy JSON; what is none, is too deep or too much is kept as a mistake."""
+        """Copy JSON; anything else, and what is too deep or too much, is kept as a mistake."""
         is_text = isinstance(data, str)
         if not self.has_room(_bytes_of(data) if is_text else _NODE):
             return None

@@ -33,7 +33,7 @@ class Ready(Member):
     def completed(cls, given: Mapping[str, Any], around: Surroundings | None) -> Mapping[str, Any]:
         """Take omitted fields from its card."""
         if given.get("use") is not None or "local" in given:
-            # What an unknown one would bring is not missing.
+            # The fields of an unknown specialist do not count as missing.
             brought = {"name": "unknown", "intended_use": "unknown"}
             if (card := card_of(given.get("use"), around)) is not None:
                 brought = {name: getattr(card, name) for name in _BROUGHT}

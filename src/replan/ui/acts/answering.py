@@ -131,7 +131,7 @@ def _one_of(action: str, *known: str) -> None:
 def asked_again(
     site: Site, request: Request, ask: Ask, fields: dict[str, str], value: JsonValue, back: str
 ) -> Response:
-    """Show what would happen; `back` is where somebody goes who does not mean it."""
+    """Show what would happen; `back` is the page to return to."""
     is_plan, details = ask.kind == PLAN, ask.details
     tool = details.get("tool") if isinstance(details, dict) else ""
     what = "The plan runs" if is_plan else f"The tool {tool} is called"

@@ -166,7 +166,7 @@ async def answer(site: Site, request: Request) -> Response:
 
 
 async def _begin(site: Site, request: Request, body: TurnBody, text: str) -> Response:
-    """Begin a turn; it continues whoever leaves."""
+    """Begin a turn; it continues if the page is closed."""
     key, house = _key(request), site.house
     check_input(call_of(site.house, request, body))
     team, _ = house.team_named(body.team)

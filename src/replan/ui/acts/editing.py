@@ -40,7 +40,7 @@ async def edit(site: Site, request: Request) -> Response:
 
 
 def document_of(run: WholeRun) -> str:
-    """The document that somebody may edit: the one that waits for a word, else as it is.
+    """The document that may be edited: the one that waits for approval, else the current one.
 
     Raises:
         RefusedError: There is none, or the run is at work.

@@ -37,7 +37,7 @@ def argument_shown(value: JsonValue) -> str:
 
 
 def standing_of(run: WholeRun) -> str:
-    """Name the status of a run, as far as it matters to whoever steers it."""
+    """Name the status of a run, as far as it matters for steering it."""
     plan = run.plan
     steps = [f"{step.id} {step.status}" for step in plan.steps] if plan else []
     moves = sum(e.type in ("run_resumed", "run_corrected", "run_stopped") for e in run.events)

@@ -1,7 +1,7 @@
 """Runs that a terminal began: continued by the team of their own order, as `replan resume` does.
 
 Such a run says in its order which team works on it. What an order does is this user's own word only
-if it is signed by him, so others are left to the terminal, which asks.
+if this user has signed it, so others are left to the terminal, which asks.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class Terminals:
         """A house in which the team of a run works.
 
         Raises:
-            RefusedError: It is not for whoever asks, or nobody knows whose word its order is.
+            RefusedError: It is not for this caller, or the signature of its order is unknown.
             InputError: It was begun by another program, or its team cannot be built.
         """
         short = record.run_id[:8]

@@ -49,7 +49,7 @@ def parts_of(body: bytes, content_type: str) -> Iterator[Part]:
     """Read a body of multipart/form-data.
 
     Raises:
-        RefusedError: It is none, or is cut off.
+        RefusedError: It is not one, or is cut off.
     """
     boundary = _param(content_type, "boundary")
     if not content_type.lower().startswith("multipart/form-data") or not boundary:

@@ -26,7 +26,7 @@ _STATES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """The status of a step: a word for the eye, and words."""
+    """The status of a step: a word for its style, and a text."""
 
     state: str  # pending, running, waiting, interrupted, done, failed, skipped or removed
     told: str  # such as `waits for a person`

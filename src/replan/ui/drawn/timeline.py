@@ -1,4 +1,4 @@
-"""A run as rows of bars over time: what worked, waited, failed, and when nobody was at work."""
+"""A run as rows of bars over time: what worked, waited, failed, and when nothing was at work."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass

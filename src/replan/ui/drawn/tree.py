@@ -23,7 +23,7 @@ _MODEL = ("model_called", "model_answered", "memory_summary")
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
-    """A long text that is stored next to the events, and is read when somebody opens it."""
+    """A long text that is stored next to the events, and read when it is opened."""
 
     ref: str
     role: str = ""
