@@ -40,7 +40,7 @@ def open_traces(*, content: bool = False) -> Generator[Traces]:
 
 @contextmanager
 def traces_sent(*, content: bool, missed: Callable[[str], None] | None = None) -> Generator[Traces]:
-    """Do as `open_traces`; `missed` is called with the reason if sending fails, once until it works."""
+    """Do as `open_traces`; `missed` gets the reason if sending fails, once until it works."""
     check_endpoint(os.environ)
     named = [name for name in _PROTOCOLS if os.environ.get(name)]
     if named and os.environ[named[0]] != _HTTP:
