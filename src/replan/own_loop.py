@@ -155,7 +155,7 @@ class Portal:
         """Do something in the loop, and wait for what it gives; from any other thread."""
         # Who is interrupted while it waits cancels what it waits for.
         if not self.is_open:
-            raise RuntimeError("This runtime is closed: use it inside of its `with` block.")
+            raise RuntimeError("This runtime is closed: use it inside its `with` block.")
 
         async def done() -> T:
             return await work()

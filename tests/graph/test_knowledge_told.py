@@ -72,7 +72,7 @@ async def test_chunks_that_fail_or_do_not_help_are_no_sources_and_each_is_told()
         "2.md:1 is not used: nothing in it helps.",
     )
     assert event.failed == ("1.md:1 is left out: ValueError: no such chunk.",)
-    assert warnings == ("Step 1 (attempt 1) goes on with less knowledge: " + event.failed[0],)
+    assert warnings == ("Step 1 (attempt 1) continues with less knowledge: " + event.failed[0],)
 
 
 async def test_where_putting_together_fails_what_was_found_is_given_and_it_is_told():
@@ -89,7 +89,7 @@ async def test_where_putting_together_fails_what_was_found_is_given_and_it_is_to
     assert event.failed == (
         "What was read is not put together, so all is given as it was found: OSError: gone.",
     )
-    assert warnings == ("Step 1 (attempt 1) goes on with less knowledge: " + event.failed[0],)
+    assert warnings == ("Step 1 (attempt 1) continues with less knowledge: " + event.failed[0],)
 
 
 async def test_where_no_chunk_is_read_what_was_found_is_given_and_made_shorter_if_that_is_wanted():
@@ -137,7 +137,7 @@ async def test_a_summary_that_fails_leaves_what_was_found_and_is_told(reply, tol
     (failed,) = event.failed
     assert failed.startswith("What was found is not made shorter: ")
     assert told in failed
-    assert warnings == (f"Step 1 (attempt 1) goes on with less knowledge: {failed}",)
+    assert warnings == (f"Step 1 (attempt 1) continues with less knowledge: {failed}",)
 
 
 async def test_a_slow_chunk_is_left_out_in_its_time_and_told():
@@ -191,7 +191,7 @@ async def test_nonsense_of_a_retriever_leaves_the_step_without_knowledge_and_is_
     step, (event,), (shown,), warnings = await ran(retriever, RAGOptions())
     assert (shown, step.sources) == ("", ())
     assert event.error
-    assert warnings[-1].startswith("Step 1 (attempt 1) goes on without knowledge: ")
+    assert warnings[-1].startswith("Step 1 (attempt 1) continues without knowledge: ")
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ async def test_a_warning_of_an_attempt_that_was_cut_off_is_not_lost():
             await runtime.stop("r", at_once=True)
             assert (await going).outcome == "interrupted"
             result = await runtime.resume("r")
-    said = "goes on without knowledge: ConnectionError: the index does not answer"
+    said = "continues without knowledge: ConnectionError: the index does not answer"
     assert result.outcome == "completed"
     assert sorted(result.state["warnings"]) == [
         f"Step 1 (attempt 1) {said}",

@@ -52,8 +52,8 @@ def _lacking(event: KnowledgeRetrieved | MemorySummary) -> tuple[str, ...]:
         return (why,) if event.error else ()
     of = f" (attempt {event.attempt})" if event.attempt else ""
     who = "The host" if event.step_id is None else f"Step {event.step_id}{of}"
-    told = tuple(f"{who} goes on with less knowledge: {each}" for each in event.failed)
-    return (f"{who} goes on without knowledge: {event.error}",) if event.error else told
+    told = tuple(f"{who} continues with less knowledge: {each}" for each in event.failed)
+    return (f"{who} continues without knowledge: {event.error}",) if event.error else told
 
 
 def _new_plan_in(event: BaseEvent) -> str:

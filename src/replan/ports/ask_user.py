@@ -75,8 +75,8 @@ def ask(
     asker = asker_at_work.get()
     if asker is None:
         raise QuestionError(
-            "ask_user was called outside of a specialist's step. Call it in a specialist, in one "
-            "of its tools, or in a graph that it runs; hand the context on to threads of your own."
+            "ask_user was called outside a specialist's step. Call it in a specialist, in one "
+            "of its tools, or in a graph that it runs; pass the context to threads of your own."
         )
     return asker.ask(text, kind, details, secret=secret)
 

@@ -25,7 +25,7 @@ def checked_labels(given: Mapping[str, str] | None) -> dict[str, str]:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise InputError(
                 f"{str(name)[:LONGEST]!r} cannot be the name of a label. Begin with a letter or a "
-                "digit, and go on with up to 63 letters, digits, '_', '.' and '-'."
+                "digit, then use up to 63 letters, digits, '_', '.' and '-'."
             )
         if not isinstance(value, str) or len(value) > LONGEST or not value.isprintable():
             raise InputError(

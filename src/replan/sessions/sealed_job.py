@@ -117,7 +117,7 @@ def _unopened() -> JobError:
     # Asking again for what is lost would do again what was done with it.
     problem = "it was sealed with another key or for another session, or somebody changed it"
     fix = (
-        "Give all agents of a session the same context_key and the job as it was, or begin anew "
+        "Give all agents of a session the same context_key and the unchanged job, or start again "
         "with new_request."
     )
     return JobError([ConfigurationError(f"project_state.{SECRETS}", "***", problem, fix)])

@@ -17,8 +17,8 @@ _OF_STEP = {
 }
 _OF_DONE = {**_OF_STEP, "done": "its result stays, or what you write takes its place"}
 _OF_CALL = {
-    "done": "what you write is taken for what the call gave, and the step goes on with it",
-    "fail": "the call is taken as failed, and the step goes on without it or fails",
+    "done": "what you write is taken as the result of the call, and the step continues with it",
+    "fail": "the call counts as failed, and the step continues without it or fails",
     "run again": "the call is made once more, also if it has taken effect already",
 }
 _FORMS: tuple[tuple[Literal["run again", "done", "fail"], re.Pattern[str]], ...] = (

@@ -119,7 +119,7 @@ class Vectors:
         if matrix.missing:
             self.problem = (
                 f"Passages without vectors yet: {len(matrix.missing):,}; they are found by their "
-                "words alone, and further searches go on with it."
+                "words alone, and further searches add more."
             )
             return matrix
         with _guard:

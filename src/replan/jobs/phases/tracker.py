@@ -59,4 +59,4 @@ class ProgressTracker:
             return f"ask for {', '.join(job.missing)}"
         if job.phase is JobPhase.EXECUTION and job.asked.names == (CONFIRMATION,):
             return f"ask for the {CONFIRMATION}"
-        return f"go on with {job.command}"
+        return f"continue with {job.command}"

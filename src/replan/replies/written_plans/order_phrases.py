@@ -12,7 +12,7 @@ from typing import NamedTuple
 from replan.plan.markdown import words
 
 PREVIOUS, ALL = "<", "*"
-"""In the place of a step: the one right above, and all above."""
+"""Instead of the name of a step: the one right above, and all above."""
 
 LONGEST = 400
 """No phrase about order is longer; so what is not one is soon passed over."""

@@ -99,7 +99,7 @@ def _shown(site: Site, request: Request, acted: Acted, plan: TaskPlan, text: str
     else:
         action = f"/runs/{run.run_id}/answer"
         fields |= {"key": ask.key, "seen": shown_of(ask), "action": "edit", "sure": "1"}
-        where = "The run goes on with this plan."
+        where = "The run continues with this plan."
     running = len([*plan.open_steps()]) + sum(_is_settled(plan, each) for each in reruns)
     how_many = f"{running} of {plan.total_steps} steps run."
     return confirm(
