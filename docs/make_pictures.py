@@ -1,4 +1,4 @@
-"""Draw the pictures of the documentation anew: a run of the demo, and the graph.
+"""Redraw the pictures of the documentation: a run of the demo, and the graph.
 
     python docs/make_pictures.py
 

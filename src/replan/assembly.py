@@ -87,7 +87,7 @@ def build_graph(  # noqa: PLR0913 - what a team leaves open
             its process. Specialists and tools get its store from LangGraph: `get_store()`. Inside
             another graph, and on a server, they get the store of that graph or server.
         checkpointer: A LangGraph saver instead of the storage's. The journal is then the storage's,
-            or lives in memory. None on a server, which brings a saver of its own.
+            or lives in memory. None on a server, which has its own saver.
         store: A LangGraph store instead of the storage's.
         base_url: The OpenAI-compatible server of models that are given by name.
         models: Builds models from names, instead of the server and the environment.
@@ -95,7 +95,7 @@ def build_graph(  # noqa: PLR0913 - what a team leaves open
             settings may tighten those of the team, including its defaults, and loosen nothing.
         tenant: The tenant that the graph is built for; `models` receives it with each name.
         clock: Returns the time of attempts, plans and questions, with a time zone.
-        elsewhere: Gives the steps of specialists with a `queue` to its workers; a worker has it.
+        elsewhere: Passes steps of specialists with a `queue` to its workers; a worker has it.
 
     Raises:
         ConfigurationError: Names the field, the value and the fix of each mistake.
@@ -122,16 +122,16 @@ def build_agent(  # noqa: PLR0913 - what a team leaves open
     clock: Callable[[], datetime] | None = None,
     new_id: Callable[[], str] | None = None,
 ) -> StatelessAgent:
-    """Build an agent that keeps nothing between two calls; its client keeps the sessions.
+    """Build an agent that stores nothing between two calls; its client keeps the sessions.
 
-    One graph serves all calls, also those that are made at the same time.
+    One graph serves all calls, including parallel ones.
 
     Args:
         team: The team, or the path of a team file.
         context_key: Signs the runs that contexts carry, so that nobody can change or forge one. At
             least 16 bytes, the same for all agents that take turns of a session. Without a key,
-            whoever hands in a context is trusted with all that a run may do.
-        store: A LangGraph store for what specialists and tools remember across sessions.
+            everyone who passes a context is trusted with all that a run may do.
+        store: A LangGraph store for data of specialists and tools across sessions.
         base_url: The OpenAI-compatible server of models that are given by name.
         models: Builds models from names, instead of the server and the environment.
         tenant: The tenant that the agent is built for; `models` receives it with each name.
@@ -333,7 +333,7 @@ def services_of(
 
 
 def _unpriced_embeddings(knowledge: object, prices: Mapping[str, Price]) -> dict[str, str]:
-    """The model for embeddings under its field, if nobody knows what it costs."""
+    """The embedding model under its field, if it has no price."""
     embedding = getattr(knowledge, "embedding", None)
     if embedding is None or price_of(embedding.names, prices) is not None:
         return {}
@@ -345,7 +345,7 @@ async def _call_hook(hook: Hook, event: BaseEvent) -> None:
 
 
 def viewer(storage: Storage) -> Graph:
-    """Give a graph that can read every run's state, and run none: it takes no team and no key."""
+    """Return a graph that can read every run's state, and run none: it takes no team and no key."""
     nobody = Specialist("nobody", "Does nothing.", run=_nothing)
     return build_graph(Team(FakeListChatModel(responses=[]), [nobody]), storage=storage)
 
@@ -380,11 +380,11 @@ def team_graph(  # noqa: PLR0913 - what a team file leaves open
         path: The team file.
         directory: The folder that specialists may read and write; else the file's `workspace`.
         out: The folder for the files that steps make; else the same.
-        model: The host's model, in the place of the file's.
-        base_url: An OpenAI-compatible server for models that have none of their own.
-        environment: Where the models' keys stand.
+        model: The host's model, instead of the file's.
+        base_url: An OpenAI-compatible server for models without their own.
+        environment: The environment variables, which hold the models' keys.
         storage: Keeps threads and journal.
-        served: Whether settings come from outside of the process.
+        served: Whether settings come from outside the process.
         clock: Returns the time, with a time zone.
 
     Raises:

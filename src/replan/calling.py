@@ -1,7 +1,8 @@
-"""What a call of a graph is to LangGraph: a run of its own, or one that goes on.
+"""What a call of a graph is to LangGraph: a run of its own, or one that continues.
 
-A run that goes on keeps its name and its bounds, whoever forgot to give them again. The input that
-a run began with, given again under its name, goes on with it too: a queue may deliver a job twice.
+A run that continues keeps its name and its bounds, even if the caller does not give them again.
+The input that began a run, given again under its name, continues it too: a queue may deliver a job
+twice.
 
 LangGraph's own bounds would end or starve a run: an error at some super-step, tasks that wait for
 places that others hold who wait for them. A run has bounds of its own in their place.
@@ -45,7 +46,7 @@ from replan.state.waiting import resumption
 from replan.texts.storable import unstorable
 
 Input = str | Mapping[str, Any] | Command[Any] | None
-"""A request; or `messages` and `plan`; or what goes on with an interrupted thread."""
+"""A request; or `messages` and `plan`; or what continues an interrupted thread."""
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -57,7 +58,7 @@ _TRACE = "replan_trace"
 class Call:
     """What a graph is called with."""
 
-    input: Input  # a request, or what goes on with a run
+    input: Input  # a request, or what continues a run
     settings: RunSettings | None
     config: RunnableConfig
     name: str = ""  # the name that the caller gave the run, or empty
@@ -92,7 +93,7 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         raise RuntimeError("An event loop is running: use `await graph.ainvoke(...)` here.")
 
     def stream(self, *_: Any, **__: Any) -> Any:
-        """Say what to call: a graph that is asynchronous has no synchronous stream."""
+        """Say what to call instead: an asynchronous graph has no synchronous stream."""
         raise TypeError(
             "The graph is asynchronous: use `async for part in graph.astream(...)`, or "
             "`replan.open_runtime`, whose `events` synchronous code can follow."
@@ -104,7 +105,7 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         config: RunnableConfig | None = None,
         **options: Any,
     ) -> AsyncIterator[Any]:
-        """Stream as LangGraph does; a run's own input again goes on with that run."""
+        """Stream as LangGraph does; a run's own input again continues that run."""
         config = config or {}
         async with alone(self, config, within=True) as owner:
             given = await _entering(self, Call(input, options.get("context"), config))
@@ -142,7 +143,7 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
 async def alone(
     graph: Graph, config: RunnableConfig, *, within: bool = False
 ) -> AsyncGenerator[Owner | None]:
-    """Hold the thread of a call, where its store can: nobody else works on it meanwhile."""
+    """Hold the thread of a call, if its store can, so that no other process works on it."""
     saver = cast("Any", graph).checkpointer
     holds = getattr(saver, "holds", None)
     call = merge_configs(graph.config, config).get("configurable", {}) if holds else {}
@@ -158,13 +159,13 @@ async def alone(
         try:
             yield owner
         except BaseException:
-            # LangGraph leaves writes on their way then; nobody else may take the thread before.
+            # LangGraph still has writes in progress; no other process may take the thread before.
             await saver.at_rest()
             raise
 
 
 async def _traced(graph: Graph, call: Call) -> Trace | None:
-    """What hears of a call, if its team is traced, or the one that it is made in."""
+    """The trace of a call, if its team, or the call around it, is traced."""
     around = trace_at_work.get()
     tracing: Tracing | None = _entrance(graph).tracing
     if tracing is None and around is not None:
@@ -179,7 +180,7 @@ async def _traced(graph: Graph, call: Call) -> Trace | None:
         metadata = (await graph.aget_state(call.config)).metadata
         earlier = str((metadata or {}).get(_TRACE, ""))
     counted = worked_before.get()
-    # What is called inside of a run has another thread.
+    # What is called inside a run has another thread.
     worked: Mapping[object, float] = {}
     if counted is not None and counted[0] == thread:
         worked = counted[1]()
@@ -192,13 +193,13 @@ def _check_edits(graph: Graph, supersteps: Sequence[Sequence[StateUpdate]]) -> N
 
 
 def is_served(graph: Graph) -> bool:
-    """Whether whoever calls a graph, or edits its state, may be a client of a server."""
+    """Whether the caller of a graph, or the editor of its state, may be a client of a server."""
     return _entrance(graph).editable is not None
 
 
 def shapes_of(graph: Graph) -> Mapping[str, Shape]:
     """The types of results by specialist, and that of the answer under ""."""
-    # A graph that somebody compiled on his own has no such entrance.
+    # A graph that was compiled by other means has no such entrance.
     return getattr(cast("Any", graph).channels[START], "shapes", {})
 
 
@@ -245,7 +246,7 @@ async def _entering(graph: Graph, call: Call) -> Call:
 
 
 async def prepared(graph: Graph, call: Call) -> Call:
-    """Give the call as LangGraph takes it."""
+    """Return the call as LangGraph takes it."""
     name = call.name or str(call.config.get("metadata", {}).get("run_id") or "")
     given = {"messages": [HumanMessage(call.input)]} if isinstance(call.input, str) else call.input
     call = replace(call, input=given, name=name)
@@ -282,7 +283,7 @@ def _check_call(graph: Graph, call: Call) -> None:
 
 
 async def _delivered(graph: Graph, call: Call) -> Call:
-    """What an input is under its name: a run's own input again goes on with that run."""
+    """What an input is under its name: a run's own input again continues that run."""
     newest = await _newest_start(graph, call) if call.name else None
     if newest is None or newest.metadata.get("run_id") != call.name:
         return call
@@ -295,7 +296,7 @@ async def _delivered(graph: Graph, call: Call) -> Call:
 
 
 async def _newest_start(graph: Graph, call: Call) -> CheckpointTuple | None:
-    """The checkpoint of the thread's newest input; what goes on with a run leaves none."""
+    """The checkpoint of the thread's newest input; what continues a run leaves none."""
     thread = call.config.get("configurable", {}).get("thread_id")
     if thread is None:
         return None
@@ -323,7 +324,7 @@ def _said(given: Any) -> tuple[Any, ...]:
 
 
 async def _resumed(graph: Graph, call: Call) -> Call:
-    """Go on with a run: an answer finds its question, and new settings the state."""
+    """Continue a run: an answer finds its question, and new settings the state."""
     snapshot = await graph.aget_state(call.config)
     _check_team(graph, snapshot)
     given = cast("Command[Any] | None", call.input)
@@ -388,7 +389,7 @@ def _directed(command: Command[Any], interrupts: Sequence[Interrupt]) -> Command
 
 
 def _check_team(graph: Graph, snapshot: StateSnapshot) -> None:
-    """See that everybody is there whom the round that goes on has sent a step to."""
+    """Check that the team has all specialists that the continued round has sent steps to."""
     # LangGraph would leave the others out in silence, and what they finished with them.
     state = cast("EnhancedState", snapshot.values)
     is_in_round = all(task.name.startswith(specialist_node("")) for task in snapshot.tasks)

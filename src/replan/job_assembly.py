@@ -46,18 +46,18 @@ def job_processor(  # noqa: PLR0913 - what a job leaves open
     clock: Callable[[], datetime] | None = None,
     new_id: Callable[[], str] | None = None,
 ) -> JobProcessor:
-    """Build what processes the jobs of a spec, with the usual parts.
+    """Build a processor for the jobs of a spec, with the usual parts.
 
     Args:
         spec: The spec, or the path of a job file.
-        model: Reads what rules do not understand: a chat model or its name. Without it, rules read
-            alone.
-        phrasing_model: Puts what is asked in its words, in a call of its own for each question: a
-            chat model or its name. Without it, the texts of the spec are asked.
+        model: Reads what the rules do not understand: a chat model or its name. Without it, only
+            the rules read.
+        phrasing_model: Rephrases each question, in a separate call: a chat model or its name.
+            Without it, the texts of the spec are used.
         base_url: The OpenAI-compatible server of models that are given by name.
         models: Builds models from names, instead of the server and the environment.
-        journal: Where actions are on record before and after, so that an unsafe one is not done
-            again after its process was killed: that of a storage from `open_storage`.
+        journal: Records actions before and after they are done, so that an unsafe one is not done
+            again after its process was killed: the journal of a storage from `open_storage`.
         clock: Returns the time, with a time zone.
         new_id: Returns a new id for a job.
 
@@ -93,15 +93,15 @@ def job_agent(
     clock: Callable[[], datetime] | None = None,
     **parts: Any,
 ) -> JobAgent:
-    """Build an agent that is one job; its client keeps the sessions, and the job in them.
+    """Build an agent for one job; its client keeps the sessions, which contain the job.
 
     Args:
         spec: The spec, or the path of a job file.
-        others: Answers what a user asks beside the job, such as an agent from `build_agent`; then
+        others: Answers other requests of the user, such as an agent from `build_agent`; then
             the job asks its question again.
         context_key: Seals the values of secret slots in contexts. At least 16 bytes, the same for
             all agents that take turns of a session. Without a key, the agent makes one of its own,
-            so that no other agent goes on with a job that has secret slots.
+            so that no other agent can continue a job with secret slots.
         clock: Returns the time, with a time zone.
         parts: What `job_processor` takes: model, phrasing_model, base_url, models, journal, new_id.
 

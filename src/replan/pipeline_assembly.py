@@ -39,19 +39,19 @@ async def run_pipeline(  # noqa: PLR0913 - what a pipeline alone needs
 
     Args:
         agent: The class of the pipeline's main agent.
-        said: What a user says; None goes on with what is left, such as after a kill.
-        thread_id: The thread; it is made if there is none.
-        repository: Where threads are kept, such as `storage.threads`; None keeps nothing.
-        model: What `agent.ai_adapter` asks.
+        said: The user's message; None does the remaining work, such as after a kill.
+        thread_id: The thread; it is created if it does not exist.
+        repository: Where threads are stored, such as `storage.threads`; None stores nothing.
+        model: The model behind `agent.ai_adapter`.
         config: A LangChain configuration for the calls of the model.
-        retry: Whether the last task is done again: its phase stays, its sub-thread is replaced.
+        retry: Whether to repeat the last task: its phase stays, its sub-thread is replaced.
 
     Returns:
         The last response. If a phase failed, it has the `failure`, and a retry is possible.
 
     Raises:
-        ConfigurationError: The phases of the pipeline cannot be walked.
-        ThreadError: The thread cannot be used: somebody else works on it, it is of another version
+        ConfigurationError: The phases of the pipeline never reach an end.
+        ThreadError: The thread cannot be used: another caller works on it, it is of another version
             of the pipeline, or there is nothing to do.
     """
     repository = repository or MemoryThreads()
@@ -76,21 +76,21 @@ def pipeline_agent(
     limits: Limits | None = None,
     prices: Mapping[str, Price] | None = None,
 ) -> PipelineAgent:
-    """Make an agent of a pipeline: each turn of a session is a message to the pipeline.
+    """Build an agent from a pipeline: each turn of a session is a message to the pipeline.
 
     The context carries the pipeline's threads under `threads` in `project_state`. A question of the
     pipeline is the response of a turn, and the next turn answers it.
 
     Args:
         agent: The class of the pipeline's main agent.
-        model: What `agent.ai_adapter` asks: a chat model or its name.
+        model: The model behind `agent.ai_adapter`: a chat model or its name.
         base_url: The OpenAI-compatible server of a model that is given by name.
-        limits: What a turn may spend: calls, tokens, money and seconds; a later turn goes on.
+        limits: What a turn may spend: calls, tokens, money and seconds; a later turn continues.
             And how many questions one message may lead to, over all turns.
-        prices: What models cost, by their names.
+        prices: The prices of models, by their names.
 
     Raises:
-        ConfigurationError: The phases of the pipeline cannot be walked, or the model cannot be
+        ConfigurationError: The phases of the pipeline never reach an end, or the model cannot be
             used.
     """
     learn_environment(os.environ)

@@ -145,7 +145,7 @@ async def _opened(
 
 
 def check_kept(field: str, team: AnyTeam, storage: Storage | None) -> None:
-    """Refuse a graph that keeps nothing where runs are to be kept: none of them could go on.
+    """Refuse a graph that keeps nothing where runs are to be kept: none of them could continue.
 
     Raises:
         ConfigurationError: The graph was built without storage.
@@ -163,8 +163,8 @@ def check_kept(field: str, team: AnyTeam, storage: Storage | None) -> None:
 async def open_tools(graph: Graph) -> AsyncGenerator[Mapping[str, ToolProvider]]:
     """Close the tool servers of a graph at the end; each is opened when it is first needed.
 
-    For those who call a graph from `build_graph` by its own methods; `run` with a team, and
-    `open_runtime`, do it themselves. It gives the servers by their names.
+    For callers of a graph from `build_graph` by its own methods; `run` with a team, and
+    `open_runtime`, do it themselves. It yields the servers by their names.
 
     Args:
         graph: The graph of a team.
@@ -188,7 +188,7 @@ def graph_of(
     """The graph of a team; with an output type, of one whose host gives answers of that type.
 
     Raises:
-        ConfigurationError: The team has mistakes, or has its output type for good.
+        ConfigurationError: The team has mistakes, or its output type is fixed.
         TeamFileError: The team file has mistakes.
     """
     if output_type is not None:
@@ -370,7 +370,7 @@ class SyncRuntime:
         input: Input,  # noqa: A002 - LangGraph calls it so
         **options: Unpack[StartOptions],
     ) -> SyncRun:
-        """Begin a run, and return it at once; see `Runtime.start`."""
+        """Begin a run, and return it immediately; see `Runtime.start`."""
         run = self._portal.call(lambda: self._runtime.start(input, **options))
         return SyncRun(run, self._portal)
 
@@ -435,7 +435,7 @@ class SyncRuntime:
         return self._portal.call(lambda: self._runtime.text(run_id, ref))
 
     def facts(self, user: str, *, tenant: str = "", query: str = "") -> list[Fact]:
-        """Return what the team remembers of a user; see `Runtime.facts`."""
+        """Return what the team remembers about a user; see `Runtime.facts`."""
         return self._portal.call(lambda: self._runtime.facts(user, tenant=tenant, query=query))
 
     def forget_fact(self, user: str, fact_id: str, *, tenant: str = "") -> bool:

@@ -318,7 +318,7 @@ async def test_a_limit_of_a_session_s_turn_gives_a_part_and_the_next_turn_goes_o
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        (lambda _: 7, "project_state.threads.s: it is no mapping"),
+        (lambda _: 7, "project_state.threads.s: it is not a mapping"),
         (lambda rows: {**rows, "": 7}, "its row cannot be read"),
         (lambda rows: {**rows, "messages.0": 7}, "its row 'messages.0' cannot be read"),
         (lambda rows: _with_setting(rows, "_questions", [7]), "settings._questions[0]"),

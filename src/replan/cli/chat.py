@@ -138,6 +138,6 @@ def chat(
 
 
 def _options(said_again: dict[str, str | Path | None]) -> str:
-    """What a command line says again, to go on with the same team."""
+    """What a command line says again, to continue with the same team."""
     given = {name: str(value) for name, value in said_again.items() if value is not None}
     return "".join(f" {name} {shlex.quote(value)}" for name, value in given.items())

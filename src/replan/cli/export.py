@@ -63,7 +63,7 @@ def _write(path: Path, text: str, *, force: bool) -> None:
             file.write(text)
     except FileExistsError as error:
         fix = "Choose another name, or overwrite it with --force."
-        raise InputError(f"There is a file '{path}' already. {fix}") from error
+        raise InputError(f"'{path}' exists already. {fix}") from error
     except OSError as error:
         raise InputError(f"'{path}' cannot be written: {error.strerror}.") from error
     typer.echo(f"wrote {path}")

@@ -1,4 +1,4 @@
-"""`replan resume`: go on with a run that is kept."""
+"""`replan resume`: continue a run that is kept."""
 # ruff: noqa: PLC0415 - the help of a command loads no framework
 
 from pathlib import Path
@@ -61,7 +61,7 @@ def resume(
     verbose: VerboseOption = False,
     log_file: LogFileOption = None,
 ) -> None:
-    """Go on with a run that was stopped, killed, waits for an answer or was ended by a limit.
+    """Continue a run that was stopped, killed, waits for an answer or was ended by a limit.
 
     What is finished stays finished. Exit codes are those of `replan run`.
     """

@@ -48,7 +48,7 @@ ApproveOption = Annotated[
 
 
 class RunCommand(TyperCommand):
-    """`replan run`, whose `--approve` may stand without a value."""
+    """`replan run`, whose `--approve` may be without a value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; a word that names no kind of approval is not the option's value."""

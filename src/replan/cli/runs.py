@@ -107,7 +107,7 @@ async def _found(wanted: Wanted, place: Place) -> list[RunView]:
     async with opened_kept(place) as storage:
         graph = viewer(storage)
         found: list[RunView] = []
-        # How a run stands is known when it is looked at.
+        # The status of a run is known when it is looked at.
         limit = sys.maxsize if wanted.outcomes or wanted.since else wanted.most
         records = await storage.runs.recent(limit, wanted.labels)
         if wanted.labels and not records:

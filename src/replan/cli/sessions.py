@@ -77,7 +77,7 @@ def show(
     user: UserOption = None,
     storage: StorageOption = None,
 ) -> None:
-    """Show what was said in a session, and how it stands."""
+    """Show what was said in a session, and its status."""
 
     async def shown(client: ClientAgentAdapter) -> int:
         from replan.cli.kept.kept_sessions import found_session

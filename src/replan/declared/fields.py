@@ -32,7 +32,7 @@ def name_like(
 
 
 def row(given: object, info: ValidationInfo) -> object:
-    """Refuse what is no list; a text is a sequence, too."""
+    """Refuse what is not a list; a text is a sequence, too."""
     if not isinstance(given, Sequence) or isinstance(given, str | bytes):
         fix = f"Give a list: {info.field_name}=[...]; in a file begin each entry with '- '."
         raise refused("wrong_type", "This is not a list.", fix)

@@ -13,7 +13,7 @@ def text_of(path: Path, error: type[DeclaredFileError], fix_of_none: str) -> str
 
     Args:
         path: The file.
-        error: How mistakes are told.
+        error: How mistakes are reported.
         fix_of_none: What to do if there is no such file.
 
     Raises:

@@ -31,13 +31,13 @@ _WORDS = {
     "dict_type": ("wrong_type", "This must have fields.", "Write fields under it, indented."),
     "mapping_type": ("wrong_type", "This must have fields.", "Write fields under it, indented."),
     "model_type": _FIELDS,
-    "literal_error": ("unknown_choice", "This is none of the choices.", "Write {expected}."),
+    "literal_error": ("unknown_choice", "This is not one of the choices.", "Write {expected}."),
     "greater_than_equal": ("out_of_bounds", "This is too small.", "Write {ge} or more."),
     "greater_than": ("out_of_bounds", "This is too small.", "Write more than {gt}."),
     "less_than_equal": ("out_of_bounds", "This is too large.", "Write {le} or less."),
     "finite_number": (
         "out_of_bounds",
-        "This is no number that can be counted with.",
+        "This is not a finite number.",
         "Write a number, or leave the field out.",
     ),
     "too_short": ("empty", "This is empty.", "Give at least one."),
@@ -58,7 +58,7 @@ class Found:
 
 
 def path_of(where: Where) -> str:
-    """Write a path as people do; a key that was put in the place of a name is not told."""
+    """Write a path as people do, without keys that stand in place of names."""
     return field_path(tuple(_masked(part) for part in where))
 
 
@@ -133,5 +133,5 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 
 
 def _masked(value: Any) -> Any:
-    """Give a value; not one that looks like a key."""
+    """Return a value; not one that looks like a key."""
     return MASK if isinstance(value, str) and holds_key(value) else value

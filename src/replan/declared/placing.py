@@ -35,7 +35,7 @@ def in_order(mistakes: Iterable[FieldMistake]) -> Sequence[FieldMistake]:
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """The file that a team was read from; where a team stands makes no difference to it."""
+    """The file that a team was read from; where a team is makes no difference to it."""
 
     path: Path
     source: YamlSource

@@ -34,7 +34,7 @@ async def approval_branch(state: EnhancedState) -> Literal["plan_approval", "pla
 async def decision_branch(
     state: EnhancedState,
 ) -> Literal["plan_execution", "plan_update", "final_answer"]:
-    """A plan that was rejected is planned anew or ends the run, every other one is carried out."""
+    """A plan that was rejected is planned again or ends the run, every other one is carried out."""
     decision = state.get("decision")
     if decision is None or decision.action != "reject":
         return "plan_execution"
@@ -44,7 +44,7 @@ async def decision_branch(
 async def specialist_branch(
     state: EnhancedState, config: RunnableConfig
 ) -> list[Send] | Literal["user_input", "result_collector"]:
-    """Every step of the round goes to its specialists at once."""
+    """Send every step of the round to its specialists."""
     # Without one, a person is asked what is open; and if nothing is, the collector is next.
     dispatched = state.get("dispatched", [])
     return [

@@ -63,7 +63,7 @@ def merged(
 
 
 def _says_something(spec: JobSpec, name: str, value: object) -> bool:
-    """Whether a value is one. What is shown in the place of a secret may come back from a model."""
+    """Whether a value is one. What is shown in place of a secret may come back from a model."""
     is_mask = isinstance(value, str) and value.strip() == MASK and spec.slot(name).secret
     return value not in NOTHING and not is_mask
 

@@ -1,4 +1,4 @@
-"""What a running task of LangGraph has beside its arguments."""
+"""What a running task of LangGraph has in addition to its arguments."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
@@ -45,7 +45,7 @@ def read_state(config: RunnableConfig, keys: Sequence[str]) -> dict[str, Any]:
 
 
 def answers_to_interrupts(config: RunnableConfig) -> Mapping[str, Any]:
-    """What a run goes on with, by the ids of the interrupts that it answers."""
+    """What a run continues with, by the ids of the interrupts that it answers."""
     return configurable(config).get(_RESUMED) or {}
 
 
@@ -55,19 +55,19 @@ def is_checkpointed(config: RunnableConfig) -> bool:
 
 
 def runtime_in(config: RunnableConfig) -> Runtime[Any] | None:
-    """The runtime that graphs inside of this task would take over."""
+    """The runtime that graphs inside this task would take over."""
     given = configurable(config).get(_RUNTIME)
     return cast("Runtime[Any]", given) if isinstance(given, Runtime) else None
 
 
 def with_runtime(config: RunnableConfig, runtime: Runtime[Any], context: Any) -> RunnableConfig:
-    """Let graphs inside of a task take over its runtime, under no control and with this context."""
+    """Let graphs inside a task take over its runtime, under no control and with this context."""
     own = runtime.override(control=None, context=context)
     return {**config, "configurable": {**configurable(config), _RUNTIME: own}}
 
 
 def user_of_server(runtime: Runtime[Any]) -> str:
-    """Who calls, as LangGraph's server has authenticated it; empty if nobody did."""
+    """The caller that LangGraph's server has authenticated; empty without one."""
     # The server lets no client write this into its configuration.
     info = runtime.server_info
     return "" if info is None or info.user is None else str(info.user.identity)
@@ -111,7 +111,7 @@ def with_handlers(
     tags: Sequence[str] = (),
     metadata: Mapping[str, Any] | None = None,
 ) -> RunnableConfig:
-    """Give a node's configuration with more callbacks, tags and metadata."""
+    """Return a node's configuration with more callbacks, tags and metadata."""
     # LangChain's `merge_configs` fills both sides up from the surroundings first. What a node gets
     # is whole already, and there is a merge around each call of a model.
     callbacks = config.get("callbacks")
@@ -140,17 +140,17 @@ def push_text(text: str, message_id: str) -> None:
 
 
 def without_tokens(config: RunnableConfig) -> RunnableConfig:
-    """Say that whoever reads the stream of custom events reads no tokens."""
+    """Declare that the reader of the stream of custom events reads no tokens."""
     return merge_configs(config, {"configurable": {_UNHEARD: True}})
 
 
 def stream_is_heard(write: Callable[[Any], None], config: RunnableConfig) -> bool:
-    """Whether tokens that are written to LangGraph's stream reach somebody."""
+    """Whether tokens that are written to LangGraph's stream have a reader."""
     return not (configurable(config).get(_UNHEARD) or does_nothing(write))
 
 
 def does_nothing(write: Callable[[Any], None]) -> bool:
-    """Whether this is the writer that LangGraph gives a node where nobody reads custom events."""
+    """Whether this is LangGraph's writer for nodes whose custom events nobody reads."""
     # It has no public sign, so its code is compared: an unknown writer counts as one that is read.
     is_plain = isinstance(write, FunctionType) and write.__closure__ is None
     return is_plain and write.__code__.co_code == _nothing.__code__.co_code

@@ -73,7 +73,7 @@ def _about_secrets(results: dict[str, SpecialistResult]) -> list[str]:
 
 
 def _stalls(before: TaskPlan, after: TaskPlan, state: EnhancedState) -> int:
-    """Count rounds without progress; what came of a repeated revision takes none of them back."""
+    """Count rounds without progress; results of a repeated revision do not count as progress."""
     stalls = state.get("stalls", 0)
     if not made_progress(before, after):
         # A person's turn is bounded by a limit of its own.

@@ -8,7 +8,7 @@ from replan.plan.model import PlanStep, TaskPlan
 
 
 def step_of(change: PlanChange) -> int | None:
-    """Give the step that a change adds or modifies; none if it does neither."""
+    """Return the step that a change adds or modifies; None if it does neither."""
     match change:
         case AddStep():
             return change.step.id

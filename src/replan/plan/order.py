@@ -46,7 +46,7 @@ def closing_edges(steps: Sequence[PlanStep]) -> list[tuple[tuple[int, int], tupl
 
 
 def run_order(plan: TaskPlan | Iterable[PlanStep]) -> tuple[PlanStep, ...]:
-    """Order steps so that each stands after all that it waits for; ties by priority, then id.
+    """Order steps so that each is after all that it waits for; ties by priority, then id.
 
     Steps in a cycle, and those that wait for them, stand last in their given order.
     """
@@ -72,7 +72,7 @@ def run_order(plan: TaskPlan | Iterable[PlanStep]) -> tuple[PlanStep, ...]:
 
 
 def layers(plan: TaskPlan) -> list[list[PlanStep]]:
-    """The steps by how many stand in a row before them; each layer in the order of the plan."""
+    """The steps by how many are in a row before them; each layer in the order of the plan."""
     depth = dict[int, int]()
     for step in run_order(plan):
         depth[step.id] = 1 + max((depth[each] for each in step.awaits if each in depth), default=-1)
@@ -93,7 +93,7 @@ def critical_path(plan: TaskPlan, durations: Mapping[int, float] | None = None) 
 
 
 def critical_length(plan: TaskPlan, durations: Mapping[int, float] | None = None) -> float:
-    """Tell how long the critical path takes, however many steps run at once."""
+    """Return how long the critical path takes, however many steps run at once."""
     return _longest_chain(plan, durations)[0]
 
 

@@ -28,7 +28,7 @@ def asked(given: Input) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         raise InputError(
             "A run begins with a text, or with a mapping that has `messages` or `plan`. "
-            "Go on with one that was begun by `resume` or `answer`."
+            "Continue one that has begun with `resume` or `answer`."
         )
     return dict(given)
 

@@ -70,7 +70,7 @@ class Runtime:
 
     @property
     def bench(self) -> Bench:
-        """What its runs are worked on with; for what is built around a runtime."""
+        """The parts that work on its runs; for code that extends a runtime."""
         return self._bench
 
     @property
@@ -109,7 +109,7 @@ class Runtime:
         labels: Mapping[str, str] | None = None,
         **following: Unpack[Following],
     ) -> Run:
-        """Begin a run, and return it at once.
+        """Begin a run, and return it immediately.
 
         Args:
             input: The request as a text, or a mapping with `messages` and optionally `plan`.
@@ -129,7 +129,7 @@ class Runtime:
             InputError: It says nothing, or its plan names unknown specialists.
             PlanDocumentError: Its plan has mistakes.
             ThreadBusyError: Another run works on the thread.
-            StorageError: It cannot be kept.
+            StorageError: It cannot be stored.
         """
         given = asked(input)
         check_input(self._bench.graph, given)
@@ -156,7 +156,7 @@ class Runtime:
         return Run(self, errand.run_id, await self._works.known(errand, is_new=known is None))
 
     async def carry_out(self, errand: Errand) -> Run:
-        """Work on a run as an errand says; for what is built around a runtime."""
+        """Work on a run as an errand says; for code that extends a runtime."""
         return Run(self, errand.run_id, await self._works.known(errand))
 
     async def resume(
@@ -195,7 +195,7 @@ class Runtime:
         by: str = "",
         **following: Unpack[Following],
     ) -> Run:
-        """Resume a run, and return it at once; see `resume`."""
+        """Resume a run, and return it immediately; see `resume`."""
         record = await kept_record_of(run_id, self._bench)
         snapshot = await snapshot_of(self._bench.graph, record)
         state = cast("EnhancedState", snapshot.values)
@@ -277,8 +277,8 @@ class Runtime:
 
         Raises:
             InputError: There is no such run or step, the step is not settled yet, a limit leaves
-                no room, or work with effects would be done once more.
-            ThreadBusyError: Somebody works on the run.
+                no room, or work with effects would be done again.
+            ThreadBusyError: Another process works on the run.
         """
         return await self._corrected(run, Correction(action="retry", step=step, by=by), options)
 
@@ -298,7 +298,7 @@ class Runtime:
         Raises:
             InputError: There is no such run or step, the step is settled well, or a limit leaves
                 no room.
-            ThreadBusyError: Somebody works on the run.
+            ThreadBusyError: Another process works on the run.
         """
         return await self._corrected(run, Correction(action="skip", step=step, by=by), options)
 
@@ -329,7 +329,7 @@ class Runtime:
             InputError: There is no such run.
         """
         if work := self._works.begun(run_id):
-            # Whatever becomes of the storage.
+            # Whatever happens to the storage.
             work.stop(at_once=at_once)
         record = await record_of(run_id, self._bench)
         if work is None and record.outcome != "running" and not (await self._seen(record)).is_held:
@@ -359,10 +359,12 @@ class Runtime:
                 `tokens`.
 
         Raises:
-            InputError: There is no such run, or no such number can be.
+            InputError: There is no such run, or `after` is not a valid number.
         """
         if after < 0:
-            raise InputError(f"after={after} is no number of an event. The first is 1; write 0.")
+            raise InputError(
+                f"after={after} is not the number of an event. The first is 1; write 0."
+            )
         await record_of(run_id, self._bench)
         work = self._works.begun(run_id)
         kept = events_of(run_id, after, self._bench)
@@ -381,7 +383,7 @@ class Runtime:
     async def text(self, run_id: str, ref: str) -> str | None:
         """Return a long text of an event, to which a `ref` in its `details` points.
 
-        None if the text is not kept any more (`keep_days`), or does not exist.
+        None if the text is no longer kept (`keep_days`), or does not exist.
 
         Raises:
             InputError: There is no such run.
@@ -397,7 +399,7 @@ class Runtime:
         return [await self._seen(each) for each in found]
 
     async def facts(self, user: str, *, tenant: str = "", query: str = "") -> list[Fact]:
-        """Return what the team remembers of a user: the newest first, or what fits a query best.
+        """Return what the team remembers about a user: the newest first, or what fits a query best.
 
         Raises:
             ConfigurationError: No user is named, or the graph has no store.
@@ -446,7 +448,7 @@ class Runtime:
         order: JsonValue = None,
         labels: Mapping[str, str] | None = None,
     ) -> None:
-        """Take over a run that another runtime exported: `resume` or `answer` goes on with it.
+        """Take over a run that another runtime exported: `resume` or `answer` continues it.
 
         Args:
             run: The run.
@@ -456,7 +458,7 @@ class Runtime:
 
         Raises:
             InputError: The run is here already, or the thread is not new.
-            StorageError: It cannot be kept.
+            StorageError: It cannot be stored.
         """
         await adopt_into(self._bench, run, thread_id or run.run_id, order, labels)
 
@@ -466,7 +468,7 @@ class Runtime:
             await self._bench.book.remove(run_id)
 
     async def close(self) -> None:
-        """Stop what runs here, and wait until it rests; it can go on later."""
+        """Stop what runs here, and wait until it rests; it can continue later."""
         self._is_closed = True
         await self._works.close()
 

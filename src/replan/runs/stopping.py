@@ -21,7 +21,7 @@ async def stoppable(
     work: Callable[[RunControl], Awaitable[T]],
     stop: asyncio.Event,
     grace: float,  # seconds that running steps have once `stop` is set
-    at_once: asyncio.Event | None = None,  # set by whoever does not want to wait for them any more
+    at_once: asyncio.Event | None = None,  # set to stop waiting for them
 ) -> T:
     """Run a graph until it ends; stopped before, it comes to rest and RunStopped is raised."""
     control = RunControl()

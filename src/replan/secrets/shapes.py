@@ -62,7 +62,7 @@ def holds_key(text: str) -> bool:
 
 
 def is_key(found: re.Match[str]) -> bool:
-    """Whether what begins like a key goes on like one, and not like words of people."""
+    """Whether what begins like a key continues like one, and not like words of people."""
     text = found[0]
     if "-" not in text[:12] and "_" not in text[:12]:
         return True

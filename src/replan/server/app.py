@@ -76,7 +76,7 @@ ENDPOINTS = (
         method="GET",
         path=f"{_RUN}/events",
         does=lists.events,
-        says="Tell the events of a run",
+        says="List the events of a run",
         asks=EventsQuery,
         gives={200: EventPage, 204: None},
         streams=True,
@@ -85,7 +85,7 @@ ENDPOINTS = (
         method="GET",
         path=_RUN + "/texts/{ref}",
         does=runs.text,
-        says="Give a long text of an event",
+        says="Return a long text of an event",
         gives={200: TextTold},
     ),
     Endpoint(
@@ -179,7 +179,7 @@ ENDPOINTS = (
         method="GET",
         path=f"{_SESSION}/history",
         does=sessions.history,
-        says="Tell what was said in a session",
+        says="List the messages of a session",
         asks=HistoryQuery,
         gives={200: MessagePage},
     ),
@@ -252,7 +252,7 @@ ENDPOINTS = (
         method="GET",
         path="/metrics",
         does=figures.metrics,
-        says="Tell the figures of the process",
+        says="Return the metrics of the process",
         role="watch",
         gives={200: None},
         text="text/plain",
@@ -391,7 +391,7 @@ def _methods_at(request: Request) -> list[str]:
 
 
 async def _not_found(request: Request, error: HTTPException) -> Response:
-    """What is no address of the server, or takes another method."""
+    """What is not an address of the server, or takes another method."""
     if error.status_code == 405:  # noqa: PLR2004 - its method is wrong
         methods = _methods_at(request)
         detail = f"{request.url.path} takes {', '.join(methods)}, not {request.method}."

@@ -60,7 +60,7 @@ class Endpoint:
     says: str  # what it does, in a line
     role: Role | None = "read"  # who may call it; None: anybody, without a token
     takes: type[BaseModel] = Nothing
-    asks: type[Value] = Nothing  # what stands behind the question mark
+    asks: type[Value] = Nothing  # what is after the question mark
     gives: Mapping[int, type[Value] | None] = field(default_factory=dict[int, type[Value] | None])
     text: str = ""  # the media type of what it gives as a text, and not as JSON
     streams: bool = False  # whether it can tell events as they come

@@ -27,13 +27,13 @@ _BIG = 50_000
 _WORDS = {
     "missing": ("it is missing", "Add it."),
     "extra_forbidden": ("there is no such field", "Leave it out. There are: {known}."),
-    "string_type": ("it is no text", "Write a text."),
+    "string_type": ("it is not text", "Write a text."),
     "bool_type": ("it is neither true nor false", "Write true or false."),
-    "int_type": ("it is no whole number", "Write a whole number."),
-    "int_parsing": ("it is no whole number", "Write a whole number."),
-    "dict_type": ("it is no mapping", "Write a mapping with texts as keys."),
-    "model_type": ("it is no mapping", "Write a mapping with texts as keys."),
-    "tuple_type": ("it is no list", "Write a list."),
+    "int_type": ("it is not a whole number", "Write a whole number."),
+    "int_parsing": ("it is not a whole number", "Write a whole number."),
+    "dict_type": ("it is not a mapping", "Write a mapping with texts as keys."),
+    "model_type": ("it is not a mapping", "Write a mapping with texts as keys."),
+    "tuple_type": ("it is not a list", "Write a list."),
 }
 
 
@@ -50,7 +50,7 @@ async def body_of(request: Request, kind: type[V], seconds: float) -> V:
 
 
 def query_of(request: Request, kind: type[V]) -> V:
-    """Read what stands behind the question mark.
+    """Read what is after the question mark.
 
     Raises:
         RefusedError: It has wrong fields.
@@ -79,12 +79,12 @@ async def bytes_of(request: Request, seconds: float) -> bytes:
     except TimeoutError:
         raise too_slow(seconds) from None
     except ClientDisconnect:
-        raise RefusedError(400, "half_request", "The body broke off. Send all of it.") from None
+        raise RefusedError(400, "half_request", "The body was cut off. Send all of it.") from None
     return b"".join(parts)
 
 
 def too_slow(seconds: float) -> RefusedError:
-    """What is said of a body that does not arrive."""
+    """What is said about a body that does not arrive."""
     told = f"The body did not arrive within {seconds:g} seconds. Send it."
     return RefusedError(408, "slow_request", told)
 
@@ -108,7 +108,7 @@ def json_of(held: bytes) -> object:
     """Read JSON of which nothing is lost when it is kept or sent on.
 
     Raises:
-        RefusedError: It is none, too deep, or has a value that cannot be kept.
+        RefusedError: It is not JSON, too deep, or has a value that cannot be stored.
     """
     try:
         given: object = json.loads(held) if held.strip() else {}
@@ -121,10 +121,10 @@ def json_of(held: bytes) -> object:
         mistake = FieldProblem(
             problem=error.msg, fix=fix, code="bad_json", line=error.lineno, column=error.colno
         )
-        told = f"The body is no JSON: {error.msg}, line {error.lineno}, column {error.colno}."
+        told = f"The body is not JSON: {error.msg}, line {error.lineno}, column {error.colno}."
         raise RefusedError(400, "bad_json", told, [mistake]) from None
     except ValueError:
-        told = "The body is no JSON in UTF-8, or has a number of too many digits. Send JSON."
+        told = "The body is not JSON in UTF-8, or has a number of too many digits. Send JSON."
         raise RefusedError(400, "bad_json", told) from None
     reading = Reading(MOST_BYTES, deepest=DEEPEST)
     copy: object = reading.plain(given)
@@ -135,7 +135,7 @@ def json_of(held: bytes) -> object:
                     field=shown_path(path) if path else "",
                     value=shown(each.value),
                     problem=each.problem,
-                    fix="Send what JSON can keep.",
+                    fix="Send only what JSON can hold.",
                 )
                 for path, each in reading.mistakes.items()
             ]
@@ -170,7 +170,7 @@ def _mistake(found: Any, kind: type[BaseModel]) -> FieldProblem:
 
 
 def _fields_at(kind: Any, path: tuple[Any, ...]) -> list[str]:
-    """The fields of what stands at a place."""
+    """The fields of what is at a place."""
     for part in path:
         field = getattr(kind, "model_fields", {}).get(part)
         kinds = [] if field is None else [field.annotation, *_parts(field.annotation)]

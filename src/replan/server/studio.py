@@ -25,7 +25,7 @@ BASE_URL = "REPLAN_BASE_URL"
 STORAGE = "REPLAN_STORAGE"
 STORAGE_KEY = "REPLAN_STORAGE_KEY"
 BESIDE_THE_SERVERS = ".langgraph_api/replan.sqlite"
-"""Where the threads stand if nobody says otherwise: in the folder of the server's own files."""
+"""The default place of the threads: in the folder of the server's own files."""
 
 
 @cache
@@ -57,7 +57,7 @@ async def make_checkpointer() -> AsyncGenerator[BaseCheckpointSaver[Any]]:
     """Open the saver of the server's threads.
 
     The server's own saver would restore any class that a checkpoint names. `REPLAN_STORAGE` says
-    where the threads stand, `REPLAN_STORAGE_KEY` encrypts them.
+    where the threads are, `REPLAN_STORAGE_KEY` encrypts them.
 
     Raises:
         StorageError: The storage cannot be opened.

@@ -11,7 +11,7 @@ from replan.state.waiting import open_questions
 
 
 def asked_in(run: PortableRun | None) -> tuple[Ask, ...]:
-    """Read what a run waits for; nothing if it was stopped, or there is none."""
+    """Read what a run waits for; empty if it was stopped, or does not exist."""
     if run is None or not run.waits:
         return ()
     approval = run.state.get("approval")

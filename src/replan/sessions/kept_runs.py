@@ -1,4 +1,4 @@
-"""The runs of a turn in a storage: what was killed goes on, and everybody can look at it."""
+"""The runs of a turn in a storage: what was killed continues, and everybody can look at it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
@@ -139,7 +139,7 @@ class KeptRuns:
         return await self._worked(run_id, doing)
 
     async def _worked(self, run_id: str, doing: Coroutine[Any, Any, RunResult]) -> State:
-        """Wait for a run; who is cancelled stops it, so that the turn can go on later."""
+        """Wait for a run; who is cancelled stops it, so that the turn can continue later."""
         # A run has an owner of its own, and the runtime serves others, too.
         task = asyncio.get_running_loop().create_task(doing, context=unowned())
         try:

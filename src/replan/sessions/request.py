@@ -74,7 +74,7 @@ def answers_to(said: Said, asks: Sequence[Ask], shown: Collection[str]) -> dict[
             answered, the run may ask something else now.
 
     Raises:
-        InputError: It cannot be told what it answers, or it answers nothing that was asked.
+        InputError: It is not clear what it answers, or it answers nothing that was asked.
     """
     if said.answers is None:
         if len(asks) > 1 or asks[0].kind != "question":
@@ -99,13 +99,13 @@ def answers_to(said: Said, asks: Sequence[Ask], shown: Collection[str]) -> dict[
 def _check_shown(ask: Ask, shown: Collection[str]) -> None:
     if ask.fingerprint not in shown:
         raise InputError(
-            "An earlier message of this session was cut off, and its work went on. What is asked "
-            "now is new, so this message is no answer to it."
+            "An earlier message of this session was cut off, and its work continued. What is asked "
+            "now is new, so this message does not answer it."
         )
 
 
 def how_to_answer(asks: Sequence[Ask]) -> str:
-    """Say how answers are given that no text gives: by key, and decisions by fingerprint."""
+    """Explain how answers are given that no text gives: by key, and decisions by fingerprint."""
     forms = [f"{json.dumps({ask.key: _form(ask)})}" for ask in asks]
     told = "Which of these is it? Answer by key" if len(asks) > 1 else "Answer this by its key"
     return f"{told}: {', or '.join(forms)}."

@@ -1,4 +1,4 @@
-"""Where the run of a turn is worked on, and what it is asked and told there."""
+"""Where the run of a turn works, and how it is asked and answered there."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -33,8 +33,8 @@ class Followed:
     """How the run of a turn is followed and stopped."""
 
     hear: Callable[[Event], None]
-    hear_again: Callable[[Event], None]  # hears what was told before the worker was killed
-    tokens: bool  # whether texts are told piece by piece
+    hear_again: Callable[[Event], None]  # receives what was reported before the worker was killed
+    tokens: bool  # whether texts are reported piece by piece
     stop: asyncio.Event
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
@@ -59,18 +59,18 @@ class RunPlace(Protocol):
     async def begin(
         self, given: State, seen: State | None, settings: RunSettings | None, run_id: str
     ) -> State:
-        """Begin a run, and give its state.
+        """Begin a run, and return its state.
 
         Args:
             given: What it begins with.
-            seen: What stands in its state before.
+            seen: What is in its state before.
             settings: Its settings.
             run_id: Its name.
         """
         ...
 
     async def go_on(self, run: PortableRun, settings: RunSettings | None) -> tuple[State, bool]:
-        """Go on with a run; and say whether it was answered by this turn before."""
+        """Continue a run; and say whether it was answered by this turn before."""
         ...
 
     async def answer(
@@ -80,7 +80,7 @@ class RunPlace(Protocol):
         answers: Mapping[str, JsonValue],
         settings: RunSettings | None,
     ) -> State:
-        """Answer what a run asks, and go on with it."""
+        """Answer what a run asks, and continue it."""
         ...
 
     async def snapshot(self) -> StateSnapshot:

@@ -1,4 +1,4 @@
-"""What a run asks for: its mistakes are told at once, and its JSON says what was set."""
+"""What a run asks for: its mistakes are reported together, and its JSON says what was set."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ class Asked(Value):
     if not TYPE_CHECKING:  # A type checker reads the fields.
 
         def __init__(self, **fields: Any) -> None:
-            """Take the fields; what is wrong with them is told as in a team file."""
+            """Take the fields; what is wrong with them is reported as in a team file."""
             try:
                 super().__init__(**fields)
             except ValidationError as error:
@@ -32,7 +32,7 @@ class Asked(Value):
         __init__.__pydantic_base_init__ = True
 
     @model_serializer(mode="wrap")
-    def _what_was_set(  # noqa: ANN202 - what it gives would stand in the schema for the fields
+    def _what_was_set(  # noqa: ANN202 - what it gives would be in the schema for the fields
         self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
     ):
         written: dict[str, Any] = handler(self)

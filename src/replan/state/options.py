@@ -12,7 +12,7 @@ class Options(Asked):
     """Options of one kind; the names that they have in a step, with a prefix, are taken too."""
 
     prefix: ClassVar[str] = ""
-    """What stands before each name in the yaml block of a step."""
+    """What is before each name in the yaml block of a step."""
 
     settings_only: ClassVar[frozenset[str]] = frozenset()
     """What no step may say."""

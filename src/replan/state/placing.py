@@ -1,4 +1,4 @@
-"""Who does a step: whom it names, else whom the cards point to without doubt, else nobody."""
+"""Who does a step: the named specialist, else the one whose card clearly fits, else none."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -9,11 +9,11 @@ from replan.plan.model import PlanStep, StepStatus
 from replan.state.team import SpecialistCard, best_cards, find_specialist
 
 NOBODY = "nobody"
-"""Under which name the result of a step is kept that names nobody and fits no card."""
+"""The name under which the result of a step without a specialist is kept."""
 
 
 class Place(NamedTuple):
-    """One specialist of a step, and why nobody does it; empty where somebody does."""
+    """One specialist of a step, and why nobody can do it; empty if somebody can."""
 
     specialist: str
     refused: str = ""
@@ -39,7 +39,7 @@ def chosen_for(step: PlanStep, team: Sequence[SpecialistCard]) -> str:
 
 
 def refusals_of(steps: Iterable[PlanStep], team: Sequence[SpecialistCard]) -> Iterator[Refusal]:
-    """Why nobody does pending steps, or a part of them."""
+    """Why nobody can do pending steps, or a part of them."""
     for step in steps:
         if step.status is StepStatus.PENDING:
             for each in places_of(step, team):

@@ -1,6 +1,6 @@
 """What a person edits in the state: the plan's document, or its steps, never two that disagree.
 
-Nodes write patches. So a whole plan that takes the place of another one is somebody's edit, in
+Nodes write patches. So a whole plan that replaces another one is an edit, in
 Studio or by `update_state`: it is honoured or refused, with the places of its mistakes.
 """
 
@@ -37,7 +37,7 @@ class EditablePlan(PlanChannel):
         return made
 
     def written(self, value: Any, *, is_stored: bool = False) -> Any:
-        """Take one write, and refuse an edit that cannot be honoured where somebody waits."""
+        """Take one write, and refuse an unusable edit immediately."""
         plan = super().written(value, is_stored=is_stored)
         if not is_stored and isinstance(plan, TaskPlan):
             before = self.value if isinstance(self.value, TaskPlan) else None
@@ -87,7 +87,7 @@ def _said(plan: TaskPlan) -> Iterator[tuple[str, Any]]:
 
 
 def _edited_step(new: PlanStep, old: PlanStep | None, shown: PlanStep | None) -> PlanStep:
-    """Give a step as a document has it now; what that does not show stays."""
+    """Return a step as a document has it now; what that does not show stays."""
     if old is None or shown is None:
         return new
     changed = _changed(shown, new)
@@ -108,7 +108,7 @@ def _changed(shown: PlanStep, new: PlanStep) -> set[str]:
 def _refusals(
     before: TaskPlan | None, plan: TaskPlan, team: Sequence[SpecialistCard]
 ) -> Iterator[str]:
-    """Say why an edit is refused: what is wrong with it, and whom it names."""
+    """Explain why an edit is refused: its mistakes, and its unknown names."""
     if before is None and plan.steps:
         # The first plan of a run, as its node writes it.
         return
@@ -128,7 +128,7 @@ def _refusals(
 def _refusals_of_steps(
     old: TaskPlan, plan: TaskPlan, team: Sequence[SpecialistCard]
 ) -> Iterator[str]:
-    """Say why a plan with other steps is refused; their places in a document are nobody's."""
+    """Explain why a plan with other steps is refused; those have no place in a document."""
     if plan.content not in ("", old.content) and not shows(plan):
         yield "Its document and its steps say different things. Change one of them."
     for mistake in PlanDocument.recover(render(plan)).mistakes:
@@ -138,7 +138,7 @@ def _refusals_of_steps(
 
 
 def _touched(old: TaskPlan, document: PlanDocument) -> Iterator[str]:
-    """Say which finished steps are asked something else and not marked as open."""
+    """Name which finished steps are asked something else and not marked as open."""
     shown = PlanDocument.recover(old.content).plan.by_id
     for step in document.plan.steps:
         before = shown.get(step.id)
@@ -146,5 +146,5 @@ def _touched(old: TaskPlan, document: PlanDocument) -> Iterator[str]:
         if before is not None and is_done and not _changed(before, step) <= set(_TOLD):
             yield (
                 f"line {document.line_of(step.id)}: step {step.id} is {before.status.value}. "
-                "Mark it [ ] to have it done anew, or add a new step."
+                "Mark it [ ] to have it done again, or add a new step."
             )

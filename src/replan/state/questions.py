@@ -55,11 +55,11 @@ class Question(Value):
         asked_at: When it was asked.
         answered_at: When the answer arrived.
         round: The round that asked.
-        usage: What the asking attempt had used; set on the first question of an attempt.
+        usage: The usage of the asking attempt so far; set on the first question of an attempt.
         fingerprint: An answer may carry it to name exactly this question.
-        secret: Whether the answer may have a secret in it, so that it is told to nobody.
-        place: Where in the thread of a pipeline it is asked: there, work that is done is not done
-            again, so the same words in another round are another question.
+        secret: Whether the answer may contain a secret, so that no event reports it.
+        place: The place in a pipeline's thread where it is asked: finished work is not repeated
+            there, so the same words in another round are another question.
     """
 
     key: str
@@ -85,7 +85,7 @@ class Question(Value):
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody has answered it."""
+        """Whether it is unanswered."""
         return self.answer is None
 
     @property
@@ -94,7 +94,7 @@ class Question(Value):
         return int(self.key.rpartition("/")[2])
 
     def answered(self, answer: JsonValue, at: datetime) -> "Question":
-        """Give the question with its answer."""
+        """Return the question with its answer."""
         return self.replace(answer=answer, answered_at=at)
 
 
@@ -132,10 +132,10 @@ class Decision(Value):
     """What a person decided about a plan, or about a tool's call.
 
     Attributes:
-        action: Let it run as it is, let it run changed, or do not let it run.
+        action: Run it unchanged (approve), run it with changes (edit), or do not run it (reject).
         plan: The changed document of a plan.
         arguments: The changed arguments of a tool's call.
-        reason: Why it was rejected; a rejected plan is planned anew only if there is one.
+        reason: Why it was rejected; a rejected plan is planned again only if there is one.
     """
 
     action: Literal["approve", "edit", "reject"]
@@ -163,8 +163,8 @@ def given_for(given: object, kind: str, fingerprint: str) -> object:
     return said if is_decision else said["answer"]
 
 
-CHANGED = "This answers something else than what is asked now. Read the question, then answer it."
-"""Why a word is refused that was not about what is shown."""
+CHANGED = "This does not answer what is asked now. Read the question, then answer it."
+"""The error for an answer that was not about what is shown."""
 
 
 def question_key(step_id: int, specialist: str, ordinal: int) -> str:
@@ -217,7 +217,8 @@ def given_answers(answers: Mapping[str, JsonValue], at: datetime) -> dict[str, Q
         named = _KEY.match(key)
         if named is None:
             raise InputError(
-                f"'{key}' is no key of a question. A key is step/specialist/number: '2/writer/1'."
+                f"'{key}' is not the key of a question. "
+                "A key is step/specialist/number: '2/writer/1'."
             )
         _check_answer(key, answer)
         if _is_empty(answer):
@@ -267,7 +268,7 @@ def read_call_decision(given: object) -> Decision:
 
 
 _HOW_TO_DECIDE = (
-    "This is no decision. Answer 'approve', 'reject', or a mapping: "
+    "This is not a decision. Answer 'approve', 'reject', or a mapping: "
     '{"action": "approve"}, {"action": "edit", ...} with what is changed, '
     '{"action": "reject", "reason": "..."}.'
 )

@@ -130,7 +130,7 @@ def _answer(question: Question, decision: _Decision) -> object:
 def _judged(decision: _Decision, name: str, field: str, changed: Changed) -> dict[str, object]:
     if decision.type == "edit":
         return {"action": "edit", field: changed(_edited(decision, name))}
-    # What is said of an action, without leave to do it, is why it is not done.
+    # What is said about an action, without leave to do it, is why it is not done.
     if decision.type == "reject" or (decision.type == "respond" and decision.message):
         return {"action": "reject", "reason": decision.message}
     if decision.type == "approve":

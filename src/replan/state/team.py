@@ -17,7 +17,7 @@ class SpecialistCard(Value):
     intended_use: str  # when to choose it
     capabilities: tuple[str, ...] = ()
     effects: Effects = "pure"  # what a second run of one of its steps would do
-    is_declared: bool = False  # whether somebody said so; else it follows from what does the steps
+    is_declared: bool = False  # whether it was declared, or follows from the kind of specialist
     # Whether it does only steps that name it: work that is declared unsafe, or that a person must
     # approve.
     only_by_name: bool = False
@@ -32,7 +32,7 @@ def best_cards(task_description: str, team: Sequence[SpecialistCard]) -> tuple[S
 
 
 def find_specialist(name: str, team: Sequence[SpecialistCard]) -> str | None:
-    """Match a written name without regard to case and surrounding blanks; none if nobody has it."""
+    """Match a written name without regard to case and surrounding blanks; None if nobody has it."""
     wanted = name.strip().casefold()
     return next((card.name for card in team if card.name.casefold() == wanted), None)
 
@@ -52,7 +52,7 @@ def _words(text: str) -> frozenset[str]:
         if _CJK.search(word):
             found.update(word[i : i + 2] for i in range(max(1, len(word) - 1)))
         elif len(word) > 1:
-            # A single letter is an article or a label, and tells of nothing.
+            # A single letter is an article or a label, and has no meaning.
             found.add(_stem(word))
     return frozenset(found)
 

@@ -1,4 +1,4 @@
-"""What a person says of work that must not be done twice: cut off, or done before."""
+"""What a person says about work that must not be done twice: cut off, or done before."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -17,8 +17,8 @@ _OF_STEP = {
 }
 _OF_DONE = {**_OF_STEP, "done": "its result stays, or what you write takes its place"}
 _OF_CALL = {
-    "done": "what you write is taken for what the call gave, and the step goes on with it",
-    "fail": "the call is taken as failed, and the step goes on without it or fails",
+    "done": "what you write is taken as the result of the call, and the step continues with it",
+    "fail": "the call counts as failed, and the step continues without it or fails",
     "run again": "the call is made once more, also if it has taken effect already",
 }
 _FORMS: tuple[tuple[Literal["run again", "done", "fail"], re.Pattern[str]], ...] = (
@@ -30,7 +30,7 @@ _FORMS: tuple[tuple[Literal["run again", "done", "fail"], re.Pattern[str]], ...]
 
 class Verdict(Value):
     action: Literal["run again", "done", "fail"]
-    text: str = ""  # what came of it, or why it failed
+    text: str = ""  # its outcome, or why it failed
 
 
 def leads_to(details: JsonValue) -> Mapping[str, str]:
@@ -54,7 +54,7 @@ _HOW_BEFORE = ' Answer "run again"'
 def ask_what_became_of(
     what: str, attempt: int, details: JsonValue, ask: Callable[..., JsonValue], *, why: str = ""
 ) -> Verdict:
-    """Ask a person what became of work that was cut off, until the answer can be read."""
+    """Ask a person what happened to work that was cut off, until the answer can be read."""
     cause = f" ({why})" if why else ""
     return _asked(
         f"{what} was cut off in attempt {attempt}{cause}: nobody knows whether it took effect.",
@@ -66,7 +66,7 @@ def ask_what_became_of(
 def ask_whether_again(
     what: str, attempt: int, details: JsonValue, ask: Callable[..., JsonValue]
 ) -> Verdict:
-    """Ask a person whether work is to be done once more, until the answer can be read."""
+    """Ask a person whether work is to be done again, until the answer can be read."""
     return _asked(
         f"{what} was done in attempt {attempt}, and is to be done once more: it was opened again, "
         "or its inputs have changed.",
@@ -89,7 +89,7 @@ def _asked(problem: str, details: JsonValue, ask: Callable[..., JsonValue]) -> V
 
 
 def read_verdict(answer: JsonValue) -> Verdict | None:
-    """Read an answer: text, or a mapping with `action` and `text`; none if it is neither."""
+    """Read an answer: text, or a mapping with `action` and `text`; None if it is neither."""
     if isinstance(answer, Mapping):
         form = cast("Mapping[str, Any]", answer)
         given = read_verdict(str(form.get("action", "")))

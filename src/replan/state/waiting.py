@@ -20,7 +20,7 @@ _OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
 
 
 def open_questions(state: EnhancedState) -> tuple[Question, ...]:
-    """The questions that nobody has answered, of steps still to be done, by step."""
+    """The unanswered questions of steps still to be done, by step."""
     questions = state.get("questions", {})
     if not questions:
         return ()
@@ -47,10 +47,10 @@ def waiting_steps(state: EnhancedState) -> frozenset[int]:
 
 
 def waiting_for(waiting: Mapping[str, Any] | Sequence[Any]) -> tuple[Question, ...] | Approval:
-    """Tell what a run waits for that was interrupted.
+    """Return what an interrupted run waits for.
 
     Args:
-        waiting: The state that `run` gave, also as a server gives it, or the interrupts alone, such
+        waiting: The state from `run`, also as a server returns it, or only the interrupts, such
             as `(await graph.aget_state(config)).interrupts`.
 
     Returns:
@@ -65,7 +65,7 @@ def waiting_for(waiting: Mapping[str, Any] | Sequence[Any]) -> tuple[Question, .
 
 
 def resumption(given: object, interrupts: Sequence[Any]) -> dict[str, Any]:
-    """Tell which of the interrupts of a thread gets what of an answer, by their ids."""
+    """Return which of the interrupts of a thread gets what of an answer, by their ids."""
     ids = [_parts(interrupt)[1] for interrupt in interrupts]
     answers: Mapping[Any, Any] = {}
     if isinstance(given, Mapping):
@@ -81,7 +81,7 @@ def resumption(given: object, interrupts: Sequence[Any]) -> dict[str, Any]:
     if not answers or len({found[0] for found in meant if len(found) == 1}) < len(answers):
         keys = ", ".join(f"'{key}'" for key in takers)
         raise InputError(
-            "Several things are asked at once, and it cannot be told what this answers. "
+            "Several things are asked at once, and it is not clear what this answers. "
             f"Answer with a mapping from a question's key to its answer; open: {keys}."
         )
     values: dict[str, Any] = {}

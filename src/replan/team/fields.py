@@ -1,7 +1,7 @@
-"""The kinds of fields that a team has beside plain texts and numbers.
+"""The kinds of fields that a team has in addition to plain texts and numbers.
 
 In Python a field is given what it holds; in a file, text that names it. One validator takes both:
-where a file is read, its context is what stands around the file.
+where a file is read, its context is what is around the file.
 """
 
 import re
@@ -218,7 +218,7 @@ def ready(given: object, info: ValidationInfo) -> object:
 
 
 def card_of(given: object, around: Surroundings | None) -> SpecialistCard | None:
-    """The card of a ready specialist; none if it is none."""
+    """The card of a ready specialist; None if it is not one."""
     with suppress(PydanticCustomError):
         return cast("SpecialistPort", _ready(given, around)).card
     return None
@@ -245,7 +245,7 @@ def server(url: str) -> str:
 
 
 def variable(name: str) -> str:
-    """Refuse what is no name of a variable: it may be a key."""
+    """Refuse what is not a name of a variable: it may be a key."""
     if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", name):
         reason = "This is not the name of an environment variable in capital letters."
         raise refused("literal_secret", reason, KEY_FIX)
@@ -275,9 +275,9 @@ def knowledge(given: object, info: ValidationInfo) -> object:
     if isinstance(given, str | Path) and (model or around is None or not _is_reference(given)):
         folder = str(given if around is None else around.folder / given)
         if not folder.strip() or "\0" in folder:
-            raise refused("no_folder", "This is no folder.", "Write the name of a folder.")
+            raise refused("no_folder", "This is not a folder.", "Write the name of a folder.")
         if around is not None and TENANT not in folder and not Path(folder).is_dir():
-            fix = "Make it, or name another; it is relative to the team file."
+            fix = "Create it, or name another; it is relative to the team file."
             raise refused("no_folder", f"There is no folder '{folder}'.", fix)
         return FolderRetriever(Path(folder), embeddings=model)
     found: Any = _named(given, info)
@@ -309,7 +309,7 @@ def _named(given: object, info: ValidationInfo) -> object:
 
 
 def _what(given: object, around: Surroundings | None) -> object:
-    """Give what a file names; in Python it is what is given."""
+    """Return what a file names; in Python it is what is given."""
     if around is None:
         return given
     if not isinstance(given, str):
@@ -336,7 +336,7 @@ NewModel = Annotated[
     AfterValidator(
         name_like(
             r"[A-Za-z0-9][\w.-]*",
-            "This is no name for a model of one's own.",
+            "This cannot be the name of a model.",
             "Use letters, digits, '_', '-' and '.'; 'offline' is the built-in model.",
             taken=built_in_models,
         )
@@ -349,7 +349,7 @@ Name = Annotated[
     AfterValidator(
         name_like(
             r"[^\W_][\w-]*",
-            "This is no name for a specialist.",
+            "This cannot be the name of a specialist.",
             "Use letters, digits, '_' and '-', beginning with a letter or digit.",
         )
     ),

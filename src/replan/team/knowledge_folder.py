@@ -26,7 +26,7 @@ FIELDS = {
 
 
 def folder_and_model(given: Mapping[str, object]) -> tuple[str, str | None]:
-    """Read both; all mistakes are told at once."""
+    """Read both; all mistakes are reported together."""
     if mistakes := [*_mistakes(given)]:
         raise ValidationError.from_exception_data("knowledge", mistakes)
     model = given.get("embeddings")

@@ -32,7 +32,7 @@ class TeamModels:
     base_url: str | None = None
 
     def chat_model(self, name: str, *, tenant: str = "") -> BaseChatModel:
-        """Give the model for a name under `models`, or for a name such as `openai:gpt-...`."""
+        """Return the model for a name under `models`, or for a name such as `openai:gpt-...`."""
         section = self.named.get(name)
         if section is None:
             return self._others.chat_model(name)
@@ -44,7 +44,7 @@ class TeamModels:
             raise ConfigurationError(place, *given) from error
 
     def embeddings(self, name: str) -> Embeddings:
-        """Give the model for embeddings for a name under `models`, or for a usual name."""
+        """Return the model for embeddings for a name under `models`, or for a usual name."""
         section = self.named.get(name)
         if section is None:
             return self._others.embeddings(name)

@@ -9,7 +9,7 @@ LARGEST = 500_000
 
 
 def prompt_text(given: object, folder: Path) -> object:
-    """Give the text of a prompt; what is neither a text nor a file is given back as it is."""
+    """Return the text of a prompt; what is neither a text nor a file is given back as it is."""
     if not isinstance(given, dict):
         return given
     fields = cast("dict[str, Any]", given)

@@ -116,21 +116,21 @@ class Team(Part, RunSettings):
     open_to_clients: Row[OpenField] = Field(default=(), examples=[["max_seconds"]])
 
     def refuse(self, mistakes: ValidationError) -> None:
-        """Tell all mistakes at once."""
+        """Report all mistakes together."""
         raise TeamError([*told_of(mistakes, type(self))]) from None
 
     @property
     def settings(self) -> RunSettings:
-        """What a run may do, where its request does not say."""
+        """The settings of a run, unless its request sets others."""
         return RunSettings(**{name: getattr(self, name) for name in RunSettings.model_fields})
 
     def named_model(self, name: str) -> Any:
-        """What is given where a model is, for a name of which nobody knows more than that."""
+        """A placeholder for a model of which only the name is known."""
         return name
 
     @property
     def chat_models(self) -> Mapping[str, Any]:
-        """The models that its parts are given, by their fields."""
+        """The models of its parts, by their fields."""
         found = {f"host.{name}": model for name, model in self.host.chat_models.items()}
         for place, level in (("memory", self.memory), ("host.memory", self.host.memory)):
             if level.summary_model_id:
@@ -140,12 +140,12 @@ class Team(Part, RunSettings):
         return found
 
     def refusal(self, mistakes: Sequence[ConfigurationError]) -> UsageError:
-        """Give the error for what was found when it was built."""
+        """Return the error for mistakes that were found while building."""
         return TeamError(mistakes)
 
     @classmethod
     def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """Each specialist has a name of its own, and what it sees and uses exists."""
+        """Each specialist has a unique name, and everything that it names exists."""
         yield from _unknown_servers(given)
         yield from _unwritten_summaries(given)
         seen: dict[str, int] = {}
@@ -178,7 +178,7 @@ def _unknown_servers(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
 
 
 def _unwritten_summaries(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-    """Find specialists that want to see a summary where the host writes none."""
+    """Find specialists in mode summary although the host writes none."""
     if (_mode_of(given.get("host")) or _mode_of(given)) == "summary":
         return
     for index, each in enumerate(_listed(given.get("specialists"))):

@@ -40,17 +40,17 @@ class TeamFile:
     models: TeamModels
 
     def with_model(self, model: str | None = None, base_url: str | None = None) -> "TeamFile":
-        """Give the team with another model for all that its host does.
+        """Return the team with another model for everything that its host does.
 
         Args:
             model: A name under `models`, or a name such as `openai:gpt-...`; none: as it is.
-            base_url: The server for models that have none of their own in the file.
+            base_url: The server for models without their own in the file.
         """
         config = self.config
         if model is not None:
             asked = config.named_model(model)
             host = config.host.replace(**{**dict.fromkeys(MODELS), "model": asked})
-            # What is wrong with this model does not stand in the file. The folders are known where
+            # What is wrong with this model is not in the file. The folders are known where
             # the file is read, though it may not name them.
             folders = {"workspace": config.workspace, "out": config.out}
             config = config.replace(host=host, **folders)
@@ -73,14 +73,14 @@ def read_team_file(
 
     Args:
         path: The file.
-        environment: Where the keys of models stand.
-        directory: The folder that specialists may read and write, in the place of the file's own
+        environment: The environment variables, which hold the keys of models.
+        directory: The folder that specialists may read and write, in place of the file's own
             `workspace`.
         out: The folder for the files that steps make; else the same.
-        imports: False leaves the functions alone: the team can be looked at, but not run.
+        imports: False does not import the functions: the team can be inspected, but not run.
 
     Raises:
-        TeamFileError: The file has mistakes; the error tells all of them with their fixes.
+        TeamFileError: The file has mistakes; the error lists all of them with their fixes.
     """
     source = _under_new_names(read_yaml(text_of(path, TeamFileError, _HOME)))
     content = _mapping(source.value)
@@ -124,7 +124,7 @@ def _no_team(source: YamlSource) -> FieldMistake:
 
 
 def _under_new_names(source: YamlSource) -> YamlSource:
-    """Take the old names of fields for the new ones, where they stand."""
+    """Take the old names of fields for the new ones, where they are."""
     for old, new in Host.old_names.items():
         host = _mapping(_mapping(source.value).get("host"))
         if old in host and new not in host:
@@ -145,7 +145,7 @@ def _mapping(given: Any) -> Mapping[str, Any]:
 def _fallbacks(content: Mapping[str, Any]) -> dict[str, list[str]]:
     models = _mapping(content.get("models"))
     given = {name: _mapping(section).get("fallback") for name, section in models.items()}
-    # What is no list of names is told where it is read.
+    # What is not a list of names is reported where it is read.
     return {
         name: [each for each in cast("list[Any]", row) if isinstance(each, str)]
         for name, row in given.items()
@@ -161,7 +161,7 @@ def _priced(team: FileTeam) -> FileTeam:
 
 
 def _unpriced(team: FileTeam) -> list[ConfigurationError]:
-    """The models whose money nobody can count, where the file bounds it."""
+    """The models without a price, if the file bounds money."""
     budgets = (team.limits.whole, team.limits.per_step, *(each.limits for each in team.specialists))
     if all(budget.max_cost is None for budget in budgets):
         return []

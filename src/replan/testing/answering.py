@@ -24,7 +24,7 @@ _KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange:
-    """A request, its reply, and where both stand."""
+    """A request, its reply, and where both are."""
 
     http: web.Request  # the request as the HTTP server knows it
     request: ChatRequest  # the request as the protocol knows it

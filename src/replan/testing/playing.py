@@ -23,7 +23,7 @@ MODEL_NAME = "scripted"
 
 
 def message_of(reply: Reply, messages: Sequence[BaseMessage]) -> AIMessage:
-    """Give a reply in one piece, or raise the error that its fault is."""
+    """Return a reply in one piece, or raise the error that its fault is."""
     _fail(reply.fault)
     if isinstance(reply.fault, Reset):
         raise _broken()
@@ -38,7 +38,7 @@ def message_of(reply: Reply, messages: Sequence[BaseMessage]) -> AIMessage:
 
 
 def chunks_of(reply: Reply, messages: Sequence[BaseMessage]) -> Iterator[AIMessageChunk]:
-    """Give a reply in pieces; usage, tool calls and the finish reason come with the last one."""
+    """Yield a reply in pieces; usage, tool calls and the finish reason come with the last one."""
     _fail(reply.fault)
     reply = _without_content(reply)
     reset_after = reply.fault.after if isinstance(reply.fault, Reset) else None
@@ -57,7 +57,7 @@ def chunks_of(reply: Reply, messages: Sequence[BaseMessage]) -> Iterator[AIMessa
 
 
 def finish_reason(reply: Reply) -> str:
-    """Why the model stopped, in the words of the OpenAI protocol."""
+    """Why the model stopped, in the terms of the OpenAI protocol."""
     if reply.finish_reason:
         return reply.finish_reason
     if isinstance(reply.fault, Truncated):
@@ -109,7 +109,7 @@ def _fail(fault: Fault | None) -> None:
         case HttpFault():
             raise ScriptedHttpError(fault)
         case Malformed():
-            raise ValueError("The reply of the server is no JSON.")
+            raise ValueError("The reply of the server is not JSON.")
         case _:
             return
 

@@ -34,10 +34,10 @@ class Reply:
         chunk_delay: Seconds before each further chunk of a stream.
         chunks: The pieces in which the text is streamed; none: word by word.
         fault: How it fails.
-        finish_reason: Why it ends, in the words of the OpenAI protocol; empty: as its tool calls
+        finish_reason: Why it ends, in the terms of the OpenAI protocol; empty: as its tool calls
             and its fault say.
-        refusal: What the model says instead of an answer, beside the text.
-        message: A whole message, which `ScriptedModel` gives back as it is.
+        refusal: What the model says instead of an answer, in addition to the text.
+        message: A whole message, which `ScriptedModel` returns unchanged.
     """
 
     text: str = ""
@@ -87,7 +87,7 @@ Entry = Said | Exception | Fault | Maker
 
 
 def always(reply: Entry) -> Always:
-    """Give the same reply, or call the same function, for every call that is still to come."""
+    """Return the same reply, or call the same function, for every call that is still to come."""
     return Always(reply)
 
 

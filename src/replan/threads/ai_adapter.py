@@ -69,13 +69,13 @@ class AIAdapter:
         Args:
             messages: Messages of a thread, which the caller chooses and orders. Virtual ones and
                 sub-threads are left out here.
-            system_message: What the model is told first.
+            system_message: The system message.
             stream: Whether the reply is returned in pieces, for `Response.set_stream`; in one
-                piece where nobody hears it.
+                piece if nothing listens.
 
         Raises:
             ConfigurationError: The pipeline has no model.
-            PhaseError: The reply is empty, or not whole.
+            PhaseError: The reply is empty, or incomplete.
         """
         utils = host_utils()
         if self._chat is None:
@@ -93,7 +93,7 @@ class AIAdapter:
         asked = [SystemMessage(told), *to_langchain(messages)]
         audience = utils.audience
         is_heard = audience.on_text is not None or has_listener(self._config)
-        # Counted before the reply is here, so that nobody shows a piece of it once more.
+        # Counted before the reply is complete, so that no piece of it is shown again.
         audience.texts += int(is_heard)
         if stream and is_heard:
             return self._pieces(self._chat, asked, utils)
@@ -128,7 +128,7 @@ async def _whole(text: str) -> AsyncIterator[str]:
 def _text_of(reply: AIMessage, phase: str) -> str:
     text, end = storable_text(reply.text), end_of(reply)
     if end.cut:
-        raise PhaseError("", phase, f"the reply of the model is not whole: {end.why}", _AGAIN)
+        raise PhaseError("", phase, f"the reply of the model is incomplete: {end.why}", _AGAIN)
     if not text.strip():
         raise PhaseError("", phase, "the model said nothing", _AGAIN)
     return text

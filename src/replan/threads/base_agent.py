@@ -18,7 +18,7 @@ from replan.threads.usable_response import usable
 
 @dataclass(frozen=True)
 class Operation:
-    """Something that a user may have done, for display.
+    """Something that a user can request, for display.
 
     Attributes:
         name: What it is called.
@@ -32,14 +32,14 @@ class Operation:
 
 
 class BaseAgent:
-    """An agent of a main thread; its name and those of its methods come from the source document.
+    """The agent of a main thread; the names of it and its methods come from the source document.
 
     A subclass overrides `_initialize_state_handlers`.
 
     Attributes:
-        metadata: What is known of the agent, such as whom it works for.
-        settings: The settings of its thread, which are the one source of its phase.
-        state_handlers: Who handles which phase.
+        metadata: Data about the agent, such as whom it works for.
+        settings: The settings of its thread, the only source of its phase.
+        state_handlers: The handlers by phase.
         version: The version of the pipeline; `migrate` changes a stored thread of another one.
     """
 
@@ -59,7 +59,7 @@ class BaseAgent:
         """Make an agent that is ready to work.
 
         Raises:
-            ConfigurationError: Its phases cannot be walked.
+            ConfigurationError: Its phases never reach an end.
         """
         agent = cls(metadata, settings)
         await agent.initialize()
@@ -84,11 +84,11 @@ class BaseAgent:
 
     @property
     def ai_adapter(self) -> AIAdapter:
-        """How its handlers ask a model."""
+        """The adapter through which its handlers call a model."""
         return host_utils().ai_adapter
 
     async def load_operations(self, agent: "BaseAgent | None" = None) -> list[Operation]:
-        """Return what a user may have done; for display only."""
+        """Return what a user can request; for display only."""
         return []
 
     async def migrate(self, thread: Thread, version: int) -> bool:
@@ -99,7 +99,7 @@ class BaseAgent:
             version: The version of the pipeline that wrote it.
 
         Returns:
-            Whether this version can go on with it.
+            Whether this version can continue it.
         """
         return False
 

@@ -1,4 +1,4 @@
-"""A pipeline built once: its phases checked at every level, and put together as a graph."""
+"""A pipeline built once: its phases checked at every level, and assembled as a graph."""
 
 import asyncio
 from collections.abc import Coroutine

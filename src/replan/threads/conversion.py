@@ -10,7 +10,7 @@ from replan.texts.storable import storable_text
 
 
 def to_langchain(messages: Iterable[ThreadMessage]) -> list[BaseMessage]:
-    """Give what a model sees of messages: the first level, without the virtual ones."""
+    """Return what a model sees of messages: the first level, without the virtual ones."""
     return [
         (AIMessage if each.sender == "bot" else HumanMessage)(each.text, id=each.id)
         for each in messages

@@ -1,4 +1,4 @@
-"""Which failures are none of a phase: those that end or pause the whole work."""
+"""Failures that do not belong to a phase: those that end or pause the whole work."""
 
 from langgraph.errors import GraphBubbleUp
 

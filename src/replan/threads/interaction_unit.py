@@ -1,4 +1,4 @@
-"""One complete round of bot and user in a sub-thread, which goes on where it was cut off."""
+"""One complete round of bot and user in a sub-thread, which continues where it was cut off."""
 
 import asyncio
 import logging
@@ -35,13 +35,13 @@ class InteractionUnit:
     """Handles one round of a sub-thread: the bot's message, then the user's.
 
     Its name and those of its methods come from the source document. A subclass overrides
-    `generate_user_message`, if the next phase is to be told more than to continue.
+    `generate_user_message`, if the next phase needs more than `Continue.`
 
     Attributes:
-        state_handler: Who produces the bot's message.
+        state_handler: The handler that produces the bot's message.
         phase: The phase of the round; that of the handler.
         next_phase: The phase that follows; that of the handler.
-        timeout: Seconds that the handler may take for its message; None is as long as it needs.
+        timeout: Seconds that the handler may take for its message; None means no bound.
     """
 
     timeout: float | None = None
@@ -86,9 +86,9 @@ class InteractionUnit:
         """Prepare the unit; overridden where there is something to prepare."""
 
     async def execute(self, task: Task, thread: Thread, agent: "BaseAgent") -> ThreadMessage:
-        """Do what is left of the round, and return the bot's message.
+        """Do the remaining work of the round, and return the bot's message.
 
-        A message that is stored is not produced again.
+        A stored message is not produced again.
         """
         own = thread_of(task, thread)
         bot = _stored(own, "bot")
@@ -111,7 +111,7 @@ class InteractionUnit:
     async def generate_user_message(
         self, bot_message: ThreadMessage, task: Task, thread: Thread, agent: "BaseAgent"
     ) -> str:
-        """Handle the instructions in the bot's message, and return what the user's side says."""
+        """Follow the instructions in the bot's message, and return the reply of the user's side."""
         return CONTINUE
 
     async def _execute_bot_message_generation(
@@ -205,6 +205,6 @@ class InteractionUnit:
 def _stored(thread: Thread, sender: Literal["bot", "user"]) -> ThreadMessage | None:
     """Find the message of a side in the round that a thread is in."""
     number = round_of(thread)
-    # It may stand anywhere: a round can change the message of an earlier one, and take it over.
+    # It may be anywhere: a round can change the message of an earlier one, and take it over.
     own = (m for m in reversed(thread.messages) if m.meta.get(ROUND) == number)
     return next((message for message in own if message.sender == sender), None)

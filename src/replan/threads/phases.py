@@ -8,7 +8,7 @@ from replan.threads.state_handler import StateHandler
 
 
 def first_phase(handlers: Mapping[str, StateHandler]) -> str:
-    """Give the phase in which a thread begins: `initial_phase`, else the first that is handled."""
+    """Return the phase in which a thread begins: `initial_phase`, else the first with a handler."""
     return INITIAL if INITIAL in handlers or not handlers else next(iter(handlers))
 
 
@@ -25,10 +25,12 @@ def check_phases(agent: str, handlers: Mapping[str, StateHandler]) -> None:
         place = f"{agent}.state_handlers['{phase}']"
         if phase == COMPLETED:
             fix = "Handle another phase, and let it lead to 'completed'."
-            raise ConfigurationError(place, handler, "nothing is done when all is done", fix)
+            raise ConfigurationError(
+                place, handler, "the phase 'completed' cannot have a handler", fix
+            )
         if handler.phase != phase:
             name, fix = type(handler).__name__, f"Give it phase='{phase}', or another key."
-            problem = f"{name} says that it handles another phase"
+            problem = f"{name} declares another phase"
             raise ConfigurationError(f"{place}.phase", handler.phase, problem, fix)
         for following in handler.following:
             if following != COMPLETED and following not in handlers:
@@ -43,7 +45,7 @@ def _check_end(agent: str, handlers: Mapping[str, StateHandler]) -> None:
         seen = [*reachable(handlers, phase)]
         if not any(COMPLETED in handlers[each].following for each in seen):
             cycle = " -> ".join((*seen, seen[0]))
-            problem = "these phases lead to each other and never to the end"
+            problem = "these phases lead to each other and never to 'completed'"
             fix = "Let one of them lead to 'completed', by next_phase or other_phases."
             raise ConfigurationError(f"{agent}.state_handlers", cycle, problem, fix)
 

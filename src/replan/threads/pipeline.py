@@ -17,7 +17,7 @@ _at_work: WeakKeyDictionary[ThreadRepository, set[str]] = WeakKeyDictionary()
 async def turn_on(
     agent: type[BaseAgent], thread_id: str, utils: HostUtils, *, run_id: str = ""
 ) -> Turn:
-    """Give a turn on a thread, which is read, or made if there is none."""
+    """Return a turn on a thread, which is read, or created if it does not exist."""
     thread = await utils.thread_repository.get_thread(thread_id)
     thread = thread or Thread(thread_id, run_id=run_id)
     return Turn(await agent.create(settings=thread.settings), thread, utils)

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 class StateHandler:
     """Handles one phase of a thread.
 
-    The document that the components of a pipeline come from calls it so. A subclass overrides
+    The name comes from the source document of pipelines. A subclass overrides
     `handle`, and may set the attributes as class attributes.
 
     Attributes:
         phase: The phase that it handles.
         next_phase: The phase that follows; None is `completed`.
-        other_phases: Phases that it may suggest in the place of `next_phase`.
+        other_phases: Phases that it may suggest instead of `next_phase`.
     """
 
     phase: str = ""
@@ -57,7 +57,7 @@ class StateHandler:
         Args:
             task: What is to be done; its `sub_thread_path` says where, if not in the main thread.
             thread: The main thread, always.
-            agent: Who asks; `agent.ai_adapter` asks a model.
+            agent: The calling agent; `agent.ai_adapter` calls a model.
         """
         raise NotImplementedError
 

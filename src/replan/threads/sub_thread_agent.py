@@ -32,9 +32,9 @@ class SubThreadAgent(BaseAgent):
     the last message is not the result.
 
     Attributes:
-        interaction_units: Who does the round of which phase.
+        interaction_units: The units by phase.
         max_units: How many rounds a sub-thread may have, over all attempts.
-        calls_of_unit: How many model calls a unit makes at most; `replan check` counts them.
+        calls_of_unit: The maximum number of model calls of a unit; `replan check` counts them.
     """
 
     max_units: ClassVar[int] = 20
@@ -51,7 +51,7 @@ class SubThreadAgent(BaseAgent):
         """Make the handlers, then set `interaction_units`; overridden by subclasses."""
 
     async def execute_task(self, task: Task, thread: Thread) -> Response:
-        """Do what is left of the sub-thread; a failure is stored on it, and returned.
+        """Do the remaining work of the sub-thread; a failure is stored in it, and returned.
 
         Args:
             task: Its `sub_thread_path` says which sub-thread.
@@ -73,7 +73,7 @@ class SubThreadAgent(BaseAgent):
             return Response(failure=error)
 
     async def _execute_sub_thread_interaction(self, task: Task, thread: Thread) -> Response:
-        """Run the units, then summarise what they brought."""
+        """Run the units, then summarise their results."""
         results = await self._execute_interaction_units(task, thread)
         name = f"{type(self).__name__}._summarize_results"
         with same_phase(task, thread, name):
@@ -123,7 +123,7 @@ class SubThreadAgent(BaseAgent):
         return unit
 
     async def _repeat_round(self, task: Task, thread: Thread) -> None:
-        """Begin the round of the phase once more: the suggestion goes, the phase stays."""
+        """Begin the round of the phase again: the suggestion goes, the phase stays."""
         own = thread_of(task, thread)
         number = round_of(own)
         await self._apply_phase_update_suggestion(task, thread)

@@ -31,7 +31,7 @@ class SubThreadPreparationHandler(StateHandler):
     """Shows a placeholder, and lets the next task start the sub-thread.
 
     Attributes:
-        placeholder: The text that stands there until the result does.
+        placeholder: The text that is shown until there is a result.
     """
 
     phase = "prepare_subthread"
@@ -65,7 +65,7 @@ class SubThreadExecutionHandler(StateHandler):
     sub_thread_agent: ClassVar[type[BaseAgent] | None] = None
 
     async def handle(self, task: Task, thread: Thread, agent: BaseAgent) -> Response:
-        """Go on with the sub-thread, or make one; return its result."""
+        """Continue the sub-thread, or create one; return its result."""
         placeholder = _placeholder(task, thread)
         placeholder = await self._with_sub_thread(placeholder, task, thread)
         index = thread.place_of(placeholder.id)
@@ -84,7 +84,7 @@ class SubThreadExecutionHandler(StateHandler):
     async def _with_sub_thread(
         self, placeholder: ThreadMessage, task: Task, thread: Thread
     ) -> ThreadMessage:
-        """Give the placeholder with the sub-thread of this task; a retry keeps the earlier one."""
+        """Return the placeholder for the sub-thread of this task; a retry keeps the earlier one."""
         before: Any = placeholder.meta.get(SUB_THREAD)
         if isinstance(before, Thread):
             is_own = before.settings.get(_MADE_BY) == task.id
@@ -104,14 +104,14 @@ class NestedSubThreadHandler(StateHandler):
 
     Attributes:
         sub_thread_agent: The class of the agent of the deeper sub-thread.
-        placeholder: The text that stands there until the result does.
+        placeholder: The text that is shown until there is a result.
     """
 
     sub_thread_agent: ClassVar[type[BaseAgent] | None] = None
     placeholder: str = "Running deep analysis…"
 
     async def handle(self, task: Task, thread: Thread, agent: BaseAgent) -> Response:
-        """Go on with the deeper sub-thread, or make one; return its result."""
+        """Continue the deeper sub-thread, or create one; return its result."""
         own = thread_of(task, thread)
         utils = task.host_utils
         message = self._shown(own)
@@ -145,13 +145,13 @@ class NestedSubThreadHandler(StateHandler):
         found = newest_bot_message(own)
         if found is None or not isinstance(found.meta.get(SUB_THREAD), Thread):
             return None
-        # Its result may stand in it already, and only its round not be marked as done.
+        # Its result may be in it already, and only its round not be marked as done.
         is_open = found.meta.get("round") is None and found.meta.get("phase") == self.phase
         return found if is_open else None
 
 
 def give_up(thread: Thread) -> None:
-    """Let no placeholder of a main thread wait any more; its sub-thread is kept as an earlier one.
+    """Settle the waiting placeholders of a main thread; their sub-threads are kept as earlier ones.
 
     No model sees its text then, which says nothing.
     """
@@ -176,7 +176,7 @@ def _new_thread(thread_id: str, task: Task) -> Thread:
 
 
 def below_of(handler: StateHandler) -> type[SubThreadAgent] | None:
-    """Give the class of the agent below a handler; None if it starts no sub-thread.
+    """Return the class of the agent below a handler; None if it starts no sub-thread.
 
     Raises:
         ConfigurationError: It starts one, and names no agent for it.

@@ -18,7 +18,7 @@ ROUND = "round"
 
 
 def thread_of(task: Task, thread: Thread) -> Thread:
-    """Give the thread that a task is about: the main thread, or a sub-thread of it.
+    """Return the thread that a task is about: the main thread, or a sub-thread of it.
 
     Raises:
         SubThreadPathError: Its path leads to no sub-thread.
@@ -33,10 +33,10 @@ def round_of(thread: Thread) -> int:
 
 
 def suggested(thread: Thread) -> str | None:
-    """Give the phase that is suggested for a thread; None if there is none.
+    """Return the phase that is suggested for a thread; None if there is none.
 
     Raises:
-        ThreadError: What stands there is no suggestion.
+        ThreadError: What is there is no suggestion.
     """
     found: Any = thread.settings.get(SUGGESTION)
     if found is None:
@@ -52,7 +52,7 @@ def suggested(thread: Thread) -> str | None:
 
 
 def next_phase(thread: Thread) -> str:
-    """Give the phase in which a thread goes on."""
+    """Return the phase in which a thread continues."""
     return suggested(thread) or thread.phase
 
 
@@ -68,7 +68,7 @@ async def suggest(task: Task, thread: Thread, phase: str) -> None:
 
 
 async def apply(task: Task, thread: Thread) -> None:
-    """Enter the suggested phase, and store that; what is done once more stays in its phase."""
+    """Enter the suggested phase, and store that; what is done again stays in its phase."""
     own = thread_of(task, thread)
     found = own.settings.pop(SUGGESTION, None)
     if found is None:
@@ -83,7 +83,7 @@ async def apply(task: Task, thread: Thread) -> None:
 
 @contextmanager
 def same_phase(task: Task, thread: Thread, by: str) -> Generator[None]:
-    """Let foreign code work that must not change where a thread stands: it suggests phases.
+    """Let foreign code work that must not change where a thread is: it suggests phases.
 
     Raises:
         PhaseError: It has, and that was taken back.
@@ -112,7 +112,7 @@ def _stands(thread: Thread, before: tuple[str, int, object]) -> bool:
 
 
 def told_phase(thread: Thread, task: Task) -> None:
-    """Tell that a thread works in its phase."""
+    """Report that a thread works in its phase."""
     own = thread_of(task, thread)
     task.host_utils.tell(PhaseEntered, phase=own.phase, path=task.sub_thread_path or "")
 

@@ -1,4 +1,4 @@
-"""A turn of a main thread: its tasks one after the other, each stored with what came of it."""
+"""A turn of a main thread: its tasks one after another, each stored with its outcome."""
 
 import asyncio
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ MOST_TASKS = 50
 class Turn:
     """What an agent does with a main thread, from a message of a user until nothing is left to do.
 
-    All that it goes by is stored with the thread, so that a turn that was cut off goes on.
+    All that it depends on is stored with the thread, so that a turn that was cut off continues.
     """
 
     def __init__(self, agent: BaseAgent, thread: Thread, utils: HostUtils) -> None:
@@ -62,7 +62,7 @@ class Turn:
         return next_phase(self._thread)
 
     async def begin(self, said: str | None = None, *, retry: bool = False) -> None:
-        """Begin with what a user said, do the last task again, or go on with what is left.
+        """Begin with what a user said, do the last task again, or continue with what is left.
 
         Raises:
             ThreadError: The thread is of another version or has an unknown phase, or there is
@@ -87,7 +87,7 @@ class Turn:
         await self._utils.thread_repository.save_thread(thread)
 
     async def step(self) -> None:
-        """Do the next task, and store what came of it; a failure is stored with the thread."""
+        """Do the next task, and store its outcome; a failure is stored with the thread."""
         task = self.tasks[0]
         self._done += 1
         with at_work(self._utils):
@@ -161,7 +161,7 @@ class Turn:
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """Where work stands: the deepest thread that is not completed, its phase, its last text."""
+        """Where work is: the deepest thread that is not completed, its phase, its last text."""
         thread, phase, said = self._thread, next_phase(self._thread), ""
         while True:
             done = [each for each in thread.messages if each.meta.get(PLACEHOLDER, False) is False]
@@ -177,7 +177,7 @@ class Turn:
             phase = thread.phase
 
     def cut_by(self, limit: LimitReachedError) -> tuple[str, str]:
-        """Give what there is where a limit ended the work, and why there is no more."""
+        """Return what there is where a limit ended the work, and why there is no more."""
         _, phase, said = self.place
         told = f"The work ended in the phase '{phase}': {limit}"
         return (f"{said}\n\n({told})" if said else told), told
@@ -196,7 +196,7 @@ class Turn:
         return next_phase(self._thread) == COMPLETED and not self._thread.settings.get(TASKS)
 
     def _take(self, said: str) -> None:
-        """Take in what a user said; what is done begins anew, and so does what failed or waits."""
+        """Take in what a user said; what is done begins again, and so does what failed or waits."""
         thread, utils = self._thread, self._utils
         if next_phase(thread) == COMPLETED or thread.error or self.tasks:
             give_up(thread)
@@ -209,7 +209,7 @@ class Turn:
         self._set_tasks([task])
 
     def _again(self) -> Task:
-        """Give what is done once more: the task that is left, else the last message of the user."""
+        """Return what is done again: the task that is left, else the last message of the user."""
         thread, left = self._thread, self.tasks
         if left:
             task = left[0]
@@ -246,7 +246,7 @@ class Turn:
             await utils.audience.hear(message.text, heard)
 
     async def _message(self, response: Response, heard: int) -> ThreadMessage | None:
-        """Change a message, or create one; none if the handler has done it already."""
+        """Change a message, or create one; None if the handler has done it already."""
         thread, utils = self._thread, self._utils
         await utils.audience.follow(response.pieces(), heard)
         if response.skips_message:

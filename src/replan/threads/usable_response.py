@@ -14,7 +14,7 @@ from replan.threads.task import Task
 
 
 def usable(response: object, own: Thread, name: str, following: tuple[str, ...] = ()) -> Response:
-    """Refuse what is no response, or says what cannot be done.
+    """Refuse what is not a response, or says what cannot be done.
 
     Args:
         response: What a handler or an agent returned.
@@ -68,7 +68,7 @@ def usable_below(
 
 
 def _problems(response: Response, name: str) -> list[tuple[str, str]]:
-    """Give the first problem of a response that has no failure, with its fix."""
+    """Return the first problem of a response that has no failure, with its fix."""
     text = cast("object", response.text)
     if not isinstance(text, str):
         told = f"{name} returned a Response whose text is of type {type(text).__name__}"

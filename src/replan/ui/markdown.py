@@ -22,7 +22,7 @@ def safe(text: str) -> Markup:
     """Render a text, and keep of it what is harmless.
 
     There are no images, no styles, and no attributes but the address of a link and the first number
-    of a list. What stands round it has `data-hx-disable`.
+    of a list. What is round it has `data-hx-disable`.
     """
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]}\n\n(cut here: it is longer than {_LONGEST:,} characters)"

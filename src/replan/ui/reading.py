@@ -1,4 +1,4 @@
-"""Runs as the pages show them: read anew only when something has happened."""
+"""Runs as the pages show them: read again only when something has happened."""
 
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ from replan.server.problems import RefusedError
 
 _KEPT = 8
 _SETTLES = timedelta(seconds=1)
-"""An event may be on record before the state and the ledger that it tells of."""
+"""An event may be on record before the state and the ledger that it reports."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class Reading:
     run: WholeRun
     story: Story
     at: datetime  # when the reading began
-    doer: str = ""  # who goes on with it here: `team`, `terminal` or nobody
+    doer: str = ""  # what continues it here: `team`, `terminal` or nothing
 
     @property
     def seq(self) -> int:
@@ -73,7 +73,7 @@ class Readings:
             if not await storage.runs.events(record.run_id, reading.seq):
                 if not is_held:
                     return reading
-                # Only the clock went on.
+                # Only the clock continued.
                 run = reading.run.model_copy(update={"updated_at": now})
                 return replace(reading, run=run, story=story_of(run))
         known = before[1].run.events if before else ()
@@ -98,7 +98,7 @@ def graph_for(house: House, record: RunRecord) -> Graph:
 
 
 async def record_of(house: House, name: str, who: Identity) -> RunRecord:
-    """A run that somebody may see: whoever has no tenant sees all runs of the storage.
+    """A run that the caller may see: a caller without a tenant sees all runs of the storage.
 
     Raises:
         RefusedError: There is none.

@@ -1,4 +1,4 @@
-"""One run, live and afterwards: its pages, and what of them changes while it goes on."""
+"""One run, live and afterwards: its pages, and what of them changes while it continues."""
 
 import hashlib
 from typing import Any, cast
@@ -34,14 +34,14 @@ STEP = "step"
 """The view of one step alone."""
 
 _MANY = 100
-"""Rows of a timeline that are drawn anew twice a second."""
+"""Rows of a timeline that are drawn again twice a second."""
 
 _HISTORY = ("model_", "tool_", "specialist_token")
-"""What does not stand in the history."""
+"""What is not in the history."""
 
 
 async def reading_of(site: Site, request: Request) -> Reading:
-    """The run that an address names, as it stands."""
+    """The run that an address names, as it is."""
     record = await record_of(site.house, request.path_params["run_id"], request.state.who)
     return await site.readings.of(record)
 
@@ -57,10 +57,10 @@ async def one_run(site: Site, request: Request) -> Response:
 
 
 async def changes(site: Site, request: Request) -> Response:
-    """Give what of a page has changed since the event that it knows."""
+    """Return what of a page has changed since the event that it knows."""
     asked, reading = request.query_params, await reading_of(site, request)
     if asked.get("boot") != site.boot:
-        # The server was started anew, maybe as another version.
+        # The server was started again, maybe as another version.
         return Response(headers={"HX-Refresh": "true"})
     tab, settled, seen = (
         asked.get("tab", "plan"),
@@ -109,7 +109,7 @@ def _touched(reading: Reading, tab: str, new: list[RunEvent]) -> dict[str, Any]:
 
 
 def run_values(reading: Reading, tab: str) -> dict[str, Any]:
-    """What stands at the top of each page of a run."""
+    """What is at the top of each page of a run."""
     run, story = reading.run, reading.story
     asks = ";".join(f"{each.key} {each.fingerprint} {each.problem}" for each in run.waiting)
     why, drawn = ended_why(story), run.plan.version if run.plan else 0
@@ -122,7 +122,7 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
         "tab": tab,
         "tabs": TABS,
         "seq": reading.seq,
-        # What came since then is drawn once more by the next look.
+        # What came since then is drawn again by the next look.
         "settled": reading.settled,
         "mark": mark,
         "pace": _pace(reading, tab),
@@ -142,7 +142,7 @@ def _pace(reading: Reading, tab: str) -> str:
     """How often a page asks for changes; empty once the run is over."""
     if not reading.is_at_work:
         return "" if reading.story.is_over else "2s"
-    # A timeline is drawn anew as a whole: all its bars move.
+    # A timeline is drawn again as a whole: all its bars move.
     is_large = tab == "timeline" and len(reading.story.steps) > _MANY
     return "2s" if is_large else "500ms"
 
@@ -168,7 +168,7 @@ def stage_values(reading: Reading, tab: str) -> dict[str, Any]:
             values["tools"] = tool_counts(story)
             values["results"] = sorted(reading.run.results, key=lambda each: each.step_id)
             values["titles"] = {each.step.id: each.step.description for each in story.steps}
-        case _:  # of a step alone nothing stands round it
+        case _:  # of a step alone nothing is round it
             pass
     return values
 
@@ -218,7 +218,7 @@ def _said(part: Any, texts: dict[str, str]) -> dict[str, Any]:
 
 
 async def whole_text(site: Site, request: Request) -> Response:
-    """Give a long text as it is, as plain text."""
+    """Return a long text as it is, as plain text."""
     record = await record_of(site.house, request.path_params["run_id"], request.state.who)
     text = await site.house.storage.runs.text(record.run_id, request.path_params["ref"])
     if text is None:

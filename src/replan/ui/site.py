@@ -43,12 +43,12 @@ class Site:
     Attributes:
         house: The teams and their runs.
         entrance: Who gets in, and under which path.
-        boot: Names this start of the server; a page of another start loads itself anew.
+        boot: Names this start of the server; a page of another start loads itself again.
         templates: The templates.
         readings: The runs that were read last.
-        terminals: What goes on with runs that a terminal began; None where nothing does.
+        terminals: What continues runs that a terminal began; None where nothing does.
         talks: The turns of chats that are being taken, by whose they are and the session.
-        told: What the list of runs tells of those at rest, the newest last.
+        told: What the list shows about runs at rest, the newest last.
     """
 
     house: House
@@ -66,7 +66,7 @@ class Site:
 
     @property
     def prefix(self) -> str:
-        """What stands before every path of a link."""
+        """What is before every path of a link."""
         return self.entrance.prefix
 
     def page(self, request: Request, name: str, status: int = 200, **values: Any) -> Response:
@@ -76,7 +76,7 @@ class Site:
             request: What is answered.
             name: The template's file, without its ending.
             status: The status of the answer.
-            values: What the template reads, beside `P` (what stands before a path), `who`, `boot`
+            values: What the template reads, beside `P` (what is before a path), `who`, `boot`
                 and `form_token`, which a form carries as `form`.
         """
         who: Identity | None = getattr(request.state, "who", None)

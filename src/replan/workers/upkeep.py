@@ -75,7 +75,7 @@ class UpkeepJobs:
             raise ConfigurationError("schedules.upkeep", upkeep, problem, fix)
 
     async def put(self, upkeep: Upkeep, labels: Mapping[str, str]) -> bool:
-        """Have it done once; tell whether no such job waits already."""
+        """Have it done once; return whether no such job waits already."""
         tenant = labels.get(TENANT, "")
         return await self._put(upkeep, f"{tenant}:{self.digest}", labels, {"whose": tenant})
 

@@ -150,7 +150,7 @@ def test_answers_that_come_before_their_questions_wait_at_their_keys():
     assert not made["2/b/1"].is_open
     assert questions_of(made, 2, "b") == (made["2/b/1"],)
     for key in ("b/1", "0/b/1", "2//1", "2/b/0", "2/b/1/1", "x"):
-        with pytest.raises(InputError, match="no key"):
+        with pytest.raises(InputError, match="the key of a question"):
             given_answers({key: "x"}, NOON)
 
 

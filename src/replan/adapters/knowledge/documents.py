@@ -83,9 +83,9 @@ def _told(ending: str, content: bytes) -> list[Any]:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise UnreadableDocumentError(f"to read it takes more than {SECONDS:g} s") from None
+        raise UnreadableDocumentError(f"reading it takes more than {SECONDS:g} s") from None
     except OSError as error:
         raise UnreadableDocumentError(f"its reader did not start: {error.strerror}") from error
     if done.returncode:
-        raise UnreadableDocumentError(f"its reader broke off ({done.returncode})")
+        raise UnreadableDocumentError(f"its reader stopped ({done.returncode})")
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -71,7 +71,7 @@ class PostgresSaver(WholeSaver, AsyncPostgresSaver):
 
     @asynccontextmanager
     async def _cursor(self, *, pipeline: bool = False) -> AsyncGenerator[Any]:
-        """Give a cursor; what is written with it begins with a look whose the thread is."""
+        """Return a cursor; what is written with it begins with a look whose the thread is."""
         async with super()._cursor(pipeline=pipeline) as cursor:
             owned = _owned.get()
             if pipeline and owned is not None:

@@ -19,7 +19,7 @@ def is_plan_path(task: str) -> bool:
 
 
 def read_plan_text(path: Path) -> str:
-    """Give a document as it is, line ends included."""
+    """Return a document as it is, line ends included."""
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)

@@ -50,14 +50,14 @@ def end_with(command: Callable[[], int]) -> None:
         typer.echo("interrupted", err=True)
         code = INTERRUPTED
     if code in (INTERRUPTED, TERMINATED):
-        # All is written; who presses it again does not want to wait for what is left behind.
+        # Everything is written; a second Ctrl-C means not to wait for what is left.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     raise typer.Exit(code)
 
 
 @contextmanager
 def queue_extra(command: str) -> Generator[None]:
-    """Name the extra of what has to do with the queue, where it is missing."""
+    """Name the extra that the queue needs, where it is not installed."""
     from replan.errors import ConfigurationError
 
     try:
@@ -87,7 +87,7 @@ def site(
     verbose: bool,
     log_file: Path | None,
 ) -> Site:
-    """Where and how this process tells a run."""
+    """Where and how this process shows a run."""
     from replan.cli.shared.site import Site
     from replan.cli.views.live.teller import Manner
 
@@ -112,7 +112,7 @@ def leave(code: int) -> None:
         return
     # The interpreter is not taken down under work that is still in foreign code.
     logging.shutdown()
-    with suppress(OSError):  # whoever read it may have gone
+    with suppress(OSError):  # the reader may be gone
         sys.stdout.flush()
         sys.stderr.flush()
     os._exit(code)

@@ -14,7 +14,7 @@ _UNSEEN = (
     r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f"
 )
 _HARMFUL = re.compile(f"[{_STEERING}{_UNSEEN}]")
-# Terminals disagree on how wide emoji are that such signs put together.
+# Terminals disagree on how wide emoji are that such signs form together.
 _JOINING = re.compile(
     "[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|\u200d(?=[\u2190-\u2bff\U0001f000-\U0001ffff])"
 )
@@ -27,7 +27,7 @@ _MINUTE, _HOUR, _SHORT = 60, 3600, 10
 
 
 def harmless(text: str) -> str:
-    """Give a text with U+FFFD for each sign that steers a terminal or is not seen.
+    """Return a text with U+FFFD for each sign that steers a terminal or is not seen.
 
     Line ends and tabs stay.
     """
@@ -35,12 +35,12 @@ def harmless(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Give a text in one line, harmless."""
+    """Return a text in one line, harmless."""
     return harmless(" ".join(text.split()))
 
 
 def steady(text: str) -> str:
-    """Give a text in one line whose width no terminal disputes, for what is drawn over again."""
+    """Return a text in one line whose width no terminal disputes, for what is drawn over again."""
     return _JOINING.sub("", one_line(text))
 
 
@@ -77,7 +77,7 @@ def seconds(value: float) -> str:
 
 
 def wrapped(text: str, width: int) -> Iterator[str]:
-    """Give the lines of a Markdown text, broken between words; tables and code stay as they are."""
+    """Yield the lines of a Markdown text, broken between words; tables and code are kept."""
     fence = ""
     for line in harmless(text).expandtabs(4).split("\n"):
         mark = line.strip()[:3]
@@ -91,7 +91,7 @@ def wrapped(text: str, width: int) -> Iterator[str]:
 
 
 def folded(text: str, width: int) -> Iterator[str]:
-    """Give the lines of a Markdown text as `wrapped` does, but none wider than the width."""
+    """Yield the lines of a Markdown text as `wrapped` does, but none wider than the width."""
     for line in wrapped(text, width):
         yield from _pieces(line, width, width)
 

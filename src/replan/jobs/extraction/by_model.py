@@ -128,7 +128,7 @@ def reply_text(text: str) -> str:
 
 
 def read_extraction(text: str, wanted: Wanted) -> Extracted:
-    """Read a reply, as JSON or as lines; names that are no fields are dropped, and recorded."""
+    """Read a reply, as JSON or as lines; names that are not fields are dropped, and recorded."""
     source = _bare(text[:_LONGEST])
     known = frozenset((*_OWN, *wanted.names))
     given = _object(source, known) or dict(_lines(source, known))
@@ -139,7 +139,7 @@ def read_extraction(text: str, wanted: Wanted) -> Extracted:
         confirmed = None
     command = _command(fields.get(COMMAND), wanted)
     values = {name: fields[name] for name in wanted.names if name in fields}
-    # Who wants something has not given up.
+    # A user who wants something has not given up.
     cancelled = _flag(fields.get("cancelled")) is True and not (command or values)
     return Extracted(
         command=command,

@@ -39,7 +39,7 @@ class Engine:
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessInput:
-    """What a handler is given beside the job.
+    """What a handler is given in addition to the job.
 
     Attributes:
         turn: What the user said.
@@ -68,7 +68,7 @@ class ProcessOutput:
 
 
 def go_on(job: Job, phase: JobPhase) -> ProcessOutput:
-    """Go on with the next phase."""
+    """Continue with the next phase."""
     return ProcessOutput(job=job, next_phase=phase)
 
 

@@ -18,7 +18,7 @@ from replan.jobs.spec.job_spec import JobSpec
 
 
 def job_schema() -> dict[str, Any]:
-    """Give the JSON schema (draft 2020-12) that job files keep."""
+    """Return the JSON schema (draft 2020-12) that job files keep."""
     return {**file_schema(JobSpec), "title": "Replan job"}
 
 
@@ -28,10 +28,10 @@ def read_job_file(path: Path, *, imports: bool = True) -> JobSpec:
     Args:
         path: The file. Functions that it names are imported, from installed packages or from the
             folder of the file.
-        imports: False leaves the functions alone: the spec can be looked at, but not used.
+        imports: False does not import the functions: the spec can be inspected, but not used.
 
     Raises:
-        JobFileError: The file has mistakes; the error tells all of them with their fixes.
+        JobFileError: The file has mistakes; the error lists all of them with their fixes.
     """
     source = read_yaml(text_of(path, JobFileError, "Check the path."))
     content: Any = source.value

@@ -140,8 +140,8 @@ def _command_rules(
     if isinstance(each, str):
         of_type = {_text(each, "name"): each for each in map(_fields, _listed(given.get("slots")))}
         if each not in needs or of_type.get(each, {}).get("type") != "list":
-            reason = "This is no needed slot of type list."
-            fix = "Name one of needs whose type is list."
+            reason = "This is not a slot of type list that the command needs."
+            fix = "Name a slot of type list from needs."
             yield broken((*where, "each"), each, "no_list", reason, fix)
     yield from _parameter_rules(command, where, own)
 
@@ -199,7 +199,7 @@ def _listed(parts: object) -> Sequence[Any]:
 
 
 def _text(part: Mapping[str, Any], field: str) -> str:
-    """A field that is text; empty if it is none, which its own check tells."""
+    """A field that is text; empty if it is not, which its own check reports."""
     value = part.get(field)
     return value if isinstance(value, str) else ""
 

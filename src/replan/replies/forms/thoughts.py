@@ -1,4 +1,4 @@
-"""Thoughts and a template's tokens in a reply: where they stand, and the reply without them."""
+"""Thoughts and a template's tokens in a reply: where they are, and the reply without them."""
 
 import re
 from typing import NamedTuple

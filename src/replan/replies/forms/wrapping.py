@@ -17,7 +17,7 @@ BLANK = (
 """All characters that show nothing."""
 
 PROSE_LINES = 2
-"""How many lines of talk may stand before the reply proper."""
+"""How many lines of talk may be before the reply proper."""
 
 _ANSWER_OPEN = re.compile(
     r"[ \t]*<(answer|response|output|final|reply|final_answer)>", re.IGNORECASE
@@ -49,7 +49,7 @@ class Fence(NamedTuple):
 
 
 def plain(text: str) -> str:
-    """Give the text with line feeds as its only line ends, without NUL and half characters."""
+    """Return the text with line feeds as its only line ends, without NUL and half characters."""
     return _SURROGATE.sub("\ufffd", text.replace("\r\n", "\n").replace("\x00", ""))
 
 
@@ -64,7 +64,7 @@ def skip_blank(text: str, start: int = 0) -> int:
 
 
 def trimmed(text: str) -> str:
-    """Give the text without the blank lines around it."""
+    """Return the text without the blank lines around it."""
     return text[skip_blank(text) :].rstrip(BLANK)
 
 
@@ -77,7 +77,7 @@ def few_lines(text: str) -> bool:
 
 
 def unless_talk(before: str) -> str:
-    """Give what stands before a front matter, unless it only announces what follows."""
+    """Return what is before a front matter, unless it only announces what follows."""
     text = before.strip(BLANK)
     return "" if text.endswith((":", "\uff1a", "]", ">", "`", "(")) else text
 
@@ -93,7 +93,7 @@ def skip_thinking(text: str) -> Thinking:
 
 
 def skip_unopened_thinking(text: str) -> int | None:
-    """Find where a reply goes on after a closing tag whose opening tag was never sent.
+    """Find where a reply continues after a closing tag whose opening tag was never sent.
 
     Servers that put the opening tag into the prompt send only the closing one. It must start or end
     its line, so that an answer about such tags is left alone.
@@ -107,7 +107,7 @@ def skip_unopened_thinking(text: str) -> int | None:
     if text[line : closed.start()].strip(BLANK) and after.strip(BLANK):
         return None
     if not text[closed.end() :].strip(BLANK):
-        return None  # it stands behind the reply
+        return None  # it is behind the reply
     return skip_blank(text, closed.end())
 
 
@@ -145,7 +145,7 @@ def first_fence(text: str) -> Fence | None:
 
 
 def whole_fence(text: str) -> Fence | None:
-    """Split a text that starts with a fence, minding that code blocks may stand inside it."""
+    """Split a text that starts with a fence, minding that code blocks may be inside it."""
     opened = _FENCE.match(text)
     if opened is None:
         return None

@@ -15,7 +15,7 @@ from replan.replies.vocabulary.labels import (
 from replan.replies.vocabulary.naming import squeezed
 
 BODY_KEYS = frozenset(words("others", "bodies"))
-"""What the body is called where it stands under a key of its own."""
+"""What the body is called where it is under a key of its own."""
 
 LABEL_KEYS = frozenset(
     ("complexity", "score", "next_action", "verdict", "suggested_action", "plan_update_type")
@@ -39,7 +39,7 @@ def _key_table(known: frozenset[str]) -> dict[str, tuple[str, bool]]:
 
 
 def find_key(written: str, known: Collection[str]) -> tuple[str, bool] | None:
-    """Find the key that is meant by what stands before a colon."""
+    """Find the key that is meant by what is before a colon."""
     word = squeezed(written)
     if word in _FLAGS:
         key = _FLAGS[word][0]

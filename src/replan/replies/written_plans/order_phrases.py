@@ -1,4 +1,4 @@
-"""What a phrase says of order: the steps that it names, in any words and word order.
+"""What a phrase says about order: the steps that it names, in any words and word order.
 
 A phrase is cut into tokens by the word lists of plans. It is about order if it has a word for it
 and nothing but steps, words for steps and fillers beside; so no grammar of any language is needed.
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from replan.plan.markdown import words
 
 PREVIOUS, ALL = "<", "*"
-"""In the place of a step: the one right above, and all above."""
+"""Instead of the name of a step: the one right above, and all above."""
 
 LONGEST = 400
 """No phrase about order is longer; so what is not one is soon passed over."""
@@ -88,13 +88,13 @@ def _folded(text: str) -> str:
 
 
 def label_of(text: str) -> str:
-    """Give a label as it is compared: numbers of any script and without a `#`."""
+    """Return a label as it is compared: numbers of any script and without a `#`."""
     word = text.strip().lstrip("#").casefold()
     return str(int(word)) if word.isdecimal() else word.replace(" ", "")
 
 
 def read_order(text: str, labels: Collection[str]) -> Order | None:
-    """Read a phrase that says nothing but which steps come first; none if it says more."""
+    """Read a phrase that says nothing but which steps come first; None if it says more."""
     tokens = _only_order(text, labels)
     kinds = {token.kind for token in tokens}
     refs = _refs(tokens, labels)
@@ -124,7 +124,7 @@ def _only_order(text: str, labels: Collection[str]) -> list[_Token]:
 
 
 def _refs(tokens: Collection[_Token], labels: Collection[str]) -> list[str]:
-    """Give the steps that are named; of a range all of them."""
+    """Return the steps that are named; of a range all of them."""
     refs: list[str] = []
     is_range = is_plural = False
     for token in tokens:
@@ -163,7 +163,7 @@ def _tokens(text: str, labels: Collection[str]) -> Iterator[_Token]:
 
 
 def _range(first: str, last: str, labels: Collection[str]) -> list[str]:
-    """Give what comes behind the first of a range; of a very long one only what there is of it."""
+    """Return the rest of a range after its first number; of a very long one, what exists of it."""
     if not (first.isdecimal() and last.isdecimal()):
         return [last]
     after, end = int(first), int(last)
@@ -174,7 +174,7 @@ def _range(first: str, last: str, labels: Collection[str]) -> list[str]:
 
 
 def keyword_places(text: str) -> Iterator[int]:
-    """Find where words stand that mean an order wherever they stand."""
+    """Find where words are that mean an order wherever they stand."""
     if _may_mean_order(text):
         found = _vocabulary()[0].finditer(text)
         yield from (each.start() for each in found if _is_keyword(each))

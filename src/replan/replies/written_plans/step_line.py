@@ -61,13 +61,13 @@ _STRESS_SIGNS = ("*", "_", "`")
 @dataclass(slots=True)
 class Line:
     text: str = ""  # what is to be done
-    # Names of the team, and names of nobody as they were written.
+    # Names of the team, and unknown names as they were written.
     who: list[str] = field(default_factory=list[str])
     # The labels of other steps, and the signs for the one above and for all above.
     waits: list[str] = field(default_factory=list[str])
     # Everything else that a step can have.
     attributes: Attributes = field(default_factory=Attributes)
-    unread: list[str] = field(default_factory=list[str])  # what looks like an attribute and is none
+    unread: list[str] = field(default_factory=list[str])  # looks like an attribute but is not one
 
 
 def read_line(
@@ -136,7 +136,7 @@ class _Reader:
         return text[:start]
 
     def _group(self, content: str, *, behind: bool) -> str | None:
-        """Read the content of a bracket; give the rest of it, or none if it is only text."""
+        """Read the content of a bracket; return the rest of it, or None if it is only text."""
         if len(content) > _LONGEST_GROUP:
             return None
         before = (len(self._line.who), len(self._line.waits), self._line.attributes)
@@ -164,7 +164,7 @@ class _Reader:
         return None if found == before else ", ".join(rest)
 
     def _without_mentions(self, text: str) -> list[str]:
-        """Take all mentions out; what stands before the first one, and what behind each."""
+        """Take all mentions out; what is before the first one, and what behind each."""
         parts: list[str] = []
         at = 0
         while found := _MENTION.search(text, at):

@@ -25,15 +25,15 @@ class WholeRun(Value):
     Attributes:
         run_id: The run.
         title: What it is about.
-        outcome: How it stands.
+        outcome: Its status.
         started_at: When it began.
-        updated_at: When it was last heard of: now, while a process works on it.
+        updated_at: The time of its last sign of life: now, while a process works on it.
         labels: What it is found by.
         plan: Its plan with all marks and its history; None before there is one.
         answer: The text of the answer; empty before there is one.
         output: The answer's value, where it is of a type.
         limit_reached: The limit that ended it, or cut its answer off; else empty.
-        warnings: What it told that a person may not expect.
+        warnings: Its warnings: what a person may not expect.
         usage: Model calls, tokens and money of all rounds that are over.
         spent: What each scope of its limits was charged.
         waiting: What it waits for.
@@ -43,7 +43,7 @@ class WholeRun(Value):
         requests: What was asked of it, by whom: answers, decisions, stops.
         events: What happened, in its order.
         texts: The long texts of events, by reference: those that were read.
-        threads: How the threads of its pipelines stand.
+        threads: The status of the threads of its pipelines.
         origin: The run with whose document it began and whose results it kept; else empty.
     """
 
@@ -144,6 +144,6 @@ def _list(value: JsonValue) -> list[JsonValue]:
 
 
 async def with_texts(run: WholeRun, storage: Storage, events: tuple[RunEvent, ...]) -> WholeRun:
-    """Give a run with the long texts of some of its events, of those still kept."""
+    """Return a run with the long texts of some of its events, of those still kept."""
     found = {ref: await storage.runs.text(run.run_id, ref) for ref in references(events)}
     return run.replace(texts={ref: text for ref, text in found.items() if text is not None})

@@ -181,7 +181,7 @@ def _file_of(path: Path) -> TokenFile:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"The tokens in {path} cannot be read: {error}.") from None
     if len(held) > _LARGEST:
-        raise InputError(f"The tokens in {path} have more than {_LARGEST:,} bytes. Give fewer.")
+        raise InputError(f"The tokens in {path} have more than {_LARGEST:,} bytes. Use fewer.")
     source = read_yaml(text)
     if source.mistakes:
         raise InputError(f"The tokens in {path} cannot be read: {source.mistakes[0]}")

@@ -1,6 +1,6 @@
 """The door of A2A: a team is an agent, and a run is a task that other agents begin and answer.
 
-Everything that is told of a task is read from the storage, so a server that was started anew tells
+Everything about a task is read from the storage, so a server that was started again reports
 it, too. A message that is sent twice is one task.
 """
 
@@ -90,7 +90,7 @@ _MOST = 100
 
 
 def routes(house: House) -> list[Route]:
-    """Give the addresses of A2A: each team has a card, and takes JSON-RPC."""
+    """Return the addresses of A2A: each team has a card, and takes JSON-RPC."""
 
     async def card(request: Request) -> Response:
         try:
@@ -141,7 +141,7 @@ def _team(house: House, request: Request) -> str:
 
 
 def _again(request: Request, held: bytes) -> Request:
-    """A request whose body was read, for who reads it once more."""
+    """A request whose body was read, for a second reader."""
 
     async def receive() -> Sent:
         return {"type": "http.request", "body": held, "more_body": False}
@@ -185,7 +185,7 @@ class _Handler(RequestHandler):
     async def on_message_send(
         self, params: SendMessageRequest, context: ServerCallContext
     ) -> Task | Message:
-        """Begin a task, or go on with one; wait until it rests, unless asked not to."""
+        """Begin a task, or continue one; wait until it rests, unless asked not to."""
         try:
             run, _ = await self._begun(params)
             if not params.configuration.return_immediately:
@@ -199,7 +199,7 @@ class _Handler(RequestHandler):
     async def on_message_send_stream(
         self, params: SendMessageRequest, context: ServerCallContext
     ) -> AsyncGenerator[Event]:
-        """Begin a task, or go on with one, and tell its course."""
+        """Begin a task, or continue one, and tell its course."""
         try:
             self.house.seat_of(self.who)  # refuses one too many before anything is begun
             run, after = await self._begun(params)
@@ -212,7 +212,7 @@ class _Handler(RequestHandler):
     async def on_subscribe_to_task(
         self, params: SubscribeToTaskRequest, context: ServerCallContext
     ) -> AsyncGenerator[Event]:
-        """Tell the course of a task from now on."""
+        """Report the course of a task from now on."""
         try:
             self.house.seat_of(self.who)
             view = await self._view(params.id)
@@ -227,7 +227,7 @@ class _Handler(RequestHandler):
             raise error_of(error) from error
 
     async def on_get_task(self, params: GetTaskRequest, context: ServerCallContext) -> Task | None:
-        """Tell how a task stands."""
+        """Return the status of a task."""
         try:
             most = params.history_length if params.HasField("history_length") else None
             return await self._told(await self._view(params.id), most)
@@ -237,7 +237,7 @@ class _Handler(RequestHandler):
     async def on_cancel_task(
         self, params: CancelTaskRequest, context: ServerCallContext
     ) -> Task | None:
-        """Stop a task for good; what it did stays on record."""
+        """Stop a task permanently; what it did stays on record."""
         try:
             self._check("run")
             view = await self._view(params.id)
@@ -281,7 +281,7 @@ class _Handler(RequestHandler):
         )
 
     async def on_create_task_push_notification_config(self, params: Any, context: Any) -> NoReturn:
-        """Refuse: the server calls nobody."""
+        """Refuse: the server calls no clients."""
         raise PushNotificationNotSupportedError
 
     on_get_task_push_notification_config = on_create_task_push_notification_config
@@ -289,11 +289,11 @@ class _Handler(RequestHandler):
     on_delete_task_push_notification_config = on_create_task_push_notification_config
 
     async def on_get_extended_agent_card(self, params: Any, context: Any) -> NoReturn:
-        """Refuse: whoever may see the card sees all of it."""
+        """Refuse: a caller who may see the card sees all of it."""
         raise UnsupportedOperationError("There is one card for all who may see it.")
 
     async def _begun(self, params: SendMessageRequest) -> tuple[Run, int]:
-        """Begin a task, or go on with one; with the number of the last event that is known."""
+        """Begin a task, or continue one; with the number of the last event that is known."""
         self._check("run")
         message = params.message
         if params.configuration.HasField("task_push_notification_config"):
@@ -312,14 +312,14 @@ class _Handler(RequestHandler):
         return await begun(self.house, self.who, self.team, given, **options), 0
 
     async def _found(self, record: RunRecord) -> Run:
-        """The run of a message that came before; it goes on if its process was killed."""
+        """The run of a message that came before; it continues if its process was killed."""
         runtime = self.house.runtime_of(record)
         if (await runtime.look(record.run_id)).is_killed:
             return await gone_on(self.house, self.who, record, None)
         return Run(runtime, record.run_id)
 
     async def _continued(self, message: Message) -> tuple[Run, int]:
-        """Answer a task, or go on with one that stands still."""
+        """Answer a task, or continue one that stands still."""
         view = await self._view(message.task_id)
         if message.context_id and message.context_id != context_of(view):
             raise InvalidParamsError("message.contextId: the task is of another context.")
@@ -347,7 +347,7 @@ class _Handler(RequestHandler):
         return run, known
 
     async def _course(self, run: Run, after: int) -> AsyncGenerator[Event]:
-        """The task as it stands, what happens, and how it ends."""
+        """The task as it is, what happens, and how it ends."""
         view = await run.look()
         ids: Any = {"task_id": view.run_id, "context_id": context_of(view)}
         task = await self._told(view)
@@ -368,7 +368,7 @@ class _Handler(RequestHandler):
         await run
         view = await run.look()
         for artifact in artifacts_of(view):
-            # A reply may have been begun anew: this is the whole of it.
+            # A reply may have been begun again: this is the whole of it.
             yield TaskArtifactUpdateEvent(**ids, artifact=artifact, last_chunk=True)
         yield TaskStatusUpdateEvent(
             **ids, status=status_of(view, is_cancelled=await self._is_cancelled(view.run_id))

@@ -51,7 +51,7 @@ def answers_of(message: Message, asks: Sequence[Ask]) -> dict[str, JsonValue]:
     """Read a message as answers: a text, a decision, or answers by key.
 
     Raises:
-        A2AError: A part is no answer.
+        A2AError: A part is not an answer.
         InputError: Several things are asked, and it does not say which it answers.
     """
     values: list[JsonValue] = [_value(each) for each in message.parts]
@@ -125,5 +125,5 @@ def _value(part: Part) -> JsonValue:
         case "data":
             return cast("JsonValue", MessageToDict(part.data))
         case _:
-            told = "message.parts: a file is no answer. Send a text or a value."
+            told = "message.parts: a file is not an answer. Send a text or a value."
             raise ContentTypeNotSupportedError(told)

@@ -1,7 +1,7 @@
 """The door of AG-UI: a front end lets a team do what was said last in a thread.
 
 The messages that a request carries are the conversation. The id of its thread finds the run that
-waits in it: answers to its interrupts, or the newest message, go on with it.
+waits in it: answers to its interrupts, or the newest message, continue it.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -40,7 +40,7 @@ from replan.server.stream import Stream
 from replan.state.usage import Usage
 
 _NOT_SAID = ("tool", "activity", "reasoning")
-"""Messages of a thread that nobody said: what a front end keeps of a run's course."""
+"""Messages of a thread that nobody wrote: a front end's record of a run's course."""
 
 
 async def run(call: Call) -> Response:
@@ -80,7 +80,7 @@ class _Turn:
     chats: Conversations
 
     async def begun(self) -> Begun | RunView:
-        """Begin a run, or go on with the one that waits, or let that one wait."""
+        """Begin a run, or continue the one that waits, or let that one wait."""
         if not self.body.thread_id:
             fix = "Name the thread: what waits in it is found by its name."
             raise bad_field("threadId", "", "it is empty", fix)
@@ -104,7 +104,7 @@ class _Turn:
         return await self.chats.answered(view, lambda: given)
 
     async def lines(self, begun: Begun | RunView) -> AsyncGenerator[str]:
-        """Tell the course of the run as server-sent events."""
+        """Report the course of the run as server-sent events."""
         encoder = EventEncoder()
         async with aclosing(self._events(begun)) as events:
             async for event in events:
@@ -210,7 +210,7 @@ def _bound(ask: Ask, payload: Any) -> JsonValue:
 
 
 def _end(ids: Any, view: RunView, problem: str) -> BaseEvent:
-    """How a run that rests is told to have ended."""
+    """The final event of a run at rest."""
     used = view.state.get("usage", Usage())
     usage = [
         TokenUsage(

@@ -54,7 +54,7 @@ def interrupt_of(ask: AskTold, problem: str) -> Interrupt:
 
 
 class Course:
-    """Tells a run; it keeps what is open, since AG-UI wants everything closed in its order."""
+    """Reports a run, and keeps what is open, since AG-UI requires that all is closed in order."""
 
     def __init__(self, run: Run, after: int) -> None:
         self._run = run
@@ -64,10 +64,10 @@ class Course:
         self._steps = dict[str, str]()  # the names of the steps at work, by their ids
         self._calls = dict[Any, str]()  # the ids of the calls of tools at work
         self._messages = 0  # messages that were begun
-        self._places = dict[str, int]()  # where each step stands in the state
+        self._places = dict[str, int]()  # where each step is in the state
 
     async def told(self, event: RunEvent) -> Sequence[BaseEvent]:
-        """Give what an event of the run is in AG-UI."""
+        """Return what an event of the run is in AG-UI."""
         if event.type in ("plan_created", "plan_updated"):
             return [self._snapshot(await self._run.look())]
         return list(self._of(event))
@@ -75,7 +75,7 @@ class Course:
     def ended(self, view: RunView, text: str) -> Iterator[BaseEvent]:
         """Close what is open, and say what was not said yet: the answer, if there is one.
 
-        A reply that was begun anew cannot be taken back; it is followed by the whole one.
+        A reply that was begun again cannot be taken back; it is followed by the whole one.
         """
         rest = text.removeprefix(self._said) if text.startswith(self._said) else ""
         if rest:

@@ -1,8 +1,8 @@
 """OpenAI's doors: a team is a model, and a run answers the newest message of a conversation.
 
-A run that waits is told as the answer. The next request of the same conversation, told by its
-messages or by its session id, answers it; a word decides about a plan or a call only if it is one,
-and only about what was shown.
+The question of a run that waits is the answer. The next request of the same conversation, which
+its messages or its session id identify, answers it. A plan or a call is decided only by an explicit
+decision about what was shown.
 """
 
 import json
@@ -88,7 +88,7 @@ class Turn:
     chats: Conversations
 
     async def begun(self) -> Begun:
-        """Begin a run, or go on with the one that waits.
+        """Begin a run, or continue the one that waits.
 
         Raises:
             RefusedError: It may not be answered by this token, or nothing is left of an allowance.
@@ -105,7 +105,7 @@ class Turn:
         return await self.chats.answered(view, lambda: answers_in(said, view.waiting, shown))
 
     async def told(self, view: RunView, problem: str) -> str:
-        """What is said of a run at rest; one that waits is found again by it."""
+        """What is said about a run at rest; one that waits is found again by it."""
         said = said_of(view, problem)
         answer = ChatMessage(role="assistant", content=said)
         await self.chats.note(_key(self.body, [*self.body.messages, answer]), view)
@@ -130,7 +130,7 @@ class Turn:
         )
 
     async def pieces(self, begun: Begun) -> AsyncGenerator[str]:
-        """Tell the answer piece by piece; what fails is told as an error of OpenAI's."""
+        """Stream the answer piece by piece; failures are errors in OpenAI's form."""
         head: dict[str, Any] = {
             "id": f"chatcmpl-{begun.run.run_id}",
             "object": "chat.completion.chunk",
@@ -153,7 +153,7 @@ class Turn:
             yield f"data: {json.dumps(error_of(refusal_of(error)))}\n\n"
             return
         if whole != told:
-            # A reply that was begun anew cannot be taken back.
+            # A reply that was begun again cannot be taken back.
             rest = whole.removeprefix(told) if whole.startswith(told) else f"\n\n{whole}"
             yield _piece(head, {"content": rest})
         behind = {"replan": {"run_id": view.run_id, "outcome": view.outcome}}

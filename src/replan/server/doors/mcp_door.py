@@ -1,6 +1,6 @@
-"""An MCP server: each team is a tool; its progress is told, and its questions are asked by MCP.
+"""An MCP server: each team is a tool; its progress is reported, and its questions are asked by MCP.
 
-A client that cannot ask its user is told the question as the result. What a person has to decide is
+A client that cannot ask its user gets the question as the result. What a person has to decide is
 never answered by the model that called the tool.
 """
 
@@ -88,7 +88,7 @@ def manager_of(house: House) -> StreamableHTTPSessionManager:
 
 
 def owned(door: ASGIApp) -> ASGIApp:
-    """Give the door of a manager in which a session is known only to the token that began it."""
+    """Return the door of a manager in which a session is known only to the token that began it."""
 
     async def owned_door(scope: Scope, receive: Receive, send: Send) -> None:
         who: Identity = scope["state"]["who"]
@@ -130,7 +130,7 @@ class _Door:
     async def call(
         self, team: str, params: CallToolRequestParams
     ) -> CallToolResult | InputRequiredResult:
-        """Begin a run, or go on with the one whose questions were answered; wait until it rests."""
+        """Begin a run, or continue the one whose questions were answered; wait until it rests."""
         self._check("run")
         if team not in self.house.runtimes:
             names = ", ".join(self.house.runtimes)
@@ -238,7 +238,7 @@ def _form(ask: Ask) -> ElicitRequestFormParams:
 
 
 def _answer_in(ask: Ask, response: ElicitResult) -> dict[str, JsonValue]:
-    """The answer of a user, bound to what he was shown; nothing if he gave none."""
+    """The answer of a user, bound to what was shown; None without an answer."""
     if response.action != "accept" or not response.content:
         return {}
     content = cast("dict[str, JsonValue]", dict(response.content))

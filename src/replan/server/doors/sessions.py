@@ -1,4 +1,4 @@
-"""Sessions over HTTP: turns, whole or as they go on, and what is kept of them."""
+"""Sessions over HTTP: turns, whole or as they continue, and what is kept of them."""
 
 import re
 from collections.abc import AsyncGenerator, Awaitable
@@ -71,7 +71,7 @@ async def sessions(call: Call) -> SessionList:
 
 
 async def history(call: Call) -> MessagePage:
-    """Tell what was said in a session, a page at a time."""
+    """List the messages of a session, a page at a time."""
     query = call.query
     reading = _client(call).history(call.path["session_id"], before=query.before, limit=query.most)
     page = await _known(call, reading)
@@ -79,7 +79,7 @@ async def history(call: Call) -> MessagePage:
 
 
 async def exported(call: Call) -> SessionTold:
-    """Give a session as a value."""
+    """Return a session as a value."""
     context = await _known(call, _client(call).export(call.path["session_id"]))
     return SessionTold(context=context.to_dict())
 
@@ -178,7 +178,7 @@ def _check_begun(part: Told, body: TurnBody) -> None:
 
 
 async def _lines(first: Told, parts: AsyncGenerator[Told]) -> AsyncGenerator[str]:
-    """What a stream tells of a turn."""
+    """The events of a stream of a turn."""
     async with aclosing(parts):
         yield _line(first)
         async for part in parts:

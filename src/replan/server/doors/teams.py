@@ -54,7 +54,7 @@ def _told(name: str, services: Services) -> TeamTold:
     return TeamTold(
         name=name,
         specialists=members,
-        # With what nobody has set, too.
+        # Including unset fields.
         settings=RunSettings(**services.settings.model_dump()),
         answer_schema=_schema(services.output),
         open_to_clients=tuple(sorted(services.open_to_clients)),

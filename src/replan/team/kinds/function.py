@@ -23,7 +23,7 @@ class Function(Giving):
     run: StepFunction | None = None
 
     def built(self, place: str, chats: Chats) -> "SpecialistPort":
-        """Build what calls the function."""
+        """Build the specialist that calls the function."""
         from replan.specialists.effects import effects_of_work
         from replan.specialists.function import FunctionSpecialist
 

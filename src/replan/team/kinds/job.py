@@ -27,7 +27,9 @@ def job_spec(given: object, info: ValidationInfo) -> object:
     if isinstance(given, JobSpec) and around is None:
         return given
     if not isinstance(given, str | Path):
-        raise refused("wrong_type", "This is no job.", "Give a JobSpec, or the name of a job file.")
+        raise refused(
+            "wrong_type", "This is not a job.", "Give a JobSpec, or the name of a job file."
+        )
     path = Path(given) if around is None else around.folder / given
     try:
         return read_job_file(path, imports=around is None or around.imports)

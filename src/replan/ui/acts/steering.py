@@ -25,7 +25,7 @@ from replan.ui.site import Site
 
 _MOST_TOLD = 20  # steps that are named
 
-MOVED = "The run stands otherwise than the page showed."
+MOVED = "The run has changed since the page was loaded."
 
 
 async def ask_stop(site: Site, request: Request) -> Response:
@@ -56,7 +56,7 @@ async def stop(site: Site, request: Request) -> Response:
 
 
 async def ask_resume(site: Site, request: Request) -> Response:
-    """Ask with which limits a run is to go on."""
+    """Ask with which limits a run is to continue."""
     acted = await run_acted_on(site, request)
     record, reading = acted.record, acted.reading
     view = await acted.runtime.look(record.run_id)
@@ -139,7 +139,7 @@ def settings_in(fields: dict[str, str]) -> RunSettings | None:
     """The limits that a form has, a line each.
 
     Raises:
-        InputError: One of them is no limit.
+        InputError: One of them is not a limit.
     """
     lines = [line.strip() for line in fields.get("limits", "").splitlines() if line.strip()]
     limits = limits_of(lines)

@@ -18,7 +18,7 @@ _WIDEST = 40
 
 
 def understood(plan: TaskPlan, team: Sequence[SpecialistCard]) -> list[JsonValue]:
-    """The steps as JSON; `chosen` is who gets a step that names nobody."""
+    """The steps as JSON; `chosen` is the specialist of a step that names none."""
     return [
         {
             "step": step.id,

@@ -1,4 +1,4 @@
-"""Why a run ended, or stands as it does: the limit, the steps, the judgement, or who stopped it."""
+"""Why a run ended, or has its status: the limit, the steps, the judgement, or who stopped it."""
 
 from replan.cli.views.cells import counted, one_line
 from replan.cli.views.run.history import moment
@@ -9,7 +9,7 @@ _KEPT_FOR_ANSWER = ("max_cost", "max_model_calls", "max_seconds", "max_tokens")
 
 
 def ended_why(story: Story) -> str:
-    """Why a run ended, or stands as it does, in a sentence."""
+    """Why a run ended, or has its status, in a sentence."""
     run, pauses = story.run, story.pauses
     if run.outcome == "running":
         return f"it waits for {counted(len(run.waiting), 'answer')}" if run.waiting else ""
@@ -83,4 +83,4 @@ def _stopped_why(story: Story) -> str:
                 f"it waits for {asked}; when its process ended is unknown, at {at} at the earliest"
             )
         case _:
-            return f"its process ended without a word, at {at} at the earliest"
+            return f"its process was killed, at {at} at the earliest"
