@@ -37,9 +37,9 @@ from replan.plan import PlanDocument, TaskPlan
 from replan.plan.preview import USUAL_RETRIES, calls_of_reply, calls_of_try, worst_case_calls
 from replan.prompts.sections import call_of
 from replan.state.enhanced import EnhancedState
+from replan.state.person.waiting import waiting_for
 from replan.state.questions import Approval, Question
 from replan.state.usage import Usage
-from replan.state.waiting import waiting_for
 from replan.testing import ChatRequest, HttpFault, OpenAIServer, Reply, Reset
 
 TEAM = ("ann", "bob")

@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from replan.state.knowledge import Chunk, RAGOptions, Source
     from replan.state.limits import Budget, Limits, Price, RunSettings
     from replan.state.memory import MemoryOptions, Summary
+    from replan.state.person.waiting import waiting_for
     from replan.state.pipeline.thread_paths import get_sub_thread_by_path, require_sub_thread
     from replan.state.pipeline.threads import Thread, ThreadMessage
     from replan.state.questions import Approval, Decision, Question
@@ -100,7 +101,6 @@ if TYPE_CHECKING:
     )
     from replan.state.session.context import AgentContext, AgentResult, Message, ToolExecution
     from replan.state.usage import Usage
-    from replan.state.waiting import waiting_for
     from replan.team.fallback import Fallback
     from replan.team.host import Host
     from replan.team.specialist import Specialist
@@ -241,7 +241,7 @@ _PLACES = {
         "ThinkingResult",
     ),
     "replan.state.usage": ("Usage",),
-    "replan.state.waiting": ("waiting_for",),
+    "replan.state.person.waiting": ("waiting_for",),
     "replan.team.fallback": ("Fallback",),
     "replan.team.host": ("Host",),
     "replan.team.specialist": ("Specialist",),

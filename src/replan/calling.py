@@ -38,10 +38,10 @@ from replan.state.channels import conversation
 from replan.state.enhanced import EnhancedState, has_begun, settings_of
 from replan.state.entrance import Entrance
 from replan.state.limits import RunSettings
-from replan.state.plan_edits import EditablePlan
+from replan.state.person.plan_edits import EditablePlan
+from replan.state.person.waiting import resumption
 from replan.state.team import SpecialistCard
 from replan.state.tightening import told_loosened
-from replan.state.waiting import resumption
 from replan.texts.storable import unstorable
 
 Input = str | Mapping[str, Any] | Command[Any] | None
