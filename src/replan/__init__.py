@@ -107,12 +107,12 @@ if TYPE_CHECKING:
     from replan.team.team import Team
     from replan.team.tool_server import ToolServer
     from replan.threads.ai_adapter import AIAdapter
-    from replan.threads.base_agent import BaseAgent, Operation
-    from replan.threads.interaction_unit import InteractionUnit
+    from replan.threads.phases.base_agent import BaseAgent, Operation
+    from replan.threads.phases.state_handler import StateHandler
     from replan.threads.response import MessageUpdate, Response, SubThreadRequest
-    from replan.threads.state_handler import StateHandler
-    from replan.threads.sub_thread_agent import SubThreadAgent
-    from replan.threads.sub_thread_handlers import (
+    from replan.threads.sub_threads.interaction_unit import InteractionUnit
+    from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent
+    from replan.threads.sub_threads.sub_thread_handlers import (
         NestedSubThreadHandler,
         SubThreadExecutionHandler,
         SubThreadPreparationHandler,
@@ -182,19 +182,19 @@ _PLACES = {
         "require_sub_thread",
     ),
     "replan.threads.ai_adapter": ("AIAdapter",),
-    "replan.threads.base_agent": (
+    "replan.threads.phases.base_agent": (
         "BaseAgent",
         "Operation",
     ),
-    "replan.threads.interaction_unit": ("InteractionUnit",),
+    "replan.threads.sub_threads.interaction_unit": ("InteractionUnit",),
     "replan.threads.response": (
         "MessageUpdate",
         "Response",
         "SubThreadRequest",
     ),
-    "replan.threads.state_handler": ("StateHandler",),
-    "replan.threads.sub_thread_agent": ("SubThreadAgent",),
-    "replan.threads.sub_thread_handlers": (
+    "replan.threads.phases.state_handler": ("StateHandler",),
+    "replan.threads.sub_threads.sub_thread_agent": ("SubThreadAgent",),
+    "replan.threads.sub_threads.sub_thread_handlers": (
         "NestedSubThreadHandler",
         "SubThreadExecutionHandler",
         "SubThreadPreparationHandler",

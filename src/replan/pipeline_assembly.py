@@ -18,11 +18,11 @@ from replan.sessions.pipeline_agent import PipelineAgent
 from replan.state.limits import Limits, Price, RunSettings
 from replan.team.chats import Chats
 from replan.threads.ai_adapter import AIAdapter
-from replan.threads.base_agent import BaseAgent
-from replan.threads.building import built_pipeline, check_levels
 from replan.threads.host_utils import HostUtils
-from replan.threads.pipeline import alone, turn_on
+from replan.threads.phases.base_agent import BaseAgent
 from replan.threads.response import Response
+from replan.threads.turns.building import built_pipeline, check_levels
+from replan.threads.turns.pipeline import alone, turn_on
 
 
 async def run_pipeline(  # noqa: PLR0913 - what a pipeline alone needs

@@ -171,8 +171,8 @@ def output_type(given: object, info: ValidationInfo) -> object:
 
 def pipeline(given: object, info: ValidationInfo) -> object:
     """Take the class of an agent of a main thread, or in a file its name."""
-    from replan.threads.base_agent import BaseAgent  # noqa: PLC0415 - few teams have some
-    from replan.threads.state_handler import StateHandler  # noqa: PLC0415
+    from replan.threads.phases.base_agent import BaseAgent  # noqa: PLC0415 - few teams have some
+    from replan.threads.phases.state_handler import StateHandler  # noqa: PLC0415
 
     class NotImported(BaseAgent):
         """Stands for what is not imported."""

@@ -14,7 +14,7 @@ from replan.team.kinds.member import Giving
 
 if TYPE_CHECKING:
     from replan.ports.specialist_port import SpecialistPort
-    from replan.threads.base_agent import BaseAgent
+    from replan.threads.phases.base_agent import BaseAgent
 
 
 class Pipeline(Giving):
@@ -40,7 +40,7 @@ class Pipeline(Giving):
     def built(self, place: str, chats: Chats) -> "SpecialistPort":
         """Build what walks its phases."""
         from replan.specialists.pipeline import PipelineSpecialist
-        from replan.threads.building import built_pipeline
+        from replan.threads.turns.building import built_pipeline
 
         model = self.unit_model
         return PipelineSpecialist(
