@@ -30,7 +30,8 @@ from replan import (
 )
 from replan.adapters.chat_models import LangChainModels
 from replan.adapters.storage.stored_values.serializer import strict_serializer
-from replan.assembly import models_from_environment, services_of
+from replan.assembly import models_from_environment
+from replan.assembly.team_services import services_of
 from replan.errors import ModelCallError
 from replan.graph.build import host_graph
 from replan.plan import PlanDocument, TaskPlan

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from replan.adapters.knowledge.langchain import LangChainRetriever, VectorStoreRetriever
     from replan.adapters.knowledge.postgres import PostgresRetriever
     from replan.adapters.storage.opening import open_storage
-    from replan.assembly import build_agent, build_graph
+    from replan.assembly.agents import build_agent
+    from replan.assembly.graphs import build_graph
+    from replan.assembly.jobs import job_agent, job_processor
+    from replan.assembly.pipelines import pipeline_agent, run_pipeline
     from replan.errors import (
         ConfigurationError,
         ContextError,
@@ -49,14 +52,12 @@ if TYPE_CHECKING:
     )
     from replan.events.callbacks import MultiAgentCallback
     from replan.facts.kept import Fact
-    from replan.job_assembly import job_agent, job_processor
     from replan.jobs.job import Job, JobPhase
     from replan.jobs.processor import JobProcessor, ProcessResult
     from replan.jobs.spec.action_spec import ActionSpec, ParameterSpec
     from replan.jobs.spec.job_file import read_job_file
     from replan.jobs.spec.job_spec import Command, JobSpec
     from replan.jobs.spec.slot import Slot
-    from replan.pipeline_assembly import pipeline_agent, run_pipeline
     from replan.plan.markdown.document import PlanDocument
     from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
     from replan.ports.agent import Agent
@@ -125,7 +126,8 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "replan.adapters.storage.opening": ("open_storage",),
-    "replan.assembly": ("build_agent", "build_graph"),
+    "replan.assembly.agents": ("build_agent",),
+    "replan.assembly.graphs": ("build_graph",),
     "replan.errors": (
         "PhaseError",
         "StaleThreadError",
@@ -161,14 +163,14 @@ _PLACES = {
     ),
     "replan.facts.kept": ("Fact",),
     "replan.events.callbacks": ("MultiAgentCallback",),
-    "replan.job_assembly": ("job_agent", "job_processor"),
+    "replan.assembly.jobs": ("job_agent", "job_processor"),
     "replan.jobs.spec.action_spec": ("ActionSpec", "ParameterSpec"),
     "replan.jobs.job": ("Job", "JobPhase"),
     "replan.jobs.spec.job_file": ("read_job_file",),
     "replan.jobs.processor": ("JobProcessor", "ProcessResult"),
     "replan.jobs.spec.slot": ("Slot",),
     "replan.jobs.spec.job_spec": ("Command", "JobSpec"),
-    "replan.pipeline_assembly": (
+    "replan.assembly.pipelines": (
         "pipeline_agent",
         "run_pipeline",
     ),

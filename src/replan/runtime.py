@@ -1,9 +1,7 @@
 """The doors to runs in Python: `run`, `run_sync`, `stream`, and `open_runtime` for more."""
 
 import asyncio
-import os
 import time
-import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
@@ -12,7 +10,7 @@ from contextlib import (
     asynccontextmanager,
     nullcontext,
 )
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Unpack, cast
@@ -24,7 +22,8 @@ from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.memory_run_book import MemoryRunBook
 from replan.adapters.storage.holds.thread_holds import MemoryHolds
 from replan.adapters.storage.opening import open_storage
-from replan.assembly import Graph, build_graph, team_graph
+from replan.assembly import now, random_id
+from replan.assembly.graphs import AnyTeam, Graph, graph_of
 from replan.calling import Call, Input, shapes_of, tool_servers_of
 from replan.errors import ConfigurationError
 from replan.events.types import Event
@@ -43,11 +42,6 @@ from replan.runs.service import Runtime, StartOptions
 from replan.runs.stopping import GRACE
 from replan.runs.work import Bench, Following
 from replan.state.limits import RunSettings
-from replan.team.host import Host
-from replan.team.team import Team
-
-AnyTeam = Team | Graph | Path | str
-"""A team: its configuration, its compiled graph, or the path of its team file."""
 
 
 def open_runtime(
@@ -79,7 +73,7 @@ def open_runtime(
     Raises:
         ConfigurationError: The graph of the team was built without storage, and storage is given.
     """
-    clock, new_id = clock or _now, new_id or _new_id
+    clock, new_id = clock or now, new_id or random_id
     return Opening(lambda: _opened(team, storage, clock, new_id, grace, heard))
 
 
@@ -177,36 +171,6 @@ async def open_tools(graph: Graph) -> AsyncGenerator[Mapping[str, ToolProvider]]
             close = getattr(server, "aclose", None)
             if close is not None:
                 await close()
-
-
-def graph_of(
-    team: AnyTeam,
-    storage: Storage | None = None,
-    output_type: Any | None = None,
-    clock: Callable[[], datetime] | None = None,
-) -> Graph:
-    """The graph of a team; with an output type, of one whose host gives answers of that type.
-
-    Raises:
-        ConfigurationError: The team has mistakes, or has its output type for good.
-        TeamFileError: The team file has mistakes.
-    """
-    if output_type is not None:
-        team = _with_output(team, output_type)
-    if isinstance(team, CompiledStateGraph):
-        return team
-    if isinstance(team, Team):
-        return build_graph(team, storage=storage, clock=clock)
-    return team_graph(Path(team), environment=os.environ, storage=storage, clock=clock)
-
-
-def _with_output(team: AnyTeam, output_type: Any) -> Team:
-    if isinstance(team, Team):
-        return team.replace(host=Host(**{**dict(team.host), "output_type": output_type}))
-    problem, fix = "This team is compiled.", "Give Host(..., output_type=...) before."
-    if not isinstance(team, CompiledStateGraph):
-        problem, fix = "A team file says it itself.", "Write output_type: module:Name under host."
-    raise ConfigurationError("output_type", output_type, problem, fix)
 
 
 async def run(  # noqa: PLR0913 - what a run can be told
@@ -317,14 +281,6 @@ async def _closing(graph: Graph, events: AsyncIterator[Event]) -> AsyncGenerator
 
 async def _nothing(_: str) -> None:
     """Nothing is kept of a thread."""
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _new_id() -> str:
-    return uuid.uuid4().hex
 
 
 class SyncRun:

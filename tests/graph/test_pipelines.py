@@ -28,10 +28,10 @@ from replan import (
     open_storage,
 )
 from replan.adapters.threads.memory import MemoryThreads
-from replan.assembly import viewer
+from replan.assembly.graphs import viewer
+from replan.assembly.pipelines import pipeline_agent, run_pipeline
 from replan.cli.shared.preview import team_of
 from replan.cli.views.run.attempts import step_lines
-from replan.pipeline_assembly import pipeline_agent, run_pipeline
 from replan.runs.course.story import story_of
 from replan.runs.travel.whole_run import whole_run
 from replan.sessions.turn_thread import place_of_threads, said_in_killed

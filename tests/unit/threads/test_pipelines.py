@@ -11,8 +11,8 @@ import pytest
 import pipelines
 from pipelines import FourDeep, Killed, KillingThreads, ModelHandler, WritingHandler, ids, texts
 from replan.adapters.threads.memory import MemoryThreads
+from replan.assembly.pipelines import run_pipeline
 from replan.errors import ConfigurationError, PhaseError, StaleThreadError, ThreadError
-from replan.pipeline_assembly import run_pipeline
 from replan.state.pipeline.thread_paths import chained, require_sub_thread
 from replan.state.pipeline.thread_rows import rows_of
 from replan.state.pipeline.threads import Thread

@@ -10,7 +10,7 @@ from uuid import uuid4
 import typer
 from pydantic import JsonValue
 
-from replan.assembly import viewer
+from replan.assembly.graphs import viewer
 from replan.calling import Graph, team_of
 from replan.cli.kept.orders import Order, kept, order_from
 from replan.cli.kept.place import check_idle, found, opened_kept, short
