@@ -75,8 +75,9 @@ if TYPE_CHECKING:
     from replan.runs.running import raise_limits
     from replan.runs.service import Runtime
     from replan.runs.summaries import read_summary, reset_summary, summarise
+    from replan.runs.synchronous import SyncRuntime
     from replan.runs.travel.portable import PortableRun
-    from replan.runtime import SyncRuntime, open_runtime, open_tools, run, run_sync, stream
+    from replan.runtime import open_runtime, open_tools, run, run_sync, stream
     from replan.server.serving import open_server
     from replan.sessions.client import ClientAgentAdapter
     from replan.sessions.kept_turn import TakenBack
@@ -216,7 +217,8 @@ _PLACES = {
     "replan.runs.result": ("RunResult",),
     "replan.runs.run": ("Run",),
     "replan.runs.service": ("Runtime",),
-    "replan.runtime": ("SyncRuntime", "open_runtime", "open_tools", "run", "run_sync", "stream"),
+    "replan.runs.synchronous": ("SyncRuntime",),
+    "replan.runtime": ("open_runtime", "open_tools", "run", "run_sync", "stream"),
     "replan.sessions.client": ("ClientAgentAdapter",),
     "replan.sessions.kept_turn": ("TakenBack",),
     "replan.server.serving": ("open_server",),
