@@ -18,7 +18,8 @@ from langgraph.store.base import BaseStore
 from replan.adapters.storage.stored_values.serializer import is_news, saver_for
 from replan.assembly import chosen_models
 from replan.assembly.team_services import services_of
-from replan.calling import TeamGraph
+from replan.calling.compiled import Graph
+from replan.calling.team_graph import TeamGraph
 from replan.errors import ConfigurationError
 from replan.events.trace import Tracing
 from replan.graph.build import host_graph
@@ -36,8 +37,6 @@ from replan.team.specialist import Specialist
 from replan.team.team import Team
 from replan.traces.option import Traces
 from replan.traces.otlp import not_installed
-
-Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 AnyTeam = Team | Graph | Path | str
 """A team: its configuration, its compiled graph, or the path of its team file."""

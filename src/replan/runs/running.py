@@ -13,7 +13,9 @@ from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
-from replan.calling import Call, Graph, alone, is_served, loosened, prepared
+from replan.calling.calls import Call, prepared
+from replan.calling.compiled import Graph, is_served, loosened
+from replan.calling.team_graph import alone
 from replan.errors import InputError, PlanDocumentError
 from replan.events.types import BaseEvent, Event, TaskCompleted
 from replan.ports.ownership import as_owner

@@ -14,7 +14,9 @@ from typing import Any, Unpack, cast
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
-from replan.calling import Input, alone, check_input
+from replan.calling.calls import Input
+from replan.calling.compiled import check_input
+from replan.calling.team_graph import alone
 from replan.errors import InputError
 from replan.facts.kept import Fact, facts_of
 from replan.ports.run_book import RunRecord

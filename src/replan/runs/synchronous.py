@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Unpack
 
-from replan.calling import Input
+from replan.calling.calls import Input
 from replan.facts.kept import Fact
 from replan.own_loop import Portal
 from replan.runs.asked.corrections import CorrectionOptions

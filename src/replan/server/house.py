@@ -18,7 +18,7 @@ from typing import Any, cast
 from uuid import uuid4
 
 from replan.assembly.graphs import AnyTeam
-from replan.calling import services_in
+from replan.calling.compiled import services_in
 from replan.errors import ReplanError
 from replan.metrics.loop_lag import lag_told
 from replan.metrics.watch import Watch

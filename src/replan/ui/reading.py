@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from replan.assembly.graphs import viewer
-from replan.calling import Graph
+from replan.calling.compiled import Graph
 from replan.cli.kept.place import found
 from replan.cli.kept.signature import is_signed
 from replan.errors import InputError

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from replan.adapters.storage.opening import open_storage
 from replan.assembly.graphs import build_graph
-from replan.calling import services_in
+from replan.calling.compiled import services_in
 from replan.errors import ConfigurationError
 from replan.metrics.loop_lag import lag_told
 from replan.metrics.watch import Watch
