@@ -9,7 +9,8 @@ from pydantic import TypeAdapter, ValidationError
 from replan.declared.surroundings import Surroundings
 from replan.errors import ConfigurationError
 from replan.team.chats import Chats
-from replan.team.fields import Model, PipelineAgent
+from replan.team.fields.code import PipelineAgent
+from replan.team.fields.models import Model
 from replan.team.kinds.member import Giving
 
 if TYPE_CHECKING:
