@@ -37,7 +37,7 @@ from a2a.utils.errors import (
     UnsupportedOperationError,
 )
 
-from replan.errors import InputError, ReplanError
+from replan.errors import InputError
 from replan.ports.run_book import RunRecord
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
@@ -54,7 +54,7 @@ from replan.server.doors.a2a_tasks import (
     status_of,
     task_of,
 )
-from replan.server.doors.a2a_wire import answers_of, checked_context, error_of, request_in
+from replan.server.doors.a2a_wire import answers_of, checked_context, errors_of_a2a, request_in
 from replan.server.doors.conversations import course_of, text_in
 from replan.server.endpoints import forbidden
 from replan.server.house import House
@@ -78,34 +78,30 @@ class CallerTasks(RequestHandler):
         self, params: SendMessageRequest, context: ServerCallContext
     ) -> Task | Message:
         """Begin a task, or go on with one; wait until it rests, unless asked not to."""
-        try:
+        with errors_of_a2a():
             run, _ = await self._begun(params)
             if not params.configuration.return_immediately:
                 await run
             config = params.configuration
             most = config.history_length if config.HasField("history_length") else None
             return await self._told(await run.look(), most)
-        except ReplanError as error:
-            raise error_of(error) from error
 
     async def on_message_send_stream(
         self, params: SendMessageRequest, context: ServerCallContext
     ) -> AsyncGenerator[Event]:
         """Begin a task, or go on with one, and tell its course."""
-        try:
+        with errors_of_a2a():
             self.house.seat_of(self.who)  # refuses one too many before anything is begun
             run, after = await self._begun(params)
             async with aclosing(self._course(run, after)) as events:
                 async for event in events:
                     yield event
-        except ReplanError as error:
-            raise error_of(error) from error
 
     async def on_subscribe_to_task(
         self, params: SubscribeToTaskRequest, context: ServerCallContext
     ) -> AsyncGenerator[Event]:
         """Tell the course of a task from now on."""
-        try:
+        with errors_of_a2a():
             self.house.seat_of(self.who)
             view = await self._view(params.id)
             if (await self._told(view)).status.state in OVER:
@@ -115,22 +111,18 @@ class CallerTasks(RequestHandler):
             async with aclosing(self._course(run, known)) as events:
                 async for event in events:
                     yield event
-        except ReplanError as error:
-            raise error_of(error) from error
 
     async def on_get_task(self, params: GetTaskRequest, context: ServerCallContext) -> Task | None:
         """Tell how a task stands."""
-        try:
+        with errors_of_a2a():
             most = params.history_length if params.HasField("history_length") else None
             return await self._told(await self._view(params.id), most)
-        except ReplanError as error:
-            raise error_of(error) from error
 
     async def on_cancel_task(
         self, params: CancelTaskRequest, context: ServerCallContext
     ) -> Task | None:
         """Stop a task for good; what it did stays on record."""
-        try:
+        with errors_of_a2a():
             self._check("run")
             view = await self._view(params.id)
             if (await self._told(view)).status.state in OVER:
@@ -141,8 +133,6 @@ class CallerTasks(RequestHandler):
             await runtime.stop(view.run_id, by=self.who.person)
             await runtime.rested(view.run_id)
             return await self._told(await runtime.look(view.run_id))
-        except ReplanError as error:
-            raise error_of(error) from error
 
     async def on_list_tasks(
         self, params: ListTasksRequest, context: ServerCallContext
@@ -154,7 +144,7 @@ class CallerTasks(RequestHandler):
         labels = {TEAM: self.team, **({TENANT: self.who.tenant} if self.who.tenant else {})}
         if params.context_id:
             labels[CONTEXT] = params.context_id
-        try:
+        with errors_of_a2a():
             behind = (
                 await self.house.record_of(params.page_token, self.who)
                 if (params.page_token)
@@ -163,8 +153,6 @@ class CallerTasks(RequestHandler):
             records = await self.house.storage.runs.recent(most + 1, labels, behind=behind)
             seen = [each for each in records[:most] if self.house.is_seen(each, self.who)]
             tasks = [await self._listed(each, params) for each in seen]
-        except ReplanError as error:
-            raise error_of(error) from error
         if params.status:
             tasks = [each for each in tasks if each.status.state == params.status]
         following = records[most - 1].run_id if len(records) > most else ""
