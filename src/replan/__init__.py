@@ -68,11 +68,11 @@ if TYPE_CHECKING:
     from replan.ports.thread_repository import ThreadRepository
     from replan.ports.tool_provider import ToolDefinition, ToolProvider
     from replan.runs.asked.asks import Ask
+    from replan.runs.asked.resuming import raise_limits
     from replan.runs.log.event_log import RunEvent
     from replan.runs.looking import RunView
     from replan.runs.result import RunResult
     from replan.runs.run import Run
-    from replan.runs.running import raise_limits
     from replan.runs.service import Runtime
     from replan.runs.summaries import read_summary, reset_summary, summarise
     from replan.runs.synchronous import SyncRuntime
@@ -160,11 +160,11 @@ _PLACES = {
     "replan.ports.thread_repository": "ThreadRepository",
     "replan.ports.tool_provider": "ToolDefinition ToolProvider",
     "replan.runs.asked.asks": "Ask",
+    "replan.runs.asked.resuming": "raise_limits",
     "replan.runs.log.event_log": "RunEvent",
     "replan.runs.looking": "RunView",
     "replan.runs.result": "RunResult",
     "replan.runs.run": "Run",
-    "replan.runs.running": "raise_limits",
     "replan.runs.service": "Runtime",
     "replan.runs.summaries": "read_summary reset_summary summarise",
     "replan.runs.synchronous": "SyncRuntime",
