@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-from replan.assembly import build_graph
+from replan.assembly.graphs import build_graph
 from replan.cli.views.live.course import Course, after
 from replan.cli.views.live.frame import Window, frame, whole_plan
 from replan.cli.views.live.plain import Lines

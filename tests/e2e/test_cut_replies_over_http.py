@@ -21,7 +21,7 @@ from replan import (
     stream,
 )
 from replan.adapters.chat_models import LangChainModels
-from replan.assembly import services_of
+from replan.assembly.team_services import services_of
 from replan.graph.build import host_graph
 from replan.plan.preview import calls_of_reply, calls_of_try
 from replan.testing import OpenAIServer, Reply, Truncated, always

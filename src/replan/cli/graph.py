@@ -109,7 +109,7 @@ def draw(team: Path | None, environment: Mapping[str, str], *, ascii_art: bool) 
     from langchain_core.language_models import BaseChatModel, FakeListChatModel
     from langgraph.store.memory import InMemoryStore
 
-    from replan.assembly import build_graph
+    from replan.assembly.graphs import build_graph
     from replan.team.file_team import DEFAULT_TEAM
     from replan.team.team_file import read_team_file
 

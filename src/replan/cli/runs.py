@@ -100,7 +100,7 @@ def list_runs(wanted: Wanted, place: Place, output: TextIO, *, as_json: bool) ->
 
 
 async def _found(wanted: Wanted, place: Place) -> list[RunView]:
-    from replan.assembly import viewer
+    from replan.assembly.graphs import viewer
     from replan.cli.kept.place import now, opened_kept
     from replan.runs.looking import seen
 

@@ -26,7 +26,7 @@ def stop_run(prefix: str, place: Place, output: TextIO) -> int:
 
 
 async def _stopped(prefix: str, place: Place) -> str:
-    from replan.assembly import viewer
+    from replan.assembly.graphs import viewer
     from replan.cli.kept.place import found, opened_kept, short
     from replan.cli.kept.signature import own_name
     from replan.runtime import open_runtime

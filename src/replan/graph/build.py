@@ -53,7 +53,7 @@ from replan.ports.specialist_port import SpecialistPort
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, GraphInput
 from replan.state.limits import RunSettings
-from replan.state.plan_edits import EditablePlan
+from replan.state.person.plan_edits import EditablePlan
 from replan.steps.board import Boards, Sent
 from replan.values import texts_of
 

@@ -13,8 +13,8 @@ from replan.plan.model import TaskPlan
 from replan.plan.rerun import Rerun, reopened, rerun_reasons
 from replan.services import Services
 from replan.state.channels import checked, conversation
-from replan.state.placing import refusals_of, told_with_place
 from replan.state.step_options import option_mistakes
+from replan.state.team import refusals_of, told_with_place
 
 NOTHING_TO_DO = "There is nothing to do: give `messages` with words, or a `plan`."
 """The error for an empty input."""

@@ -16,8 +16,8 @@ from replan.replies.dropping import crossed_out, taken_away
 from replan.replies.vocabulary.naming import Names
 from replan.replies.written_plans.finding import problems_of
 from replan.services import Services
-from replan.state.placing import refusals_of, told_with_place
 from replan.state.results import ActionType, FeedbackResult
+from replan.state.team import refusals_of, told_with_place
 from replan.texts.bounds import MODEL_PLAN
 
 SUGGESTION = "Plan updated from execution feedback."

@@ -13,8 +13,7 @@ from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.replies.readings import read_plan
 from replan.replies.vocabulary.naming import Names
 from replan.replies.written_plans.finding import FoundPlan, problems_of
-from replan.state.placing import refusals_of, told_with_place
-from replan.state.team import SpecialistCard, find_specialist
+from replan.state.team import SpecialistCard, find_specialist, refusals_of, told_with_place
 from replan.texts.bounds import MODEL_PLAN
 
 LONGEST_LINE = 300

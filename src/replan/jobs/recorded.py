@@ -19,7 +19,7 @@ from replan.jobs.views import without_secrets
 from replan.models.transcript import ToolRun, Transcript
 from replan.ports.ask_user import ask
 from replan.ports.journal import Journal
-from replan.state.verdicts import ask_what_became_of
+from replan.state.person.verdicts import ask_what_became_of
 from replan.values import restored
 
 ACTION, PHRASE = "job/", "phrase/"

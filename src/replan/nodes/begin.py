@@ -28,7 +28,7 @@ from replan.state.knowledge import RAGOptions
 from replan.state.limits import RunSettings
 from replan.state.memory import MemoryOptions, log_unused
 from replan.state.options import joined
-from replan.state.questions import given_answers
+from replan.state.person.answers import given_answers
 from replan.state.results import ExecutionRecord, SpecialistResult
 from replan.state.step_options import vain_wishes
 from replan.steps.answers_told import tell_answered

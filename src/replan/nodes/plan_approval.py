@@ -18,15 +18,10 @@ from replan.services import Services
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
-from replan.state.questions import (
-    Approval,
-    Decision,
-    given_for,
-    read_decision,
-    still_asked,
-)
+from replan.state.person.answers import given_for, read_decision
+from replan.state.person.reviews import PLAN_SCHEMA, plan_decided, review_of_plan
+from replan.state.questions import Approval, Decision, still_asked
 from replan.state.results import ActionType, FeedbackResult
-from replan.state.reviews import PLAN_SCHEMA, plan_decided, review_of_plan
 from replan.state.rules import limit_value, spent_limit
 from replan.steps.answers_told import tell_plan_decided
 

@@ -12,9 +12,10 @@ from replan.ports.journal import Journal
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of
 from replan.state.limits import RunSettings
-from replan.state.questions import Question, read_answers
-from replan.state.reviews import answers_decided, review_of_questions, schema_of
-from replan.state.waiting import open_questions
+from replan.state.person.answers import read_answers
+from replan.state.person.reviews import answers_decided, review_of_questions, schema_of
+from replan.state.person.waiting import open_questions
+from replan.state.questions import Question
 from replan.steps.answers_told import tell_answered
 from replan.steps.step_record import ANSWERS
 

@@ -47,8 +47,9 @@ RESULTS_BUDGET = 120_000
 """Characters of all results in a prompt of the host; many long ones share it."""
 
 LEAST_RESULT = 100
-_MOST_NAMED = 20
 """Characters of a result without which it is not worth its place; the last ones are left out."""
+
+_MOST_NAMED = 20
 
 FIXED_PLAN = (
     "The plan must not be revised: propose no change of it, and leave `update` out. Reply with "

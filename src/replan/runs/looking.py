@@ -8,7 +8,7 @@ from typing import Any, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
-from replan.calling import Graph
+from replan.calling.compiled import Graph
 from replan.plan.model import StepStatus, TaskPlan
 from replan.ports.journal import LedgerEntry, Spending
 from replan.ports.run_book import RunRecord

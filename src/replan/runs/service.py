@@ -14,7 +14,9 @@ from typing import Any, Unpack, cast
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
-from replan.calling import Input, alone, check_input
+from replan.calling.calls import Input
+from replan.calling.compiled import check_input
+from replan.calling.team_graph import alone
 from replan.errors import InputError
 from replan.facts.kept import Fact, facts_of
 from replan.ports.run_book import RunRecord
@@ -23,27 +25,25 @@ from replan.runs.asked.asks import answers_by_key
 from replan.runs.asked.correcting import Correction, is_over
 from replan.runs.asked.corrections import CorrectionOptions, anew, in_place
 from replan.runs.asked.requests import BEAT, answer_row
+from replan.runs.asked.resuming import going_on
 from replan.runs.course.reading import (
     events_of,
     is_worked_on,
     kept_record_of,
-    only_waits,
     record_of,
     result_at_rest,
     view_of,
 )
 from replan.runs.labels import checked_labels
 from replan.runs.log.run_event import RunEvent
-from replan.runs.looking import RunView, config_of, snapshot_of
+from replan.runs.looking import RunView, config_of
 from replan.runs.result import RunResult
 from replan.runs.run import Run
-from replan.runs.run_input import asked, input_again, kept_input, title_of
-from replan.runs.running import raise_limits
+from replan.runs.run_input import asked, kept_input, title_of
 from replan.runs.travel.adoption import adopt_into, export_of
 from replan.runs.travel.portable import PortableRun
 from replan.runs.work import Bench, Errand, Following
 from replan.runs.works import Works
-from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 
 
@@ -197,31 +197,16 @@ class Runtime:
     ) -> Run:
         """Resume a run, and return it immediately; see `resume`."""
         record = await kept_record_of(run_id, self._bench)
-        snapshot = await snapshot_of(self._bench.graph, record)
-        state = cast("EnhancedState", snapshot.values)
-        is_over = state.get("is_completed") and not set(snapshot.next) - {"summarise"}
-        if is_over and (settings is not None or not snapshot.next):
-            if settings is None or not state.get("limit_reached"):
-                return Run(self, run_id)
-            at = config_of(record.thread_id)
-            await raise_limits(
-                self._bench.graph, settings=settings, config=at, by=by or "raise_limits"
-            )
-            settings = None
-        if settings is None and await only_waits(run_id, snapshot, self._bench):
-            return Run(self, run_id)
-        begins = not snapshot.values and not snapshot.tasks
-        given = input_again(record) if begins else None
         errand = Errand(
             record=record,
-            input=given,
             settings=settings,
             config=config,
             following=following,
             goes_on=True,
             by=by,
         )
-        return Run(self, run_id, await self._works.known(errand))
+        left = await going_on(errand, self._bench)
+        return Run(self, run_id, left and await self._works.known(left))
 
     async def answer(
         self,

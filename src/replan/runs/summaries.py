@@ -10,7 +10,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import StateSnapshot
 
-from replan.calling import Graph, alone, services_in
+from replan.calling.compiled import Graph, services_in
+from replan.calling.team_graph import alone
 from replan.errors import InputError
 from replan.host.host_call import host_call
 from replan.memory.summary import to_cover

@@ -11,7 +11,9 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.types import StateSnapshot
 
-from replan.calling import Call, Graph, Input, alone, services_in, shapes_of
+from replan.calling.calls import Call, Input
+from replan.calling.compiled import Graph, services_in, shapes_of
+from replan.calling.team_graph import alone
 from replan.events.trace import worked_before
 from replan.events.types import Event
 from replan.langgraph_inside.tasks import without_tokens

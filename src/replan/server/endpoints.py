@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -50,7 +50,7 @@ class Reply:
 Does = Callable[[Call], Awaitable[Value | Reply | Response]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Endpoint:
     """One address of the server."""
 
@@ -58,6 +58,7 @@ class Endpoint:
     path: str
     does: Does
     says: str  # what it does, in a line
+    _: KW_ONLY
     role: Role | None = "read"  # who may call it; None: anybody, without a token
     takes: type[BaseModel] = Nothing
     asks: type[Value] = Nothing  # what is after the question mark

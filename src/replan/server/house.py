@@ -17,7 +17,8 @@ from functools import partial
 from typing import Any, cast
 from uuid import uuid4
 
-from replan.calling import services_in
+from replan.assembly.graphs import AnyTeam
+from replan.calling.compiled import services_in
 from replan.errors import ReplanError
 from replan.metrics.loop_lag import lag_told
 from replan.metrics.watch import Watch
@@ -25,7 +26,7 @@ from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.run import Run
 from replan.runs.service import Runtime
-from replan.runtime import AnyTeam, check_kept, open_runtime
+from replan.runtime import check_kept, open_runtime
 from replan.server.answers import SESSION, TEAM, TENANT, TOKEN, USER
 from replan.server.callers.allowances import Allowances, Lease
 from replan.server.callers.identity import Identity

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from replan.adapters.storage.opening import open_storage
-from replan.assembly import Graph, build_graph
+from replan.assembly.graphs import AnyTeam, Graph, build_graph
 from replan.errors import ConfigurationError
 from replan.own_loop import completed
 from replan.ports.storage import Storage
 from replan.runs.service import Runtime
-from replan.runtime import AnyTeam
 from replan.server.app import open_application
 from replan.server.callers.tokens import TOKEN, Tokens, new_token, one_token, read_tokens
 from replan.server.gate import LOOPBACK

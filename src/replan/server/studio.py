@@ -14,7 +14,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 
 from replan.adapters.storage.opening import open_storage
-from replan.assembly import team_graph
+from replan.assembly.graphs import team_graph
 from replan.team.file_team import DEFAULT_TEAM
 
 TEAM = "REPLAN_TEAM"

@@ -10,7 +10,7 @@ from typing import Any, cast
 from langgraph.types import StateSnapshot
 from pydantic import JsonValue
 
-from replan.calling import Graph
+from replan.calling.compiled import Graph
 from replan.errors import ReplanError
 from replan.ports.journal import Journal
 from replan.ports.ownership import unowned

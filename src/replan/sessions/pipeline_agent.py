@@ -40,10 +40,10 @@ from replan.steps.step_record import Asker
 from replan.texts.storable import well_formed
 from replan.threads.ai_adapter import AIAdapter
 from replan.threads.audience import Audience
-from replan.threads.base_agent import BaseAgent
 from replan.threads.host_utils import HostUtils
-from replan.threads.pipeline import turn_on
-from replan.threads.turn import Turn
+from replan.threads.phases.base_agent import BaseAgent
+from replan.threads.turns.pipeline import turn_on
+from replan.threads.turns.turn import Turn
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,8 @@ from typing import Any, Protocol, cast
 from langgraph.types import StateSnapshot
 from pydantic import JsonValue
 
-from replan.calling import Call, Graph, Input
+from replan.calling.calls import Call, Input
+from replan.calling.compiled import Graph
 from replan.events.types import Event
 from replan.langgraph_inside.tasks import without_tokens
 from replan.ports.journal import Journal

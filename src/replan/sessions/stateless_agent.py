@@ -10,7 +10,7 @@ from typing import Any, Self, Unpack
 
 from pydantic import JsonValue
 
-from replan.calling import Graph, tool_servers_of
+from replan.calling.compiled import Graph, tool_servers_of
 from replan.errors import InputError
 from replan.events.types import Event
 from replan.failures import describe

@@ -8,7 +8,7 @@ from typing import Any, cast
 from langgraph.types import Overwrite, StateSnapshot
 from pydantic import JsonValue
 
-from replan.calling import services_in, shapes_of
+from replan.calling.compiled import services_in, shapes_of
 from replan.errors import UsageError
 from replan.events.types import Event, MemoryApplied
 from replan.failures import describe

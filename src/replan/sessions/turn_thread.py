@@ -18,9 +18,9 @@ from replan.state.pipeline.threads import Thread
 from replan.state.questions import Question
 from replan.state.session.context import AgentContext
 from replan.state.session.context_fields import Reading
-from replan.threads.suggestions import SUGGESTION
+from replan.threads.phases.suggestions import SUGGESTION
 from replan.threads.task import Task
-from replan.threads.turn import TASKS
+from replan.threads.turns.turn import TASKS
 from replan.values import restored
 
 THREADS = "threads"

@@ -23,12 +23,12 @@ from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistRe
 from replan.state.team import SpecialistCard
 from replan.threads.ai_adapter import AIAdapter
 from replan.threads.audience import Audience
-from replan.threads.building import Pipeline
 from replan.threads.host_utils import HostUtils
-from replan.threads.phase_graph import PhaseGraph, turn_at_work
-from replan.threads.pipeline import alone, turn_on
 from replan.threads.response import Response
-from replan.threads.turn import Turn
+from replan.threads.turns.building import Pipeline
+from replan.threads.turns.phase_graph import PhaseGraph, turn_at_work
+from replan.threads.turns.pipeline import alone, turn_on
+from replan.threads.turns.turn import Turn
 
 _SUGGEST = "Let it return Response(text, phase_suggestion='completed'), or a next task."
 

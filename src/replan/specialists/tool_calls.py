@@ -27,9 +27,9 @@ from replan.ports.ask_user import ask
 from replan.prompts.sections import within_budget
 from replan.specialists.effects import KEY, takes_key, tool_effects
 from replan.specialists.function import call
-from replan.state.questions import read_call_decision
+from replan.state.person.answers import read_call_decision
+from replan.state.person.verdicts import ask_what_became_of
 from replan.state.team import Effects
-from replan.state.verdicts import ask_what_became_of
 from replan.values import restored
 
 LONGEST_TOOL_RESULT = 50_000

@@ -7,9 +7,9 @@ from typing import Literal, TypeVar
 from pydantic import Field
 
 from replan.plan.model import Value
-from replan.state.asked import Asked
 from replan.state.knowledge import RAGOptions
 from replan.state.memory import MemoryOptions
+from replan.state.options import Asked
 from replan.state.questions import Approving
 from replan.state.usage import TokenCount
 

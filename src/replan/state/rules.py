@@ -12,6 +12,7 @@ from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import LimitHit
+from replan.state.person.waiting import open_questions
 from replan.state.questions import Question
 from replan.state.results import (
     ActionType,
@@ -20,7 +21,6 @@ from replan.state.results import (
     SpecialistResult,
 )
 from replan.state.usage import Usage
-from replan.state.waiting import open_questions
 
 MOST_MISSING = 50
 """Undone steps that an answer names one by one."""

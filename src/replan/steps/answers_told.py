@@ -18,7 +18,8 @@ from replan.events.types import Answered, AnswerGiven
 from replan.ports.ask_user import path_of_step
 from replan.ports.journal import Journal
 from replan.secrets.known import MASK
-from replan.state.questions import Decision, Question, read_decision, short_key
+from replan.state.person.answers import read_decision
+from replan.state.questions import Decision, Question, short_key
 from replan.texts.storable import storable_text
 
 PLAN = "plan"

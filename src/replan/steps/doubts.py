@@ -6,9 +6,9 @@ from pydantic import JsonValue
 from replan.errors import InDoubtError, QuestionError
 from replan.failures import describe
 from replan.ports.journal import ACTED, DOUBTED, LedgerEntry
+from replan.state.person.verdicts import Verdict, ask_what_became_of, ask_whether_again
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.team import SpecialistCard
-from replan.state.verdicts import Verdict, ask_what_became_of, ask_whether_again
 from replan.steps.on_record import done_before, left_in_doubt
 from replan.steps.step_record import Asker, StepRecord
 

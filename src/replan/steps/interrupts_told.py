@@ -7,8 +7,8 @@ from langgraph.errors import GraphBubbleUp, GraphInterrupt
 
 from replan.events.types import InputRequested
 from replan.ports.journal import TOLD
+from replan.state.person.waiting import waiting_for
 from replan.state.questions import Question, fingerprint_of
-from replan.state.waiting import waiting_for
 from replan.steps.answers_told import tell_answered
 from replan.steps.step_record import StepRecord
 from replan.values import restored

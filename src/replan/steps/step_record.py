@@ -21,6 +21,7 @@ from replan.services import Services
 from replan.state.generations import FIRST
 from replan.state.knowledge import Knowledge
 from replan.state.limits import OnDoubt
+from replan.state.person.verdicts import problem_in
 from replan.state.questions import (
     Question,
     QuestionKind,
@@ -30,7 +31,6 @@ from replan.state.questions import (
 )
 from replan.state.results import ExecutionContext, SpecialistResult, result_key
 from replan.state.usage import TokenCount
-from replan.state.verdicts import problem_in
 from replan.steps.answers_told import tell_answered
 from replan.steps.board import QUESTIONS, Board
 from replan.steps.on_record import (

@@ -12,7 +12,8 @@ from replan.declared.placing import Origin
 from replan.declared.schema import file_schema
 from replan.errors import ConfigurationError, UsageError
 from replan.team.fallback import Fallback, in_order
-from replan.team.fields import ModelName, NewModel, ServerUrl, VariableName
+from replan.team.fields.models import ModelName
+from replan.team.fields.texts import NewModel, ServerUrl, VariableName
 from replan.team.team import Team
 from replan.values import Value
 

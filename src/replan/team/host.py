@@ -8,7 +8,8 @@ from pydantic import Field
 from replan.declared.fields import Row
 from replan.state.knowledge import RAGOptions
 from replan.state.memory import MemoryOptions
-from replan.team.fields import Model, Prompt, Tool
+from replan.team.fields.code import Tool
+from replan.team.fields.models import Model, Prompt
 from replan.team.typed import Typed
 
 

@@ -14,16 +14,10 @@ from replan.declared.references import name_in
 from replan.errors import ConfigurationError, TeamError, UsageError
 from replan.ports.tool_provider import server_in
 from replan.state.limits import HOOK_SECONDS, Price, RunSettings
-from replan.team.fields import (
-    Callback,
-    Function,
-    Knowledge,
-    Model,
-    OpenField,
-    Out,
-    Prompt,
-    Workspace,
-)
+from replan.team.fields.code import Callback, Function
+from replan.team.fields.folders import Knowledge, Out, Workspace
+from replan.team.fields.models import Model, Prompt
+from replan.team.fields.texts import OpenField
 from replan.team.host import Host
 from replan.team.specialist import Specialist
 from replan.team.tool_server import AnyToolServer, ServerName

@@ -14,7 +14,7 @@ from replan.declared.surroundings import Surroundings, refused
 from replan.errors import ConfigurationError
 from replan.ports.tool_provider import SERVER_NAME, ToolProvider
 from replan.secrets.sources import holds_secret, learn_values
-from replan.team.fields import ServerUrl, VariableName
+from replan.team.fields.texts import ServerUrl, VariableName
 
 if TYPE_CHECKING:
     from replan.adapters.mcp.ways import Way

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Literal, overload
 
-from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 
 from replan.errors import ConfigurationError, PhaseError
@@ -14,7 +14,6 @@ from replan.models.reply_end import end_of
 from replan.prompts.sections import Call, call_tag
 from replan.state.pipeline.threads import ThreadMessage
 from replan.texts.storable import storable_text
-from replan.threads.conversion import to_langchain
 from replan.threads.host_utils import HostUtils, host_utils
 
 
@@ -135,3 +134,12 @@ def _text_of(reply: AIMessage, phase: str) -> str:
 
 
 _AGAIN = "Try again, or ask for less."
+
+
+def to_langchain(messages: Iterable[ThreadMessage]) -> list[BaseMessage]:
+    """Return what a model sees of messages: the first level, without the virtual ones."""
+    return [
+        (AIMessage if each.sender == "bot" else HumanMessage)(each.text, id=each.id)
+        for each in messages
+        if not each.is_virtual
+    ]

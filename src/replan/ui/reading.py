@@ -4,8 +4,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from replan.assembly import viewer
-from replan.calling import Graph
+from replan.assembly.graphs import viewer
+from replan.calling.compiled import Graph
 from replan.cli.kept.place import found
 from replan.cli.kept.signature import is_signed
 from replan.errors import InputError

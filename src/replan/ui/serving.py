@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from replan.adapters.storage.opening import open_storage
+from replan.assembly.graphs import AnyTeam
 from replan.errors import InputError
 from replan.own_loop import completed
 from replan.ports.storage import Storage
-from replan.runtime import AnyTeam
 from replan.server.callers.tokens import TOKEN, Tokens, new_token, one_token, read_tokens
 from replan.server.house import open_house
 from replan.server.listening import bound, listening, until_signalled

@@ -12,8 +12,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from uuid import uuid4
 
 from replan.adapters.storage.opening import open_storage
-from replan.assembly import build_graph
-from replan.calling import services_in
+from replan.assembly.graphs import build_graph
+from replan.calling.compiled import services_in
 from replan.errors import ConfigurationError
 from replan.metrics.loop_lag import lag_told
 from replan.metrics.watch import Watch

@@ -8,13 +8,14 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from replan.assembly.graphs import AnyTeam
 from replan.ports.run_book import Request, RequestKind, RunRecord
 from replan.ports.storage import Storage
 from replan.runs.result import RunResult
 from replan.runs.service import Runtime
 from replan.runs.work import Bench, Errand, Stand
 from replan.runs.works import Works
-from replan.runtime import AnyTeam, open_runtime
+from replan.runtime import open_runtime
 from replan.workers.errands import note_errand
 from replan.workers.queue import (
     PRIORITY,

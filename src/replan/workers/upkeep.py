@@ -8,7 +8,7 @@ from typing import Literal, cast
 
 from pydantic import JsonValue
 
-from replan.calling import Graph, services_in
+from replan.calling.compiled import Graph, services_in
 from replan.errors import ConfigurationError, InputError, ReplanError, StorageError, ThreadBusyError
 from replan.ports.run_book import RunOutcome
 from replan.ports.storage import Storage

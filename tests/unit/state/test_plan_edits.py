@@ -10,7 +10,7 @@ from replan import PlanStep, StepStatus, TaskPlan
 from replan.plan import parse_plan_from_markdown
 from replan.plan.markdown.writing import shows
 from replan.state.patches import plan_write
-from replan.state.plan_edits import EditablePlan
+from replan.state.person.plan_edits import EditablePlan
 from replan.state.team import SpecialistCard
 
 TEAM = [SpecialistCard(name=name, intended_use="Works.") for name in ("a", "b")]

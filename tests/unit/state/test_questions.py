@@ -10,15 +10,9 @@ from pydantic import JsonValue, TypeAdapter
 from replan import Approval, Decision, InputError, PlanStep, Question, TaskPlan, waiting_for
 from replan.state.channels import CheckedDelta, merged
 from replan.state.enhanced import EnhancedState
-from replan.state.questions import (
-    given_answers,
-    question_key,
-    questions_of,
-    read_answers,
-    read_decision,
-    still_asked,
-)
-from replan.state.waiting import open_questions, resumption, waiting_steps
+from replan.state.person.answers import given_answers, read_answers, read_decision
+from replan.state.person.waiting import open_questions, resumption, waiting_steps
+from replan.state.questions import question_key, questions_of, still_asked
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 KEYS = ("1/a/1", "2/b/1", "2/b/2")

@@ -2,8 +2,8 @@
 
 import pytest
 
+from replan.state.person.verdicts import ask_what_became_of, leads_to, problem_in, read_verdict
 from replan.state.questions import Question
-from replan.state.verdicts import ask_what_became_of, leads_to, problem_in, read_verdict
 from replan.steps.step_record import Asker
 
 

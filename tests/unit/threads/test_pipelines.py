@@ -11,20 +11,20 @@ import pytest
 import pipelines
 from pipelines import FourDeep, Killed, KillingThreads, ModelHandler, WritingHandler, ids, texts
 from replan.adapters.threads.memory import MemoryThreads
+from replan.assembly.pipelines import run_pipeline
 from replan.errors import ConfigurationError, PhaseError, StaleThreadError, ThreadError
-from replan.pipeline_assembly import run_pipeline
 from replan.state.pipeline.thread_paths import chained, require_sub_thread
 from replan.state.pipeline.thread_rows import rows_of
 from replan.state.pipeline.threads import Thread
 from replan.testing import ScriptedModel
 from replan.threads.ai_adapter import AIAdapter
-from replan.threads.base_agent import BaseAgent
 from replan.threads.host_utils import HostUtils, at_work
-from replan.threads.interaction_unit import InteractionUnit
+from replan.threads.phases.base_agent import BaseAgent
+from replan.threads.phases.state_handler import StateHandler
 from replan.threads.response import MessageUpdate, Response, SubThreadRequest
-from replan.threads.state_handler import StateHandler
-from replan.threads.sub_thread_agent import SubThreadAgent
-from replan.threads.sub_thread_handlers import (
+from replan.threads.sub_threads.interaction_unit import InteractionUnit
+from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent
+from replan.threads.sub_threads.sub_thread_handlers import (
     NestedSubThreadHandler,
     SubThreadExecutionHandler,
     SubThreadPreparationHandler,

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from langchain_core.messages import HumanMessage
 from pydantic import Field, JsonValue, ValidationError
 
-from replan.assembly import Graph, build_graph
+from replan.assembly.graphs import Graph, build_graph
 from replan.cli.kept.attachments import attached
 from replan.cli.kept.plan_text import is_plan_path, read_plan_text
 from replan.errors import InputError

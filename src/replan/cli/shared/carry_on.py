@@ -10,8 +10,8 @@ from uuid import uuid4
 import typer
 from pydantic import JsonValue
 
-from replan.assembly import viewer
-from replan.calling import Graph, team_of
+from replan.assembly.graphs import viewer
+from replan.calling.compiled import Graph, team_of
 from replan.cli.kept.orders import Order, kept, order_from
 from replan.cli.kept.place import check_idle, found, opened_kept, short
 from replan.cli.kept.plan_text import read_plan_text

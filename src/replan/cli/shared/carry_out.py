@@ -6,7 +6,7 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Any
 from uuid import uuid4
 
-from replan.calling import Graph, check_input, services_in
+from replan.calling.compiled import Graph, check_input, services_in
 from replan.cli.kept.log_file import logging_to
 from replan.cli.kept.orders import Order, kept, prepared
 from replan.cli.kept.place import opened, short

@@ -9,7 +9,9 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from replan.assembly import build_agent
+from replan.assembly.agents import build_agent
+from replan.assembly.jobs import job_agent
+from replan.assembly.pipelines import pipeline_agent
 from replan.cli.kept.kept_sessions import found_session
 from replan.cli.kept.named import LAST
 from replan.cli.kept.orders import Order, team_of_order
@@ -19,9 +21,7 @@ from replan.cli.shared.carry_out import traced
 from replan.cli.shared.site import Site
 from replan.cli.views.live.notices import tracing_notice
 from replan.facts.kept import Facts, facts_of
-from replan.job_assembly import job_agent
 from replan.jobs.spec.job_file import read_job_file
-from replan.pipeline_assembly import pipeline_agent
 from replan.ports.built_in import built_in_models
 from replan.ports.run_book import RunRecord
 from replan.ports.session_store import SessionKey

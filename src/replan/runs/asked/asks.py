@@ -12,20 +12,11 @@ from replan.errors import InputError
 from replan.langgraph_inside.tasks import place_of_send
 from replan.ports.journal import Journal
 from replan.state.enhanced import EnhancedState
-from replan.state.questions import (
-    Approval,
-    Decision,
-    Question,
-    QuestionKind,
-    given_for,
-    keys_meant,
-    read_call_decision,
-    read_decision,
-    short_key,
-)
+from replan.state.person.answers import given_for, read_call_decision, read_decision
+from replan.state.person.verdicts import problem_in
+from replan.state.person.waiting import open_questions, waiting_for
+from replan.state.questions import Approval, Decision, Question, QuestionKind, keys_meant, short_key
 from replan.state.results import Assignment
-from replan.state.verdicts import problem_in
-from replan.state.waiting import open_questions, waiting_for
 from replan.steps.board import QUESTIONS
 from replan.steps.step_record import ANSWERS
 from replan.values import restored

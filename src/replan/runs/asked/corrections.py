@@ -5,7 +5,7 @@ from typing import Any, cast
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
-from replan.calling import loosened, team_of
+from replan.calling.compiled import loosened, team_of
 from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from langgraph.types import StateSnapshot
 
-from replan.calling import shapes_of
+from replan.calling.compiled import shapes_of
 from replan.errors import InputError
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage

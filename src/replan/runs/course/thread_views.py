@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from replan.ports.storage import Storage
 from replan.state.pipeline.thread_rows import thread_from
 from replan.state.pipeline.threads import HISTORY, Thread
-from replan.threads.suggestions import next_phase
+from replan.threads.phases.suggestions import next_phase
 from replan.values import Value
 
 _OF_STEP = re.compile(r"(\d+)\.([^/]*)/(.+)", re.DOTALL)

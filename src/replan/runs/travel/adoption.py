@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
-from replan.calling import alone
+from replan.calling.team_graph import alone
 from replan.errors import InputError, ThreadBusyError
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self, cast
 from langgraph.types import Overwrite, StateSnapshot
 from pydantic import Field, JsonValue
 
-from replan.calling import Graph, services_in
+from replan.calling.compiled import Graph, services_in
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
 from replan.plan.model import TaskPlan

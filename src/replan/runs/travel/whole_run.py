@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pydantic import JsonValue
 
-from replan.calling import Graph
+from replan.calling.compiled import Graph
 from replan.plan.model import TaskPlan, Value
 from replan.ports.journal import LedgerEntry, Spending
 from replan.ports.run_book import Request, RunRecord

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 from a2a.types.a2a_pb2 import Message, Part
@@ -95,6 +96,15 @@ def error_of(error: ReplanError) -> A2AError:
         return InternalError(told, data)
     kind = InvalidParamsError if problem.status == 422 else InvalidRequestError  # noqa: PLR2004 - mistakes of fields
     return kind(told, data)
+
+
+@contextmanager
+def errors_of_a2a() -> Generator[None]:
+    """Raise errors of ours as those that the protocol has for them."""
+    try:
+        yield
+    except ReplanError as error:
+        raise error_of(error) from error
 
 
 def _block(part: Part) -> dict[str, Any]:

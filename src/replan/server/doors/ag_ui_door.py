@@ -59,10 +59,10 @@ async def run(call: Call) -> Response:
 
 
 ENDPOINT = Endpoint(
-    method="POST",
-    path="/ag-ui/{team}",
-    does=run,
-    says="Run a team for a front end",
+    "POST",
+    "/ag-ui/{team}",
+    run,
+    "Run a team for a front end",
     role="run",
     takes=RunAgentInput,
     gives={200: None},

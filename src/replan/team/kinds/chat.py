@@ -9,7 +9,8 @@ from pydantic_core import InitErrorDetails
 from replan.declared.fields import Row
 from replan.declared.part import broken
 from replan.team.chats import Chats
-from replan.team.fields import Model, Tool
+from replan.team.fields.code import Tool
+from replan.team.fields.models import Model
 from replan.team.kinds.member import Answering
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from replan.team.chats import Chats
-from replan.team.fields import StepFunction
+from replan.team.fields.code import StepFunction
 from replan.team.kinds.member import Giving
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
 from replan.declared.surroundings import Surroundings, refused
 from replan.errors import JobFileError
 from replan.team.chats import Chats
-from replan.team.fields import Model
+from replan.team.fields.models import Model
 from replan.team.kinds.member import Member
 
 if TYPE_CHECKING:

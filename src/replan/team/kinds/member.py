@@ -11,7 +11,9 @@ from replan.state.knowledge import RAGOptions
 from replan.state.limits import Budget
 from replan.state.memory import MemoryOptions
 from replan.state.team import Effects, SpecialistCard
-from replan.team.fields import InputProcessor, Name, OutputProcessor, Prompt, Sentence
+from replan.team.fields.code import InputProcessor, OutputProcessor
+from replan.team.fields.models import Prompt
+from replan.team.fields.texts import Name, Sentence
 from replan.team.typed import Typed
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from replan.declared.surroundings import Surroundings
 from replan.team.chats import Chats
-from replan.team.fields import ReadySpecialist, card_of
+from replan.team.fields.code import ReadySpecialist, card_of
 from replan.team.kinds.member import Member
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from replan.team.chats import Chats
-from replan.team.fields import Work
+from replan.team.fields.code import Work
 from replan.team.kinds.member import Answering
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from replan.runs.asked.asks import PLAN, Ask, arguments_of
 from replan.server.bodies import AnswerBody
 from replan.server.doors import runs
 from replan.server.problems import RefusedError
-from replan.state.questions import CHANGED
-from replan.state.verdicts import leads_to
+from replan.state.person.answers import CHANGED
+from replan.state.person.verdicts import leads_to
 from replan.ui.acts.acting import call_of, confirm, run_acted_on, stale, to_run
 from replan.ui.acts.shown import argument_shown, call_arguments, shown_of
 from replan.ui.drawn.revisions import Line, difference

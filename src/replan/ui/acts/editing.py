@@ -5,7 +5,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from replan.calling import check_input, team_of
+from replan.calling.compiled import check_input, team_of
 from replan.errors import InputError, PlanDocumentError
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.seal import sealed, unsealed

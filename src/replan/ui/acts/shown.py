@@ -8,8 +8,8 @@ from pydantic import JsonValue
 
 from replan.runs.asked.asks import Ask
 from replan.runs.travel.whole_run import WholeRun
+from replan.state.person.verdicts import leads_to
 from replan.state.questions import fingerprint_of
-from replan.state.verdicts import leads_to
 
 
 def shown_of(ask: Ask) -> str:

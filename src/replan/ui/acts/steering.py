@@ -5,7 +5,7 @@ from typing import Any, Literal, cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from replan.calling import team_of
+from replan.calling.compiled import team_of
 from replan.cli.kept.orders import limits_of
 from replan.errors import ReplanError
 from replan.plan.model import TaskPlan

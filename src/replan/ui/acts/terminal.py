@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from replan.calling import Graph
+from replan.calling.compiled import Graph
 from replan.cli.kept.orders import order_from, prepared
 from replan.cli.kept.signature import is_signed
 from replan.errors import ReplanError

@@ -23,9 +23,8 @@ from replan.plan.preview import (
 )
 from replan.plan.rerun import Rerun
 from replan.state.limits import Limits
-from replan.state.placing import refusals_of, told_with_place
 from replan.state.questions import Approving
-from replan.state.team import SpecialistCard
+from replan.state.team import SpecialistCard, refusals_of, told_with_place
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,8 @@ from replan.runs.course.revisions import HANDED_IN
 from replan.runs.course.story import Pause, Story
 from replan.runs.log.outline import Outline
 from replan.runs.log.run_event import RunEvent
-from replan.state.questions import read_decision, short_key
+from replan.state.person.answers import read_decision
+from replan.state.questions import short_key
 
 if TYPE_CHECKING:
     from replan.ports.run_book import Request

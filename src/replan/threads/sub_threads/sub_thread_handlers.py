@@ -13,12 +13,12 @@ from replan.state.pipeline.threads import (
     Thread,
     ThreadMessage,
 )
-from replan.threads.base_agent import BaseAgent
 from replan.threads.messages import message_in, newest_bot_message
+from replan.threads.phases.base_agent import BaseAgent
+from replan.threads.phases.state_handler import StateHandler
+from replan.threads.phases.suggestions import round_of, thread_of
 from replan.threads.response import SKIP, UPDATE, MessageUpdate, Response
-from replan.threads.state_handler import StateHandler
-from replan.threads.sub_thread_agent import SubThreadAgent
-from replan.threads.suggestions import round_of, thread_of
+from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent
 from replan.threads.task import UI_ACTION, Task
 
 PLACEHOLDER = "placeholder"

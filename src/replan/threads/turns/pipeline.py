@@ -7,9 +7,9 @@ from weakref import WeakKeyDictionary
 from replan.errors import StaleThreadError
 from replan.ports.thread_repository import ThreadRepository
 from replan.state.pipeline.threads import Thread
-from replan.threads.base_agent import BaseAgent
 from replan.threads.host_utils import HostUtils
-from replan.threads.turn import Turn
+from replan.threads.phases.base_agent import BaseAgent
+from replan.threads.turns.turn import Turn
 
 _at_work: WeakKeyDictionary[ThreadRepository, set[str]] = WeakKeyDictionary()
 

@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from replan.state.pipeline.threads import COMPLETED, Thread
+from replan.threads.phases.suggestions import check_suggestion, suggest
 from replan.threads.response import Response
-from replan.threads.suggestions import check_suggestion, suggest
 from replan.threads.task import Task
 
 if TYPE_CHECKING:
-    from replan.threads.base_agent import BaseAgent
+    from replan.threads.phases.base_agent import BaseAgent
 
 
 class StateHandler:

@@ -8,8 +8,8 @@ from replan.errors import PhaseError, ThreadError
 from replan.state.pipeline.threads import Thread, frozen_meta
 from replan.texts.storable import storable_text
 from replan.threads.messages import message_in
+from replan.threads.phases.suggestions import SUGGESTION, check_suggestion, suggested
 from replan.threads.response import UPDATE, Response
-from replan.threads.suggestions import SUGGESTION, check_suggestion, suggested
 from replan.threads.task import Task
 
 

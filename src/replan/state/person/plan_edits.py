@@ -16,9 +16,8 @@ from replan.plan.markdown.writing import shows
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.revision import unstarted
 from replan.state.patches import PlanChannel, patched
-from replan.state.placing import told_with_place, unknown_names
 from replan.state.step_options import option_mistakes
-from replan.state.team import SpecialistCard
+from replan.state.team import SpecialistCard, told_with_place, unknown_names
 
 _TOLD = ("status", "result", "feedback")
 """What a document shows of how a step went; the rest is what it was asked."""

@@ -12,17 +12,12 @@ from replan.events.types import PlaceholderShown
 from replan.failures import describe
 from replan.state.pipeline.threads import COMPLETED, HISTORY, INITIAL, Thread, ThreadMessage
 from replan.texts.storable import storable_text
-from replan.threads.base_agent import BaseAgent
-from replan.threads.failures_passed import PASSED
 from replan.threads.host_utils import HostUtils, at_work
 from replan.threads.messages import changed, newest_bot_message, updated
-from replan.threads.response import Response
-from replan.threads.sub_thread_handlers import PLACEHOLDER, give_up
-from replan.threads.suggestions import (
-    SUGGESTION,
-    next_phase,
-    suggested,
-)
+from replan.threads.phases.base_agent import BaseAgent
+from replan.threads.phases.suggestions import SUGGESTION, next_phase, suggested
+from replan.threads.response import PASSED, Response
+from replan.threads.sub_threads.sub_thread_handlers import PLACEHOLDER, give_up
 from replan.threads.task import RETRY, UI_ACTION, Task
 from replan.values import restored
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from replan.errors import ConfigurationError
 from replan.state.pipeline.threads import COMPLETED, INITIAL
-from replan.threads.state_handler import StateHandler
+from replan.threads.phases.state_handler import StateHandler
 
 
 def first_phase(handlers: Mapping[str, StateHandler]) -> str:

@@ -3,55 +3,37 @@
 A run that continues keeps its name and its bounds, even if the caller does not give them again.
 The input that began a run, given again under its name, continues it too: a queue may deliver a job
 twice.
-
-LangGraph's own bounds would end or starve a run: an error at some super-step, tasks that wait for
-places that others hold who wait for them. A run has bounds of its own in their place.
 """
 # LangGraph leaves the type arguments of savers and commands open, so these methods read as unknown.
 # pyright: reportUnknownMemberType=false
 
-import asyncio
-import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any, Self, cast
+from typing import Any, cast
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config, merge_configs
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.constants import START
-from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Command, Interrupt, StateSnapshot, StateUpdate
+from langgraph.types import Command, Interrupt, StateSnapshot
 
+from replan.calling.compiled import Graph, entrance_of, is_served, loosened
 from replan.errors import InputError
-from replan.events.trace import Trace, Tracing, as_traced, trace_at_work, worked_before
 from replan.graph.branches import specialist_node
 from replan.host.handed_plan import NOTHING_TO_DO
 from replan.host.new_settings import resumed_with
-from replan.langgraph_inside.tasks import CallerBounds, inherited_config, with_bounds
-from replan.own_loop import completed
-from replan.ports.ownership import Owner, as_owner, owner_in
-from replan.ports.tool_provider import ToolProvider
-from replan.replies.shape import Shape
 from replan.state.channels import conversation
 from replan.state.enhanced import EnhancedState, has_begun, settings_of
-from replan.state.entrance import Entrance
 from replan.state.limits import RunSettings
-from replan.state.plan_edits import EditablePlan
-from replan.state.team import SpecialistCard
-from replan.state.tightening import told_loosened
-from replan.state.waiting import resumption
+from replan.state.person.waiting import resumption
 from replan.texts.storable import unstorable
 
 Input = str | Mapping[str, Any] | Command[Any] | None
 """A request; or `messages` and `plan`; or what continues an interrupted thread."""
 
-Graph = CompiledStateGraph[Any, Any, Any, Any]
-
 _BEFORE = {START, "begin"}
-_TRACE = "replan_trace"
 
 
 @dataclass(frozen=True)
@@ -64,174 +46,10 @@ class Call:
     name: str = ""  # the name that the caller gave the run, or empty
 
 
-def check_input(graph: Graph, given: Mapping[str, Any]) -> None:
-    """Refuse what no run of a graph can begin from, before anything is said or kept of it."""
-    _entrance(graph).check(given)
-
-
-class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
-    """The compiled graph of a team; what LangGraph's own methods are given is looked at, too."""
-
-    @classmethod
-    def of(cls, compiled: Graph) -> Self:
-        """Make one of what LangGraph compiled, as its own `copy` does."""
-        fields = {name: each for name, each in vars(compiled).items() if name != "__orig_class__"}
-        return cls(**fields)
-
-    def invoke(
-        self,
-        input: Any,  # noqa: A002 - as LangGraph calls it
-        config: RunnableConfig | None = None,
-        **options: Any,
-    ) -> Any:
-        """Invoke as `ainvoke` does, in a loop of its own; where a loop runs, await that instead."""
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            invoke = cast("Any", self).ainvoke
-            return completed(lambda: invoke(input, config, **options))
-        raise RuntimeError("An event loop is running: use `await graph.ainvoke(...)` here.")
-
-    def stream(self, *_: Any, **__: Any) -> Any:
-        """Say what to call instead: an asynchronous graph has no synchronous stream."""
-        raise TypeError(
-            "The graph is asynchronous: use `async for part in graph.astream(...)`, or "
-            "`replan.open_runtime`, whose `events` synchronous code can follow."
-        )
-
-    async def astream(
-        self,
-        input: Any,  # noqa: A002 - as LangGraph calls it
-        config: RunnableConfig | None = None,
-        **options: Any,
-    ) -> AsyncIterator[Any]:
-        """Stream as LangGraph does; a run's own input again continues that run."""
-        config = config or {}
-        async with alone(self, config, within=True) as owner:
-            given = await _entering(self, Call(input, options.get("context"), config))
-            if given.input is not input:
-                options["context"] = given.settings
-            bounded = _unbounded(given.config, self.config or {})
-            trace = await _traced(self, given)
-            if trace is not None:
-                bounded = merge_configs(bounded, {"metadata": {_TRACE: trace.ref}})
-            parts = cast("Any", super().astream(given.input, bounded, **options))
-            parts = as_owner(owner, parts)
-            async with aclosing(as_traced(trace, parts) if trace else parts) as given_parts:
-                async for part in given_parts:
-                    yield part
-
-    def bulk_update_state(
-        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
-    ) -> RunnableConfig:
-        """Edit the state as LangGraph does; a client of a server may edit some keys only."""
-        _check_edits(self, supersteps)
-        return super().bulk_update_state(config, supersteps)
-
-    async def abulk_update_state(
-        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
-    ) -> RunnableConfig:
-        """Edit the state as LangGraph does, while no run works on the thread."""
-        # A client of a server may edit some keys only.
-        _check_edits(self, supersteps)
-        async with alone(self, config, within=True) as owner:
-            with owner.at_work() if owner else nullcontext():
-                return await super().abulk_update_state(config, supersteps)
-
-
-@asynccontextmanager
-async def alone(
-    graph: Graph, config: RunnableConfig, *, within: bool = False
-) -> AsyncGenerator[Owner | None]:
-    """Hold the thread of a call, if its store can, so that no other process works on it."""
-    saver = cast("Any", graph).checkpointer
-    holds = getattr(saver, "holds", None)
-    call = merge_configs(graph.config, config).get("configurable", {}) if holds else {}
-    thread, is_inner = call.get("thread_id"), bool(call.get("checkpoint_ns"))
-    if holds is None or thread is None or is_inner:
-        yield None
-        return
-    _check_call(graph, Call(None, None, config))
-    if within and owner_in(holds.where, str(thread)):
-        yield None
-        return
-    async with holds.holding(str(thread)) as owner:
-        try:
-            yield owner
-        except BaseException:
-            # LangGraph still has writes in progress; no other process may take the thread before.
-            await saver.at_rest()
-            raise
-
-
-async def _traced(graph: Graph, call: Call) -> Trace | None:
-    """The trace of a call, if its team, or the call around it, is traced."""
-    around = trace_at_work.get()
-    tracing: Tracing | None = _entrance(graph).tracing
-    if tracing is None and around is not None:
-        tracing = around.tracing
-    if tracing is None:
-        return None
-    thread = call.config.get("configurable", {}).get("thread_id")
-    goes_on = not isinstance(call.input, Mapping)
-    earlier = ""
-    if goes_on and isinstance(graph.checkpointer, BaseCheckpointSaver):
-        # Each checkpoint names the call that it was made in.
-        metadata = (await graph.aget_state(call.config)).metadata
-        earlier = str((metadata or {}).get(_TRACE, ""))
-    counted = worked_before.get()
-    # What is called inside a run has another thread.
-    worked: Mapping[object, float] = {}
-    if counted is not None and counted[0] == thread:
-        worked = counted[1]()
-    return tracing.begun(graph.get_name(), str(thread or ""), earlier, worked)
-
-
-def _check_edits(graph: Graph, supersteps: Sequence[Sequence[StateUpdate]]) -> None:
-    for edit in (edit for superstep in supersteps for edit in superstep):
-        _entrance(graph).check_edit(edit.values, edit.as_node)
-
-
-def is_served(graph: Graph) -> bool:
-    """Whether the caller of a graph, or the editor of its state, may be a client of a server."""
-    return _entrance(graph).editable is not None
-
-
-def shapes_of(graph: Graph) -> Mapping[str, Shape]:
-    """The types of results by specialist, and that of the answer under ""."""
-    # A graph that was compiled by other means has no such entrance.
-    return getattr(cast("Any", graph).channels[START], "shapes", {})
-
-
-def services_in(graph: Graph) -> Any:
-    """The live things of a graph that `build_graph` made; None for any other."""
-    return getattr(cast("Any", graph).channels[START], "services", None)
-
-
-def tool_servers_of(graph: Graph) -> Mapping[str, ToolProvider]:
-    """The tool servers of a graph's team, by their names."""
-    services = services_in(graph)
-    return {} if services is None else services.tool_servers
-
-
-def team_of(graph: Graph) -> Sequence[SpecialistCard]:
-    """The cards of those who do the steps, with the effects of what they do."""
-    return cast("EditablePlan", graph.channels["current_plan"]).team
-
-
-def loosened(graph: Graph, before: RunSettings, after: RunSettings, by: str) -> list[str]:
-    """Say who loosens which settings of a run that is under way now; at most one sentence."""
-    return told_loosened(before, after, by, _entrance(graph).clock())
-
-
-def _entrance(graph: Graph) -> Entrance:
-    return cast("Entrance", graph.channels[START])
-
-
-async def _entering(graph: Graph, call: Call) -> Call:
-    _check_call(graph, call)
+async def entered(graph: Graph, call: Call) -> Call:
+    check_call(graph, call)
     if isinstance(call.input, Command):
-        _entrance(graph).check_command(call.input)
+        entrance_of(graph).check_command(call.input)
     is_kept = isinstance(graph.checkpointer, BaseCheckpointSaver)
     if isinstance(call.input, Command) and call.input.resume is not None and is_kept:
         snapshot = await graph.aget_state(call.config)
@@ -250,7 +68,7 @@ async def prepared(graph: Graph, call: Call) -> Call:
     name = call.name or str(call.config.get("metadata", {}).get("run_id") or "")
     given = {"messages": [HumanMessage(call.input)]} if isinstance(call.input, str) else call.input
     call = replace(call, input=given, name=name)
-    _check_call(graph, call)
+    check_call(graph, call)
     if graph.checkpointer and not isinstance(given, Command | None):
         call = await _delivered(graph, call)
     if graph.checkpointer and isinstance(call.input, Command | None):
@@ -258,7 +76,7 @@ async def prepared(graph: Graph, call: Call) -> Call:
     return _named(call)
 
 
-def _check_call(graph: Graph, call: Call) -> None:
+def check_call(graph: Graph, call: Call) -> None:
     """Refuse what a store would stumble over after the run has begun."""
     if isinstance(graph.checkpointer, BaseCheckpointSaver):
         # A graph that calls this one may hand its thread on.
@@ -365,17 +183,6 @@ def _nameless(call: Call) -> Call:
     metadata = {**call.config.get("metadata", {})}
     metadata.pop("run_id", None)
     return replace(call, config={**call.config, "metadata": metadata}, name="")
-
-
-def _unbounded(config: RunnableConfig, own: RunnableConfig) -> RunnableConfig:
-    """Take LangGraph's bounds out of its hands; the nodes find them as the caller gave them."""
-    given: list[RunnableConfig] = [config, own, inherited_config.get() or {}]
-    steps = next((each["recursion_limit"] for each in given if "recursion_limit" in each), None)
-    at_once = next(filter(None, (each.get("max_concurrency") for each in given)), None)
-    free: RunnableConfig = {**config, "recursion_limit": sys.maxsize}
-    if at_once:
-        free["max_concurrency"] = sys.maxsize
-    return with_bounds(free, CallerBounds(recursion_limit=steps, max_concurrency=at_once))
 
 
 def _directed(command: Command[Any], interrupts: Sequence[Interrupt]) -> Command[Any] | None:

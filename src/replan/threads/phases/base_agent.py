@@ -8,12 +8,12 @@ from replan.errors import PhaseError
 from replan.state.pipeline.threads import INITIAL, Thread, status_in
 from replan.threads.ai_adapter import AIAdapter
 from replan.threads.host_utils import host_utils, in_phase
-from replan.threads.phases import check_phases, first_phase
+from replan.threads.phases.state_handler import StateHandler
+from replan.threads.phases.suggestions import apply, round_of, same_phase, thread_of, told_phase
+from replan.threads.phases.usable_response import usable
+from replan.threads.phases.walkable import check_phases, first_phase
 from replan.threads.response import Response
-from replan.threads.state_handler import StateHandler
-from replan.threads.suggestions import apply, round_of, same_phase, thread_of, told_phase
 from replan.threads.task import Task
-from replan.threads.usable_response import usable
 
 
 @dataclass(frozen=True)

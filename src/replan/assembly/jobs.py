@@ -1,17 +1,16 @@
-"""The one place that chooses the adapters of a job."""
+"""Jobs: what processes those of a spec, and the agent that is one job."""
 
 import os
 from collections.abc import Callable
-from datetime import UTC, datetime
-from functools import partial
+from datetime import datetime
 from pathlib import Path
-from secrets import token_bytes, token_hex
+from secrets import token_bytes
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 
-from replan.adapters.chat_models import LangChainModels
 from replan.adapters.job_api import ApiExecutor
+from replan.assembly import chosen_models, now, random_id
 from replan.jobs.acting import ActionExecutor
 from replan.jobs.actions import Executor
 from replan.jobs.extraction.by_model import ModelExtractor, RulesThenModel
@@ -25,7 +24,6 @@ from replan.jobs.spec.job_spec import JobSpec
 from replan.ports.agent import Agent
 from replan.ports.journal import Journal
 from replan.ports.model_provider import ModelProvider
-from replan.secrets.sources import learn_environment
 from replan.sessions.context_key import context_key_of
 from replan.sessions.job_agent import JobAgent
 from replan.sessions.sealed_job import job_seal
@@ -65,14 +63,14 @@ def job_processor(  # noqa: PLR0913 - what a job leaves open
         ConfigurationError: The model cannot be used.
         JobFileError: The job file has mistakes.
     """
-    learn_environment(os.environ)
+    provider = chosen_models(models, base_url)
     read = spec if isinstance(spec, JobSpec) else read_job_file(Path(spec))
-    now = clock or partial(datetime.now, UTC)
-    chats = Chats(models or LangChainModels(base_url=base_url, environment=os.environ))
+    clock = clock or now
+    chats = Chats(provider)
     extractor: Extractor = RuleExtractor()
     if model is not None:
         extractor = RulesThenModel(ModelExtractor(chats.of(model)))
-    executor: Executor = ActionExecutor(ApiExecutor(os.environ), in_thread, lambda: now().date())
+    executor: Executor = ActionExecutor(ApiExecutor(os.environ), in_thread, lambda: clock().date())
     if journal is not None:
         executor = JournaledExecutor(executor, journal)
     return JobProcessor(
@@ -80,8 +78,8 @@ def job_processor(  # noqa: PLR0913 - what a job leaves open
         extractor=extractor,
         executor=executor,
         phraser=None if phrasing_model is None else ModelPhraser(chats.of(phrasing_model)),
-        clock=now,
-        new_id=new_id or partial(token_hex, 16),
+        clock=clock,
+        new_id=new_id or random_id,
     )
 
 
@@ -110,7 +108,7 @@ def job_agent(
             missing, which secret slots need.
         JobFileError: The job file has mistakes.
     """
-    now = clock or partial(datetime.now, UTC)
-    processor = job_processor(spec, clock=now, **parts)
+    clock = clock or now
+    processor = job_processor(spec, clock=clock, **parts)
     key = context_key_of(context_key) or token_bytes(_OWN_KEY)
-    return JobAgent(processor, now, others, job_seal(processor.spec, key))
+    return JobAgent(processor, clock, others, job_seal(processor.spec, key))

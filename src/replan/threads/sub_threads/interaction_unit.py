@@ -8,9 +8,8 @@ from replan.errors import ConfigurationError, PhaseError
 from replan.state.pipeline.threads import COMPLETED, Thread, ThreadMessage
 from replan.texts.storable import storable_text
 from replan.threads.messages import changed, newest_bot_message, updated
-from replan.threads.response import Response
-from replan.threads.state_handler import StateHandler
-from replan.threads.suggestions import (
+from replan.threads.phases.state_handler import StateHandler
+from replan.threads.phases.suggestions import (
     ROUND,
     SUGGESTION,
     round_of,
@@ -19,11 +18,12 @@ from replan.threads.suggestions import (
     suggested,
     thread_of,
 )
+from replan.threads.phases.usable_response import usable_below
+from replan.threads.response import Response
 from replan.threads.task import Task
-from replan.threads.usable_response import usable_below
 
 if TYPE_CHECKING:
-    from replan.threads.base_agent import BaseAgent
+    from replan.threads.phases.base_agent import BaseAgent
 
 CONTINUE = "Continue."
 """What the user's side of a round says, where a unit says nothing else."""

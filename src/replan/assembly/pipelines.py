@@ -1,28 +1,24 @@
 """Pipelines by themselves: a message in, its response out; or as the agent of a session."""
 
-import os
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from functools import partial
 from secrets import token_hex
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 
-from replan.adapters.chat_models import LangChainModels
 from replan.adapters.threads.memory import MemoryThreads
+from replan.assembly import chosen_models, now
 from replan.models.chat import Chat
 from replan.ports.thread_repository import ThreadRepository
-from replan.secrets.sources import learn_environment
 from replan.sessions.pipeline_agent import PipelineAgent
 from replan.state.limits import Limits, Price, RunSettings
 from replan.team.chats import Chats
 from replan.threads.ai_adapter import AIAdapter
-from replan.threads.base_agent import BaseAgent
-from replan.threads.building import built_pipeline, check_levels
 from replan.threads.host_utils import HostUtils
-from replan.threads.pipeline import alone, turn_on
+from replan.threads.phases.base_agent import BaseAgent
 from replan.threads.response import Response
+from replan.threads.turns.building import built_pipeline, check_levels
+from replan.threads.turns.pipeline import alone, turn_on
 
 
 async def run_pipeline(  # noqa: PLR0913 - what a pipeline alone needs
@@ -58,8 +54,8 @@ async def run_pipeline(  # noqa: PLR0913 - what a pipeline alone needs
     utils = HostUtils(
         thread_repository=repository,
         ai_adapter=AIAdapter(None if model is None else Chat(model), config),
-        clock=partial(datetime.now, UTC),
-        new_id=partial(token_hex, 8),
+        clock=now,
+        new_id=_short_id,
     )
     await check_levels(agent)
     with alone(repository, thread_id):
@@ -93,14 +89,17 @@ def pipeline_agent(
         ConfigurationError: The phases of the pipeline never reach an end, or the model cannot be
             used.
     """
-    learn_environment(os.environ)
+    chats = Chats(chosen_models(None, base_url))
     built_pipeline(agent)
-    chats = Chats(LangChainModels(base_url=base_url, environment=os.environ))
     return PipelineAgent(
         agent=agent,
         chat=None if model is None else chats.of(model),
         settings=RunSettings(limits=limits or Limits()),
         prices=prices or {},
-        clock=partial(datetime.now, UTC),
-        new_id=partial(token_hex, 8),
+        clock=now,
+        new_id=_short_id,
     )
+
+
+def _short_id() -> str:
+    return token_hex(8)

@@ -8,12 +8,9 @@ from langgraph.errors import GraphDrained
 from replan.errors import PhaseError
 from replan.failures import describe
 from replan.state.pipeline.threads import COMPLETED, Thread, ThreadMessage
-from replan.threads.base_agent import BaseAgent
-from replan.threads.failures_passed import PASSED
 from replan.threads.host_utils import in_phase
-from replan.threads.interaction_unit import InteractionUnit
-from replan.threads.response import Response
-from replan.threads.suggestions import (
+from replan.threads.phases.base_agent import BaseAgent
+from replan.threads.phases.suggestions import (
     ROUND,
     round_of,
     same_phase,
@@ -21,8 +18,10 @@ from replan.threads.suggestions import (
     thread_of,
     told_phase,
 )
+from replan.threads.phases.usable_response import usable_below
+from replan.threads.response import PASSED, Response
+from replan.threads.sub_threads.interaction_unit import InteractionUnit
 from replan.threads.task import Task
-from replan.threads.usable_response import usable_below
 
 
 class SubThreadAgent(BaseAgent):

@@ -8,10 +8,10 @@ from typing import Any, TypeVar, cast
 from weakref import WeakSet
 
 from replan.errors import ConfigurationError
-from replan.threads.base_agent import BaseAgent
-from replan.threads.phase_graph import PhaseGraph, phase_graph
-from replan.threads.sub_thread_agent import SubThreadAgent
-from replan.threads.sub_thread_handlers import below_of
+from replan.threads.phases.base_agent import BaseAgent
+from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent
+from replan.threads.sub_threads.sub_thread_handlers import below_of
+from replan.threads.turns.phase_graph import PhaseGraph, phase_graph
 
 T = TypeVar("T")
 

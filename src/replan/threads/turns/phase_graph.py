@@ -14,8 +14,8 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from replan.state.pipeline.threads import COMPLETED
-from replan.threads.state_handler import StateHandler
-from replan.threads.turn import Turn
+from replan.threads.phases.state_handler import StateHandler
+from replan.threads.turns.turn import Turn
 
 turn_at_work: ContextVar[Turn] = ContextVar("replan_turn")
 """The turn that the nodes of a graph take; the thread of the turn says what is next."""
