@@ -9,14 +9,12 @@ import signal
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
     from replan.cli.kept.place import Place
-    from replan.cli.shared.site import Site
 
 
 GOOD = 0
@@ -75,32 +73,6 @@ def place(storage: str | None) -> Place:
     from replan.cli.kept.place import place_of
 
     return place_of(storage, os.environ)
-
-
-def site(
-    *,
-    storage: str | None,
-    grace: float,
-    as_json: bool,
-    plain: bool,
-    quiet: bool,
-    verbose: bool,
-    log_file: Path | None,
-) -> Site:
-    """Where and how this process tells a run."""
-    from replan.cli.shared.site import Site
-    from replan.cli.views.live.teller import Manner
-
-    return Site(
-        environment=os.environ,
-        input=sys.stdin,
-        output=sys.stdout,
-        errors=sys.stderr,
-        place=place(storage),
-        manner=Manner(as_json=as_json, plain=plain, quiet=quiet, verbose=verbose),
-        log_file=log_file,
-        grace=grace,
-    )
 
 
 def leave(code: int) -> None:
