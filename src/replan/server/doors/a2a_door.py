@@ -63,7 +63,7 @@ from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.run import Run
 from replan.server.answers import TEAM, TENANT
-from replan.server.callers.identity import Identity, Role
+from replan.server.callers.identity import Identity
 from replan.server.doors.a2a_tasks import (
     ANSWER,
     CONTEXT,
@@ -76,7 +76,7 @@ from replan.server.doors.a2a_tasks import (
 )
 from replan.server.doors.a2a_wire import answers_of, checked_context, error_of, request_in
 from replan.server.doors.conversations import course_of, text_in
-from replan.server.endpoints import forbidden, told
+from replan.server.endpoints import check_role, told
 from replan.server.house import House, team_services
 from replan.server.problems import RefusedError
 from replan.server.reading import bytes_of, json_of
@@ -94,7 +94,7 @@ def routes(house: House) -> list[Route]:
 
     async def card(request: Request) -> Response:
         try:
-            team = _team(house, request)
+            team = house.team_at(request.path_params["team"])
         except RefusedError as refusal:
             return told(refusal)
         address = str(request.url).removesuffix(AGENT_CARD_WELL_KNOWN_PATH)
@@ -102,7 +102,7 @@ def routes(house: House) -> list[Route]:
 
     async def called(request: Request) -> Response:
         try:
-            team = _team(house, request)
+            team = house.team_at(request.path_params["team"])
             held = await bytes_of(request, house.body_seconds)
         except RefusedError as refusal:
             return told(refusal)
@@ -129,15 +129,6 @@ async def _lines(events: AsyncIterable[Any]) -> AsyncGenerator[str]:
     async for event in events:
         kind = f"event: {event['event']}\n" if "event" in event else ""
         yield f"{kind}data: {event['data']}\n\n"
-
-
-def _team(house: House, request: Request) -> str:
-    name: str = request.path_params["team"]
-    if name not in house.runtimes:
-        there = ", ".join(house.runtimes)
-        detail = f"There is no team '{name[:100]}'. There are: {there}."
-        raise RefusedError(404, "unknown_team", detail)
-    return name
 
 
 def _again(request: Request, held: bytes) -> Request:
@@ -239,7 +230,7 @@ class _Handler(RequestHandler):
     ) -> Task | None:
         """Stop a task for good; what it did stays on record."""
         try:
-            self._check("run")
+            check_role(self.who, "run")
             view = await self._view(params.id)
             if (await self._told(view)).status.state in OVER:
                 raise TaskNotCancelableError("The task is over.")
@@ -294,7 +285,7 @@ class _Handler(RequestHandler):
 
     async def _begun(self, params: SendMessageRequest) -> tuple[Run, int]:
         """Begin a task, or go on with one; with the number of the last event that is known."""
-        self._check("run")
+        check_role(self.who, "run")
         message = params.message
         if params.configuration.HasField("task_push_notification_config"):
             raise PushNotificationNotSupportedError
@@ -337,7 +328,7 @@ class _Handler(RequestHandler):
         if view.outcome == "interrupted":
             run = await gone_on(self.house, self.who, view.record, None)
         else:
-            self._check("answer")
+            check_role(self.who, "answer")
             try:
                 given = answers_of(message, view.waiting)
                 run = await answered(self.house, self.who, view.record, given, tokens=True)
@@ -399,10 +390,6 @@ class _Handler(RequestHandler):
         whose = f"{self.who.tenant} {self.who.name} {self.team} ".encode()
         held = message.SerializeToString(deterministic=True)
         return hashlib.sha256(whose + held).hexdigest()[:32]
-
-    def _check(self, role: Role) -> None:
-        if not self.who.may(role):
-            raise forbidden(self.who, role)
 
 
 def _working(view: RunView, event: RunEvent, course: str) -> TaskStatus:
