@@ -80,6 +80,10 @@ class ConfigurationError(UsageError):
         self.fix = fix
         super().__init__(f"{field}: {problem.removesuffix('.')} (got {value!r}). {fix}")
 
+    def at(self, field: str) -> "ConfigurationError":
+        """Give the error of the same value at another path."""
+        return ConfigurationError(field, self.value, self.problem, self.fix, self.code)
+
 
 class _ListedError(ConfigurationError):
     """Several fields cannot be used; the error is that of the first, its message has them all."""

@@ -11,7 +11,9 @@ from typing import Annotated
 import typer
 
 from replan.cli.shared.options import GraceAtEndOption, HostOption, PortOption, StorageOption
-from replan.cli.shared.process import end_with, place, queue_extra
+from replan.cli.shared.process import end_with, extra, place, queue_extra
+
+_NEEDED = ("jwt", "prometheus_client", "starlette", "uvicorn")
 
 
 def serve(
@@ -48,23 +50,8 @@ def serve(
     """Serve teams over HTTP, until Ctrl-C or SIGTERM: start, follow, answer and stop runs."""
 
     def served() -> int:
-        from replan.errors import ConfigurationError
-
-        try:
+        with extra("server", "serve", "a server needs starlette and uvicorn", _NEEDED):
             from replan.server.serving import Wanted, serve as serve_teams
-        except ImportError as error:
-            if error.name and error.name.partition(".")[0] in (
-                "jwt",
-                "prometheus_client",
-                "starlette",
-                "uvicorn",
-            ):
-                problem, fix = (
-                    "a server needs starlette and uvicorn",
-                    "pip install 'replan[server]'",
-                )
-                raise ConfigurationError("serve", error.name, problem, f"{fix}.") from error
-            raise
         if queue:
             with queue_extra("serve --queue"):
                 import_module("replan.workers.queue")

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from replan.cli.shared.options import GraceAtEndOption, HostOption, PortOption, StorageOption
-from replan.cli.shared.process import end_with, place
+from replan.cli.shared.process import end_with, extra, place
 
 _NEEDED = ("jinja2", "js_lib_htmx", "jwt", "markupsafe", "nh3", "starlette", "uvicorn")
 
@@ -55,15 +55,9 @@ def ui(
 
     def shown() -> int:
         from replan.cli.kept.place import own_folder
-        from replan.errors import ConfigurationError
 
-        try:
+        with extra("ui", "ui", "a page needs the extra ui", _NEEDED):
             from replan.ui.serving import WantedPages, show
-        except ImportError as error:
-            if error.name and error.name.partition(".")[0] in _NEEDED:
-                problem, fix = "a page needs the extra ui", "pip install 'replan[ui]'"
-                raise ConfigurationError("ui", error.name, problem, f"{fix}.") from error
-            raise
         kept = place(storage)
         wanted = WantedPages(
             teams=teams or [],

@@ -20,7 +20,7 @@ from replan.jobs.phases.planning import ItemPlanner, Planner, following_id
 from replan.jobs.phases.tracker import ProgressTracker
 from replan.jobs.phrasing import Phraser, kept_in_question
 from replan.jobs.sayings import Language, language_of, say
-from replan.jobs.spec.job_spec import JobSpec, languages_of
+from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.turn import Turn
 from replan.jobs.views import without_secrets
 from replan.values import Value
@@ -123,7 +123,7 @@ class JobProcessor:
             version=self.spec.version,
             command=command,
             collected_info=dict(values or {}),
-            language=language or languages_of(self.spec)[0],
+            language=language or self.spec.languages[0],
             context=context,
         )
         return read_job(job, self.spec).noted("started", command)
@@ -200,9 +200,7 @@ class JobProcessor:
 
     def _opened(self, job: Job, said: str) -> Job:
         """Begin a turn: a new job after one that is over, or one that failed taken up again."""
-        language = (
-            language_of(said, languages_of(self.spec), job.language) if said else job.language
-        )
+        language = language_of(said, self.spec.languages, job.language) if said else job.language
         if job.is_over and (job.phase is JobPhase.COMPLETED or job.error_code == "cancelled"):
             follows = following_id(job)
             job = self.new_job(job_id=follows, language=language, context=job.context)

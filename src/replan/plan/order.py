@@ -6,21 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 
 
-def find_cycle(plan: TaskPlan | Iterable[PlanStep]) -> tuple[int, ...] | None:
-    """Find steps that wait for each other.
+def closing_edges(steps: Sequence[PlanStep]) -> list[tuple[tuple[int, int], tuple[int, ...]]]:
+    """Find the dependencies that close cycles; without them the steps have none.
 
     Args:
-        plan: A plan or its steps; a dependency on a step that is not among them is ignored.
+        steps: Steps; a dependency on a step that is not among them is ignored.
 
     Returns:
-        The ids around the cycle, each waiting for the next one and the last for the first.
+        For each of them the waiting step and the awaited one, and the ids around its cycle, each
+        waiting for the next one and the last for the first.
     """
-    edges = closing_edges(_steps(plan))
-    return edges[0][1] if edges else None
-
-
-def closing_edges(steps: Sequence[PlanStep]) -> list[tuple[tuple[int, int], tuple[int, ...]]]:
-    """Find the dependencies that close cycles; without them the steps have none."""
     awaits = {step.id: step.awaits for step in steps}
     found: list[tuple[tuple[int, int], tuple[int, ...]]] = []
     done: set[int] = set()

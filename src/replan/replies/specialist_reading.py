@@ -8,18 +8,16 @@ from pydantic import Field
 from replan.plan.model import Value
 from replan.replies.forms.front_matter import DELIMITER, KeyLine, match_key
 from replan.replies.forms.json_text import as_text, decode
-from replan.replies.forms.thoughts import without_thoughts, without_tokens
+from replan.replies.forms.thoughts import without_thoughts
 from replan.replies.forms.wrapping import (
     BLANK,
     few_lines,
     find_fence,
     first_fence,
-    plain,
     skip_blank,
-    skip_thinking,
-    skip_unopened_thinking,
     trimmed,
     whole_fence,
+    without_thinking,
 )
 from replan.replies.vocabulary.keys import BODY_KEYS, find_key, squeezed
 from replan.replies.vocabulary.labels import flag_of, number_of, status_of
@@ -47,10 +45,7 @@ def read_specialist(text: str) -> SpecialistReading:
     no value may be wrong where a label is expected, and a block stays part of the body if there is
     anything in it in addition to the known keys. A text without any result is not a success.
     """
-    source = without_tokens(plain(text))
-    thinking = skip_thinking(source)
-    source = source[thinking.end if thinking.closed else len(source) :]
-    source = source[skip_unopened_thinking(source) or 0 :]
+    source = without_thinking(text)
     reading = (
         next(filter(None, map(_read, _forms(source))), None)
         or _object(source)

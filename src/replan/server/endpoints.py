@@ -80,8 +80,7 @@ async def answered(endpoint: Endpoint, house: "House", request: Request) -> Resp
     """Answer a request; an error is a problem."""
     try:
         who: Identity = request.state.who
-        if endpoint.role is not None and not who.may(endpoint.role):
-            raise forbidden(who, endpoint.role)
+        check_role(who, endpoint.role)
         takes_body = endpoint.method != "GET"
         call = Call(
             house=house,
@@ -109,10 +108,16 @@ def told(refusal: RefusedError) -> Response:
     return Response(problem.model_dump_json(), problem.status, headers, media_type=PROBLEM)
 
 
-def forbidden(who: Identity, role: Role) -> RefusedError:
-    """Say that a token does not have the role for this."""
+def check_role(who: Identity, role: Role | None) -> None:
+    """Refuse what a token does not have the role for; without a role it is open to anybody.
+
+    Raises:
+        RefusedError: It does not have it.
+    """
+    if role is None or who.may(role):
+        return
     has = ", ".join(sorted(who.roles))
-    return RefusedError(
+    raise RefusedError(
         403,
         "not_allowed",
         f"The token '{who.name}' may not do this: it needs the role '{role}', and has {has}. "

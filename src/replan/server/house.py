@@ -86,6 +86,18 @@ class House:
             raise bad_field("team", name, told, f"Give one of: {there}.")
         return name, self.runtimes[name]
 
+    def team_at(self, name: str, what: str = "team") -> str:
+        """The team that an address, a tool or a model names.
+
+        Raises:
+            RefusedError: There is none.
+        """
+        if name in self.runtimes:
+            return name
+        code = "model_not_found" if what == "model" else "unknown_team"
+        told = f"There is no {what} '{name[:100]}' here. There are: {', '.join(self.runtimes)}."
+        raise RefusedError(404, code, told)
+
     async def record_of(self, run_id: str, who: Identity) -> RunRecord:
         """A run that the caller may see, by its id or by the name that the caller gave it.
 

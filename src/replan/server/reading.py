@@ -8,7 +8,8 @@ from typing import Any, TypeVar, get_origin
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
-from replan.server.problems import FieldProblem, RefusedError, bad_request, shown
+from replan.declared.mistakes import told_of
+from replan.server.problems import FieldProblem, RefusedError, bad_request, of_field, shown
 from replan.state.session.context_fields import Reading, shown_path
 from replan.texts.storable import DEEPEST
 from replan.values import adapter
@@ -24,17 +25,7 @@ BODY_SECONDS = 30.0
 _BIG = 50_000
 """Bytes of a body that is read beside the event loop."""
 
-_WORDS = {
-    "missing": ("it is missing", "Add it."),
-    "extra_forbidden": ("there is no such field", "Leave it out. There are: {known}."),
-    "string_type": ("it is not text", "Write a text."),
-    "bool_type": ("it is neither true nor false", "Write true or false."),
-    "int_type": ("it is not a whole number", "Write a whole number."),
-    "int_parsing": ("it is not a whole number", "Write a whole number."),
-    "dict_type": ("it is not a mapping", "Write a mapping with texts as keys."),
-    "model_type": ("it is not a mapping", "Write a mapping with texts as keys."),
-    "tuple_type": ("it is not a list", "Write a list."),
-}
+_SEE = "GET /openapi.json describes this field."
 
 
 async def body_of(request: Request, kind: type[V], seconds: float) -> V:
@@ -152,31 +143,5 @@ def valid(kind: type[V], read: Callable[[], V]) -> V:
     try:
         return read()
     except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False)
-        raise bad_request([_mistake(each, kind) for each in found]) from None
-
-
-def _mistake(found: Any, kind: type[BaseModel]) -> FieldProblem:
-    told = found["msg"].removeprefix("Value error, ")
-    problem, fix = _WORDS.get(found["type"], (told, "GET /openapi.json describes this field."))
-    path = found["loc"]
-    return FieldProblem(
-        field=shown_path(path).replace("context", "") if not path else shown_path(path),
-        value="" if found["type"] == "missing" else shown(found["input"]),
-        problem=problem,
-        fix=fix.format(known=", ".join(_fields_at(kind, path[:-1]))),
-        code=found["type"],
-    )
-
-
-def _fields_at(kind: Any, path: tuple[Any, ...]) -> list[str]:
-    """The fields of what is at a place."""
-    for part in path:
-        field = getattr(kind, "model_fields", {}).get(part)
-        kinds = [] if field is None else [field.annotation, *_parts(field.annotation)]
-        kind = next((each for each in kinds if hasattr(each, "model_fields")), kind)
-    return list(getattr(kind, "model_fields", {}))
-
-
-def _parts(annotation: Any) -> list[Any]:
-    return list(getattr(annotation, "__args__", ()))
+        told = [of_field(each) for each in told_of(error, kind, _SEE)]
+        raise bad_request(told) from None

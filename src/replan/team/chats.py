@@ -80,10 +80,7 @@ class Chats:
         try:
             built = build(name)
         except ConfigurationError as error:
-            whose = error.field if error.field.startswith("models.") else "knowledge.embeddings"
-            raise ConfigurationError(
-                whose, error.value, error.problem, error.fix, error.code
-            ) from error
+            raise _told_at("knowledge.embeddings", error) from error
         learn_model(built)
         return knowledge.with_embeddings(built)
 
@@ -105,10 +102,12 @@ class Chats:
         try:
             built = self._provider.chat_model(name, **self._whose) if name else model
         except ConfigurationError as error:
-            whose = error.field if error.field.startswith("models.") else field
-            raise ConfigurationError(
-                whose, error.value, error.problem, error.fix, error.code
-            ) from error
+            raise _told_at(field, error) from error
         learn_model(built)
         built, retries = without_own_retries(cast("BaseChatModel", built))
         return Chat(built, name, retries, other)
+
+
+def _told_at(field: str, error: ConfigurationError) -> ConfigurationError:
+    """The error of a model, at the field that names it unless it stands under `models`."""
+    return error if error.field.startswith("models.") else error.at(field)

@@ -39,9 +39,7 @@ class TeamModels:
         try:
             return _with_options(section, self._built(section))
         except ConfigurationError as error:
-            place = f"models.{name}.{error.field}"
-            given = (error.value, error.problem, error.fix, error.code)
-            raise ConfigurationError(place, *given) from error
+            raise error.at(f"models.{name}.{error.field}") from error
 
     def embeddings(self, name: str) -> Embeddings:
         """Return the model for embeddings for a name under `models`, or for a usual name."""
@@ -51,9 +49,7 @@ class TeamModels:
         try:
             return self._provider(section).embeddings(section.model)
         except ConfigurationError as error:
-            place = f"models.{name}.{error.field}"
-            given = (error.value, error.problem, error.fix, error.code)
-            raise ConfigurationError(place, *given) from error
+            raise error.at(f"models.{name}.{error.field}") from error
 
     @property
     def retries(self) -> Mapping[str, int]:

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast, overload
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, overload
 
 from pydantic import BeforeValidator, Field, ValidationError
 from pydantic_core import InitErrorDetails
 
-from replan.declared.fields import Row, meant
+from replan.declared.fields import Row, fields_of, listed, meant
 from replan.declared.mistakes import told_of
 from replan.declared.part import Part, broken
 from replan.declared.references import name_in
@@ -143,8 +143,8 @@ class Team(Part, RunSettings):
         yield from _unknown_servers(given)
         yield from _unwritten_summaries(given)
         seen: dict[str, int] = {}
-        for index, each in enumerate(_listed(given.get("specialists"))):
-            fields = _fields(each)
+        for index, each in enumerate(listed(given.get("specialists"))):
+            fields = fields_of(each)
             field = "name" if "name" in fields else "use"
             name = fields.get(field)
             name = name_in(name) if field == "use" and isinstance(name, str) else name
@@ -158,12 +158,12 @@ class Team(Part, RunSettings):
 
 
 def _unknown_servers(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-    known = [*_fields(given.get("tool_servers"))]
+    known = [*fields_of(given.get("tool_servers"))]
     parts: dict[tuple[str | int, ...], Any] = {("host",): given.get("host")}
-    for index, each in enumerate(_listed(given.get("specialists"))):
+    for index, each in enumerate(listed(given.get("specialists"))):
         parts["specialists", index] = each
     for (where, part), field in product(parts.items(), ("tools", "approve")):
-        for index, grant in enumerate(_listed(_fields(part).get(field))):
+        for index, grant in enumerate(listed(fields_of(part).get(field))):
             server = server_in(grant)
             if server and server not in known:
                 reason = f"There is no tool server '{server}'."
@@ -175,7 +175,7 @@ def _unwritten_summaries(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]
     """Find specialists in mode summary although the host writes none."""
     if (_mode_of(given.get("host")) or _mode_of(given)) == "summary":
         return
-    for index, each in enumerate(_listed(given.get("specialists"))):
+    for index, each in enumerate(listed(given.get("specialists"))):
         if _mode_of(each) == "summary":
             where, fix = (
                 ("specialists", index, "memory", "mode"),
@@ -185,13 +185,5 @@ def _unwritten_summaries(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]
             yield broken(where, "summary", "no_summary", reason, fix)
 
 
-def _listed(members: object) -> Sequence[Any]:
-    return cast("Sequence[Any]", members if isinstance(members, list | tuple) else ())
-
-
 def _mode_of(part: Any) -> Any:
-    return _fields(_fields(part).get("memory")).get("mode")
-
-
-def _fields(part: object) -> Mapping[str, Any]:
-    return cast("Any", part if isinstance(part, Mapping) else getattr(part, "__dict__", {}))
+    return fields_of(fields_of(part).get("memory")).get("mode")

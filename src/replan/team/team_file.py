@@ -2,16 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import ValidationError
-
 from replan.declared.files import text_of
-from replan.declared.keys import FIX, keys_in
-from replan.declared.mistakes import Found, found_in
+from replan.declared.mistakes import Found
 from replan.declared.part import tell_old_name
-from replan.declared.placing import Origin, in_order as by_place, placed
+from replan.declared.placing import Origin, part_in, placed
 from replan.declared.surroundings import folder_of
 from replan.declared.yaml_source import YamlSource, read_yaml
 from replan.errors import ConfigurationError, FieldMistake, TeamFileError, UnpricedModelError
@@ -95,18 +93,7 @@ def read_team_file(
         fallbacks=_fallbacks(content),
         imports=imports,
     )
-    found = [
-        Found(where, "literal_secret", "This looks like a key.", FIX, source.at(where))
-        for where in keys_in(source.value)
-    ]
-    config = None
-    try:
-        config = FileTeam.model_validate(content, strict=True, context=surroundings)
-    except ValidationError as error:
-        found += found_in(error, FileTeam)
-    mistakes = by_place([*source.mistakes, *(placed(each, source) for each in found)])
-    if config is None or mistakes:
-        raise TeamFileError(path, mistakes)
+    config = part_in(source, FileTeam, surroundings, partial(TeamFileError, path))
     config = _priced(config).read_from(Origin(path, source))
     if unpriced := _unpriced(config):
         raise config.refusal(unpriced)

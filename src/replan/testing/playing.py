@@ -8,7 +8,6 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Tool
 from langchain_core.messages.ai import UsageMetadata
 
 from replan.testing.faults import (
-    Empty,
     Fault,
     HttpFault,
     Malformed,
@@ -27,7 +26,7 @@ def message_of(reply: Reply, messages: Sequence[BaseMessage]) -> AIMessage:
     _fail(reply.fault)
     if isinstance(reply.fault, Reset):
         raise _broken()
-    reply = _without_content(reply)
+    reply = reply.with_content
     if reply.message is None:
         calls, extra = list(reply.tool_calls), _beside(reply)
         ending = _ending(reply, messages)
@@ -40,7 +39,7 @@ def message_of(reply: Reply, messages: Sequence[BaseMessage]) -> AIMessage:
 def chunks_of(reply: Reply, messages: Sequence[BaseMessage]) -> Iterator[AIMessageChunk]:
     """Yield a reply in pieces; usage, tool calls and the finish reason come with the last one."""
     _fail(reply.fault)
-    reply = _without_content(reply)
+    reply = reply.with_content
     reset_after = reply.fault.after if isinstance(reply.fault, Reset) else None
     for piece in _contents(reply)[:reset_after]:
         yield AIMessageChunk(content=piece)
@@ -80,10 +79,6 @@ def _ending(reply: Reply, messages: Sequence[BaseMessage]) -> dict[str, Any]:
 
 def _beside(reply: Reply) -> dict[str, Any]:
     return {"refusal": reply.refusal} if reply.refusal else {}
-
-
-def _without_content(reply: Reply) -> Reply:
-    return Reply(usage=reply.usage) if isinstance(reply.fault, Empty) else reply
 
 
 def _contents(reply: Reply) -> Sequence[Any]:

@@ -60,6 +60,11 @@ class Reply:
         """The chunks in which the text is streamed."""
         return tuple(_WORD.findall(self.text)) if self.chunks is None else tuple(self.chunks)
 
+    @property
+    def with_content(self) -> "Reply":
+        """The reply as it is sent: one that is to be empty has its usage alone."""
+        return Reply(usage=self.usage) if isinstance(self.fault, Empty) else self
+
     def counted(self, messages: Sequence[BaseMessage]) -> TokenCount:
         """The usage that this reply reports as the answer to these messages."""
         tokens = self.usage

@@ -19,7 +19,7 @@ from replan.cli.views.run.overview import amount, day, money, tokens, used
 from replan.errors import ReplanError
 from replan.plan.model import Value
 from replan.server.callers.identity import Identity, Role
-from replan.server.endpoints import forbidden
+from replan.server.endpoints import check_role
 from replan.server.house import House
 from replan.server.problems import RefusedError, refusal_of
 from replan.state.questions import fingerprint_of
@@ -106,8 +106,7 @@ class Page:
         async def answer(request: Request) -> Response:
             try:
                 who: Identity = request.state.who
-                if self.role is not None and not who.may(self.role):
-                    raise forbidden(who, self.role)
+                check_role(who, self.role)
                 return await self.does(site, request)
             except ReplanError as error:
                 return refused(site, request, refusal_of(error))

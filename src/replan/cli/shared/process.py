@@ -7,16 +7,14 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from collections.abc import Callable, Collection, Generator, Iterable
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
     from replan.cli.kept.place import Place
-    from replan.cli.shared.site import Site
 
 
 GOOD = 0
@@ -56,18 +54,46 @@ def end_with(command: Callable[[], int]) -> None:
 
 
 @contextmanager
-def queue_extra(command: str) -> Generator[None]:
-    """Name the extra that the queue needs, where it is not installed."""
+def extra(name: str, field: str, problem: str, packages: Collection[str]) -> Generator[None]:
+    """Name the extra of packages that are missing.
+
+    Raises:
+        ConfigurationError: One of the packages is not installed.
+    """
     from replan.errors import ConfigurationError
 
     try:
         yield
     except ImportError as error:
-        package = (error.name or "").partition(".")[0]
-        if package not in ("croniter", "langgraph", "procrastinate", "psycopg", "psycopg_pool"):
+        if (error.name or "").partition(".")[0] not in packages:
             raise
-        problem, fix = "a queue needs procrastinate and psycopg", "pip install 'replan[queue]'"
-        raise ConfigurationError(command, error.name, problem, f"{fix}.") from error
+        fix = f"pip install 'replan[{name}]'."
+        raise ConfigurationError(field, error.name, problem, fix) from error
+
+
+def queue_extra(command: str) -> AbstractContextManager[None]:
+    """Name the extra that the queue needs, where it is not installed."""
+    packages = ("croniter", "langgraph", "procrastinate", "psycopg", "psycopg_pool")
+    return extra("queue", command, "a queue needs procrastinate and psycopg", packages)
+
+
+def agreed(question: str, lines: Iterable[str], refusal: str) -> bool:
+    """Ask the person at the terminal whether something is to be done.
+
+    Args:
+        question: What is asked.
+        lines: What it is about.
+        refusal: What is said where nobody can be asked.
+
+    Raises:
+        InputError: There is no terminal.
+    """
+    from replan.errors import InputError
+
+    if not sys.stdin.isatty():
+        raise InputError(refusal)
+    typer.echo("".join(f"{line}\n" for line in lines), nl=False)
+    return typer.confirm(question)
 
 
 def place(storage: str | None) -> Place:
@@ -75,32 +101,6 @@ def place(storage: str | None) -> Place:
     from replan.cli.kept.place import place_of
 
     return place_of(storage, os.environ)
-
-
-def site(
-    *,
-    storage: str | None,
-    grace: float,
-    as_json: bool,
-    plain: bool,
-    quiet: bool,
-    verbose: bool,
-    log_file: Path | None,
-) -> Site:
-    """Where and how this process shows a run."""
-    from replan.cli.shared.site import Site
-    from replan.cli.views.live.teller import Manner
-
-    return Site(
-        environment=os.environ,
-        input=sys.stdin,
-        output=sys.stdout,
-        errors=sys.stderr,
-        place=place(storage),
-        manner=Manner(as_json=as_json, plain=plain, quiet=quiet, verbose=verbose),
-        log_file=log_file,
-        grace=grace,
-    )
 
 
 def leave(code: int) -> None:

@@ -1,7 +1,9 @@
 """Text as a terminal shows it: harmless, and measured in cells instead of characters."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from shutil import get_terminal_size
+from typing import TextIO
 
 from rich.cells import cell_len, set_cell_size
 
@@ -57,6 +59,17 @@ def padded(text: str, width: int) -> str:
     """Cut a line or fill it with blanks to exactly so many cells."""
     text = cut(text, width)
     return text + " " * (width - cell_len(text))
+
+
+def in_columns(rows: Iterable[Sequence[str]], widths: Sequence[int], output: TextIO) -> list[str]:
+    """Lines of a table whose last column is as wide as it likes; a terminal cuts them."""
+    width = get_terminal_size((100, 24)).columns - 1 if output.isatty() else None
+    lines = list[str]()
+    for *cells, last in rows:
+        columns = [padded(cell, wide) for cell, wide in zip(cells, widths, strict=True)]
+        line = "  ".join([*columns, last]).rstrip()
+        lines.append(line if width is None else cut(line, width))
+    return lines
 
 
 def counted(number: int, what: str) -> str:

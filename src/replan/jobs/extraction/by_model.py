@@ -24,8 +24,8 @@ from replan.prompts.sections import Call, call_tag, section
 from replan.prompts.templates import load, render
 from replan.replies.forms.front_matter import match_key
 from replan.replies.forms.json_text import decode
-from replan.replies.forms.thoughts import without_thoughts, without_tokens
-from replan.replies.forms.wrapping import plain, skip_thinking, skip_unopened_thinking
+from replan.replies.forms.thoughts import without_thoughts
+from replan.replies.forms.wrapping import without_thinking
 from replan.texts.storable import storable_text
 
 _OWN = (COMMAND, "confirmed", "cancelled")
@@ -160,10 +160,7 @@ def _described(slot: Slot, held: Mapping[str, JsonValue]) -> str:
 
 
 def _bare(text: str) -> str:
-    source = without_tokens(plain(text))
-    thinking = skip_thinking(source)
-    source = source[thinking.end if thinking.closed else len(source) :]
-    return without_thoughts(source[skip_unopened_thinking(source) or 0 :])
+    return without_thoughts(without_thinking(text))
 
 
 def _object(source: str, known: frozenset[str]) -> dict[str, JsonValue]:

@@ -187,7 +187,3 @@ class JobSpec(Part):
             return direct[name].union(*map(below, direct[name]))
 
         return {name: frozenset(below(name)) for name in direct}
-
-
-def languages_of(spec: JobSpec) -> tuple[Language, ...]:
-    return tuple(spec.languages)

@@ -3,7 +3,12 @@
 import re
 from typing import NamedTuple
 
-from replan.replies.forms.thoughts import closes_thought, opens_thought, speaks_of_thought
+from replan.replies.forms.thoughts import (
+    closes_thought,
+    opens_thought,
+    speaks_of_thought,
+    without_tokens,
+)
 
 # Zero-width characters, marks of writing direction, byte order mark, NUL.
 INVISIBLE = (
@@ -109,6 +114,14 @@ def skip_unopened_thinking(text: str) -> int | None:
     if not text[closed.end() :].strip(BLANK):
         return None  # it is behind the reply
     return skip_blank(text, closed.end())
+
+
+def without_thinking(text: str) -> str:
+    """Give a reply without the thinking before it; nothing is left of one that never ends it."""
+    source = without_tokens(plain(text))
+    thinking = skip_thinking(source)
+    source = source[thinking.end if thinking.closed else len(source) :]
+    return source[skip_unopened_thinking(source) or 0 :]
 
 
 def without_answer_tag(text: str) -> str | None:

@@ -7,7 +7,6 @@ what is in it, wherever it stands; what is neither a name nor an order stays tex
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from replan.plan.markdown import words
 from replan.plan.markdown.attributes import Attributes
@@ -15,7 +14,6 @@ from replan.plan.markdown.phrases import read_phrases
 from replan.replies.vocabulary.naming import Names
 from replan.replies.written_plans.order_phrases import (
     begins_with_keyword,
-    keyword_places,
     read_order,
     speaks_of_order,
 )
@@ -212,14 +210,9 @@ class _Reader:
             piece = text[cut.end() :]
             if self._who(piece) or (behind and self._strict(piece)):
                 return text[: cut.start()]
-        return self._without_last_words(text, behind=behind)
+        return self._without_last_words(text)
 
-    def _without_last_words(self, text: str, *, behind: bool) -> str | None:
-        for place in _last_keywords(text[-_LONGEST_GROUP:]):
-            start = max(0, len(text) - _LONGEST_GROUP) + place
-            phrase = text[start:]
-            if (behind or _names_steps(phrase)) and self._order(phrase, is_strong=True):
-                return text[:start]
+    def _without_last_words(self, text: str) -> str | None:
         if (by := _BY.search(text[-120:])) and (name := self._names.find(_bare(by["name"]))):
             self._line.who.append(name)
             return text[: max(0, len(text) - 120) + by.start()]
@@ -299,19 +292,9 @@ class _Reader:
         return True
 
 
-# A line is read several times: for its rank, its title, its labels and its titles.
-@lru_cache(maxsize=256)
-def _last_keywords(text: str) -> tuple[int, ...]:
-    return tuple(keyword_places(text))[-6:]
-
-
 def _ends_with_mention(text: str) -> bool:
     last = text.rstrip().rpartition(" ")[2]
     return "@" in last or "＠" in last
-
-
-def _names_steps(phrase: str) -> bool:
-    return re.search(rf"(?<!\w)(?:{words.STEP})|#\d|←|<-", phrase, re.IGNORECASE) is not None
 
 
 def _bare(text: str) -> str:

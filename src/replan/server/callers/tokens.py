@@ -6,10 +6,11 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Self, cast
 
 from pydantic import Field, SecretStr, ValidationError, model_validator
 
+from replan.declared.mistakes import told_of
 from replan.declared.yaml_source import read_yaml
 from replan.errors import ConfigurationError, InputError
 from replan.secrets.sources import learn_values
@@ -188,13 +189,9 @@ def _file_of(path: Path) -> TokenFile:
     try:
         return TokenFile.model_validate(source.value)
     except ValidationError as error:
-        first = cast("Any", error.errors(include_url=False, include_input=False)[0])
-        field = ".".join(map(str, first["loc"])) or "tokens"
-        fields = ", ".join((JwtEntry if field.startswith("jwt") else TokenEntry).model_fields)
-        place = (
-            "a mapping under jwt:, with"
-            if field.startswith("jwt")
-            else "a list under tokens:, each with"
-        )
-        fix = f"Write {place} {fields}."
-        raise ConfigurationError(field, "***", first["msg"], fix) from None
+        see = f"Write a list under tokens:, each with {', '.join(TokenEntry.model_fields)}."
+        first = next(told_of(error, TokenFile, see))
+        # What stands there may be a token.
+        raise ConfigurationError(
+            first.field or "tokens", "***", first.problem, first.fix, first.code
+        ) from None

@@ -43,7 +43,7 @@ from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.run import Run
 from replan.server.answers import TEAM, TENANT
-from replan.server.callers.identity import Identity, Role
+from replan.server.callers.identity import Identity
 from replan.server.doors.a2a_tasks import (
     ANSWER,
     CONTEXT,
@@ -56,7 +56,7 @@ from replan.server.doors.a2a_tasks import (
 )
 from replan.server.doors.a2a_wire import answers_of, checked_context, errors_of_a2a, request_in
 from replan.server.doors.conversations import course_of, text_in
-from replan.server.endpoints import forbidden
+from replan.server.endpoints import check_role
 from replan.server.house import House
 from replan.server.work import answered, begun, gone_on
 
@@ -123,7 +123,7 @@ class CallerTasks(RequestHandler):
     ) -> Task | None:
         """Stop a task permanently; what it did stays on record."""
         with errors_of_a2a():
-            self._check("run")
+            check_role(self.who, "run")
             view = await self._view(params.id)
             if (await self._told(view)).status.state in OVER:
                 raise TaskNotCancelableError("The task is over.")
@@ -174,7 +174,7 @@ class CallerTasks(RequestHandler):
 
     async def _begun(self, params: SendMessageRequest) -> tuple[Run, int]:
         """Begin a task, or continue one; with the number of the last event that is known."""
-        self._check("run")
+        check_role(self.who, "run")
         message = params.message
         if params.configuration.HasField("task_push_notification_config"):
             raise PushNotificationNotSupportedError
@@ -217,7 +217,7 @@ class CallerTasks(RequestHandler):
         if view.outcome == "interrupted":
             run = await gone_on(self.house, self.who, view.record, None)
         else:
-            self._check("answer")
+            check_role(self.who, "answer")
             try:
                 given = answers_of(message, view.waiting)
                 run = await answered(self.house, self.who, view.record, given, tokens=True)
@@ -279,10 +279,6 @@ class CallerTasks(RequestHandler):
         whose = f"{self.who.tenant} {self.who.name} {self.team} ".encode()
         held = message.SerializeToString(deterministic=True)
         return hashlib.sha256(whose + held).hexdigest()[:32]
-
-    def _check(self, role: Role) -> None:
-        if not self.who.may(role):
-            raise forbidden(self.who, role)
 
 
 def _working(view: RunView, event: RunEvent, course: str) -> TaskStatus:

@@ -40,7 +40,7 @@ def routes(house: House) -> list[Route]:
 
     async def card(request: Request) -> Response:
         try:
-            team = _team(house, request)
+            team = house.team_at(request.path_params["team"])
         except RefusedError as refusal:
             return told(refusal)
         address = str(request.url).removesuffix(AGENT_CARD_WELL_KNOWN_PATH)
@@ -48,7 +48,7 @@ def routes(house: House) -> list[Route]:
 
     async def called(request: Request) -> Response:
         try:
-            team = _team(house, request)
+            team = house.team_at(request.path_params["team"])
             held = await bytes_of(request, house.body_seconds)
         except RefusedError as refusal:
             return told(refusal)
@@ -75,15 +75,6 @@ async def _lines(events: AsyncIterable[Any]) -> AsyncGenerator[str]:
     async for event in events:
         kind = f"event: {event['event']}\n" if "event" in event else ""
         yield f"{kind}data: {event['data']}\n\n"
-
-
-def _team(house: House, request: Request) -> str:
-    name: str = request.path_params["team"]
-    if name not in house.runtimes:
-        there = ", ".join(house.runtimes)
-        detail = f"There is no team '{name[:100]}'. There are: {there}."
-        raise RefusedError(404, "unknown_team", detail)
-    return name
 
 
 def _again(request: Request, held: bytes) -> Request:

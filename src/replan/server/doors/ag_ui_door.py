@@ -30,9 +30,15 @@ from replan.errors import ReplanError
 from replan.runs.asked.asks import Ask
 from replan.runs.looking import RunView
 from replan.server.answers import AskTold
-from replan.server.doors.ag_ui_events import Course, interrupt_of, place_of
+from replan.server.doors.ag_ui_events import Course, interrupt_of
 from replan.server.doors.chat_wire import ChatMessage
-from replan.server.doors.conversations import Begun, Conversations, answers_in, said_of
+from replan.server.doors.conversations import (
+    Begun,
+    Conversations,
+    answers_in,
+    place_of,
+    said_of,
+)
 from replan.server.endpoints import Call, Endpoint
 from replan.server.house import House
 from replan.server.problems import RefusedError, bad_field, refusal_of
@@ -46,11 +52,7 @@ _NOT_SAID = ("tool", "activity", "reasoning")
 async def run(call: Call) -> Response:
     """Do what was said last in a thread, and tell its course as AG-UI's events."""
     body: RunAgentInput = call.body
-    name = call.path["team"]
-    if name not in call.house.runtimes:
-        there = ", ".join(call.house.runtimes)
-        told = f"There is no team '{name[:100]}'. There are: {there}."
-        raise RefusedError(404, "unknown_team", told)
+    name = call.house.team_at(call.path["team"])
     seat = call.house.seat_of(call.who)
     turn = _Turn(call.house, body, Conversations(call.house, call.who, name))
     # What cannot be begun is a problem, and no stream.

@@ -25,19 +25,14 @@ from ag_ui.core import (
     ToolCallStartEvent,
 )
 
-from replan.runs.asked.asks import Ask
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.run import Run
 from replan.server.answers import AskTold, RunTold
+from replan.server.doors.conversations import place_of
 
 _REASONS = {"question": "input_required", "approval": "tool_call"}
 """Why a run stopped, in the words that front ends know; else that it needs a confirmation."""
-
-
-def place_of(ask: Ask | AskTold) -> str:
-    """The id of an interrupt: what is asked, as it was shown."""
-    return f"{ask.key} {ask.fingerprint}".strip()
 
 
 def interrupt_of(ask: AskTold, problem: str) -> Interrupt:

@@ -41,7 +41,7 @@ from replan.server.doors.conversations import (
 )
 from replan.server.endpoints import Call
 from replan.server.house import House
-from replan.server.problems import RefusedError, refusal_of
+from replan.server.problems import refusal_of
 from replan.server.stream import Stream
 from replan.state.usage import Usage
 
@@ -53,28 +53,20 @@ async def models(call: Call) -> ModelList:
 
 async def model(call: Call) -> ModelTold:
     """Describe a team as a model."""
-    return ModelTold(id=_team(call.house, call.path["model"]))
+    return ModelTold(id=call.house.team_at(call.path["model"], "model"))
 
 
 async def complete(call: Call) -> ChatCompletion | Response:
     """Answer the newest message of a conversation."""
     body: ChatBody = call.body
     body.check()
-    team = _team(call.house, body.model)
+    team = call.house.team_at(body.model, "model")
     turn = Turn(call.house, call.who, body, team, Conversations(call.house, call.who, team))
     seat = call.house.seat_of(call.who) if body.stream else None
     begun = await turn.begun()
     if seat is None:
         return await turn.completion(begun)
     return Stream(turn.pieces(begun), call.house.beat, seat)
-
-
-def _team(house: House, name: str) -> str:
-    if name not in house.runtimes:
-        there = ", ".join(house.runtimes)
-        told = f"There is no model '{name[:100]}' here. The teams are: {there}."
-        raise RefusedError(404, "model_not_found", told)
-    return name
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from replan.runs.asked.asks import Ask
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.run import Run
+from replan.server.answers import AskTold
 from replan.server.callers.identity import Identity
+from replan.server.endpoints import check_role
 from replan.server.house import House
-from replan.server.problems import RefusedError
 from replan.server.work import answered, begun
 
 _PLACE = ("replan", "server", "chats")
@@ -67,9 +68,7 @@ class Conversations:
         Raises:
             RefusedError: It may not be answered by this token, or nothing is left of an allowance.
         """
-        if not self.who.may("answer"):
-            told = f"The run {view.run_id} waits, and this token does not have the role 'answer'."
-            raise RefusedError(403, "not_allowed", f"{told} Let somebody who has it answer.")
+        check_role(self.who, "answer")
         known = len(await self.house.storage.runs.events(view.run_id))
         try:
             run = await answered(self.house, self.who, view.record, answers(), tokens=True)
@@ -113,6 +112,11 @@ class Conversations:
 
 def _digest(value: JsonValue) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()
+
+
+def place_of(ask: Ask | AskTold) -> str:
+    """What an answer is found by: the question, as it was shown."""
+    return f"{ask.key} {ask.fingerprint}".strip()
 
 
 def answers_in(text: str, asks: Sequence[Ask], shown: Mapping[str, str]) -> dict[str, JsonValue]:

@@ -5,14 +5,11 @@ from collections.abc import Iterable, Sequence
 from pydantic import JsonValue
 
 from replan.cli.views.cells import one_line, padded
-from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.state.team import SpecialistCard, chosen_for
+from replan.plan.markdown.rendering import MARKS
+from replan.plan.model import PlanStep, TaskPlan
+from replan.state.placing import chosen_for
+from replan.state.team import SpecialistCard
 
-_MARKS = {
-    StepStatus.COMPLETED: "[x]",
-    StepStatus.FAILED: "[!]",
-    StepStatus.SKIPPED: "[-]",
-}
 _WIDEST = 40
 
 
@@ -43,7 +40,7 @@ def _row(step: PlanStep, team: Sequence[SpecialistCard]) -> tuple[str, ...]:
     names = " ".join(f"@{name}" for name in step.specialists)
     chosen = chosen_for(step, team)
     who = names or (f"@{chosen} (by its card)" if chosen else "nobody named")
-    mark = f"{_MARKS.get(step.status, '[ ]')} {step.id}"
+    mark = f"[{MARKS[step.status]}] {step.id}"
     return mark, one_line(who), "; ".join(_waits(step)), one_line(step.description)
 
 
