@@ -187,7 +187,7 @@ def _compiled(
     store: BaseStore | None,
     *,
     served: bool = False,
-) -> Graph:
+) -> TeamGraph:
     opened = frozenset(team.open_to_clients)
     services = replace(services, is_served=served, open_to_clients=opened, store=store)
     check_prices(team.limits, services)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import threading
 from datetime import UTC, datetime
 from functools import reduce
 from itertools import count
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
+from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 from pydantic import BaseModel
@@ -29,8 +31,11 @@ from replan import (
     Team,
     ask_user,
     build_agent,
+    build_graph,
+    run,
 )
 from replan.adapters.storage.stored_values.sealing import StrictSerializer
+from replan.sessions.tool_calls import ToolCalls
 from replan.testing import ScriptedModel, always
 
 KEY = "a key that only the test knows"
@@ -367,6 +372,87 @@ async def test_a_stream_ends_with_the_result_of_process():
     types = [each.type for each in told[:-1]]  # type: ignore[union-attr]
     assert (types[0], types[-1]) == ("run_started", "task_completed")
     assert "answer_token" in types
+
+
+async def test_the_thread_of_a_turn_is_written_when_the_turn_comes_to_rest(monkeypatch):
+    agent: Any = agent_of(model := ScriptedModel({"think": TWO, "feedback": COMPLETE}))
+    saver, steps = agent._workplace.graph.checkpointer, []  # noqa: SLF001
+    put = saver.aput
+
+    async def counted(config: Any, checkpoint: Any, metadata: Any, versions: Any) -> Any:
+        steps.append(metadata["step"])
+        return await put(config, checkpoint, metadata, versions)
+
+    monkeypatch.setattr(saver, "aput", counted)
+    with model:
+        result = await agent.process("Paint.", EMPTY)
+        asked = steps.copy()
+        steps.clear()
+        context = after(EMPTY, result)
+        answers = {each["key"]: "Blue." for each in result.metadata["questions"]}
+        assert (await agent.process(answers, context)).response == "Painted."
+    # Beside it LangGraph writes what its deltas begin with, and what a context carried.
+    assert (len(asked), len(steps)) == (2, 2)
+
+
+async def test_events_of_a_run_inside_of_a_step_are_not_told_as_those_of_the_turn():
+    inner = build_graph(team_of(ScriptedModel({"think": f"{SIMPLE}Inner."})))
+
+    async def ask(_: ExecutionContext) -> str:
+        return str((await run(inner, "Which?")).text)
+
+    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Ask @asks\n"
+    worker = Specialist(name="asks", intended_use="Asks.", run=ask, effects="pure")
+    with ScriptedModel({"think": plan, "feedback": COMPLETE}) as model:
+        told: list[Any] = [each async for each in agent_of(model, worker).stream("Go.", EMPTY)]
+    assert told[-1].response == "Painted."
+    assert {each.run_id for each in told[:-1]} == {"run-1"}
+    assert [each.type for each in told[:-1]].count("run_started") == 1
+
+
+async def test_what_is_told_in_a_thread_is_heard_in_the_loop():
+    where = threading.get_ident()
+    threads = set[int]()
+
+    def add(a: int) -> str:
+        """Add one.
+
+        Args:
+            a: The number.
+        """
+        threads.add(threading.get_ident())
+        return str(a + 1)
+
+    heard = set[int]()
+
+    class Loud(ToolCalls):
+        def take(self, event: Any) -> None:
+            heard.add(threading.get_ident())
+            super().take(event)
+
+    def work(_: ExecutionContext) -> str:
+        return str(tool(add).invoke({"a": 1}))
+
+    worker = Specialist(name="adds", intended_use="Adds.", run=work, effects="pure")
+    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Add @adds\n"
+    with (
+        ScriptedModel({"think": plan, "feedback": COMPLETE}) as model,
+        pytest.MonkeyPatch.context() as m,
+    ):
+        m.setattr("replan.sessions.turn.ToolCalls", Loud)
+        result = await agent_of(model, worker).process("Add.", EMPTY)
+    assert where not in threads
+    assert [each.tool_name for each in result.tool_execution_results] == ["add"]
+    assert heard == {where}
+
+
+async def test_a_history_that_no_store_keeps_is_refused_before_a_model_is_asked():
+    told = Message(role="user", content="half: \ud83d", timestamp=NOON.isoformat())
+    with ScriptedModel({}) as model:
+        result = await agent_of(model).process("Go.", EMPTY.replace(dialogue_history=(told,)))
+        assert model.calls == []
+    assert (result.success, result.context_updates) == (False, {})
+    assert "The messages cannot be kept." in str(result.error)
 
 
 async def test_calls_of_tools_stand_in_the_history():

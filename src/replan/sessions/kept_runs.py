@@ -107,7 +107,8 @@ class KeptRuns:
     @property
     def _followed(self) -> Following:
         each = self.following
-        return {"tokens": each.tokens, "heard": each.hear, "stop": each.stop}
+        followed: Following = {"tokens": each.tokens, "heard": each.hear}
+        return followed if each.stop is None else {**followed, "stop": each.stop}
 
     async def _note(self, run_id: str, rows: dict[str, JsonValue]) -> None:
         """Have on record what this turn asks of a run, and since when."""

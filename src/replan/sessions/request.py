@@ -55,7 +55,7 @@ def read_input(given: UserInput) -> Said:
         return Said(answers=cast("dict[str, JsonValue]", copy))
     if not (copy.strip() if isinstance(copy, str) else copy):
         raise InputError("The input is empty. Give a text, content blocks, or answers by key.")
-    content = reading.value(Content, cast("object", copy), ("user_input",))
+    content = reading.value(Content, cast("object", copy), ("user_input",), is_copied=True)
     reading.end()
     return Said(content=content)
 

@@ -10,20 +10,22 @@ from contextlib import (
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 from pydantic import JsonValue
 
-from replan.calling import Call, Graph, Input
+from replan.calling import Call, Graph, Input, TeamGraph, check_storable
 from replan.events.types import Event
 from replan.langgraph_inside.tasks import without_tokens
 from replan.ports.journal import Journal
 from replan.runs.asked.asks import Ask, resumption
 from replan.runs.looking import config_of
-from replan.runs.running import followed
+from replan.runs.running import followed_at_once
 from replan.runs.travel.portable import PortableRun, adopted
 from replan.state.limits import RunSettings
 
 _BEHIND_ALL = "summarise"
+_UNHEARD = without_tokens({}).get("configurable", {})
 
 State = dict[str, Any]
 
@@ -35,7 +37,7 @@ class Followed:
     hear: Callable[[Event], None]
     hear_again: Callable[[Event], None]  # hears what was told before the worker was killed
     tokens: bool  # whether texts are told piece by piece
-    stop: asyncio.Event
+    stop: asyncio.Event | None  # None: nobody stops it
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
@@ -96,7 +98,7 @@ RunPlaces = Callable[[str, Followed], AbstractAsyncContextManager[RunPlace]]
 class CallPlace:
     """The memory of one call: nothing of its run is kept."""
 
-    graph: Graph
+    graph: TeamGraph
     journal: Journal
     thread_id: str  # a new one
     following: Followed
@@ -109,7 +111,10 @@ class CallPlace:
     ) -> State:
         if seen is not None:
             await put_before(seen, self.graph, self.thread_id)
-        return await self._followed(given, settings, run_id)
+        # Nothing that was begun stands on the thread, so there is nothing to go on with.
+        contents = [each.content for each in given["messages"]]
+        check_storable({"run_id": run_id, "messages": contents})
+        return await self._followed(given, settings, run_id, begins=True)
 
     async def go_on(self, run: PortableRun, settings: RunSettings | None) -> tuple[State, bool]:
         return await self._followed(None, None if run.waits else settings, run.run_id), False
@@ -127,14 +132,22 @@ class CallPlace:
     async def snapshot(self) -> StateSnapshot:
         return await cast("Any", self.graph).aget_state(config_of(self.thread_id))
 
-    async def _followed(self, given: Input, settings: RunSettings | None, run_id: str) -> State:
-        config, each = config_of(self.thread_id), self.following
-        call = Call(given, settings, config if each.tokens else without_tokens(config), run_id)
-        return dict(await followed(self.graph, call, each.hear, stop=each.stop))
+    async def _followed(
+        self, given: Input, settings: RunSettings | None, run_id: str, *, begins: bool = False
+    ) -> State:
+        each = self.following
+        heard = {} if each.tokens else _UNHEARD
+        config: RunnableConfig = {
+            "configurable": {**heard, "thread_id": self.thread_id},
+            "metadata": {"run_id": run_id},
+        }
+        call = Call(given, settings, config, run_id)
+        state = await followed_at_once(self.graph, call, each.hear, stop=each.stop, begins=begins)
+        return dict(state)
 
 
 def call_places(
-    graph: Graph,
+    graph: TeamGraph,
     journals: Callable[[], AbstractContextManager[Journal]],
     new_thread: Callable[[], str],
 ) -> RunPlaces:
