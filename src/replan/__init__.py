@@ -77,8 +77,8 @@ if TYPE_CHECKING:
     from replan.runs.travel.portable import PortableRun
     from replan.runtime import SyncRuntime, open_runtime, open_tools, run, run_sync, stream
     from replan.server.serving import open_server
-    from replan.sessions.client import ClientAgentAdapter
-    from replan.sessions.kept_turn import TakenBack
+    from replan.sessions.client.adapter import ClientAgentAdapter
+    from replan.sessions.client.kept_turn import TakenBack
     from replan.state.enhanced import EnhancedState
     from replan.state.knowledge import Chunk, RAGOptions, Source
     from replan.state.limits import Budget, Limits, Price, RunSettings
@@ -215,8 +215,8 @@ _PLACES = {
     "replan.runs.run": ("Run",),
     "replan.runs.service": ("Runtime",),
     "replan.runtime": ("SyncRuntime", "open_runtime", "open_tools", "run", "run_sync", "stream"),
-    "replan.sessions.client": ("ClientAgentAdapter",),
-    "replan.sessions.kept_turn": ("TakenBack",),
+    "replan.sessions.client.adapter": ("ClientAgentAdapter",),
+    "replan.sessions.client.kept_turn": ("TakenBack",),
     "replan.server.serving": ("open_server",),
     "replan.state.session.context": ("AgentContext", "AgentResult", "Message", "ToolExecution"),
     "replan.state.enhanced": ("EnhancedState",),
