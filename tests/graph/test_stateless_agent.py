@@ -7,7 +7,7 @@ import threading
 from datetime import UTC, datetime
 from functools import reduce
 from itertools import count
-from typing import Any
+from typing import Any, NotRequired
 
 import pytest
 from langchain_core.messages import AIMessage
@@ -627,17 +627,141 @@ def test_a_short_key_is_refused_without_telling_it():
     assert "hunter2" not in str(refused.value)
 
 
-async def test_a_graph_that_waits_in_the_middle_of_its_work_is_told():
-    def ask(_: Any) -> dict[str, Any]:
+class Shade(BaseModel):
+    """What a graph has of a class of its own."""
+
+    name: str
+
+
+class Rooms(MessagesState):
+    shade: NotRequired[Shade]
+
+
+def asking(done: list[str], name: str = "graph") -> Specialist:
+    """A specialist that is a graph, which does something before it asks twice, and once behind."""
+
+    def look(_: Rooms) -> dict[str, Any]:
+        done.append(f"{name} looked")
+        return {"shade": Shade(name="dark")}
+
+    def ask(state: Rooms) -> dict[str, Any]:
+        first = interrupt(f"{name}: which colour?")
+        shade = state["shade"]
+        assert isinstance(shade, Shade)
+        second = interrupt(f"{name}: {first}, how {shade.name}?")
+        done.append(f"{name} painted {first} {second}")
+        return {"messages": [AIMessage(f"{first} {second}")]}
+
+    graph = StateGraph(Rooms).add_node("look", look).add_node("ask", ask)
+    inner = graph.add_edge(START, "look").add_edge("look", "ask").compile()
+    around = StateGraph(Rooms).add_node("inner", inner).add_edge(START, "inner").compile()
+    return Specialist(name=name, intended_use="Paints.", invokable=around, effects="pure")
+
+
+@pytest.mark.parametrize("key", [None, KEY])
+async def test_a_graph_that_waits_in_the_middle_of_its_work_goes_on_in_another_agent(key):
+    done: list[str] = []
+    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Paint @graph\n"
+    with ScriptedModel({"think": plan}) as model:
+        result = await agent_of(model, asking(done), key=key).process("Paint.", EMPTY)
+    assert (result.error, result.response) == (None, "graph: which colour?")
+    assert (result.metadata["stage"], len(result.metadata["questions"])) == ("question", 1)  # type: ignore[arg-type]
+    context = after(EMPTY, result)
+    # Shown once more, nothing is done once more.
+    result = await agent_of(ScriptedModel({}), asking(done), key=key).process(None, context)
+    assert result.response == "graph: which colour?"
+    context = after(context, result)
+    result = await agent_of(ScriptedModel({}), asking(done), key=key).process("Blue", context)
+    assert result.response == "graph: Blue, how dark?"
+    context = after(context, result)
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        (asked,) = result.metadata["questions"]  # type: ignore[misc]
+        answer = {asked["key"]: "very"}  # type: ignore[index, call-overload]
+        result = await agent_of(model, asking(done), key=key).process(answer, context)  # type: ignore[arg-type]
+    assert (result.response, result.metadata["run_id"]) == ("Painted.", "run-1")
+    assert done == ["graph looked", "graph painted Blue very"]
+    assert "Blue very" in str(after(context, result).project_state["plan"])
+
+
+async def test_graphs_of_one_round_are_answered_one_by_one_and_what_was_done_beside_them_stays():
+    done: list[str] = []
+
+    def work(_: ExecutionContext) -> str:
+        done.append("worked")
+        return "worked"
+
+    def ask(_: ExecutionContext) -> str:
+        return f"He said {interrupt('Well?')}"
+
+    def others() -> list[Specialist]:
+        return [
+            asking(done, "one"),
+            Specialist(name="asks", intended_use="Asks.", run=ask, effects="pure"),
+            Specialist(name="works", intended_use="Works.", run=work, effects="unsafe"),
+        ]
+
+    steps = ["1. A @one", "2. B @asks", "3. C @works", "4. D @painter", "5. E @works (after 2)"]
+    plan = "---\ncomplexity: complex\n---\n" + "".join(f"- [ ] {each}\n" for each in steps)
+    with ScriptedModel({"think": plan}) as model:
+        result = await agent_of(model, *others()).process("Go.", EMPTY)
+    context = after(EMPTY, result)
+    texts = {"one: which colour?": "Blue", "Well?": "yes", "one: Blue, how dark?": "very"}
+    while result.metadata["stage"] == "question":
+        asked: Any = result.metadata["questions"]
+        answer = {asked[-1]["key"]: texts.get(asked[-1]["text"], "Green")}
+        with ScriptedModel({"feedback": always(COMPLETE)}) as model:
+            result = await agent_of(model, *others()).process(answer, context)  # type: ignore[arg-type]
+        assert result.error is None
+        context = after(context, result)
+    assert result.response == "Painted."
+    assert sorted(done) == ["one looked", "one painted Blue very", "worked", "worked"]
+    for text in ("Blue very", "He said yes", "D: Green"):
+        assert text in str(context.project_state["plan"])
+
+
+async def test_a_graph_whose_state_cannot_travel_is_told():
+    class Odd(MessagesState):
+        thing: NotRequired[Any]
+
+    def look(_: Odd) -> dict[str, Any]:
+        return {"thing": Shade(name="dark")}
+
+    def ask(_: Odd) -> dict[str, Any]:
         return {"messages": [AIMessage(str(interrupt("Well?")))]}
 
-    inner = StateGraph(MessagesState).add_node("ask", ask).add_edge(START, "ask").compile()
+    graph = StateGraph(Odd).add_node("look", look).add_node("ask", ask)
+    inner = graph.add_edge(START, "look").add_edge("look", "ask").compile()
     asks = Specialist(name="graph", intended_use="Asks.", invokable=inner, effects="pure")
     plan = "---\ncomplexity: complex\n---\n- [ ] 1. Ask @graph\n"
     with ScriptedModel({"think": plan}) as model:
         result = await agent_of(model, asks).process("Ask.", EMPTY)
     assert (result.success, result.context_updates) == (False, {})
-    assert "cannot travel" in str(result.error)
+    assert "cannot travel: its state has a Shade" in str(result.error)
+
+
+async def test_a_team_that_waits_inside_of_a_step_is_told():
+    asks = Specialist(name="asks", intended_use="Asks.", run=paint, effects="pure")
+    inner = build_graph(Team(Host(model=ScriptedModel({"think": ASK})), [asks]), checkpointer=True)
+    team = Specialist(name="graph", intended_use="Asks.", invokable=inner, effects="pure")
+    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Ask @graph\n"
+    with ScriptedModel({"think": plan}) as model:
+        result = await agent_of(model, team).process("Ask.", EMPTY)
+    assert (result.success, result.context_updates) == (False, {})
+    assert "cannot travel: its checkpoints have only what changed" in str(result.error)
+
+
+@pytest.mark.parametrize("kept", ["", "!", "AAAA", "gaNhYmM="])
+async def test_damaged_graphs_are_an_error_of_ours_and_run_nothing(kept):
+    done: list[str] = []
+    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Paint @graph\n"
+    with ScriptedModel({"think": plan}) as model:
+        result = await agent_of(model, asking(done)).process("Paint.", EMPTY)
+    written = after(EMPTY, result).to_dict()
+    written["project_state"]["run"]["graphs"]["kept"] = kept
+    result = await agent_of(ScriptedModel({}), asking(done)).process("Blue", written)
+    assert (result.success, result.context_updates) == (False, {})
+    assert "graphs.kept: it is damaged" in str(result.error)
+    assert done == ["graph looked"]
 
 
 def paying(model: Any) -> Specialist:

@@ -70,8 +70,8 @@ def answers_to(said: Said, asks: Sequence[Ask], shown: Collection[str]) -> dict[
     Args:
         said: What the user says.
         asks: What is asked now.
-        shown: The fingerprints of what the user saw: where a turn was cut off after it had
-            answered, the run may ask something else now.
+        shown: The marks of what the user saw: where a turn was cut off after it had answered, the
+            run may ask something else now.
 
     Raises:
         InputError: It cannot be told what it answers, or it answers nothing that was asked.
@@ -96,8 +96,14 @@ def answers_to(said: Said, asks: Sequence[Ask], shown: Collection[str]) -> dict[
     return answers_by_key(dict(said.answers), asks)
 
 
+def mark_of(ask: Ask) -> str:
+    """What tells something that is asked from everything else that is."""
+    # LangGraph gives two questions of one node the same id.
+    return ask.fingerprint or f"{ask.key}/{ask.text}"
+
+
 def _check_shown(ask: Ask, shown: Collection[str]) -> None:
-    if ask.fingerprint not in shown:
+    if mark_of(ask) not in shown:
         raise InputError(
             "An earlier message of this session was cut off, and its work went on. What is asked "
             "now is new, so this message is no answer to it."

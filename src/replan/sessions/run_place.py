@@ -18,7 +18,7 @@ from replan.calling import Call, Graph, Input, TeamGraph, check_storable
 from replan.events.types import Event
 from replan.langgraph_inside.tasks import without_tokens
 from replan.ports.journal import Journal
-from replan.runs.asked.asks import Ask, resumption
+from replan.runs.asked.asks import Ask, resumption, state_at_rest
 from replan.runs.looking import config_of
 from replan.runs.running import followed_at_once
 from replan.runs.travel.portable import PortableRun, adopted
@@ -117,6 +117,8 @@ class CallPlace:
         return await self._followed(given, settings, run_id, begins=True)
 
     async def go_on(self, run: PortableRun, settings: RunSettings | None) -> tuple[State, bool]:
+        if run.waits and run.graphs is not None:
+            return at_rest(await self.snapshot()), False
         return await self._followed(None, None if run.waits else settings, run.run_id), False
 
     async def answer(
@@ -169,6 +171,11 @@ def call_places(
             await cast("Any", graph).checkpointer.adelete_thread(thread)
 
     return opened
+
+
+def at_rest(snapshot: StateSnapshot) -> State:
+    """The state of a run whose graphs wait: without an answer they would only ask once more."""
+    return {**state_at_rest(snapshot), "outcome": "waiting"}
 
 
 async def put_before(seen: State, graph: Graph, thread_id: str) -> None:
