@@ -14,6 +14,7 @@ from typing import TypeVar
 from replan.events.types import Event
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 
 class Listener:
@@ -41,15 +42,22 @@ listener_at_work: ContextVar[Listener | None] = ContextVar("replan_listener", de
 """Who hears the events of the run that is worked on here; None: who reads LangGraph's stream."""
 
 
-async def heard_by(listener: Listener | None, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
+def heard_by(listener: Listener | None, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
     """Give the parts of a call's stream; the events of what is worked out for them are heard."""
+    return with_set(listener_at_work, listener, parts)
+
+
+async def with_set(
+    variable: ContextVar[V], value: V, parts: AsyncGenerator[T]
+) -> AsyncGenerator[T]:
+    """Give the parts of a stream, with a variable for what works them out; who reads has none."""
     async with aclosing(parts):
         while True:
-            token = listener_at_work.set(listener)
+            token = variable.set(value)
             try:
                 part = await anext(parts)
             except StopAsyncIteration:
                 return
             finally:
-                listener_at_work.reset(token)
+                variable.reset(token)
             yield part
