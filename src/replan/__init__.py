@@ -79,8 +79,8 @@ if TYPE_CHECKING:
     from replan.runs.travel.portable import PortableRun
     from replan.runtime import open_runtime, open_tools, run, run_sync, stream
     from replan.server.serving import open_server
-    from replan.sessions.client import ClientAgentAdapter
-    from replan.sessions.kept_turn import TakenBack
+    from replan.sessions.client.adapter import ClientAgentAdapter
+    from replan.sessions.client.kept_turn import TakenBack
     from replan.state.enhanced import EnhancedState
     from replan.state.knowledge import Chunk, RAGOptions, Source
     from replan.state.limits import Budget, Limits, Price, RunSettings
@@ -171,8 +171,8 @@ _PLACES = {
     "replan.runs.travel.portable": "PortableRun",
     "replan.runtime": "open_runtime open_tools run run_sync stream",
     "replan.server.serving": "open_server",
-    "replan.sessions.client": "ClientAgentAdapter",
-    "replan.sessions.kept_turn": "TakenBack",
+    "replan.sessions.client.adapter": "ClientAgentAdapter",
+    "replan.sessions.client.kept_turn": "TakenBack",
     "replan.state.enhanced": "EnhancedState",
     "replan.state.knowledge": "Chunk RAGOptions Source",
     "replan.state.limits": "Budget Limits Price RunSettings",

@@ -95,6 +95,11 @@ def check_call(graph: Graph, call: Call) -> None:
         told |= dict(given)
         # Of half a character in a plan, its reader says where.
         told["plan"] = "\0" if "\0" in str(given.get("plan") or "") else ""
+    check_storable(told)
+
+
+def check_storable(told: Mapping[str, object]) -> None:
+    """Refuse what not every store keeps, by its name."""
     for name, value in told.items():
         if problem := unstorable(value):
             raise InputError(f"The {name} cannot be kept. {problem}")

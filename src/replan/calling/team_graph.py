@@ -16,10 +16,12 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import RunControl
 from langgraph.types import StateUpdate
 
 from replan.calling.calls import Call, check_call, entered
 from replan.calling.compiled import Graph, entrance_of
+from replan.events.at_once import Listener, heard_by, listener_at_work
 from replan.events.trace import Trace, Tracing, as_traced, trace_at_work, worked_before
 from replan.langgraph_inside.tasks import CallerBounds, inherited_config, with_bounds
 from replan.own_loop import completed
@@ -70,15 +72,42 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
             given = await entered(self, Call(input, options.get("context"), config))
             if given.input is not input:
                 options["context"] = given.settings
-            bounded = _unbounded(given.config, self.config or {})
-            trace = await _traced(self, given)
-            if trace is not None:
-                bounded = merge_configs(bounded, {"metadata": {_TRACE: trace.ref}})
-            parts = cast("Any", super().astream(given.input, bounded, **options))
-            parts = as_owner(owner, parts)
-            async with aclosing(as_traced(trace, parts) if trace else parts) as given_parts:
+            parts = await self._parts(given, options, owner)
+            if listener_at_work.get() is not None:
+                # Whoever hears the run around this one does not hear this one.
+                parts = heard_by(None, parts)
+            async with aclosing(parts) as given_parts:
                 async for part in given_parts:
                     yield part
+
+    async def states(
+        self, call: Call, listener: Listener, control: RunControl
+    ) -> AsyncGenerator[dict[str, Any]]:
+        """Work on a thread that nobody else knows, and yield the state after each super-step.
+
+        The thread is written once, when the work comes to rest.
+
+        Args:
+            call: What `prepared` returned, or what begins a run on a new thread.
+            listener: Receives the events.
+            control: Stops the work.
+        """
+        options = {"context": call.settings, "durability": "exit", "stream_mode": "values"}
+        parts = await self._parts(call, {**options, "control": control})
+        async with aclosing(heard_by(listener, parts)) as given:
+            async for part in given:
+                yield part
+
+    async def _parts(
+        self, call: Call, options: Mapping[str, Any], owner: Owner | None = None
+    ) -> AsyncGenerator[Any]:
+        """The parts of LangGraph's stream of a call."""
+        bounded = _unbounded(call.config, self.config or {})
+        trace = await _traced(self, call)
+        if trace is not None:
+            bounded = merge_configs(bounded, {"metadata": {_TRACE: trace.ref}})
+        parts = as_owner(owner, cast("Any", super().astream(call.input, bounded, **options)))
+        return as_traced(trace, parts) if trace else parts
 
     def bulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from replan.ports.session_store import SessionRecord
-    from replan.sessions.client import ClientAgentAdapter
+    from replan.sessions.client.adapter import ClientAgentAdapter
     from replan.state.session.context import AgentContext
 
 _NONE = "No sessions are stored here. `replan chat` begins one.\n"

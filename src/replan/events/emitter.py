@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
 
+from replan.events.at_once import listener_at_work
 from replan.events.callbacks import ANY_EVENT, HOOKS, Hook, hears_tokens, hooks_of
 from replan.events.log import log
 from replan.events.masking import without_known
@@ -48,7 +49,7 @@ _OFTEN = (*_TOKENS, SpecialistCompleted, SpecialistInvoked)
 class Emitter:
     """Reports the events of one node."""
 
-    write: Callable[[BaseEvent], None]  # LangGraph's stream writer of the node
+    write: Callable[[Any], None]  # LangGraph's stream writer of the node, or who hears instead
     hooks: "RunHooks"  # the hooks of the callbacks, for the run
     run_id: str
     round: int
@@ -56,6 +57,10 @@ class Emitter:
     # What the events so far contain that a person may not expect.
     warnings: list[str] = field(default_factory=list[str])
     trace: Trace | None = field(default_factory=trace_at_work.get)
+
+    def __post_init__(self) -> None:
+        if (listener := listener_at_work.get()) is not None:
+            object.__setattr__(self, "write", listener)
 
     @property
     def is_heard(self) -> bool:

@@ -5,6 +5,7 @@ from contextlib import aclosing
 from contextvars import ContextVar
 from typing import Protocol, TypeVar
 
+from replan.events.at_once import with_set
 from replan.events.types import BaseEvent, StepEvent
 
 T = TypeVar("T")
@@ -78,15 +79,8 @@ async def as_traced(trace: Trace, parts: AsyncGenerator[T]) -> AsyncGenerator[T]
     """Yield the parts of a call's stream; its work is traced, its reader is not."""
     error: BaseException | None = None
     try:
-        async with aclosing(parts):
-            while True:
-                token = trace_at_work.set(trace)
-                try:
-                    part = await anext(parts)
-                except StopAsyncIteration:
-                    return
-                finally:
-                    trace_at_work.reset(token)
+        async with aclosing(with_set(trace_at_work, trace, parts)) as given:
+            async for part in given:
                 yield part
     except BaseException as raised:
         error = raised

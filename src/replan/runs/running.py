@@ -4,7 +4,14 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Generator,
+    Sequence,
+)
 from contextlib import aclosing, contextmanager, nullcontext, suppress
 from typing import Any, cast
 
@@ -15,8 +22,9 @@ from langgraph.types import StateSnapshot
 
 from replan.calling.calls import Call, prepared
 from replan.calling.compiled import Graph
-from replan.calling.team_graph import alone
+from replan.calling.team_graph import TeamGraph, alone
 from replan.errors import InputError, PlanDocumentError
+from replan.events.at_once import Listener
 from replan.events.types import BaseEvent, Event, TaskCompleted
 from replan.ports.ownership import as_owner
 from replan.runs.asked.asks import state_at_rest
@@ -99,9 +107,50 @@ async def followed(
                     take(cast("Event", part))
         return last
 
+    return await _at_rest(graph, asked, stoppable(work, stop, grace, at_once))
+
+
+async def followed_at_once(
+    graph: TeamGraph,
+    asked: Call,
+    take: Callable[[Event], None],
+    *,
+    stop: asyncio.Event | None,
+    begins: bool,
+) -> EnhancedState:
+    """Run a graph as `followed` does, on a thread that lives as long as its caller's work.
+
+    Args:
+        graph: The graph, with a checkpointer in memory.
+        asked: What it is called with; its configuration has the name of the run.
+        take: Takes the events where they happen, and raises nothing.
+        stop: Stops the run; None if nobody does.
+        begins: Whether a run begins that nothing on the thread has begun; its input is checked.
+    """
+    listener = Listener(take)
+
+    async def work(control: RunControl) -> dict[str, Any]:
+        call = asked if begins else await prepared(graph, asked)
+        last = dict[str, Any]()
+        async with aclosing(graph.states(call, listener, control)) as states:
+            async for state in states:
+                last = state
+        return last
+
+    try:
+        working = on_its_own(work(RunControl())) if stop is None else stoppable(work, stop, GRACE)
+        return await _at_rest(graph, asked, working)
+    finally:
+        listener.close()
+
+
+async def _at_rest(
+    graph: Graph, asked: Call, working: Coroutine[Any, Any, dict[str, Any]]
+) -> EnhancedState:
+    """Wait for a run, and give its state."""
     with _logged(asked):
         try:
-            state = await stoppable(work, stop, grace, at_once)
+            state = await working
         except RunStopped:
             return cast("EnhancedState", _stopped(await _saved(graph, asked.config)))
     if graph.checkpointer and not state.get("is_completed"):

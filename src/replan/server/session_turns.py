@@ -17,7 +17,7 @@ from replan.server.callers.settings import settings_for
 from replan.server.house import House, team_services
 from replan.server.problems import bad_field
 from replan.server.work import lease_of, within
-from replan.sessions.client import ClientAgentAdapter
+from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.session_runs import run_in
 from replan.sessions.stateless_agent import StatelessAgent, agent_on
 from replan.state.limits import RunSettings

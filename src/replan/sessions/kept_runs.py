@@ -24,7 +24,7 @@ from replan.runs.service import Runtime
 from replan.runs.stopping import put_an_end_to
 from replan.runs.travel.portable import PortableRun
 from replan.runs.work import Following
-from replan.sessions.run_place import Followed, RunPlace, RunPlaces, State, put_before
+from replan.sessions.run_place import Followed, RunPlace, RunPlaces, State, at_rest, put_before
 from replan.sessions.session_runs import TURN, own_record
 from replan.sessions.tool_calls import calls_on_record
 from replan.state.limits import RunSettings
@@ -84,6 +84,8 @@ class KeptRuns:
         if known is not None:
             await self._hear_again(run_id, datetime.fromisoformat(known["at"]))
             return await self._asked(run_id, known["answers"], None), True
+        if run.waits and run.graphs is not None and (found := await self.snapshot()).interrupts:
+            return at_rest(found), False
         if not run.waits:
             await self._note(run_id, {})
         return await self._resumed(run_id, None if run.waits else settings), False
@@ -107,7 +109,8 @@ class KeptRuns:
     @property
     def _followed(self) -> Following:
         each = self.following
-        return {"tokens": each.tokens, "heard": each.hear, "stop": each.stop}
+        followed: Following = {"tokens": each.tokens, "heard": each.hear}
+        return followed if each.stop is None else {**followed, "stop": each.stop}
 
     async def _note(self, run_id: str, rows: dict[str, JsonValue]) -> None:
         """Have on record what this turn asks of a run, and since when."""

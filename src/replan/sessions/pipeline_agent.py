@@ -20,8 +20,8 @@ from replan.ports.ask_user import Waiting
 from replan.ports.storage import Storage
 from replan.ports.thread_repository import ThreadRepository
 from replan.sessions.heard import Hear, heard
-from replan.sessions.kept_turn import digest_of
 from replan.sessions.request import Said, read_input
+from replan.sessions.session_runs import digest_of
 from replan.sessions.turn_thread import (
     MARK,
     QUESTIONS,

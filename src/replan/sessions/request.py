@@ -55,7 +55,7 @@ def read_input(given: UserInput) -> Said:
         return Said(answers=cast("dict[str, JsonValue]", copy))
     if not (copy.strip() if isinstance(copy, str) else copy):
         raise InputError("The input is empty. Give a text, content blocks, or answers by key.")
-    content = reading.value(Content, cast("object", copy), ("user_input",))
+    content = reading.value(Content, cast("object", copy), ("user_input",), is_copied=True)
     reading.end()
     return Said(content=content)
 
@@ -70,8 +70,8 @@ def answers_to(said: Said, asks: Sequence[Ask], shown: Collection[str]) -> dict[
     Args:
         said: What the user says.
         asks: What is asked now.
-        shown: The fingerprints of what the user saw: where a turn was cut off after it had
-            answered, the run may ask something else now.
+        shown: The marks of what the user saw: where a turn was cut off after it had answered, the
+            run may ask something else now.
 
     Raises:
         InputError: It is not clear what it answers, or it answers nothing that was asked.
@@ -96,8 +96,14 @@ def answers_to(said: Said, asks: Sequence[Ask], shown: Collection[str]) -> dict[
     return answers_by_key(dict(said.answers), asks)
 
 
+def mark_of(ask: Ask) -> str:
+    """What tells something that is asked from everything else that is."""
+    # LangGraph gives two questions of one node the same id.
+    return ask.fingerprint or f"{ask.key}/{ask.text}"
+
+
 def _check_shown(ask: Ask, shown: Collection[str]) -> None:
-    if ask.fingerprint not in shown:
+    if mark_of(ask) not in shown:
         raise InputError(
             "An earlier message of this session was cut off, and its work continued. What is asked "
             "now is new, so this message does not answer it."

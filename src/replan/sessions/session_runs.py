@@ -1,14 +1,15 @@
 """The runs of a session in a storage: what they are found by, and how they go."""
 
+import hashlib
+import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from replan.errors import InputError
 from replan.ports.run_book import RunRecord
 from replan.ports.session_store import SessionKey
 from replan.ports.storage import Storage
 from replan.sessions.carried import RUN
-from replan.sessions.kept_turn import digest_of
 from replan.state.session.context import AgentContext
 
 TURN = "turn/"
@@ -16,6 +17,17 @@ TURN = "turn/"
 
 _NAMES = ("session", "tenant", "user")
 _LONGEST = 200
+_DIGITS = 32
+
+
+def digest_of(parts: Sequence[object]) -> str:
+    """A name of fixed length for whatever names something."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGITS]
+
+
+def name_of_turn(key: SessionKey, turn_id: str) -> str:
+    """What a turn is called in a storage, and its run if it begins one."""
+    return digest_of([*key, turn_id])
 
 
 def thread_of(key: SessionKey) -> str:

@@ -1,6 +1,5 @@
 """An agent without a memory of its own: a function of the input and the context."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -161,7 +160,7 @@ class StatelessAgent:
                 hear=turn.hear,
                 hear_again=turn.hear_again,
                 tokens=tokens,
-                stop=options.get("stop") or asyncio.Event(),
+                stop=options.get("stop"),
                 labels=options.get("labels") or {},
             )
             async with place.places(turn.run_id, following) as here:

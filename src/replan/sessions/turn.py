@@ -22,7 +22,7 @@ from replan.sessions.asked import asked_in
 from replan.sessions.carried import RUN, written_run
 from replan.sessions.history import message_of, shown_of, whole_summary
 from replan.sessions.outcome import metadata_of, response_of, stage_of
-from replan.sessions.request import Said, answers_to
+from replan.sessions.request import Said, answers_to, mark_of
 from replan.sessions.run_place import RunPlace
 from replan.sessions.tool_calls import ToolCalls
 from replan.state.enhanced import EnhancedState
@@ -122,7 +122,7 @@ class Turn:
         if not asks or self.said.is_empty:
             return state
         try:
-            shown = {ask.fingerprint for ask in asked_in(self.run)}
+            shown = {mark_of(ask) for ask in asked_in(self.run)}
             answers = answers_to(self.said, asks, shown)
         except UsageError as error:
             self._problem = str(error)
@@ -181,7 +181,8 @@ class Turn:
         kept.pop(RUN, None)
         if result.outcome in ("waiting", "interrupted"):
             place, threads = self._place, services_in(self._place.graph).threads
-            run = await exported(await place.snapshot(), place.journal, threads)
+            snapshot = await place.snapshot()
+            run = await exported(snapshot, place.graph, place.journal, threads)
             kept[RUN] = cast("JsonValue", written_run(run, before.session_id, self.key))
         elif result.document:
             kept[PLAN] = result.document

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from replan.adapters.threads.memory import MemoryThreads
 from replan.errors import InputError
 from replan.ports.thread_repository import ThreadRepository
-from replan.sessions.kept_turn import digest_of
+from replan.sessions.session_runs import digest_of
 from replan.state.pipeline.thread_rows import Rows, thread_from
 from replan.state.pipeline.threads import Thread
 from replan.state.questions import Question

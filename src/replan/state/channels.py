@@ -89,7 +89,11 @@ class CheckedDelta(Delta):
 
     def update(self, values: Sequence[Any]) -> bool:
         """Reduce the checked writes of a super-step into the value."""
-        if values and not self.is_available():
+        if not values:
+            # Most channels have none, in each super-step.
+            self.idle += 1
+            return False
+        if not self.is_available():
             self.value = _empty(self.kind)
         return super().update(values)
 

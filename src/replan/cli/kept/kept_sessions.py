@@ -12,7 +12,7 @@ from replan.events.types import Event
 from replan.ports.agent import TurnOptions, UserInput
 from replan.ports.storage import Storage
 from replan.sessions.carried import RUN, carried_in, written_run
-from replan.sessions.client import ClientAgentAdapter
+from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.state.session.context import AgentContext, AgentResult
 
 _MOST = 1_000

@@ -25,8 +25,8 @@ from replan.ports.session_store import VERSION
 from replan.runs.asked.asks import PLAN, Ask
 from replan.sessions.asked import asked_in
 from replan.sessions.carried import carried_in
-from replan.sessions.kept_turn import digest_of
 from replan.sessions.request import how_to_answer
+from replan.sessions.session_runs import digest_of
 from replan.state.limits import RunSettings
 from replan.state.session.context import AgentContext, AgentResult
 

@@ -26,10 +26,9 @@ from replan.ports.built_in import built_in_models
 from replan.ports.run_book import RunRecord
 from replan.ports.session_store import SessionKey
 from replan.ports.storage import Storage
-from replan.sessions.client import ClientAgentAdapter
+from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.job_agent import JobAgent
-from replan.sessions.kept_turn import name_of_turn
-from replan.sessions.session_runs import TURN, labels_of, run_in, thread_of
+from replan.sessions.session_runs import TURN, labels_of, name_of_turn, run_in, thread_of
 from replan.sessions.turn_thread import place_of_threads, said_in_killed
 from replan.state.session.context import AgentContext
 from replan.team.file_team import DEFAULT_TEAM

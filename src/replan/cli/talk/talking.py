@@ -23,7 +23,7 @@ from replan.cli.views.cells import counted, harmless
 from replan.cli.views.live.teller import POOR_TERMINALS, Teller, seconds, teller
 from replan.cli.views.messages import told_messages
 from replan.errors import ReplanError
-from replan.sessions.kept_turn import check_agent
+from replan.sessions.client.kept_turn import check_agent
 
 _SHOWN = 2
 _KILLED = (

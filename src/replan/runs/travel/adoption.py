@@ -30,7 +30,7 @@ async def export_of(run_id: str, bench: Bench) -> PortableRun:
         raise ThreadBusyError(record.thread_id)
     storage = cast("Storage", bench.storage)
     snapshot = await snapshot_of(bench.graph, record)
-    return await exported(snapshot, storage.journal, storage.threads)
+    return await exported(snapshot, bench.graph, storage.journal, storage.threads)
 
 
 async def adopt_into(

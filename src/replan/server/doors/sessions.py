@@ -30,7 +30,7 @@ from replan.server.problems import (
 from replan.server.session_turns import Told, client_of, told_of
 from replan.server.stream import Stream
 from replan.sessions.carried import RUN
-from replan.sessions.client import ClientAgentAdapter
+from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.state.session.context import AgentContext, AgentResult
 
 T = TypeVar("T")

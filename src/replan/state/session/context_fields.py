@@ -105,6 +105,10 @@ class Reading:
     def plain(self, data: Any, path: Path = (), above: tuple[int, ...] = ()) -> Any:
         """Copy JSON; anything else, and what is too deep or too much, is kept as a mistake."""
         is_text = isinstance(data, str)
+        if is_text and data.isascii() and "\x00" not in data and len(data) <= self._left:
+            # Most of a long session is this.
+            self._left -= len(data)
+            return data
         if not self.has_room(_bytes_of(data) if is_text else _NODE):
             return None
         if problem := self._problem(data, above):

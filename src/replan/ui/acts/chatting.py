@@ -18,7 +18,7 @@ from replan.server.doors.sessions import check_input, checked
 from replan.server.problems import RefusedError, bad_field
 from replan.server.reading import valid
 from replan.server.session_turns import client_of, told_of
-from replan.sessions.client import ClientAgentAdapter
+from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.session_runs import run_in
 from replan.state.questions import fingerprint_of
 from replan.state.session.context import Message

@@ -1,8 +1,7 @@
 """One turn of a session that a client keeps: what it began with, and what is kept of it."""
 
-import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
@@ -19,11 +18,11 @@ from replan.ports.session_store import (
     SessionStore,
     SessionTurn,
 )
+from replan.sessions.session_runs import digest_of, name_of_turn
 from replan.state.session.context import AgentContext, AgentResult, Message, ToolExecution
 from replan.values import Value
 
 _TITLE = 200
-_DIGITS = 32
 
 
 class TakenBack(Value):
@@ -98,11 +97,6 @@ class KeptTurn:
             metadata={**result.metadata, **told},
             context_updates=with_version(result.context_updates, self.version + 1, self.agent),
         )
-
-
-def name_of_turn(key: SessionKey, turn_id: str) -> str:
-    """What a turn is called in a storage, and its run if it begins one."""
-    return digest_of([*key, turn_id])
 
 
 def with_version(
@@ -189,11 +183,6 @@ def title_of_history(context: AgentContext) -> str:
     """What a session is about, from the first thing that its user said."""
     said = (each.content for each in context.dialogue_history if each.role == "user")
     return title_of(next(said, None))
-
-
-def digest_of(parts: Sequence[object]) -> str:
-    """A name of fixed length for whatever names something."""
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGITS]
 
 
 def _behind(now: tuple[Any, ...], before: tuple[Any, ...]) -> tuple[Any, ...]:
