@@ -11,8 +11,8 @@ from replan.runs.course.remarks import remarks_of
 from replan.runs.course.story import StepStory, Story
 from replan.ui.drawn.revisions import changed_steps
 
-BOX_WIDTH, BOX_HEIGHT = 232, 98
-_ACROSS, _DOWN, _MARGIN = 72, 18, 12
+BOX_WIDTH, BOX_HEIGHT = 220, 98
+_ACROSS, _DOWN, _MARGIN = 44, 18, 12
 _SWEEPS = 4  # through all columns, forth and back in turns
 
 _STATES = {
@@ -30,6 +30,7 @@ class Standing:
 
     state: str  # pending, running, waiting, interrupted, done, failed, skipped or removed
     told: str  # such as `waits for a person`
+    remarks: str = ""  # what of its calls its status does not tell
     changed: str = ""  # which revision added or changed it last; empty where none did
 
 
@@ -79,7 +80,8 @@ def standings(story: Story) -> dict[int, Standing]:
     return {
         number: Standing(
             state=state,
-            told=", ".join([told, *_remarks(each, story)]),
+            told=told,
+            remarks=", ".join(_remarks(each, story)),
             changed=changed.get(number, ""),
         )
         for number, each in steps.items()
@@ -88,7 +90,7 @@ def standings(story: Story) -> dict[int, Standing]:
 
 
 def _remarks(step: StepStory, story: Story) -> list[str]:
-    """What of its calls its status does not tell."""
+    """Which of its calls came to nothing, in words."""
     calls = [call for attempt in step.attempts for call in attempt.calls]
     unusable = [each.seq or 0 for each in calls if each.seq in story.unusable]
     return remarked(remarks_of(calls, unusable))
