@@ -55,19 +55,29 @@ def end_with(command: Callable[[], int]) -> None:
     raise typer.Exit(code)
 
 
+_POSTGRES = ("psycopg", "psycopg_pool")
+_SERVER = ("jwt", "prometheus_client", "starlette", "uvicorn")
+EXTRAS = {
+    "queue": ("croniter", "langgraph", "procrastinate", "prometheus_client", *_POSTGRES),
+    "server": _SERVER,
+    "ui": (*_SERVER, "jinja2", "js_lib_htmx", "markupsafe", "nh3"),
+}
+"""The packages of extras without which a command does nothing, as they are imported."""
+
+
 @contextmanager
-def queue_extra(command: str) -> Generator[None]:
-    """Name the extra of what has to do with the queue, where it is missing."""
-    from replan.errors import ConfigurationError
+def needs_extra(command: str, extra: str) -> Generator[None]:
+    """Name the extra of a command, and how to install it, where a package of it is missing."""
+    from replan.errors import UsageError
 
     try:
         yield
     except ImportError as error:
         package = (error.name or "").partition(".")[0]
-        if package not in ("croniter", "langgraph", "procrastinate", "psycopg", "psycopg_pool"):
+        if package not in EXTRAS[extra]:
             raise
-        problem, fix = "a queue needs procrastinate and psycopg", "pip install 'replan[queue]'"
-        raise ConfigurationError(command, error.name, problem, f"{fix}.") from error
+        told = f"{command} needs the extra '{extra}': {package} is not installed"
+        raise UsageError(f"{told}. Install it: pip install 'replan[{extra}]'.") from error
 
 
 def place(storage: str | None) -> Place:
