@@ -224,6 +224,11 @@ def test_a_call_says_what_it_was_called_with_why_it_failed_and_what_became_of_it
     assert (tool.told, tool.shown, tool.error) == ("failed", "price(of=1)", "no quote")
     remarks = standings(story_of(whole(events=events)))[1].remarks
     assert remarks == "1 tool call failed, 1 reply not usable"
+    # Newer events say it themselves: a talk of several turns is none of it.
+    for is_said in (False, True):
+        third = event(3, 3, "model_called", **call(1, 2, "b", prompt=again, asks_again=is_said))
+        story = story_of(whole(events=(*events[:2], third, *events[3:])))
+        assert ("not usable" in standings(story)[1].remarks) is is_said
 
 
 def test_figures_stand_below_each_other_and_bounds_stay_bounds():
