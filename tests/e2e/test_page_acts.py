@@ -415,8 +415,14 @@ async def test_a_run_that_is_over_with_a_failure_says_what_can_be_done_now():
     async with open_storage(":memory:") as storage, shown(fence.team(), storage) as client:
         where = await begun(client, plan)
         page = await rested(client, where, "partial")
-        assert f'Step 2 failed: <a href="{where}/steps/2/retry">do it again…</a>' in page
-        assert "Was it done by hand?" in page
+        assert f'<a href="{where}/steps/2/retry">Do it again…</a>' in page
+        assert "Was a step done by hand?" in page
+        # The document and the answer are as they were written; all else tells the error once.
+        head = page.partition('id="asks"')[0]
+        assert head.count("no paint") == 1
+        assert (await client.get(f"{where}/steps/2")).text.count("no paint") == 1
+        history = (await client.get(f"{where}?tab=history")).text.partition('id="stage"')[2]
+        assert f'<a href="{where}/steps/2">step 2</a> painter, attempt 1: failed' in history
         over = (await client.get(f"{where}/resume")).text
         assert "step 2 can be done again or left out." in over
         asked = (await client.get(f"{where}/steps/2/retry")).text

@@ -93,7 +93,7 @@ def compiled(
     store: BaseStore | None,
     *,
     served: bool = False,
-) -> Graph:
+) -> TeamGraph:
     """Compile the graph of a team whose live things are bound."""
     opened = frozenset(team.open_to_clients)
     services = replace(services, is_served=served, open_to_clients=opened, store=store)

@@ -11,9 +11,7 @@ from typing import Annotated
 import typer
 
 from replan.cli.shared.options import GraceAtEndOption, HostOption, PortOption, StorageOption
-from replan.cli.shared.process import end_with, extra, place, queue_extra
-
-_NEEDED = ("jwt", "prometheus_client", "starlette", "uvicorn")
+from replan.cli.shared.process import end_with, needs_extra, place
 
 
 def serve(
@@ -50,10 +48,10 @@ def serve(
     """Serve teams over HTTP, until Ctrl-C or SIGTERM: start, follow, answer and stop runs."""
 
     def served() -> int:
-        with extra("server", "serve", "a server needs starlette and uvicorn", _NEEDED):
+        with needs_extra("serve", "server"):
             from replan.server.serving import Wanted, serve as serve_teams
         if queue:
-            with queue_extra("serve --queue"):
+            with needs_extra("serve --queue", "queue"):
                 import_module("replan.workers.queue")
         kept = place(storage)
         wanted = Wanted(

@@ -10,9 +10,7 @@ from typing import Annotated
 import typer
 
 from replan.cli.shared.options import GraceAtEndOption, HostOption, PortOption, StorageOption
-from replan.cli.shared.process import end_with, extra, place
-
-_NEEDED = ("jinja2", "js_lib_htmx", "jwt", "markupsafe", "nh3", "starlette", "uvicorn")
+from replan.cli.shared.process import end_with, needs_extra, place
 
 
 def ui(
@@ -56,8 +54,11 @@ def ui(
     def shown() -> int:
         from replan.cli.kept.place import own_folder
 
-        with extra("ui", "ui", "a page needs the extra ui", _NEEDED):
+        with needs_extra("ui", "ui"):
+            from replan.ui.htmx import script
             from replan.ui.serving import WantedPages, show
+
+            script()
         kept = place(storage)
         wanted = WantedPages(
             teams=teams or [],

@@ -27,6 +27,7 @@ from replan.events.types import (
 )
 from replan.failures import describe
 from replan.langgraph_inside.tasks import inherited_config
+from replan.memory.asked_again import AskedAgain
 from replan.state.team import Effects
 from replan.state.usage import TokenCount
 from replan.texts.storable import storable, storable_text
@@ -49,7 +50,9 @@ class Calls:
     ) -> None:
         self._began[call] = time.monotonic()
         prompt = tuple(map(said, messages)) if self.emitter.tells_texts else ()
-        self._tell(ModelCalled, call=call, model=model, provider=provider, prompt=prompt)
+        again = isinstance(messages[-1], AskedAgain) if messages else False
+        about = {"model": model, "provider": provider, "asks_again": again}
+        self._tell(ModelCalled, call=call, **about, prompt=prompt)
 
     def answered(
         self,

@@ -241,12 +241,14 @@ class ModelCalled(CallEvent):
 
     `provider` is what LangChain calls its provider; empty if that is not known. `prompt` is what it
     is sent. It is not part of the event as JSON: what is kept of it is read by reference. It is
-    empty if prompts are not kept, or nothing listens.
+    empty if prompts are not kept, or nothing listens. `asks_again`: its last reply could not be
+    used as it was, and it is told why.
     """
 
     type: Literal["model_called"] = "model_called"
     model: str
     provider: str = ""
+    asks_again: bool = False
     prompt: tuple[Said, ...] = Field(default=(), exclude=True, repr=False)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
@@ -19,6 +19,7 @@ from replan.failures import can_pass, describe
 from replan.host.answer_stream import AnswerStream
 from replan.langgraph_inside.callbacks import has_listener
 from replan.langgraph_inside.tasks import stream_is_heard, with_handlers
+from replan.memory.asked_again import asked_again
 from replan.memory.summary import is_due
 from replan.models.chat import Chat
 from replan.models.reply_end import WHOLE, ReplyEnd, end_of
@@ -145,8 +146,8 @@ class HostCall:
         """Show the model its reply and what is wrong with it, and return its second reply."""
         if answer is not None:
             answer.restart()
-        shown = within_budget(reply, RESULTS_BUDGET) or "(empty)"
-        return await self.ask(chat, [*messages, AIMessage(shown), HumanMessage(complaint)], answer)
+        shown = within_budget(reply, RESULTS_BUDGET)
+        return await self.ask(chat, asked_again(messages, shown, complaint), answer)
 
     async def tell_limit(self, limit: str, value: float, why: str = "") -> None:
         await self.emitter.emit(LimitReached, limit=limit, value=value, why=why)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import JsonValue
 
 from replan.errors import LimitReachedError, ModelCallError
@@ -11,6 +11,7 @@ from replan.events.types import TaskCompleted
 from replan.events.warnings import told_secret
 from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall
+from replan.memory.asked_again import asked_again
 from replan.models.chat import Chat
 from replan.prompts.sections import within_budget
 from replan.replies.shape import MisshapenError, Shape, as_text
@@ -46,14 +47,13 @@ async def shaped(
         return Answer(whole, output)
     if call.refused is not None:
         return Answer(answer, None, f"There is no output: {call.refused}")
-    complaint = HumanMessage(f"Your answer cannot be used: {problem}. {shape.asked}")
+    complaint = f"Your answer cannot be used: {problem}. {shape.asked}"
 
-    def asked_again(budget: int) -> list[BaseMessage]:
-        shown = within_budget(answer.text, budget) or "(empty)"
-        return [*prompt_of(budget), AIMessage(shown), complaint]
+    def again(budget: int) -> list[BaseMessage]:
+        return asked_again(prompt_of(budget), within_budget(answer.text, budget), complaint)
 
     try:
-        reply, _ = await call.ask_in_room(chat, asked_again)
+        reply, _ = await call.ask_in_room(chat, again)
         output = shape.read(reply)
         return Answer(_instead(call, answer, reply), output)
     except MisshapenError as error:

@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 
 from replan.errors import LimitReachedError
+from replan.memory.asked_again import asked_again
 from replan.models.reply_end import ReplyEnd, end_of
 from replan.prompts.step import StepPrompt
 from replan.replies.shape import MisshapenError, Shape
@@ -107,8 +108,7 @@ class PromptedSpecialist:
     async def _second(
         self, messages: list[BaseMessage], first: BaseMessage, wish: str, config: RunnableConfig
     ) -> BaseMessage:
-        again = [*messages, AIMessage(first.text or "(empty)"), HumanMessage(wish)]
-        return message_of(await self.answer(again, config))
+        return message_of(await self.answer(asked_again(messages, first.text, wish), config))
 
     async def _messages(
         self, context: ExecutionContext, asked: str, config: RunnableConfig

@@ -15,7 +15,9 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from replan.cli.views.cells import harmless, seconds
+from replan.cli.views.run.errors import error_of, is_said, short_error
 from replan.cli.views.run.overview import amount, day, money, tokens, used
+from replan.cli.views.run.reasons import ended_why
 from replan.errors import ReplanError
 from replan.plan.model import Value
 from replan.server.callers.identity import Identity, Role
@@ -26,6 +28,7 @@ from replan.state.questions import fingerprint_of
 from replan.ui.acts.shown import argument_shown, call_arguments, leads_of, shown_of
 from replan.ui.acts.talks import Talk
 from replan.ui.acts.terminal import Terminals
+from replan.ui.drawn.columns import moment_of, price, signed
 from replan.ui.drawn.revisions import lines_of
 from replan.ui.entering import Entrance, form_token
 from replan.ui.htmx import integrity
@@ -134,9 +137,15 @@ def templates() -> Environment:
         "seconds": seconds,
         "money": money,
         "amount": amount,
+        "price": price,
+        "signed": signed,
         "tokens": tokens,
         "used": used,
         "day": day,
+        "why": partial(ended_why, has_failures=False),
+        "error": error_of,
+        "short": short_error,
+        "moment": moment_of,
         "clock": _clock,
         "tick": _tick,
         "json": _json,
@@ -152,6 +161,8 @@ def templates() -> Environment:
     }
     known: dict[str, Any] = {"integrity": integrity()}
     made.filters.update(filters)
+    tests: dict[str, Any] = {"told_in": is_said}
+    made.tests.update(tests)
     made.globals.update(known)
     return made
 

@@ -7,8 +7,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Collection, Generator, Iterable
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import typer
@@ -53,28 +53,29 @@ def end_with(command: Callable[[], int]) -> None:
     raise typer.Exit(code)
 
 
-@contextmanager
-def extra(name: str, field: str, problem: str, packages: Collection[str]) -> Generator[None]:
-    """Name the extra of packages that are missing.
+_POSTGRES = ("psycopg", "psycopg_pool")
+_SERVER = ("jwt", "prometheus_client", "starlette", "uvicorn")
+EXTRAS = {
+    "queue": ("croniter", "langgraph", "procrastinate", "prometheus_client", *_POSTGRES),
+    "server": _SERVER,
+    "ui": (*_SERVER, "jinja2", "js_lib_htmx", "markupsafe", "nh3"),
+}
+"""The packages of extras without which a command does nothing, as they are imported."""
 
-    Raises:
-        ConfigurationError: One of the packages is not installed.
-    """
-    from replan.errors import ConfigurationError
+
+@contextmanager
+def needs_extra(command: str, extra: str) -> Generator[None]:
+    """Name the extra of a command, and how to install it, where a package of it is missing."""
+    from replan.errors import UsageError
 
     try:
         yield
     except ImportError as error:
-        if (error.name or "").partition(".")[0] not in packages:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRAS[extra]:
             raise
-        fix = f"pip install 'replan[{name}]'."
-        raise ConfigurationError(field, error.name, problem, fix) from error
-
-
-def queue_extra(command: str) -> AbstractContextManager[None]:
-    """Name the extra that the queue needs, where it is not installed."""
-    packages = ("croniter", "langgraph", "procrastinate", "psycopg", "psycopg_pool")
-    return extra("queue", command, "a queue needs procrastinate and psycopg", packages)
+        told = f"{command} needs the extra '{extra}': {package} is not installed"
+        raise UsageError(f"{told}. Install it: pip install 'replan[{extra}]'.") from error
 
 
 def agreed(question: str, lines: Iterable[str], refusal: str) -> bool:

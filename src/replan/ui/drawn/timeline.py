@@ -124,7 +124,7 @@ def timeline_of(story: Story, first: float = 0.0, last: float | None = None) -> 
                 name="all",
                 seconds=story.seconds,
                 calls=story.calls,
-                bars=tuple(scale.bar(story.began, story.ended, "running", "the run")),
+                bars=tuple(_at_work(story, scale)),
             ),
             _host(story, scale),
             *(_step(each, story, scale, critical) for each in story.steps),
@@ -140,6 +140,17 @@ def _ticks(first: float, length: float) -> Iterator[tuple[float, float]]:
         if at >= first:
             yield round((at - first) / length * 100, 3), round(at, 3)
         number += 1
+
+
+def _at_work(story: Story, scale: _Scale) -> Iterator[Bar]:
+    """The run between its pauses."""
+    since = story.began
+    for pause in story.pauses:
+        if pause.began > since:
+            yield from scale.bar(since, pause.began, "running", "the run")
+        since = max(since, pause.ended or story.ended)
+    if since < story.ended or not story.pauses:
+        yield from scale.bar(since, story.ended, "running", "the run")
 
 
 def _pause(pause: Pause, story: Story, scale: _Scale) -> Iterable[Bar]:

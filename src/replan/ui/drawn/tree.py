@@ -7,6 +7,7 @@ from typing import Any, Literal, cast
 
 from pydantic import JsonValue
 
+from replan.cli.views.run.errors import is_said, same_before
 from replan.cli.views.run.history import failure_of, shown_call
 from replan.runs.course.attempts import AttemptView
 from replan.runs.course.calls import Calls, calls_of
@@ -68,7 +69,7 @@ class Attempt:
     began: datetime
     outcome: str
     told: str  # how it ended, in words
-    error: str
+    error: str  # in full; empty where `told` says where it stands already
     seconds: float | None
     spent: Calls
     calls: tuple[Call, ...]
@@ -146,23 +147,31 @@ def branch_of(step: StepStory, known: Known) -> Branch:
         standing=step.standing,
         seconds=step.seconds,
         spent=step.calls,
-        attempts=tuple(_attempt(each, known) for each in step.attempts),
+        attempts=tuple(_attempt(each, step, known) for each in step.attempts),
     )
 
 
-def _attempt(attempt: AttemptView, known: Known) -> Attempt:
+def _attempt(attempt: AttemptView, step: StepStory, known: Known) -> Attempt:
     no_end = "running" if attempt.outcome == "running" else "cut off"
+    elsewhere = _error_elsewhere(attempt, step)
     return Attempt(
         number=attempt.entry.number,
         specialist=attempt.entry.specialist,
         began=attempt.entry.started_at,
         outcome=attempt.outcome,
-        told=attempt.told,
-        error=attempt.entry.error,
+        told=f"{attempt.told}: {elsewhere}" if elsewhere else attempt.told,
+        error="" if elsewhere else attempt.entry.error,
         seconds=attempt.seconds,
         spent=calls_of(attempt.calls),
         calls=tuple(_call(each, known, no_end) for each in attempt.calls),
     )
+
+
+def _error_elsewhere(attempt: AttemptView, step: StepStory) -> str:
+    """Where the error of an attempt stands already."""
+    error, above = attempt.entry.error, step.step.feedback
+    is_above = error and above and is_said(error, above)
+    return "the error above" if is_above else same_before(attempt, step.attempts)
 
 
 def known_of(story: Story) -> Known:

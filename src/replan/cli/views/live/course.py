@@ -29,6 +29,7 @@ from replan.events.types import (
     ToolInvoked,
 )
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.runs.course.standing import awaited
 from replan.state.questions import Question
 from replan.state.results import ExecutionStatus, TaskComplexity
 
@@ -121,11 +122,10 @@ def waits_for(row: Row, course: Course) -> str:
     if row.status is not StepStatus.PENDING or row.note:
         return ""
     rows = course.rows
-    if failed := [str(each) for each in row.needs if each in rows and _blocks(rows[each])]:
-        return f"blocked: {', '.join(failed)} failed"
-    if coming := [str(each) for each in row.awaits if each in rows and rows[each].status in _OPEN]:
-        return f"waits for {', '.join(coming)}"
-    return "waits for room" if course.count(StepStatus.EXECUTING) else ""
+    failed = [each for each in row.needs if each in rows and _blocks(rows[each])]
+    coming = [each for each in row.awaits if each in rows and rows[each].status in _OPEN]
+    is_known = failed or coming or course.count(StepStatus.EXECUTING)
+    return awaited(failed, coming) if is_known else ""
 
 
 def _blocks(row: Row) -> bool:
@@ -154,7 +154,7 @@ def _of_host(course: Course, event: Event) -> Course:
             is_simple = thinking.complexity is TaskComplexity.SIMPLE
             return replace(course, activity="answering" if is_simple else "planning")
         case ApprovalRequested():
-            return replace(course, activity="waiting for a word on the plan")
+            return replace(course, activity="waiting for a decision on the plan")
         case AnswerRestarted():
             return replace(course, answer="")
         case LimitReached(scope="run"):

@@ -21,6 +21,7 @@ from replan.events.types import (
     ThinkingStarted,
 )
 from replan.plan.model import PlanStep
+from replan.runs.course.standing import awaited
 from replan.state.cuts import cut_in_words
 from replan.state.results import Artifact, ExecutionStatus
 
@@ -127,8 +128,9 @@ def _of_attempt(event: SpecialistInvoked | SpecialistRetried | SpecialistParked)
         case SpecialistRetried():
             return f"[~] {who(event)}: {one_line(event.error)}; trying again"
         case SpecialistParked():
-            steps = ", ".join(map(str, event.waiting_for)) or "another round"
-            return f"[ ] {who(event)}: waits for {steps}"
+            steps = event.waiting_for
+            waits = awaited((), steps) if steps else "waits for another round"
+            return f"[ ] {who(event)}: {waits}"
 
 
 def _of_plan(event: PlanCreated | PlanUpdated) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic import JsonValue
 
 from replan.cli.views.cells import answer_told, corrected, counted, cut, one_line, seconds
+from replan.cli.views.run.errors import same_before, short_error
 from replan.cli.views.run.given import knowledge_told, memory_told
 from replan.errors import InputError
 from replan.runs.course.revisions import HANDED_IN
@@ -70,14 +71,16 @@ def moments(story: Story, step: int | None = None, *, has_failures: bool = False
 
 
 def _failures(story: Story) -> Iterator[tuple[datetime, str]]:
-    for attempt in (each for step in story.steps for each in step.attempts):
+    own = [(step.attempts, each) for step in story.steps for each in step.attempts]
+    for attempts, attempt in own:
         each = attempt.entry
         # The end of an attempt that a kill cut off is unknown; its beginning is shown.
         at = each.ended_at or (None if attempt.running_at else each.started_at)
         if at is not None and attempt.outcome not in ("done", "waiting"):
             who = f"step {each.step_id} {each.specialist}, attempt {each.number}"
             began = "" if each.ended_at else " began;"
-            yield at, f"{who}{began or ':'} {attempt.told}{_behind(each.error)}"
+            error = same_before(attempt, attempts) or short_error(each.error)
+            yield at, f"{who}{began or ':'} {attempt.told}{_behind(error)}"
 
 
 def _of_step(request: Request, step: int, story: Story) -> Request:

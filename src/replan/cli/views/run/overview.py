@@ -17,6 +17,7 @@ from replan.plan.model import StepStatus
 from replan.runs.course.attempts import AttemptView
 from replan.runs.course.calls import Calls, calls_of
 from replan.runs.course.remarks import Remarks
+from replan.runs.course.standing import WAITING, WORDS
 from replan.runs.course.story import StepStory, Story
 from replan.state.cuts import cut_in_words
 
@@ -171,9 +172,10 @@ def _counts(story: Story) -> str:
         return ""
     done = f"{story.count(StepStatus.COMPLETED)} of {counted(len(story.planned), 'step')} done"
     asking = sum(each.is_asking for each in story.planned)
-    others = {status.value: story.count(status) for status in StepStatus}
-    others = {"waiting": asking, **others, "pending": others["pending"] - asking}
-    del others["completed"]
+    others = {WORDS[status]: story.count(status) for status in StepStatus}
+    del others[WORDS[StepStatus.COMPLETED]]
+    pending = WORDS[StepStatus.PENDING]
+    others = {WAITING: asking, **others, pending: others[pending] - asking}
     left = [f"{n} {each}" for each, n in others.items() if n]
     return f": {', '.join([done, *left, *remarked(story.remarks)])}"
 
