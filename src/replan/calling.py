@@ -1,4 +1,4 @@
-"""What a call of a graph is to LangGraph: a run of its own, or one that continues.
+"""What a call of a graph is to LangGraph: a separate run, or one that continues.
 
 A run that continues keeps its name and its bounds, even if the caller does not give them again.
 The input that began a run, given again under its name, continues it too: a queue may deliver a job
@@ -84,7 +84,7 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         config: RunnableConfig | None = None,
         **options: Any,
     ) -> Any:
-        """Invoke as `ainvoke` does, in a loop of its own; where a loop runs, await that instead."""
+        """Invoke as `ainvoke` does, in its own loop; where a loop runs, await that instead."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:

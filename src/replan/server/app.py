@@ -335,7 +335,7 @@ async def _mcp(house: House) -> AsyncGenerator[list[Route]]:
     manager, ready, ended = manager_of(house), asyncio.Event(), asyncio.Event()
 
     async def served() -> None:
-        # In a task of its own: its group of tasks would wrap what is raised in the block.
+        # In its own task: its group of tasks would wrap what is raised in the block.
         async with manager.run():
             ready.set()
             await ended.wait()
@@ -382,7 +382,7 @@ def _told_at(path: str, refusal: RefusedError) -> Response:
 
 
 def _methods_at(request: Request) -> list[str]:
-    """The methods that an address takes, each by an endpoint of its own."""
+    """The methods that an address takes, each by its own endpoint."""
     path, found = request.url.path, set[str]()
     for each in request.app.routes:
         if isinstance(each, Route) and each.path_regex.match(path):
