@@ -22,7 +22,7 @@ _left_open: list[asyncio.Runner] = []
 
 
 def completed(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Do work in a loop of its own; what ignores its cancellation is not waited for."""
+    """Do work in its own loop; what ignores its cancellation is not waited for."""
     # LangChain runs in the loop's default executor what is synchronous: functions, tools and models
     # inside runnables. Here these threads can be abandoned.
     runner = asyncio.Runner()

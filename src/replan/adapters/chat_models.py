@@ -123,7 +123,7 @@ class LangChainModels:
         )
 
     def embeddings(self, name: str) -> Embeddings:
-        """Build the model for embeddings that a name stands for, from the server of chat models."""
+        """Build the embedding model of a name, from the server of chat models."""
         provider, colon, model = name.partition(":")
         if not name.strip() or (colon and not (provider and model.strip())):
             raise ConfigurationError("embeddings", name, "no model has this name", _EMBEDDINGS)

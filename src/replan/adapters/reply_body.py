@@ -122,7 +122,7 @@ _PLACES = ("code", "status", "status_code", "type")
 
 
 def told_status(body: bytes) -> int | None:
-    """Return the HTTP status that a chat completion's JSON stands for; None if it is a reply."""
+    """Return the HTTP status that a chat completion's JSON means; None if it is a reply."""
     try:
         said: object = json.loads(body)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What a call of a graph is to LangGraph: a run of its own, or one that continues.
+"""What a call of a graph is to LangGraph: a separate run, or one that continues.
 
 A run that continues keeps its name and its bounds, even if the caller does not give them again.
 The input that began a run, given again under its name, continues it too: a queue may deliver a job

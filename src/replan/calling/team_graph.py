@@ -45,7 +45,7 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         config: RunnableConfig | None = None,
         **options: Any,
     ) -> Any:
-        """Invoke as `ainvoke` does, in a loop of its own; where a loop runs, await that instead."""
+        """Invoke as `ainvoke` does, in its own loop; where a loop runs, await that instead."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:

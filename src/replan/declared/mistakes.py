@@ -81,7 +81,7 @@ def told_of(
 
 
 def _found(error: ErrorDetails, kind: type[BaseModel], see: str) -> Found:
-    # A wrong key of a mapping has a last part of its own.
+    # A wrong key of a mapping has its own last part.
     where = tuple(part for part in error["loc"] if part != "[key]")
     if error["type"] == "extra_forbidden":
         return _unknown(where, kind, error["input"])

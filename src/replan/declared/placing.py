@@ -1,4 +1,4 @@
-"""Where in a file the mistakes stand."""
+"""Where in a file the mistakes are."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence

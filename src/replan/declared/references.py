@@ -84,7 +84,7 @@ def _check_not_hidden(top: str, folder: Path) -> None:
     origin = getattr(loaded.__spec__, "origin", None) or getattr(loaded, "__file__", None)
     if origin is None or not _same_file(origin, own.origin):
         reason = f"Another module called '{top}' is already loaded."
-        raise refused("module_hidden", reason, f"Give {Path(own.origin).name} a name of its own.")
+        raise refused("module_hidden", reason, f"Give {Path(own.origin).name} its own name.")
 
 
 def _same_file(one: str, other: str) -> bool:

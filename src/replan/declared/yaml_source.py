@@ -47,8 +47,8 @@ class YamlSource:
 
     Attributes:
         value: Mappings with text as keys, lists, text, numbers, truth values.
-        keys: Where the name of a field stands.
-        values: Where the value of a field stands.
+        keys: Where the name of a field is.
+        values: Where the value of a field is.
         mistakes: What is wrong with the YAML itself.
     """
 
@@ -77,7 +77,7 @@ class YamlSource:
         return value
 
     def renamed(self, where: Where, name: str) -> "YamlSource":
-        """Return a field another name; it stands where it stood."""
+        """Give a field another name; it stays in its place."""
         *section, old = where
         fields = self.at(tuple(section))
         fields[name] = fields.pop(old)
@@ -112,7 +112,7 @@ def read_yaml(text: str) -> YamlSource:
 
 
 class _Reading:
-    """One pass over the nodes of a text; an alias is read again wherever it stands."""
+    """One pass over the nodes of a text; an alias is read again wherever it is used."""
 
     def __init__(self) -> None:
         self.keys: dict[Where, Place] = {}

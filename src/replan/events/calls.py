@@ -39,7 +39,7 @@ class Calls:
 
     emitter: Emitter
     # The configuration of the node, which LangGraph's stream writer looks for; what calls a model
-    # in a thread of its own has none.
+    # in its own thread has none.
     config: RunnableConfig
     about: Mapping[str, object]  # the fields of the events that say who calls
     effects: Effects = "unsafe"  # of tools that do not say it themselves

@@ -1,9 +1,8 @@
 """The one place that sends out events: to the stream first, then to the callbacks.
 
-Hooks of callbacks are foreign code beside a run: they receive every event in order and can stop
-nothing. Each callback has a line of its own in each run: its hooks are called one after another,
-in the order of the events, with a time for each. A run waits for them between its steps, never in
-one.
+Hooks of callbacks are other people's code: they receive every event in order and can stop nothing.
+Each callback has its own queue in each run: its hooks are called one after another, in the order
+of the events, with a time limit for each. A run waits for them between its steps, never in one.
 """
 
 import asyncio
@@ -201,7 +200,7 @@ class _Line:
         self.hears_events = ANY_EVENT in self._own
         self.hears_tokens = hears_tokens(callback)
         self._hooks, self._run_id = hooks, run_id
-        # Whoever comes to the same run while hooks of it are at work finds this line by its run.
+        # Other code of the same run finds this line by the run while its hooks are at work.
         self._owner = owner
         self._loop = asyncio.get_running_loop()
         self._told: deque[_Told | asyncio.Future[None]] = deque()

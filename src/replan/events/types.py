@@ -98,8 +98,8 @@ class MemoryApplied(BaseEvent):
         node: `think` or `specialist`.
         mode: The mode of the memory.
         shown: Messages that are seen.
-        summarised: Messages that a summary stands for.
-        left_out: Messages that nothing stands for.
+        summarised: Messages that a summary replaces.
+        left_out: Messages that were left out without a summary.
         cut: Messages among those that are seen of which only the beginning is.
         step_id: The step; None for the host.
         specialist: Who does it; empty for the host.
@@ -237,7 +237,7 @@ class AnswerGiven(BaseEvent):
 
 
 class ModelCalled(CallEvent):
-    """A model is called; each retry is a call of its own.
+    """A model is called; each retry is a separate call.
 
     `provider` is what LangChain calls its provider; empty if that is not known. `prompt` is what it
     is sent. It is not part of the event as JSON: what is kept of it is read by reference. It is

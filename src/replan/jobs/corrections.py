@@ -17,7 +17,7 @@ NOTHING: tuple[object, ...] = (None, "", [], {})
 
 @dataclass(frozen=True, kw_only=True)
 class Merge:
-    """What came of given values.
+    """The outcome of given values.
 
     Attributes:
         values: The values after them.

@@ -103,7 +103,7 @@ class RecordedExecutor:
 
 
 class JournaledExecutor:
-    """Does actions on record, each job in a record of its own, where no run has one.
+    """Does actions on record, each job in its own record, where no run has one.
 
     If it is unknown whether an unsafe action took effect, the job fails and says so. Whoever
     takes it up and confirms it again has it done again.

@@ -50,7 +50,7 @@ def answers_to_interrupts(config: RunnableConfig) -> Mapping[str, Any]:
 
 
 def is_checkpointed(config: RunnableConfig) -> bool:
-    """Whether a saver keeps what the run comes to."""
+    """Whether a saver keeps the outcome of the run."""
     return bool(configurable(config).get(_CHECKPOINTER))
 
 
@@ -91,7 +91,7 @@ def bounds_in(config: RunnableConfig) -> CallerBounds:
 
 
 def config_inside(config: RunnableConfig, own_context: type) -> RunnableConfig:
-    """The configuration for what a task runs, such as a graph of its own."""
+    """The configuration for what a task runs, such as its own graph."""
     # It comes to its end when the run is to stop: LangGraph would stop it at its next super-step,
     # without the grace that running steps have. LangGraph's bounds hold there as the caller gave
     # them. Nor does a context of the task's own kind bind another team's.
@@ -163,8 +163,8 @@ def _nothing(_: Any) -> None:
 def of_whole_tasks(writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
     """Leave out what a task wrote before it failed or was cancelled.
 
-    LangGraph hands it to the saver beside the error, and then takes the task for done: a node whose
-    branch was cancelled would be the last one of its run.
+    LangGraph passes it to the saver together with the error, and then takes the task for done: a
+    node whose branch was cancelled would be the last one of its run.
     """
     is_broken_off = any(channel == ERROR for channel, _ in writes)
     return [each for each in writes if each[0] in WRITES_IDX_MAP] if is_broken_off else writes

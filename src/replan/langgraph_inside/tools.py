@@ -17,7 +17,7 @@ def with_schema(tool: BaseTool, schema: Any, metadata: dict[str, Any]) -> BaseTo
 
 
 def runs_in_thread(tool: BaseTool) -> bool:
-    """Whether LangChain runs a tool in a thread of its own, since it has no coroutine."""
+    """Whether LangChain runs a tool in its own thread, since it has no coroutine."""
     if getattr(tool, "coroutine", None) is not None:
         return False
     owner = next(kind for kind in type(tool).__mro__ if "_arun" in vars(kind))
@@ -41,7 +41,7 @@ class _StandIn:
 
 
 def called_by(tool: BaseTool, work: Callable[[Any, RunnableConfig], Awaitable[Any]]) -> BaseTool:
-    """Return what stands for a tool in one call, and does `work` with its input instead."""
+    """Return a replacement for a tool in one call, which does `work` with its input instead."""
     return cast("BaseTool", _StandIn(tool, work))
 
 

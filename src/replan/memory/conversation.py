@@ -46,8 +46,8 @@ class Seen:
     """What a model sees of a conversation, and what it does not."""
 
     messages: list[AnyMessage]  # the caller's instructions, the summary, the rest, the request
-    summarised: int = 0  # messages that the summary stands for
-    left_out: int = 0  # messages that nothing stands for
+    summarised: int = 0  # messages that the summary replaces
+    left_out: int = 0  # messages that were left out without a summary
     cut: int = 0  # messages that are shown in part
 
     @property
@@ -68,7 +68,7 @@ class Parts:
     """A conversation, taken apart."""
 
     told: list[AnyMessage]  # the system messages that the caller began it with
-    covered: list[AnyMessage]  # what the summary stands for
+    covered: list[AnyMessage]  # what the summary replaces
     since: list[AnyMessage]  # what was said since
     request: list[AnyMessage]
     summary: Summary | None = None

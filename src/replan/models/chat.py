@@ -128,7 +128,7 @@ class Chat:
         toolset: Toolset | None = None,
     ) -> AIMessage:
         """Ask the model; `on_text` gets the pieces of the text as they arrive."""
-        # The reply is streamed if `on_text` or a callback hears its pieces, or if the server has
+        # The reply is streamed if `on_text` or a callback receives its pieces, or if the server has
         # dropped a whole one before. Each call asks for leave by itself: the first one, each
         # further attempt at a busy server, and the one for the whole reply where the server refuses
         # to stream, or if a stream ended without text and may have been a refusal.

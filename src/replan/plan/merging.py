@@ -67,7 +67,7 @@ def matched(old: TaskPlan, new: TaskPlan) -> TaskPlan:
 
     Models renumber. So a title that both plans have once says more than a number: its step is the
     old one, whatever its number. Any other step is the one with its number, unless a title has
-    taken that; then it is a new step with a number of its own.
+    taken that; then it is a new step with its own number.
     """
     places = _once(old.steps)
     ids = {step_id: places[title] for title, step_id in _once(new.steps).items() if title in places}

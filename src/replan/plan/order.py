@@ -43,7 +43,7 @@ def closing_edges(steps: Sequence[PlanStep]) -> list[tuple[tuple[int, int], tupl
 def run_order(plan: TaskPlan | Iterable[PlanStep]) -> tuple[PlanStep, ...]:
     """Order steps so that each is after all that it waits for; ties by priority, then id.
 
-    Steps in a cycle, and those that wait for them, stand last in their given order.
+    Steps in a cycle, and those that wait for them, come last in their given order.
     """
     steps = _steps(plan)
     by_id = {step.id: step for step in steps}

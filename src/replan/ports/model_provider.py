@@ -7,7 +7,7 @@ from langchain_core.language_models import BaseChatModel
 
 
 class ModelProvider(Protocol):
-    """Builds the chat model that a name stands for."""
+    """Builds the chat model of a name."""
 
     def chat_model(self, name: str, *, tenant: str = "") -> BaseChatModel:
         """Return the model for a name such as `openai:gpt-...` or `offline`, once for each graph.
@@ -23,7 +23,7 @@ class ModelProvider(Protocol):
 
 
 class EmbeddingsProvider(Protocol):
-    """Builds the model for embeddings that a name stands for; few model providers do."""
+    """Builds the embedding model of a name; few model providers do."""
 
     def embeddings(self, name: str) -> Embeddings:
         """Return the model for a name such as `openai:text-embedding-3-small`.

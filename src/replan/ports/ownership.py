@@ -1,7 +1,7 @@
 """Whose a thread is: each take of it has a number, and only the newest take may write.
 
 A run may lose its thread without noticing: the connection that holds it falls, or its process
-stands still, and another run takes the thread. So all that a run writes is checked against the
+hangs, and another run takes the thread. So all that a run writes is checked against the
 number of its take, in the transaction that writes it.
 """
 

@@ -108,7 +108,7 @@ class Request(Value):
 
 
 class RunBook(Protocol):
-    """Rows about runs, beside the checkpoints and the journal that hold what the runs did."""
+    """Rows about runs; the checkpoints and the journal hold what the runs did."""
 
     async def begin(self, record: RunRecord) -> None:
         """Enter a run; one that is there keeps its order, title and beginning."""

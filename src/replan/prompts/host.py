@@ -282,7 +282,7 @@ def _data(
 ) -> HumanMessage:
     plan = state.get("current_plan") or TaskPlan()
     shown, left_out, each = _results(state, collected, budget)
-    # What stays the same from round to round stands first, for the sake of prompt caches.
+    # What stays the same from round to round comes first, because of prompt caches.
     said = host.seen_in(state).messages
     parts = request_sections(said, earlier_budget=budget, budget=budget)
     parts += [_result(result, each) for result in shown]

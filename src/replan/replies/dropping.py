@@ -92,7 +92,7 @@ def _marked(match: re.Match[str]) -> str:
 
 
 def _any_of(found: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern for any of some words; those of scripts without blanks stand anywhere."""
+    """Return a pattern for any of some words; those of scripts without blanks may be anywhere."""
     ordered = sorted({word.casefold() for word in found}, key=lambda word: (-len(word), word))
     kinds: dict[bool, list[str]] = {False: [], True: []}
     for word in ordered:

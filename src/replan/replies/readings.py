@@ -51,7 +51,7 @@ _NOTHING = frozenset(words("others", "nothing"))
 
 
 class ThinkReading(Value):
-    complexity: TaskComplexity  # the label; without one, what score or body stand for
+    complexity: TaskComplexity  # the label; without one, what score or body mean
     score: float | None = None  # the number from 0 to 1, if the model gave one
     reasoning: str = ""  # why
     next_action: ActionType | None = None  # what the host means to do; it may contradict the label

@@ -51,7 +51,7 @@ class Shape:
         )
 
     def read(self, text: str) -> JsonValue:
-        """Read the value in a reply: the whole reply, its fence, or what stands amid talk."""
+        """Read the value in a reply: the whole reply, its fence, or a value inside other text."""
         fitting: list[JsonValue] = []
         first: MisshapenError | None = None
         for value in _values_in(text):
@@ -103,7 +103,7 @@ def _place(path: tuple[int | str, ...]) -> str:
 
 
 def _values_in(text: str) -> Iterator[JsonValue]:
-    """The JSON values that may be meant: the whole text, else those of its fences, else amid it."""
+    """The JSON values that may be meant: the whole text, else its fences, else values inside it."""
     whole = _strictly(text)
     if whole is not _NO_VALUE:
         yield cast("JsonValue", whole)

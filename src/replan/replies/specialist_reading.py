@@ -41,7 +41,7 @@ class SpecialistReading(Value):
 def read_specialist(text: str) -> SpecialistReading:
     """Read a specialist's text, which is all body unless it certainly begins with a front matter.
 
-    A report may begin with a line such as `status: on track` or with a front matter of its own. So
+    A report may begin with a line such as `status: on track` or with its own front matter. So
     no value may be wrong where a label is expected, and a block stays part of the body if there is
     anything in it in addition to the known keys. A text without any result is not a success.
     """

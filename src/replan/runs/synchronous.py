@@ -34,7 +34,7 @@ class SyncRun:
 
 
 class SyncRuntime:
-    """A `Runtime` for synchronous code. Its event loop runs in a thread of its own."""
+    """A `Runtime` for synchronous code. Its event loop runs in its own thread."""
 
     def __init__(self, runtime: Runtime, portal: Portal) -> None:
         """Prepare; `with open_runtime(...)` does it.

@@ -23,7 +23,7 @@ Doing = asyncio.Task[RunResult]
 
 
 class Works:
-    """The works on runs, each beside everything else."""
+    """The works on runs, each in the background."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench

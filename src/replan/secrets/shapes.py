@@ -47,7 +47,7 @@ def is_likely(word: str) -> bool:
 
 
 def is_certain(word: str) -> bool:
-    """Whether a word looks like a secret wherever it stands: long, of letters and digits."""
+    """Whether a word looks like a secret in any place: long, of letters and digits."""
     return any(
         len(run) >= _CERTAIN and not run.isdigit() and any(map(str.isdigit, run))
         for run in _RUN.findall(word)

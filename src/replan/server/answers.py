@@ -100,7 +100,7 @@ class RunTold(Value):
         team: Its team.
         title: What it is about.
         outcome: Its status.
-        why: Why it ended or stands still, in words.
+        why: Why it ended or rests, in words.
         started_at: When it began.
         heard_at: The time of its last sign of life.
         labels: What it is found by.

@@ -63,7 +63,7 @@ def _told_at(path: str, refusal: RefusedError) -> Response:
 
 
 def _methods_at(request: Request) -> list[str]:
-    """The methods that an address takes, each by an endpoint of its own."""
+    """The methods that an address takes, each by its own endpoint."""
     path, found = request.url.path, set[str]()
     for each in request.app.routes:
         if isinstance(each, Route) and each.path_regex.match(path):

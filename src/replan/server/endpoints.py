@@ -41,7 +41,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer with a status of its own."""
+    """An answer with its own status."""
 
     value: Value
     status: int = 200

@@ -23,7 +23,7 @@ BODY_SECONDS = 30.0
 """Seconds in which a body has to arrive."""
 
 _BIG = 50_000
-"""Bytes of a body that is read beside the event loop."""
+"""Bytes from which a body is read in a thread, outside the event loop."""
 
 _SEE = "GET /openapi.json describes this field."
 

@@ -1,6 +1,6 @@
 """The graph that LangGraph Studio serves: of a team file, or else of the default team.
 
-`langgraph dev` finds it through `langgraph.json`, and beside it the saver for its threads.
+`langgraph dev` finds it through `langgraph.json`, and also the saver for its threads.
 """
 
 import os

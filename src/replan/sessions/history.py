@@ -33,7 +33,7 @@ def shown_of(
 
     Args:
         history: What was said before the request.
-        summary: What stands for the beginning of the history.
+        summary: The summary of the beginning of the history.
         memories: What models see; the graph is given what the widest of them needs.
     """
     # As `memory.conversation` takes a conversation apart: instructions, what was said, and at the

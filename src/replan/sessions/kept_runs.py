@@ -143,7 +143,7 @@ class KeptRuns:
 
     async def _worked(self, run_id: str, doing: Coroutine[Any, Any, RunResult]) -> State:
         """Wait for a run; who is cancelled stops it, so that the turn can continue later."""
-        # A run has an owner of its own, and the runtime serves others, too.
+        # A run has its own owner, and the runtime serves others, too.
         task = asyncio.get_running_loop().create_task(doing, context=unowned())
         try:
             result = await asyncio.shield(task)

@@ -29,7 +29,7 @@ class Said:
         return self.content is None and self.answers is None
 
     def messages(self, at: str) -> tuple[Message, ...]:
-        """What stands of it in the history; nothing if nothing was said."""
+        """Its text in the history; empty if nothing was said."""
         if self.answers is not None:
             told = [a if isinstance(a, str) else json.dumps(a) for a in self.answers.values()]
             named: dict[str, JsonValue] = {"answers": dict(self.answers)}

@@ -104,7 +104,7 @@ def _place(job: Mapping[str, JsonValue], session: AgentContext) -> tuple[str, ..
 
 
 def job_seal(spec: JobSpec, key: bytes) -> JobSeal:
-    """Make what writes and reads the jobs of a spec.
+    """Create the serializer of the jobs of a spec.
 
     Raises:
         ConfigurationError: The spec has secret slots, and what encrypts is not installed.

@@ -1,4 +1,4 @@
-"""An agent without a memory of its own: a function of the input and the context."""
+"""An agent without its own memory: a function of the input and the context."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing

@@ -171,7 +171,7 @@ class Account:
                 self._serve()
 
     def awaited(self, waiter: Waiter) -> set[AbstractEventLoop | None]:
-        """The loops that must run for others to make room; None stands for a thread by itself."""
+        """The loops that must run for others to make room; None means a thread by itself."""
         with self._guard:
             asked = waiter.ask
             loops = {each.ask.loop for one in asked.scopes for each in self._others(one, asked)}

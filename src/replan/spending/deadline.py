@@ -154,7 +154,7 @@ async def in_time(
 ) -> T:
     """Do work within its time, and not much longer if it does not stop."""
     # The time in which a call waits for others to make room is not the work's own. It counts for
-    # the run, and ends if none of the others comes to its end within the work's timeout.
+    # the run, and ends if none of the others ends within the work's timeout.
     scopes, clocks = timed.scopes, timed.clocks
     is_bounded = any(scope.budget.max_seconds is not None for scope in scopes)
     left, scope = clocks.left(scopes)

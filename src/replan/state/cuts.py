@@ -21,5 +21,5 @@ def with_cut(text: str, cut: str) -> str:
 
 
 def cut_in_words(cut: str) -> str:
-    """Explain why something is incomplete: a cut of its own, or else the limit that was reached."""
+    """Explain why something is incomplete: its own cut, or else the limit that was reached."""
     return CUTS.get(cut, f"the limit {cut} was reached")

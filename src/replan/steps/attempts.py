@@ -80,7 +80,7 @@ class Recalled:
 
 
 Made = SpecialistResult | list[Question] | LedgerEntry | Recalled
-"""The outcome of an attempt; a ledger entry stands for an attempt in doubt."""
+"""The outcome of an attempt; a ledger entry means an attempt in doubt."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What a team file holds: a team, and models with names of its own."""
+"""What a team file holds: a team, and models with its own names."""
 
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -19,7 +19,7 @@ from replan.values import Value
 
 
 class NamedModel(Value):
-    """A model with a name of its own.
+    """A model with its own name.
 
     Attributes:
         model: Which model: openai:NAME, PROVIDER:NAME, offline, or with a base_url NAME.
@@ -90,5 +90,5 @@ DEFAULT_TEAM = Path(__file__).with_name("default_team.yaml")
 
 
 def starter_team() -> str:
-    """Return a commented team file that works as it is, and names `team.schema.json` beside it."""
+    """Return a commented team file that works as it is, and names `team.schema.json` next to it."""
     return files("replan.team").joinpath("starter_team.yaml").read_text("utf-8")

@@ -18,7 +18,7 @@ class Host(Typed):
 
     Attributes:
         model: A chat model, or its name (a name under models, offline, openai:NAME or
-            PROVIDER:NAME). It answers, and does everything without a model of its own.
+            PROVIDER:NAME). It answers, and does everything without its own model.
         thinking_model: Judges requests; by default the model.
         planning_model: Writes and revises plans, in separate calls; by default the thinking_model.
         feedback_model: Judges results; by default the thinking_model.

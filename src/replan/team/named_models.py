@@ -1,4 +1,4 @@
-"""The models of a team file: those with names of their own, and all others by their usual names."""
+"""The models of a team file: those with their own names, and all others by their usual names."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

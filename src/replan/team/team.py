@@ -151,7 +151,7 @@ class Team(Part, RunSettings):
             first = seen.setdefault(name.casefold(), index) if isinstance(name, str) else index
             if first != index:
                 reason = f"specialists[{first}] already has this name."
-                fix = "Give each specialist a name of its own."
+                fix = "Give each specialist its own name."
                 yield broken(
                     ("specialists", index, field), name, "duplicate_specialist", reason, fix
                 )

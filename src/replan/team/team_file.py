@@ -141,7 +141,7 @@ def _fallbacks(content: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _priced(team: FileTeam) -> FileTeam:
-    """Give models with names of their own the prices of what they stand for."""
+    """Give named models the prices of the models that they name."""
     own = {name: price_of(_names(one.model), team.prices) for name, one in team.models.items()}
     known = {name: price for name, price in own.items() if price is not None}
     return team.replace(prices={**known, **team.prices}) if known else team

@@ -1,4 +1,4 @@
-"""A server whose tools specialists may be granted: an MCP server, or a provider of your own."""
+"""A server whose tools specialists may be granted: an MCP server, or your own provider."""
 
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
@@ -160,7 +160,7 @@ else:
 def built_servers(
     servers: Mapping[str, "AnyToolServer"], environment: Mapping[str, str]
 ) -> tuple[dict[str, ToolProvider], list[ConfigurationError]]:
-    """Build the tool servers of a team; what is wrong with some is given beside them."""
+    """Build the tool servers of a team; what is wrong with some is returned with them."""
     built: dict[str, ToolProvider] = {}
     mistakes: list[ConfigurationError] = []
     for name, server in servers.items():

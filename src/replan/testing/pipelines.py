@@ -261,9 +261,7 @@ def _of_levels(found: _Package) -> Iterator[Finding]:
         agent = found.meant(name, path)
         if agent is not None and agent.path.parent.parent != path.parent:
             problem = f"{name} is not in a folder below this one"
-            yield found.finding(
-                path, line, problem, "Give the sub-thread a folder of its own here."
-            )
+            yield found.finding(path, line, problem, "Give the sub-thread its own folder here.")
     for path, line, name in found.made:
         part = found.meant(name, path) if found.kind(name, path) in ("Handler", "Unit") else None
         if part is not None and part.path.parent != path.parent:

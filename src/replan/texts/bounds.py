@@ -56,7 +56,7 @@ ANSWER = 200_000
 
 
 _ITEM = re.compile(r"^[ \t>]*+(?:[-*+#]|\d{1,9}[.)])", re.MULTILINE)
-_DIVIDE = "Divide it, and keep long data in files of their own."
+_DIVIDE = "Divide it, and keep long data in separate files."
 
 
 @dataclass(frozen=True, slots=True)

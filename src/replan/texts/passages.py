@@ -54,7 +54,7 @@ def passages_of(name: str, text: str) -> Iterator[Passage]:
 
 
 def cut(passage: Passage) -> Iterator[Passage]:
-    """Cut a passage that is too long into pieces; one without a word gives none."""
+    """Cut a passage that is too long into pieces; one without words yields none."""
     block: list[str] = []
     start = passage.line
     for number, line in enumerate(_lines(passage.text), start=passage.line):

@@ -70,7 +70,7 @@ class _Count:
             for event in events:
                 self._refuse(self._problem(event), event.start_mark)
         except yaml.MarkedYAMLError as error:
-            # libyaml has a bound of its own, and reads ahead of the events.
+            # libyaml has its own bound, and reads ahead of the events.
             if "maximum nesting depth" not in str(error.problem):
                 raise
             self._refuse(self._too_deep(), error.problem_mark)

@@ -13,7 +13,7 @@ _TEXT = ("a", "blockquote", "br", "code", "del", "em", "hr", "p", "pre", "strong
 _LISTS = ("dd", "dl", "dt", "li", "ol", "ul")
 _TABLES = ("table", "tbody", "td", "th", "thead", "tr")
 _TAGS = {*_TEXT, *_LISTS, *_TABLES, "h1", "h2", "h3", "h4", "h5", "h6"}
-# A link opens in a page of its own and tells nothing of this one.
+# A link opens in a new page and tells nothing of this one.
 _REL = "noopener noreferrer nofollow"
 
 

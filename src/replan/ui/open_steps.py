@@ -66,7 +66,7 @@ def is_drawn_whole(event: RunEvent, seen: int, settled: int) -> bool:
 
 
 def touched(story: Story, new: Iterable[RunEvent]) -> set[int]:
-    """The steps that events changed; 0 stands for the host."""
+    """The steps that events changed; 0 means the host."""
     events = [*new]
     steps = {_step_of(each) for each in events}
     ended = {_step_of(each) for each in events if each.type == "specialist_completed"}

@@ -79,8 +79,8 @@ class Site:
             request: What is answered.
             name: The template's file, without its ending.
             status: The status of the answer.
-            values: What the template reads, beside `P` (what is before a path), `who`, `boot`
-                and `form_token`, which a form carries as `form`.
+            values: What the template reads, in addition to `P` (what is before a path),
+                `who`, `boot` and `form_token`, which a form carries as `form`.
         """
         who: Identity | None = getattr(request.state, "who", None)
         token = self.entrance.token_in(request.headers)

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 class Schedule(Value):
-    """A run that begins by itself, or a job beside the runs.
+    """A run that begins by itself, or a job of upkeep.
 
     Attributes:
         name: Its name; its runs are named `NAME-TIME`, those of a tenant `TENANT.NAME-TIME`.

@@ -1,4 +1,4 @@
-"""Jobs beside the runs of a team: summaries of its threads, the index of its knowledge."""
+"""Jobs of upkeep for a team: summaries of its threads, the index of its knowledge."""
 
 import asyncio
 import logging

@@ -57,7 +57,7 @@ class Worker:
             concurrency: Jobs at once.
             lease: Seconds without a sign of life after which others take the jobs up.
             handlers: What does jobs of further kinds, by their names.
-            beside: What it does meanwhile, without end.
+            beside: What it does in the background, without end.
         """
         self._queue = queue
         self._runtime = runtime

@@ -47,7 +47,7 @@ class Embedding:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What it is called, the name that stands for it in events first."""
+        """Its names, first the one that is used in events."""
         return names_of(self.embeddings, self.name)
 
     def of_texts(self, texts: Sequence[str]) -> list[list[float]]:

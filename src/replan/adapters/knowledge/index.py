@@ -84,7 +84,7 @@ class _Known:
 
 
 def path_in(cache: Path, folder: Path) -> Path:
-    """Where the index of a folder stands."""
+    """Where the index of a folder is."""
     name = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:32]
     return cache / f"{name}-{FORMAT}.db"
 

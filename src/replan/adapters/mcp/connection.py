@@ -1,4 +1,4 @@
-"""One connection to an MCP server, which lives in a task of its own.
+"""One connection to an MCP server, which lives in its own task.
 
 The client is made of anyio's task groups, and only the task that opened one can close it; whoever
 calls tools is another one.
@@ -48,7 +48,7 @@ class Connection:
         self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         # There may be no waiter left.
         self._ready.add_done_callback(lambda ready: ready.cancelled() or ready.exception())
-        # With a context of its own: it outlives the step that needed it first.
+        # With its own context: it outlives the step that needed it first.
         self._task = asyncio.create_task(self._lived(way), context=Context())
 
     @property

@@ -78,7 +78,7 @@ async def open_storage(
             was created with. Storage that was created without a key must be opened without one.
         patience: Seconds for which work on an unreachable, locked or full database is repeated.
         allow: Further classes in the states of graphs, for specialists that are compiled graphs
-            with a state of their own.
+            with their own state.
         keep_days: Days for which prompts, replies and other long texts of events are kept; older
             texts are removed whenever a run begins. None means as long as their runs.
         connections: The maximum number of connections to PostgreSQL, 2 or more, in addition to the

@@ -190,7 +190,7 @@ async def prepare_database(
 
 
 async def _set_up_saver(address: str) -> None:
-    """Make or upgrade LangGraph's tables, each change in a transaction of its own."""
+    """Make or upgrade LangGraph's tables, each change in its own transaction."""
     connection = await _connect(
         address, HeardConnection.longest, autocommit=True, prepare_threshold=0, row_factory=dict_row
     )

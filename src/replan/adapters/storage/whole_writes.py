@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class WholeWrites:
-    """Writes to a SQLite file in a thread of its own."""
+    """Writes to a SQLite file in its own thread."""
 
     def __init__(self, path: Path, busy: float) -> None:
         # Without an isolation level, SQLAlchemy begins no transaction by itself.

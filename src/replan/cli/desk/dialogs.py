@@ -187,7 +187,7 @@ def _arguments(details: JsonValue) -> JsonValue:
 
 def _as_said(text: str, before: str = "") -> str:
     """Foreign text, with a mark before each line, so that none looks like our own."""
-    # A line that has room behind what stands `before` it needs no mark.
+    # A line that has room after the text `before` it needs no mark.
     text, width = text.strip(), get_terminal_size().columns
     if "\n" not in text and cell_len(before + harmless(text)) < width:
         return before + text

@@ -26,7 +26,7 @@ def read_plan_text(path: Path) -> str:
         if len(content) > _MOST_BYTES:
             raise InputError(
                 f"The plan document '{path}' has more than {_MOST_BYTES:,} bytes, and a plan at "
-                f"most {PLAN.characters:,} characters. Keep long data in files of their own."
+                f"most {PLAN.characters:,} characters. Keep long data in separate files."
             )
         return content.decode("utf-8")
     except FileNotFoundError as error:

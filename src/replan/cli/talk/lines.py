@@ -16,7 +16,7 @@ class Interrupted(Exception):  # noqa: N818 - nothing went wrong
     """The person pressed Ctrl-C, or the process is to end."""
 
     def __init__(self, code: int) -> None:
-        """Keep the exit code that stands for the signal."""
+        """Keep the exit code of the signal."""
         super().__init__()
         self.code = code
 

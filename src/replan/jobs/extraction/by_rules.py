@@ -33,7 +33,7 @@ _NOT = re.compile(
 _FAR = 30
 _LONGEST_SAID = 20_000
 _FEW = 4
-_MOST = 50  # places at which a value of one slot may stand
+_MOST = 50  # places where a value of one slot may be
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ def _told(said: str, slots: Sequence[Slot], wanted: Wanted) -> dict[str, JsonVal
 
 
 def _taken(slot: Slot, said: str) -> list[Span]:
-    """Where the values of a slot stand that has choices or a pattern."""
+    """Where the values are of a slot that has choices or a pattern."""
     if slot.choices:
         return [span for _, span in _choices_in(slot, said)]
     return [found.span() for found in re.finditer(_apart(slot.pattern or ""), said)]

@@ -39,7 +39,7 @@ def marking(blocks: Mapping[int, Block], steps: Sequence[PlanStep]) -> Marking:
 
 
 def _spread(kept: Sequence[tuple[Block, PlanStep]], needy: set[int], numbers: set[int]) -> Marking:
-    """Mark also those steps that would be taken for text beside the marked ones."""
+    """Mark also those steps that would be taken for text next to the marked ones."""
     groups = {
         block.item.group for block, step in kept if block.item.mark is not None or step.id in needy
     }

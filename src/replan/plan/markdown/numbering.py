@@ -68,7 +68,7 @@ def _said(number: str | None, line: int, first_line: dict[int, int]) -> int | Co
             "duplicate_step",
             number,
             f"Lines {first_line[value]} and {line} both have step {value}.",
-            "Give each step a number of its own.",
+            "Give each step its own number.",
         )
     first_line[value] = line
     return value

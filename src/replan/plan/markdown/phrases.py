@@ -232,7 +232,7 @@ _ATTRIBUTES = _compiled(
     ),
 )
 
-# On a line of its own a bare list of names cannot be confused with other attributes.
+# On its own line a bare list of names cannot be confused with other attributes.
 _KEY_ONLY = _compiled(
     (
         rf"{words.ASSIGNED_TO}:\s*+(?P<names>{_ANY_NAME}(?:\s*+{words.AND}\s*+{_ANY_NAME})+)",
@@ -266,7 +266,7 @@ _WRONG_VALUE = re.compile(
     rf"(?:{words.VAGUE}|[+-]?\d\S*(?:\s++\w+)?)",
     re.IGNORECASE,
 )
-# On a line of its own this is text, as in "Dependencies: numpy".
+# On its own line this is text, as in "Dependencies: numpy".
 _NAMELESS = re.compile(rf"{words.DEPENDS_ON}\s*+[:：]\s*+\S.*", re.IGNORECASE)
 _KEY_LINE = re.compile(
     r"[ \t]*+(?:[-*+][ \t]++)?[*_]{0,2}(?P<key>[^:：*`>]{1,30})[*_]{0,2}[ \t]*+[:：]"

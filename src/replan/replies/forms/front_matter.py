@@ -54,7 +54,7 @@ class Header(NamedTuple):
     """The front matter between two delimiters."""
 
     fields: dict[str, str]  # the values by key
-    body: str  # a body that stood under a key of its own
+    body: str  # a body that stood under its own key
     end: int  # how many of the lines are front matter; those that follow belong to the body
 
 

@@ -33,7 +33,7 @@ _NAMED = re.compile(rf"(?:{words.STEP})[-_#]?(\d{{1,6}})")
 class Order(NamedTuple):
     refs: tuple[str, ...]  # the labels of steps, and the signs for the one above and for all above
     is_said: bool  # whether a word says that it is about order; else there are only labels
-    is_strong: bool  # whether that word means an order wherever it stands
+    is_strong: bool  # whether that word means an order anywhere
 
 
 class _Token(NamedTuple):
@@ -67,7 +67,7 @@ def _vocabulary() -> tuple[re.Pattern[str], dict[str, str]]:
 
 
 def _may_mean_order(text: str) -> bool:
-    """Whether a text can have a word that means an order wherever it stands; most have none."""
+    """Whether a text can have a word that means an order anywhere in it; most have none."""
     if not text.isascii() or "<-" in text:
         return True
     return not _first_words().isdisjoint(_ASCII_WORD.findall(text.casefold()))
@@ -174,14 +174,14 @@ def _range(first: str, last: str, labels: Collection[str]) -> list[str]:
 
 
 def keyword_places(text: str) -> Iterator[int]:
-    """Find where words are that mean an order wherever they stand."""
+    """Find the words that mean an order anywhere in a text."""
     if _may_mean_order(text):
         found = _vocabulary()[0].finditer(text)
         yield from (each.start() for each in found if _is_keyword(each))
 
 
 def begins_with_keyword(text: str) -> bool:
-    """Whether a word that means an order wherever it stands is the first of a text."""
+    """Whether the first word of a text means an order anywhere."""
     first = _vocabulary()[0].match(text)
     return first is not None and _is_keyword(first)
 

@@ -1,4 +1,4 @@
-"""Lines under or beside a step that say who does it, or what it waits for."""
+"""Lines under or next to a step that say who does it, or what it waits for."""
 
 import re
 from collections.abc import Collection, Sequence

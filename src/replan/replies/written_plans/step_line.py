@@ -1,7 +1,7 @@
 """The line of a step in whatever way a model wrote it: what to do, who does it, and after what.
 
 A line is cut into its brackets, its mentions and the pieces between separators. Each is read by
-what is in it, wherever it stands; what is neither a name nor an order stays text.
+what is in it, in any place; what is neither a name nor an order stays text.
 """
 
 import re
@@ -102,7 +102,7 @@ class _Reader:
         return self._line
 
     def _without_groups(self, text: str) -> str:
-        """Take the brackets out that say who or when; what they say beside stays in brackets."""
+        """Take out the brackets that say who or when; anything else they say stays in brackets."""
         kept: list[str] = []
         only_text: set[str] = set()  # a hostile line has the same bracket hundreds of times
         at = 0

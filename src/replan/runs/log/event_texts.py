@@ -1,4 +1,4 @@
-"""The long texts of events: kept once beside them, and found by a reference in the event."""
+"""The long texts of events: each stored once, and found by a reference in the event."""
 
 import hashlib
 import json

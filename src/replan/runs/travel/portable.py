@@ -44,7 +44,7 @@ Node = Literal[
     "plan_update",
     "final_answer",
 ]
-"""What a run continues with; `specialist` stands for the steps of a round."""
+"""What a run continues with; `specialist` means the steps of a round."""
 
 _BEFORE: dict[str, str] = {
     "think": "begin",

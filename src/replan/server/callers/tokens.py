@@ -138,12 +138,12 @@ def read_tokens(path: Path, environment: Mapping[str, str]) -> Tokens:
         place = f"tokens[{index}]"
         if entry.name in [each.name for each in entries[:index]]:
             problem = "another token has this name"
-            fix = "Give each token a name of its own."
+            fix = "Give each token its own name."
             raise ConfigurationError(f"{place}.name", entry.name, problem, fix)
         digest = _digest(_text_of(entry, place, environment))
         if digest in found:
             problem = f"{found[digest].name} has the same token"
-            fix = "Give each a token of its own."
+            fix = "Give each its own token."
             raise ConfigurationError(f"{place}.token", "***", problem, fix)
         found[digest] = entry.identity
     return Tokens(found, None if read.jwt is None else Provider(read.jwt))

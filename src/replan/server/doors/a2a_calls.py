@@ -199,7 +199,7 @@ class CallerTasks(RequestHandler):
         return Run(runtime, record.run_id)
 
     async def _continued(self, message: Message) -> tuple[Run, int]:
-        """Answer a task, or continue one that stands still."""
+        """Answer a task, or continue one that rests."""
         view = await self._view(message.task_id)
         if message.context_id and message.context_id != context_of(view):
             raise InvalidParamsError("message.contextId: the task is of another context.")

@@ -1,4 +1,4 @@
-"""Runs as tasks of A2A: how one stands, what it asks, and what it made; read from the storage."""
+"""Runs as tasks of A2A: their status, questions and artifacts, read from the storage."""
 
 from collections.abc import Iterator
 from typing import Any, cast
@@ -81,7 +81,7 @@ def status_of(view: RunView, *, is_cancelled: bool = False) -> TaskStatus:
 def artifacts_of(view: RunView) -> list[Artifact]:
     """What a run made: its answer, as a text and, if the team has a type for it, as a value.
 
-    The files that its steps left in the workspace are named, each in an artifact of its own.
+    The files that its steps left in the workspace are named, each in its own artifact.
     """
     answer = view.state.get("final_answer")
     if answer is None or view.outcome in ("running", "waiting", "interrupted"):

@@ -53,7 +53,7 @@ async def open_mcp(house: House) -> AsyncGenerator[list[Route]]:
     manager, ready, ended = manager_of(house), asyncio.Event(), asyncio.Event()
 
     async def served() -> None:
-        # In a task of its own: its group of tasks would wrap what is raised in the block.
+        # In its own task: its group of tasks would wrap what is raised in the block.
         async with manager.run():
             ready.set()
             await ended.wait()

@@ -69,7 +69,7 @@ _DECISION: dict[str, Any] = {
 
 
 def manager_of(house: House) -> StreamableHTTPSessionManager:
-    """Make what serves MCP over streamable HTTP; its `run` has to be entered."""
+    """Create the manager that serves MCP over streamable HTTP; its `run` has to be entered."""
     tools = {_tool_name(name): name for name in house.runtimes}
 
     async def listed(_: Any, __: Any) -> ListToolsResult:

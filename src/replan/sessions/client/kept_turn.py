@@ -47,7 +47,7 @@ class TakenBack(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class KeptTurn:
-    """A turn that is being taken, at a session that stands still meanwhile."""
+    """A turn that is being taken, at a session that does not change meanwhile."""
 
     key: SessionKey
     turn_id: str

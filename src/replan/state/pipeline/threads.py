@@ -1,4 +1,4 @@
-"""Threads of pipelines: a conversation whose messages can hold conversations of their own.
+"""Threads of pipelines: a conversation whose messages can hold their own conversations.
 
 A thread is changed in place, by its repository and by the components of a pipeline; it is never a
 part of the graph's state. A message is a frozen value: who changes one puts another in its place,
@@ -61,7 +61,7 @@ def status_in(settings: Mapping[str, Any], thread_id: str = "") -> Mapping[str, 
 
 
 def frozen_meta(value: Any, place: str = "meta") -> Any:
-    """Make what a message holds unchangeable: JSON, and threads.
+    """Make the content of a message immutable: JSON, and threads.
 
     Raises:
         ValueError: It is something else; names its place.

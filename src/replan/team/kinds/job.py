@@ -53,7 +53,7 @@ class JobMember(Member):
             user for what the job needs, and do it once.
         extraction_model: The model that reads what users say where rules do not understand it:
             a chat model or a name. Without it, rules read alone.
-        phrasing_model: The model that puts each question in its words, in a call of its own: a chat
+        phrasing_model: The model that puts each question in its words, in its own call: a chat
             model or a name. Without it, the texts of the job are asked.
     """
 

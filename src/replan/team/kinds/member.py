@@ -30,7 +30,7 @@ class Member(Part):
         capabilities: What it can do, in a few words each.
         effects: What a repetition of its work changes outside: nothing (pure), nothing because the
             work passes on the idempotency key (keyed), or the effect happens again (unsafe). With
-            tools, it applies to each tool without a declaration of its own. The default is pure for
+            tools, it applies to each tool without its own declaration. The default is pure for
             a chat model, and keyed for a function or a tool with a parameter idempotency_key, which
             receives the key. Other work is treated as unsafe: it is attempted again after an error,
             and a person is asked if it was cut off. A step that is declared unsafe is attempted

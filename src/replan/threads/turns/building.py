@@ -84,7 +84,7 @@ def _most_calls(
 
 
 def _completed(work: Coroutine[Any, Any, T]) -> T:
-    """Do asynchronous work on a loop of its own, whether or not one runs here."""
+    """Do asynchronous work on its own loop, whether or not one runs here."""
     done: list[T | BaseException] = []
 
     def do() -> None:

@@ -44,7 +44,7 @@ def phase_graph(
         inner: The graphs of the sub-threads that phases start.
     """
     graph: StateGraph[Walk] = StateGraph(Walk)
-    # LangGraph draws no two graphs inside nodes of one name, wherever these stand.
+    # LangGraph draws no two graphs inside nodes of one name, wherever these are.
     nodes = {phase: f"{name}.{phase}" if phase in inner else phase for phase in handlers}
     for phase, handler in handlers.items():
         graph.add_node(nodes[phase], _node(phase, inner.get(phase)))

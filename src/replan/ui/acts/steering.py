@@ -47,7 +47,7 @@ async def ask_stop(site: Site, request: Request) -> Response:
 
 
 async def stop(site: Site, request: Request) -> Response:
-    """Stop a run, however it stands by now."""
+    """Stop a run, whatever its status is by now."""
     fields = await form_of(site, request)
     acted = await run_acted_on(site, request)
     body = StopBody(at_once=bool(fields.get("at_once")))

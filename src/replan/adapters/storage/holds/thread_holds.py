@@ -97,7 +97,7 @@ class Holds(ABC):
 
     @abstractmethod
     async def _look_after(self) -> None:
-        """See that the holds still stand: what fell is taken again, or is lost."""
+        """Check that the holds are still held: one that was lost is taken again, if possible."""
 
     async def _taken(self, owner: Owner) -> bool:
         async with self._turn:

@@ -49,7 +49,7 @@ from replan.state.session.context_updates import HISTORIES
 from replan.values import restored
 
 _PLAIN = ("turn_id", "at", "given", "run_id", "takes_back")
-"""What stands of a turn in columns of its own, in the clear."""
+"""The parts of a turn that have their own columns, unencrypted."""
 
 _MOST_OPEN = 10_000
 """Values of encrypted storage that stay decrypted in memory, as they were written."""

@@ -7,8 +7,7 @@ from pydantic import JsonValue
 from replan.cli.views.cells import one_line, padded
 from replan.plan.markdown.rendering import MARKS
 from replan.plan.model import PlanStep, TaskPlan
-from replan.state.placing import chosen_for
-from replan.state.team import SpecialistCard
+from replan.state.team import SpecialistCard, chosen_for
 
 _WIDEST = 40
 

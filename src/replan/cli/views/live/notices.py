@@ -1,4 +1,4 @@
-"""What is worth a line of its own, wherever a run is reported."""
+"""What is worth its own line, wherever a run is reported."""
 
 from collections.abc import Mapping
 

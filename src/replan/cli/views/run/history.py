@@ -44,7 +44,7 @@ def moment(at: datetime, began: datetime) -> str:
 
 
 def moments(story: Story, step: int | None = None, *, has_failures: bool = False) -> list[str]:
-    """A line for each, in their order; of a step those that a person has to do with.
+    """A line for each, in their order; of a step only those that concern a person.
 
     With `has_failures`, also the attempts that came to nothing.
     """
