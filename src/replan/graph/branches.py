@@ -12,8 +12,8 @@ from langgraph.types import Send
 from replan.memory.summary import is_due
 from replan.prompts.host import HostPrompts
 from replan.state.enhanced import EnhancedState
-from replan.state.person.waiting import open_questions
 from replan.state.results import FeedbackResult, TaskComplexity
+from replan.state.rules import open_questions
 from replan.steps.board import argument
 from replan.steps.stale import stale_steps
 
