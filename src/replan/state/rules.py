@@ -14,12 +14,7 @@ from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import LimitHit
 from replan.state.questions import Question
-from replan.state.results import (
-    ActionType,
-    FeedbackResult,
-    Outcome,
-    SpecialistResult,
-)
+from replan.state.results import ActionType, FeedbackResult, Outcome, SpecialistResult
 from replan.state.usage import Usage
 
 MOST_MISSING = 50

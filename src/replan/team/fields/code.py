@@ -5,12 +5,7 @@ from contextlib import suppress
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate, cast
 
-from pydantic import (
-    PlainValidator,
-    ValidationError,
-    ValidationInfo,
-    WithJsonSchema,
-)
+from pydantic import PlainValidator, ValidationError, ValidationInfo, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from replan.declared.part import broken

@@ -4,11 +4,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from pydantic import (
-    PlainValidator,
-    ValidationInfo,
-    WithJsonSchema,
-)
+from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
 
 from replan.declared.surroundings import refused
 from replan.team.fields.given import surroundings_of, thing
