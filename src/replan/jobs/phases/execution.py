@@ -6,7 +6,7 @@ from dataclasses import replace
 from replan.jobs.actions import ActionCall, Outcome, UnsafeValueError, parameters_of
 from replan.jobs.job import CONFIRMATION, IntermediateResult, Job, JobPhase, JobPlan
 from replan.jobs.phases.outputs import (
-    Handler,
+    PhaseHandler,
     ProcessInput,
     ProcessOutput,
     ask,
@@ -29,7 +29,7 @@ ATTEMPTS = 3
 _LONGEST_SHOWN = 2_000
 
 
-class ExecutionHandler(Handler):
+class ExecutionHandler(PhaseHandler):
     """Does the plan."""
 
     phase = JobPhase.EXECUTION

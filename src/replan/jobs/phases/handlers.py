@@ -1,12 +1,10 @@
 """What happens in the phases before execution: recognise the command, collect, and plan."""
 
-from typing import Protocol
-
 from replan.jobs.job import COMMAND, Job, JobPhase
 from replan.jobs.phases.execution import ExecutionHandler
 from replan.jobs.phases.outputs import (
     Engine,
-    Handler,
+    PhaseHandler,
     ProcessInput,
     ProcessOutput,
     ask,
@@ -20,27 +18,7 @@ from replan.jobs.spec.slot import said_in
 from replan.jobs.turn import heard, switch
 
 
-class PhaseHandler(Protocol):
-    """Does what a phase is for."""
-
-    def can_handle(self, phase: JobPhase) -> bool:
-        """Whether this is its phase."""
-        ...
-
-    async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
-        """Do it, on a copy."""
-        ...
-
-    def get_next_phase(self, job: Job) -> JobPhase:
-        """The phase that comes after it if all goes well."""
-        ...
-
-    def get_required_info(self, job: Job) -> tuple[str, ...]:
-        """The slots that the command of a job needs, as the collector knows them."""
-        ...
-
-
-class IntentRecognitionHandler(Handler):
+class IntentRecognitionHandler(PhaseHandler):
     """Finds out which command is wanted."""
 
     phase = JobPhase.INTENT_RECOGNITION
@@ -66,7 +44,7 @@ class IntentRecognitionHandler(Handler):
         return said_in(spec.question, language) or say("which", language, commands=called)
 
 
-class InformationCollectionHandler(Handler):
+class InformationCollectionHandler(PhaseHandler):
     """Collects what the command needs."""
 
     phase = JobPhase.INFORMATION_COLLECTION
@@ -91,7 +69,7 @@ class InformationCollectionHandler(Handler):
         return self._engine.spec.in_order(job.missing)
 
 
-class PlanGenerationHandler(Handler):
+class PlanGenerationHandler(PhaseHandler):
     """Makes the plan of what was collected."""
 
     phase = JobPhase.PLAN_GENERATION

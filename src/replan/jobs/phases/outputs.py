@@ -1,5 +1,6 @@
 """What a phase gives: the job after it, and whether the user is needed."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -67,8 +68,8 @@ class ProcessOutput:
     execution_result: JsonValue = None
 
 
-class Handler:
-    """What the handlers of all phases have in common."""
+class PhaseHandler(ABC):
+    """Does what a phase is for."""
 
     phase: JobPhase
     next_phase: JobPhase
@@ -80,6 +81,10 @@ class Handler:
     def can_handle(self, phase: JobPhase) -> bool:
         """Whether this is its phase."""
         return phase is self.phase
+
+    @abstractmethod
+    async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
+        """Do it, on a copy."""
 
     def get_next_phase(self, job: Job) -> JobPhase:
         """The phase that comes after it if all goes well."""

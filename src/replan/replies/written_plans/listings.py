@@ -174,9 +174,6 @@ def _once(text: _Text, steps: list[_Step]) -> tuple[list[_Step], set[int]]:
             seen = set()
         seen.add(step.opening.label)
         runs[-1].append(step)
-    if not any(step.opening.label for step in steps):
-        half = len(steps) // 2
-        runs = [steps[:half], steps[half:]] if half and not len(steps) % 2 else [steps]
     titles = [[_title(text, step) for step in run] for run in runs]
     if len(runs) == 1 or any(one != titles[0] for one in titles):
         return steps, set()

@@ -194,8 +194,6 @@ class _Reader:
             text = trimmed(shorter)
         if not behind and (first := _BETWEEN.search(text)) and self._who(text[: first.start()]):
             text = text[first.end() :]
-        elif not behind and (marked := _STRESSED.match(text)) and self._who(marked["name"]):
-            text = text[marked.end() :]
         return trimmed(text)
 
     def _without_end(self, text: str, *, behind: bool) -> str | None:
