@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 from pydantic import BaseModel
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -206,6 +206,24 @@ def test_the_search_finds_a_page_from_the_disk(page: Any):
     assert page.title().endswith("Replan")
     assert target.startswith("file:")
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+def test_the_search_has_the_page_of_a_name_first_and_knows_operators_in_long_queries(page: Any):
+    # A guide stands before the reference of its name; a sign before a word is no pasted text.
+    cases = {
+        "errors": ["reference/errors.html"],
+        "jobs": ["jobs.html", "reference/jobs.html"],
+        "which word has a meaning here +glossary -jobs": ["glossary.html", "coming_from.html"],
+    }
+    base = page.url.removesuffix("reference/limits.html")
+    found = page.locator("li.md-search-result__item > a.md-search-result__link:first-child")
+    for query, first in cases.items():
+        page.fill("input.md-search__input", query)
+        page.keyboard.press("End")
+        for at, target in enumerate(first):
+            expect(found.nth(at)).to_have_attribute(
+                "href", re.compile(re.escape(base + target) + r"(\?|$)"), timeout=30_000
+            )
 
 
 @pytest.fixture

@@ -551,7 +551,7 @@ async def test_pictures_travel():
         ("", EMPTY, "is empty"),
         (" \n", EMPTY, "is empty"),
         ([], EMPTY, "is empty"),
-        (None, EMPTY, "nothing to go on with"),
+        (None, EMPTY, "nothing to continue"),
         ({"1": "x"}, EMPTY, "Nothing is asked"),
         ([{"no": "type"}], EMPTY, "user_input"),
         ("half \ud800", EMPTY, "user_input"),
@@ -559,7 +559,7 @@ async def test_pictures_travel():
         ("Hi", {"dialogue_history": [{"role": "robot"}]}, "dialogue_history[0].role"),
         ("Hi", {"session_id": "s", "project_state": {"run": 3}}, "project_state.run"),
         ("Hi", {"session_id": "s", "project_state": {"memory_summary": 3}}, "memory_summary"),
-        ("Hi", None, "no mapping"),
+        ("Hi", None, "not a mapping"),
     ],
 )
 async def test_bad_input_is_a_result_that_names_it(given, context, named):

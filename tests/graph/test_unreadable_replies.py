@@ -26,6 +26,18 @@ async def test_an_empty_think_reply_is_asked_for_again_with_the_complaint(team):
     assert "complexity" in again[-1].text
 
 
+async def test_a_call_says_that_it_asks_again_and_no_other_one_is_taken_for_it(team):
+    async def calls(script):
+        with ScriptedModel(script) as model:
+            events = [event async for event in stream(team(model), "Do it.")]
+        return [(e.node, e.asks_again) for e in events if e.type == "model_called"]
+
+    steps = {"step 1": "a", "step 2": "b", "feedback": ["Well.", COMPLETE]}
+    told = await calls({"think": ["", CYCLE], "plan_creation": STRAIGHT, **steps})
+    assert [node for node, again in told if again] == ["think", "plan_creation", "feedback"]
+    assert [node for node, again in told if not again].count("think") == 1
+
+
 async def test_two_empty_think_replies_make_a_simple_request(team):
     with ScriptedModel({"think": ["", " "], "direct_answer": "Paris."}) as model:
         state = (await run(team(model), "Capital?")).state

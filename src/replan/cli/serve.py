@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from replan.cli.shared.options import GraceAtEndOption, HostOption, PortOption, StorageOption
-from replan.cli.shared.process import end_with, place, queue_extra
+from replan.cli.shared.process import end_with, needs_extra, place
 
 
 def serve(
@@ -48,25 +48,10 @@ def serve(
     """Serve teams over HTTP, until Ctrl-C or SIGTERM: start, follow, answer and stop runs."""
 
     def served() -> int:
-        from replan.errors import ConfigurationError
-
-        try:
+        with needs_extra("serve", "server"):
             from replan.server.serving import Wanted, serve as serve_teams
-        except ImportError as error:
-            if error.name and error.name.partition(".")[0] in (
-                "jwt",
-                "prometheus_client",
-                "starlette",
-                "uvicorn",
-            ):
-                problem, fix = (
-                    "a server needs starlette and uvicorn",
-                    "pip install 'replan[server]'",
-                )
-                raise ConfigurationError("serve", error.name, problem, f"{fix}.") from error
-            raise
         if queue:
-            with queue_extra("serve --queue"):
+            with needs_extra("serve --queue", "queue"):
                 import_module("replan.workers.queue")
         kept = place(storage)
         wanted = Wanted(

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from replan.cli.shared.options import StorageOption
-from replan.cli.shared.process import end_with, place, queue_extra
+from replan.cli.shared.process import end_with, needs_extra, place
 
 team = typer.Typer(help="Publish versions of a team, for workers.", no_args_is_help=True)
 
@@ -25,7 +25,7 @@ def publish(
     """Record the version of a team that a file holds, so that workers may do its runs."""
 
     def done() -> int:
-        with queue_extra("team publish"):
+        with needs_extra("team publish", "queue"):
             from replan.workers.opening import publish as record
         typer.echo(record(file, str(place(storage).where)))
         return 0

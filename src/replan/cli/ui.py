@@ -10,9 +10,7 @@ from typing import Annotated
 import typer
 
 from replan.cli.shared.options import GraceAtEndOption, HostOption, PortOption, StorageOption
-from replan.cli.shared.process import end_with, place
-
-_NEEDED = ("jinja2", "js_lib_htmx", "jwt", "markupsafe", "nh3", "starlette", "uvicorn")
+from replan.cli.shared.process import end_with, needs_extra, place
 
 
 def ui(
@@ -55,15 +53,12 @@ def ui(
 
     def shown() -> int:
         from replan.cli.kept.place import own_folder
-        from replan.errors import ConfigurationError
 
-        try:
+        with needs_extra("ui", "ui"):
+            from replan.ui.htmx import script
             from replan.ui.serving import WantedPages, show
-        except ImportError as error:
-            if error.name and error.name.partition(".")[0] in _NEEDED:
-                problem, fix = "a page needs the extra ui", "pip install 'replan[ui]'"
-                raise ConfigurationError("ui", error.name, problem, f"{fix}.") from error
-            raise
+
+            script()
         kept = place(storage)
         wanted = WantedPages(
             teams=teams or [],

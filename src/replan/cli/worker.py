@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from replan.cli.shared.options import GraceAtEndOption, StorageOption
-from replan.cli.shared.process import end_with, place, queue_extra
+from replan.cli.shared.process import end_with, needs_extra, place
 
 TeamOption = Annotated[
     Path, typer.Option("--team", "-t", dir_okay=False, exists=True, help="The team file.")
@@ -48,7 +48,7 @@ def worker(
             metavar="PORT",
             min=1,
             max=65535,
-            help="Tell figures for Prometheus at this port of 127.0.0.1.",
+            help="Serve metrics for Prometheus at this port of 127.0.0.1.",
         ),
     ] = None,
     storage: StorageOption = None,
@@ -56,7 +56,7 @@ def worker(
     """Do the runs that wait in the queue, until Ctrl-C or SIGTERM; needs PostgreSQL."""
 
     def worked() -> int:
-        with queue_extra("worker"):
+        with needs_extra("worker", "queue"):
             from replan.workers.opening import WorkerWanted, work
         kept = place(storage)
         wanted = WorkerWanted(

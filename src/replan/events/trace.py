@@ -1,4 +1,4 @@
-"""A trace hears what happens in a call of a graph at once, in the context in which it happens."""
+"""A trace learns immediately what happens in a call of a graph, in its context."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
@@ -19,11 +19,11 @@ class AttemptEnded(StepEvent):
 
 
 class Trace(Protocol):
-    """What hears of one call of a graph."""
+    """The trace of one call of a graph."""
 
     @property
     def hears_texts(self) -> bool:
-        """Whether it takes what models are told and say."""
+        """Whether it takes prompts and replies of models."""
         ...
 
     @property
@@ -56,7 +56,7 @@ class Tracing(Protocol):
         Args:
             team: The team.
             thread_id: The thread of the run.
-            earlier: The `ref` of the call that it goes on with.
+            earlier: The `ref` of the call that it continues with.
             worked: The seconds of work in earlier calls: of the run (`RUN`), and of its open steps
                 by id and specialist.
         """
@@ -69,14 +69,14 @@ RUN = "run"
 worked_before: ContextVar[tuple[str, Callable[[], Mapping[object, float]]] | None] = ContextVar(
     "replan_worked_before", default=None
 )
-"""A thread, and what gives the seconds of work on its run so far; None where nobody counts them."""
+"""A thread, and a function for the seconds of work on its run; None if they are not counted."""
 
 trace_at_work: ContextVar[Trace | None] = ContextVar("replan_trace", default=None)
-"""What hears of what happens here; None where nothing is traced."""
+"""The trace of what happens here; None without tracing."""
 
 
 async def as_traced(trace: Trace, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
-    """Give the parts of a call's stream; what is worked out for them is heard, who reads is not."""
+    """Yield the parts of a call's stream; its work is traced, its reader is not."""
     error: BaseException | None = None
     try:
         async with aclosing(with_set(trace_at_work, trace, parts)) as given:

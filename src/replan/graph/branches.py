@@ -12,8 +12,8 @@ from langgraph.types import Send
 from replan.memory.summary import is_due
 from replan.prompts.host import HostPrompts
 from replan.state.enhanced import EnhancedState
+from replan.state.person.waiting import open_questions
 from replan.state.results import FeedbackResult, TaskComplexity
-from replan.state.waiting import open_questions
 from replan.steps.board import argument
 from replan.steps.stale import stale_steps
 
@@ -34,7 +34,7 @@ async def approval_branch(state: EnhancedState) -> Literal["plan_approval", "pla
 async def decision_branch(
     state: EnhancedState,
 ) -> Literal["plan_execution", "plan_update", "final_answer"]:
-    """A plan that was rejected is planned anew or ends the run, every other one is carried out."""
+    """A plan that was rejected is planned again or ends the run, every other one is carried out."""
     decision = state.get("decision")
     if decision is None or decision.action != "reject":
         return "plan_execution"
@@ -44,7 +44,7 @@ async def decision_branch(
 async def specialist_branch(
     state: EnhancedState, config: RunnableConfig
 ) -> list[Send] | Literal["user_input", "result_collector"]:
-    """Every step of the round goes to its specialists at once."""
+    """Send every step of the round to its specialists."""
     # Without one, a person is asked what is open; and if nothing is, the collector is next.
     dispatched = state.get("dispatched", [])
     return [

@@ -53,7 +53,7 @@ from replan.ports.specialist_port import SpecialistPort
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, GraphInput
 from replan.state.limits import RunSettings
-from replan.state.plan_edits import EditablePlan
+from replan.state.person.plan_edits import EditablePlan
 from replan.steps.board import Boards, Sent
 from replan.values import texts_of
 
@@ -92,7 +92,7 @@ def host_graph(services: Services) -> HostGraph:
     for answer in ("direct_answer", "final_answer"):
         graph.add_conditional_edges(answer, summary_branch(services.prompts), ["summarise", END])
     graph.add_edge("summarise", END)
-    # Only here it is known whom a plan that a person edits may name, and what effects they have.
+    # Only here it is known which names a person's plan may have, and their effects.
     cards = [services.specialists[card.name].card for card in services.team]
     graph.channels["current_plan"] = EditablePlan.of("current_plan", cards)
     for key, text in texts_of(EnhancedState).items():
@@ -101,7 +101,7 @@ def host_graph(services: Services) -> HostGraph:
 
 
 def _at_work(node: Node, specialist: SpecialistPort) -> Node:
-    """Give the node of a specialist; one that is a graph is drawn, since it is found inside."""
+    """Return the node of a specialist; one that is a graph is drawn, since it is found inside."""
     graph = getattr(specialist, "graph", None)
     if graph is None:
         return node

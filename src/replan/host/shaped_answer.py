@@ -1,9 +1,9 @@
-"""The answer that ends a run: of the type that the host was given, told, and for the state."""
+"""The answer that ends a run: read as the host's output type, reported, put into the state."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import JsonValue
 
 from replan.errors import LimitReachedError, ModelCallError
@@ -11,6 +11,7 @@ from replan.events.types import TaskCompleted
 from replan.events.warnings import told_secret
 from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall
+from replan.memory.asked_again import asked_again
 from replan.models.chat import Chat
 from replan.prompts.sections import within_budget
 from replan.replies.shape import MisshapenError, Shape, as_text
@@ -19,7 +20,7 @@ from replan.state.results import Outcome
 
 
 class Answer(NamedTuple):
-    """An answer, and what a program reads of it."""
+    """An answer, and its value for programs."""
 
     message: AIMessage
     output: JsonValue = None  # its value, where the host has an output type
@@ -33,7 +34,7 @@ async def shaped(
     answer: AIMessage,
     raw: str = "",
 ) -> Answer:
-    """Read the value of an answer; one that has none is asked for once more."""
+    """Read the value of an answer; an answer without one is requested again."""
     shape = call.services.output
     if shape is None:
         return Answer(answer)
@@ -46,14 +47,13 @@ async def shaped(
         return Answer(whole, output)
     if call.refused is not None:
         return Answer(answer, None, f"There is no output: {call.refused}")
-    complaint = HumanMessage(f"Your answer cannot be used: {problem}. {shape.asked}")
+    complaint = f"Your answer cannot be used: {problem}. {shape.asked}"
 
-    def asked_again(budget: int) -> list[BaseMessage]:
-        shown = within_budget(answer.text, budget) or "(empty)"
-        return [*prompt_of(budget), AIMessage(shown), complaint]
+    def again(budget: int) -> list[BaseMessage]:
+        return asked_again(prompt_of(budget), within_budget(answer.text, budget), complaint)
 
     try:
-        reply, _ = await call.ask_in_room(chat, asked_again)
+        reply, _ = await call.ask_in_room(chat, again)
         output = shape.read(reply)
         return Answer(_instead(call, answer, reply), output)
     except MisshapenError as error:
@@ -66,7 +66,7 @@ async def shaped(
 async def told_as_last(
     state: EnhancedState, call: HostCall, answer: Answer, outcome: Outcome, limit: str
 ) -> EnhancedState:
-    """Tell that the run is over, and give what its end puts into the state."""
+    """Report that the run is over, and return the update of the state."""
     usage = await call.usage(state)
     await call.close(state, answer.message)
     await call.emitter.warn(*([answer.problem] if answer.problem else []))

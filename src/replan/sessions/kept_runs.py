@@ -1,4 +1,4 @@
-"""The runs of a turn in a storage: what was killed goes on, and everybody can look at it."""
+"""The runs of a turn in a storage: what was killed continues, and everybody can look at it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Any, cast
 from langgraph.types import StateSnapshot
 from pydantic import JsonValue
 
-from replan.calling import Graph
+from replan.calling.compiled import Graph
 from replan.errors import ReplanError
 from replan.ports.journal import Journal
 from replan.ports.ownership import unowned
@@ -142,8 +142,8 @@ class KeptRuns:
         return await self._worked(run_id, doing)
 
     async def _worked(self, run_id: str, doing: Coroutine[Any, Any, RunResult]) -> State:
-        """Wait for a run; who is cancelled stops it, so that the turn can go on later."""
-        # A run has an owner of its own, and the runtime serves others, too.
+        """Wait for a run; who is cancelled stops it, so that the turn can continue later."""
+        # A run has its own owner, and the runtime serves others, too.
         task = asyncio.get_running_loop().create_task(doing, context=unowned())
         try:
             result = await asyncio.shield(task)

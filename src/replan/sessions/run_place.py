@@ -1,4 +1,4 @@
-"""Where the run of a turn is worked on, and what it is asked and told there."""
+"""Where the run of a turn works, and how it is asked and answered there."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -14,7 +14,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 from pydantic import JsonValue
 
-from replan.calling import Call, Graph, Input, TeamGraph, check_storable
+from replan.calling.calls import Call, Input, check_storable
+from replan.calling.compiled import Graph
+from replan.calling.team_graph import TeamGraph
 from replan.events.types import Event
 from replan.langgraph_inside.tasks import without_tokens
 from replan.ports.journal import Journal
@@ -35,8 +37,8 @@ class Followed:
     """How the run of a turn is followed and stopped."""
 
     hear: Callable[[Event], None]
-    hear_again: Callable[[Event], None]  # hears what was told before the worker was killed
-    tokens: bool  # whether texts are told piece by piece
+    hear_again: Callable[[Event], None]  # receives what was reported before the worker was killed
+    tokens: bool  # whether texts are reported piece by piece
     stop: asyncio.Event | None  # None: nobody stops it
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
@@ -61,18 +63,18 @@ class RunPlace(Protocol):
     async def begin(
         self, given: State, seen: State | None, settings: RunSettings | None, run_id: str
     ) -> State:
-        """Begin a run, and give its state.
+        """Begin a run, and return its state.
 
         Args:
             given: What it begins with.
-            seen: What stands in its state before.
+            seen: What is in its state before.
             settings: Its settings.
             run_id: Its name.
         """
         ...
 
     async def go_on(self, run: PortableRun, settings: RunSettings | None) -> tuple[State, bool]:
-        """Go on with a run; and say whether it was answered by this turn before."""
+        """Continue a run; and say whether it was answered by this turn before."""
         ...
 
     async def answer(
@@ -82,7 +84,7 @@ class RunPlace(Protocol):
         answers: Mapping[str, JsonValue],
         settings: RunSettings | None,
     ) -> State:
-        """Answer what a run asks, and go on with it."""
+        """Answer what a run asks, and continue it."""
         ...
 
     async def snapshot(self) -> StateSnapshot:

@@ -45,19 +45,19 @@ async def own_record(storage: Storage, run_id: str, labels: Mapping[str, str]) -
     """The entry of a run of a session; None if the storage does not have it.
 
     Raises:
-        InputError: It is the run of another session: somebody wrote its id into a context.
+        InputError: It is the run of another session, whose id was written into a context.
     """
     record = await storage.runs.get(run_id)
     if record is not None and not _is_own(record, labels):
         problem = f"The run '{run_id}' of this session belongs to another session here."
-        raise InputError(f"{problem} Give the context as it was, or begin anew.")
+        raise InputError(f"{problem} Give the context as it was, or start again.")
     return record
 
 
 async def forget_run(
     storage: Storage, key: SessionKey, context: AgentContext, turn: str = ""
 ) -> None:
-    """Remove the run that a context carries, unless a turn has begun to go on with it.
+    """Remove the run that a context carries, unless a turn has begun to continue it.
 
     The storage may have it at a later place; the next turn takes it up from the context.
     """

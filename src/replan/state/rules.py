@@ -1,4 +1,4 @@
-"""The rules that stand above the models: when to go on, when to end, and how it ended.
+"""The rules above the models: when to continue, when to end, and how it ended.
 
 All are pure functions of the state. A model may end a run early, never late, and never while a
 required step can still run.
@@ -12,6 +12,7 @@ from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import LimitHit
+from replan.state.person.waiting import open_questions
 from replan.state.questions import Question
 from replan.state.results import (
     ActionType,
@@ -20,7 +21,6 @@ from replan.state.results import (
     SpecialistResult,
 )
 from replan.state.usage import Usage
-from replan.state.waiting import open_questions
 
 MOST_MISSING = 50
 """Undone steps that an answer names one by one."""
@@ -122,7 +122,7 @@ def why_reached(state: EnhancedState, limit: str) -> str:
 
 
 def least_value(state: EnhancedState, limit: str) -> float:
-    """The least value of a limit with which the next call has room; 0 if nobody knows."""
+    """The least value of a limit with which the next call has room; 0 if unknown."""
     usage = state.get("usage", Usage())
     spent = {
         "max_model_calls": usage.calls,
@@ -163,7 +163,7 @@ def should_continue_execution(feedback_result: FeedbackResult, state: EnhancedSt
 
 
 def asks_for_revision(feedback_result: FeedbackResult) -> bool:
-    """Whether a judgement brings another plan, or says what should change."""
+    """Whether a judgement contains another plan, or says what should change."""
     return bool(feedback_result.revised_plan or feedback_result.plan_update_suggestion)
 
 
@@ -234,7 +234,7 @@ def missing_from(state: EnhancedState) -> str:
 
 
 def left_out_of(state: EnhancedState) -> str:
-    """One line for each required step that a person left out; empty if nobody did."""
+    """One line for each required step that a person skipped; empty without any."""
     plan = state.get("current_plan") or TaskPlan()
     lines = [
         f"- {step.id}. {step.description}: {step.feedback or 'skipped'}"

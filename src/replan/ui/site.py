@@ -15,17 +15,20 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from replan.cli.views.cells import harmless, seconds
+from replan.cli.views.run.errors import error_of, is_said, short_error
 from replan.cli.views.run.overview import amount, day, money, tokens, used
+from replan.cli.views.run.reasons import ended_why
 from replan.errors import ReplanError
 from replan.plan.model import Value
 from replan.server.callers.identity import Identity, Role
-from replan.server.endpoints import forbidden
+from replan.server.endpoints import check_role
 from replan.server.house import House
 from replan.server.problems import RefusedError, refusal_of
 from replan.state.questions import fingerprint_of
 from replan.ui.acts.shown import argument_shown, call_arguments, leads_of, shown_of
 from replan.ui.acts.talks import Talk
 from replan.ui.acts.terminal import Terminals
+from replan.ui.drawn.columns import moment_of, price, signed
 from replan.ui.drawn.revisions import lines_of
 from replan.ui.entering import Entrance, form_token
 from replan.ui.htmx import integrity
@@ -43,12 +46,12 @@ class Site:
     Attributes:
         house: The teams and their runs.
         entrance: Who gets in, and under which path.
-        boot: Names this start of the server; a page of another start loads itself anew.
+        boot: Names this start of the server; a page of another start loads itself again.
         templates: The templates.
         readings: The runs that were read last.
-        terminals: What goes on with runs that a terminal began; None where nothing does.
+        terminals: What continues runs that a terminal began; None where nothing does.
         talks: The turns of chats that are being taken, by whose they are and the session.
-        told: What the list of runs tells of those at rest, the newest last.
+        told: What the list shows about runs at rest, the newest last.
     """
 
     house: House
@@ -66,7 +69,7 @@ class Site:
 
     @property
     def prefix(self) -> str:
-        """What stands before every path of a link."""
+        """What is before every path of a link."""
         return self.entrance.prefix
 
     def page(self, request: Request, name: str, status: int = 200, **values: Any) -> Response:
@@ -76,8 +79,8 @@ class Site:
             request: What is answered.
             name: The template's file, without its ending.
             status: The status of the answer.
-            values: What the template reads, beside `P` (what stands before a path), `who`, `boot`
-                and `form_token`, which a form carries as `form`.
+            values: What the template reads, in addition to `P` (what is before a path),
+                `who`, `boot` and `form_token`, which a form carries as `form`.
         """
         who: Identity | None = getattr(request.state, "who", None)
         token = self.entrance.token_in(request.headers)
@@ -106,8 +109,7 @@ class Page:
         async def answer(request: Request) -> Response:
             try:
                 who: Identity = request.state.who
-                if self.role is not None and not who.may(self.role):
-                    raise forbidden(who, self.role)
+                check_role(who, self.role)
                 return await self.does(site, request)
             except ReplanError as error:
                 return refused(site, request, refusal_of(error))
@@ -135,9 +137,15 @@ def templates() -> Environment:
         "seconds": seconds,
         "money": money,
         "amount": amount,
+        "price": price,
+        "signed": signed,
         "tokens": tokens,
         "used": used,
         "day": day,
+        "why": partial(ended_why, has_failures=False),
+        "error": error_of,
+        "short": short_error,
+        "moment": moment_of,
         "clock": _clock,
         "tick": _tick,
         "json": _json,
@@ -153,6 +161,8 @@ def templates() -> Environment:
     }
     known: dict[str, Any] = {"integrity": integrity()}
     made.filters.update(filters)
+    tests: dict[str, Any] = {"told_in": is_said}
+    made.tests.update(tests)
     made.globals.update(known)
     return made
 

@@ -139,7 +139,7 @@ def test_a_step_says_what_it_waits_for():
     course = course_of(created(THREE), invoked(1, "a"))
     assert shown(course)[1:] == [
         "· 2 Wrap  waits for 1                             a",
-        "· 3 Aside  waits for room                         a",
+        "· 3 Aside  waits for its turn                     a",
         "⠋ 10 s: 0 of 3 done, 1 running",
     ]
     failed = after(course, done(1, "a", ExecutionStatus.FAILED, error="no"), 9.0)
@@ -158,7 +158,7 @@ def test_what_is_asked_is_noted_and_counted():
     asked = step(InputRequested, 1, "a", question=question)
     course = course_of(created(THREE), invoked(1, "a"), asked)
     assert shown(course)[1] == '    waits for approval: order(item="chairs")'
-    assert shown(course)[-1] == "⠋ 10 s: 0 of 3 done, 1 asking"
+    assert shown(course)[-1] == "⠋ 10 s: 0 of 3 done, 1 waiting"
     course = answered(course, "1/a/1")
     assert shown(course)[1:] == [
         "    answered",
@@ -175,7 +175,7 @@ def test_all_that_runs_is_seen_before_anything_is_said_of_it():
     lines = shown(course_of(created(text), *busy), height=14, width=59)
     assert [line for line in lines if "calls" in line] == []
     assert sum(line.startswith("⠋ 1") and "Step" in line for line in lines) == 10
-    assert lines[-2] == "… and 18 waiting"
+    assert lines[-2] == "… and 18 pending"
     more = shown(course_of(created(text), *busy[:4]), height=14, width=59)
     assert sum("calls price" in line for line in more) == 2
 
@@ -284,7 +284,7 @@ def test_a_plan_longer_than_the_screen_shows_what_matters_now_and_counts():
         "·  33 Step",
         "⠋  50 Step                         8.0 s",
         "⠋  97 Step                         7.0 s",
-        "… and 29 done, 65 waiting",
+        "… and 29 done, 65 pending",
         "⠋ 10 s: 29 of 100 done, 2 running",
     ]
 

@@ -1,10 +1,17 @@
 """The program around its commands: help, short options, completion."""
 
+import re
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
 import pytest
 from typer.testing import CliRunner
 
 import warm
 from replan.cli.main import app
+from replan.cli.shared.process import EXTRAS, needs_extra
+from replan.errors import UsageError
 
 COMMANDS = [
     "run",
@@ -54,3 +61,20 @@ def test_a_shell_completes_commands_and_options():
     assert completed("ru") == ["run", "runs"]
     assert completed("run", "--pl") == ["--plan-out", "--plain"]
     assert completed("run", "--approve", "al") == ["always"]
+
+
+def test_a_command_without_its_extra_says_what_to_install():
+    told = r"serve needs the extra 'server': uvicorn is .*: pip install 'replan\[server\]'"
+    with pytest.raises(UsageError, match=told), needs_extra("serve", "server"):
+        raise ImportError(name="uvicorn.config")
+    with pytest.raises(ImportError, match="a mistake"), needs_extra("serve", "server"):
+        raise ImportError("a mistake of our own", name="replan.server")
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text("utf-8"))
+    by_name = dict[str, set[str]]()
+    for package, names in packages_distributions().items():
+        for name in names:
+            by_name.setdefault(name.lower().replace("_", "-"), set()).add(package)
+    for extra, packages in EXTRAS.items():
+        for each in project["project"]["optional-dependencies"][extra]:
+            wanted = by_name[re.match(r"[\w-]+", each)[0]]
+            assert wanted & {*packages}, (extra, each, wanted)

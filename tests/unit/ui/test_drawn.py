@@ -6,11 +6,14 @@ from hypothesis import given, strategies as st
 
 from counting import calls
 from made_runs import NOON, STEPS, answered, at, attempt, call, event, whole
+from replan.cli.views.run.history import moments
 from replan.cli.views.run.reasons import ended_why
 from replan.plan.model import Condition, PlanStep, StepStatus, TaskPlan
 from replan.runs.asked.asks import Ask
+from replan.runs.course.calls import Calls
 from replan.runs.course.story import story_of
 from replan.runs.course.thread_views import ThreadView
+from replan.ui.drawn.columns import moment_of, price
 from replan.ui.drawn.graph import BOX_HEIGHT, BOX_WIDTH, drawn, graph_of, standings
 from replan.ui.drawn.revisions import difference, lines_of
 from replan.ui.drawn.threads import threads_of
@@ -219,10 +222,44 @@ def test_a_call_says_what_it_was_called_with_why_it_failed_and_what_became_of_it
     assert (first.state, first.told) == ("unusable", "not usable, asked again")
     assert second.told == "done"
     assert (tool.told, tool.shown, tool.error) == ("failed", "price(of=1)", "no quote")
-    assert (
-        standings(story_of(whole(events=events)))[1].told
-        == "done, 1 tool call failed, 1 reply not usable"
+    remarks = standings(story_of(whole(events=events)))[1].remarks
+    assert remarks == "1 tool call failed, 1 reply not usable"
+    # Newer events say it themselves: a talk of several turns is none of it.
+    for is_said in (False, True):
+        third = event(3, 3, "model_called", **call(1, 2, "b", prompt=again, asks_again=is_said))
+        story = story_of(whole(events=(*events[:2], third, *events[3:])))
+        assert ("not usable" in standings(story)[1].remarks) is is_said
+
+
+def test_figures_stand_below_each_other_and_bounds_stay_bounds():
+    told = {
+        "–": Calls(),
+        "0.00932": Calls(number=1, known_cost=0.009325),
+        "≥ 0.00277": Calls(number=1, unpriced=1, known_cost=0.002775),
+        "≤ 0.05216": Calls(number=1, uncounted_cost=0.05, known_cost=0.052157),
+        "0.00000123": Calls(number=1, known_cost=1.23e-6),
+        "12.34": Calls(number=1, known_cost=12.34),
+        "unknown": Calls(number=1, unpriced=1),
+    }
+    assert {price(each): each for each in told.values()} == told
+
+
+def test_an_error_is_told_once_and_pointed_to_elsewhere():
+    errors = [f"PhaseError: Thread 'sub_{each * 16}': no" for each in ("9f", "ab")]
+    errors.insert(1, "RuntimeError: no")
+    ledger = tuple(
+        attempt(2, number, number, number + 1, "failed").replace(error=error)
+        for number, error in enumerate(errors, start=1)
     )
+    story = story_of(whole(ledger=ledger))
+    first, second, third = tree_of(story)[2].attempts
+    assert [first.error, second.error, third.error] == [*errors[:2], ""]
+    assert third.told == "failed: the same error as in attempt 1"
+    lines = [each for each in moments(story, has_failures=True) if "attempt" in each]
+    shown = moment_of(lines[0], {2})
+    assert shown.step == 2
+    assert shown.told == " worker, attempt 1: failed: PhaseError: Thread 'sub_9f9f9f9f…': no"
+    assert moment_of(lines[2], {}).told.startswith("step 2 worker, attempt 3: failed: the same")
 
 
 def test_what_the_host_did_between_the_steps_is_named():

@@ -39,7 +39,7 @@ class Engine:
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessInput:
-    """What a handler is given beside the job.
+    """What a handler is given in addition to the job.
 
     Attributes:
         turn: What the user said.
@@ -67,8 +67,31 @@ class ProcessOutput:
     execution_result: JsonValue = None
 
 
+class Handler:
+    """What the handlers of all phases have in common."""
+
+    phase: JobPhase
+    next_phase: JobPhase
+
+    def __init__(self, engine: Engine) -> None:
+        """Prepare."""
+        self._engine = engine
+
+    def can_handle(self, phase: JobPhase) -> bool:
+        """Whether this is its phase."""
+        return phase is self.phase
+
+    def get_next_phase(self, job: Job) -> JobPhase:
+        """The phase that comes after it if all goes well."""
+        return self.next_phase
+
+    def get_required_info(self, job: Job) -> tuple[str, ...]:
+        """The slots that the command of a job needs."""
+        return self._engine.collector.get_required_info(job.command)
+
+
 def go_on(job: Job, phase: JobPhase) -> ProcessOutput:
-    """Go on with the next phase."""
+    """Continue with the next phase."""
     return ProcessOutput(job=job, next_phase=phase)
 
 

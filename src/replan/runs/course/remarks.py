@@ -15,7 +15,7 @@ ASKED_AGAIN = "asked again"
 
 @dataclass(frozen=True, kw_only=True)
 class Remarks:
-    """How often a run met what it went on in spite of.
+    """How often a run met what it continued in spite of.
 
     Attributes:
         failed: Calls of tools that failed.
@@ -37,11 +37,13 @@ def remarks_of(events: Iterable[RunEvent], unusable: Collection[int] = ()) -> Re
 def unusable_replies(events: Iterable[RunEvent]) -> dict[int, str]:
     """What was done instead of using a reply, by the number of the event that ended its call.
 
-    That a model was asked again no event tells: its next prompt is the one before, the reply, and
-    what is wrong with it.
+    Older events do not tell that a model is asked again. There, its next prompt is the one before,
+    the reply, and what is wrong with it.
     """
     done = dict[int, str]()
-    sent, replied = dict[tuple[Any, ...], list[Any]](), dict[tuple[Any, ...], int]()
+    sent = dict[tuple[Any, ...], list[Any]]()
+    # The newest reply by its place, and by its step and attempt.
+    replied, newest = dict[tuple[Any, ...], int](), dict[tuple[Any, ...], int]()
     for event in events:
         said: dict[str, Any] = event.details
         # An event of the host's node has no other fields of these.
@@ -49,11 +51,14 @@ def unusable_replies(events: Iterable[RunEvent]) -> dict[int, str]:
         match event.type:
             case "model_called":
                 prompt: list[Any] = said.get("prompt") or []
-                if place in replied and _extends(sent.get(place, []), prompt):
-                    done[replied[place]] = ASKED_AGAIN
+                again = said.get("asks_again", _extends(sent.get(place, []), prompt))
+                # A plan with mistakes may be another node's.
+                before = replied.get(place) or newest.get(place[1:])
+                if again and before is not None:
+                    done[before] = ASKED_AGAIN
                 sent[place] = prompt
             case "model_answered" if not said.get("error"):
-                replied[place] = event.seq or 0
+                replied[place] = newest[place[1:]] = event.seq or 0
             case "reply_unreadable" if place in replied:
                 done[replied[place]] = f"instead: {said.get('fallback')}"
             case _:

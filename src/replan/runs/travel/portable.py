@@ -1,7 +1,7 @@
-"""A run that waits or was stopped, as a value that travels: another process goes on with it.
+"""A run that waits or was stopped, as a value that travels: another process continues it.
 
 It has the state of the run, without what follows from the rest, and its rows of the journal. So
-the run that goes on elsewhere is the same run: its steps have the same keys, what was spent is
+the run that continues elsewhere is the same run: its steps have the same keys, what was spent is
 spent, and no reply on record is requested again.
 """
 
@@ -13,7 +13,7 @@ from langgraph.types import Overwrite, StateSnapshot
 from pydantic import Field, JsonValue
 
 from replan.adapters.storage.stored_values.serializer import strict_serializer
-from replan.calling import Graph, services_in
+from replan.calling.compiled import Graph, services_in
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
 from replan.plan.model import TaskPlan
@@ -44,7 +44,7 @@ Node = Literal[
     "plan_update",
     "final_answer",
 ]
-"""What a run goes on with; `specialist` stands for the steps of a round."""
+"""What a run continues with; `specialist` means the steps of a round."""
 
 _BEFORE: dict[str, str] = {
     "think": "begin",
@@ -58,7 +58,7 @@ _BEFORE: dict[str, str] = {
     "plan_update": "feedback",
     "final_answer": "feedback",
 }
-"""The node behind which a run goes on with a node; the branches there read the state alone."""
+"""The node behind which a run continues with a node; the branches there read the state alone."""
 
 _SPECIALIST = specialist_node("")
 _RESTING = ("user_input", "plan_approval")
@@ -68,11 +68,11 @@ _OF_A_ROUND = {"current_collected_results", "current_execution", "current_feedba
 
 
 class PortableRun(Value):
-    """A run at rest, which another process can go on with.
+    """A run at rest, which another process can continue.
 
     Attributes:
         run_id: The run.
-        next: The node that it goes on with.
+        next: The node that it continues with.
         state: Its state, by the keys of `EnhancedState`.
         rows: Its rows of the journal.
         threads: The rows of its pipelines' threads, by thread.
@@ -109,8 +109,8 @@ class PortableRun(Value):
         """Read a run; every part of it is checked.
 
         Args:
-            data: What `to_json` gave.
-            path: Where it stands, for errors.
+            data: The JSON from `to_json`.
+            path: Where it is, for errors.
 
         Raises:
             ContextError: Something is wrong; names every bad field.
@@ -155,7 +155,7 @@ class _Written(Value):
 
 
 def _check_plan(plan: TaskPlan | None, node: str, path: Path, reading: Reading) -> None:
-    """Keep it as a mistake if there is no plan to go on with, or its steps have one id twice."""
+    """Keep it as a mistake if there is no plan to continue with, or its steps have one id twice."""
     if plan is None and node not in _WITHOUT_PLAN:
         reading.refuse((*path, "current_plan"), None, "it is missing", _FIX)
     elif plan is not None and len(plan.by_id) < plan.total_steps:
@@ -166,14 +166,14 @@ def _check_plan(plan: TaskPlan | None, node: str, path: Path, reading: Reading) 
 async def exported(
     snapshot: StateSnapshot, graph: Graph, journal: Journal, threads: ThreadRepository
 ) -> PortableRun:
-    """Take a run with all that it takes to go on with it.
+    """Take a run with all that it takes to continue it.
 
     Raises:
-        InputError: It is over or has not begun; or a graph inside of it waits, and cannot travel.
+        InputError: It is over or has not begun; or a graph inside it waits, and cannot travel.
     """
     node = _next(snapshot)
     if node is None:
-        raise InputError("This run is over, or has not begun: there is nothing to go on with.")
+        raise InputError("This run is over, or has not begun: there is nothing to continue.")
     graphs = await waiting_graphs(graph, snapshot)
     run_id: str = snapshot.values["run_id"]
     left_out = HISTORIES | (_OF_A_ROUND if node in _RESTING else set[str]())
@@ -190,7 +190,7 @@ async def exported(
 
 
 async def adopted(run: PortableRun, graph: Graph, journal: Journal, thread_id: str) -> None:
-    """Put a run on a new thread, and its rows into the journal: it goes on without an input."""
+    """Put a run on a new thread, and its rows into the journal: it continues without an input."""
     kept = None if run.graphs is None else kept_in(run.graphs, graph, ("graphs",))
     await journal.adopt(run.run_id, run.rows)
     await services_in(graph).threads.adopt(run.run_id, run.threads)
@@ -209,7 +209,7 @@ async def adopted(run: PortableRun, graph: Graph, journal: Journal, thread_id: s
 
 
 def _next(snapshot: StateSnapshot) -> str | None:
-    """The node that a run goes on with; None if there is none, or it cannot travel from there."""
+    """The node that a run continues with; None if there is none, or it cannot travel from there."""
     names = {"specialist" if name.startswith(_SPECIALIST) else name for name in snapshot.next}
     name = names.pop() if len(names) == 1 and snapshot.values.get("run_id") else None
     return name if name in _BEFORE or name == "result_collector" else None

@@ -28,7 +28,7 @@ from replan.adapters.storage.checkpoints.savers import go_on_above
 from replan.adapters.storage.faults import UnreadableRecordError, UnstorableValueError
 from replan.adapters.storage.stored_values.sealing import StrictSerializer
 from replan.adapters.storage.stored_values.serializer import strict_serializer, types_of_graph
-from replan.calling import Graph, services_in
+from replan.calling.compiled import Graph, services_in
 from replan.errors import ContextError, InputError
 from replan.graph.branches import specialist_node
 from replan.langgraph_inside.checkpoints import INTERRUPT, RESUME, WRITES_IDX_MAP

@@ -97,7 +97,7 @@ class ClientAgentAdapter:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Wait for the summaries that are being written behind answers."""
+        """Wait for the summaries that are being written after answers."""
         while self._behind:
             await asyncio.wait(set(self._behind))
 
@@ -117,14 +117,14 @@ class ClientAgentAdapter:
         edit: bool = False,
         **options: Unpack[TurnOptions],
     ) -> AgentResult:
-        """Take one turn of a session, and keep it. A session that is not there begins.
+        """Take one turn of a session, and store it. An unknown session is created.
 
         Args:
             session_id: The session.
             user_input: What the user says, as for the agent.
-            turn_id: What tells the turn apart, such as the id of a message in a queue. The same
-                turn once more returns the recorded result; a killed one continues.
-            edit: Whether the turn takes the place of the newest one; see `undo`.
+            turn_id: Identifies the turn, such as the id of a message in a queue. The same
+                turn again returns the recorded result; a killed one continues.
+            edit: Whether the turn replaces the newest one; see `undo`.
             options: As for the agent.
 
         Returns:
@@ -133,11 +133,11 @@ class ClientAgentAdapter:
 
         Raises:
             SessionBusyError: Another client takes a turn of the session. No model was called.
-            SessionConflictError: The session has changed meanwhile; send the turn again.
+            SessionConflictError: The session has changed in the meantime; send the turn again.
             InputError: The turn was taken before with another input, or the session began with an
                 agent of another name.
-            ContextError: What the store has of the session cannot be used.
-            StorageError: The turn cannot be kept.
+            ContextError: The stored session cannot be used.
+            StorageError: The turn cannot be stored.
         """
         async with self._sessions.owned(self._sessions.key(session_id)):
             turn = await self._turn(session_id, user_input, turn_id, options, edit=edit)
@@ -187,14 +187,14 @@ class ClientAgentAdapter:
         return (await self._sessions.found(self._sessions.key(session_id))).context
 
     async def adopt(self, context: AgentContext | Mapping[str, Any]) -> int:
-        """Take over a session that was exported, or bring it to its newer version; return this.
+        """Store an exported session, or update a stored one to its newer version; return it.
 
         Args:
             context: The session, or a dictionary that `AgentContext.from_dict` reads.
 
         Raises:
             ContextError: It cannot be used; names every bad field.
-            SessionConflictError: The session is here, and not older than what was exported.
+            SessionConflictError: The stored session is not older than the exported one.
             SessionBusyError: Another client takes a turn of the session.
         """
         new = context if isinstance(context, AgentContext) else AgentContext.from_dict(context)
@@ -218,12 +218,12 @@ class ClientAgentAdapter:
         return await self._sessions.store.history(key, before, limit)
 
     async def sessions(self, limit: int = 20) -> list[SessionRecord]:
-        """Return the user's sessions, the one that was used last first."""
+        """Return the user's sessions, the most recently used first."""
         of = self._sessions
         return list(await of.store.recent(of.tenant, of.user, limit))
 
     async def undo(self, session_id: str) -> TakenBack:
-        """Take back the newest turn: the session is as it was before. Effects outside stay.
+        """Undo the newest turn: the session is as it was before. Effects outside remain.
 
         Returns:
             What was taken back: the messages, and the calls of tools whose effects stay.
@@ -235,7 +235,7 @@ class ClientAgentAdapter:
         return await self._sessions.undo(self._sessions.key(session_id))
 
     async def delete(self, session_id: str) -> None:
-        """Delete a session with all that belongs to it: its turns, their runs, events and texts.
+        """Delete a session with everything in it: its turns, their runs, events and texts.
 
         Raises:
             InputError: There is no such session.
@@ -248,11 +248,11 @@ class ClientAgentAdapter:
     async def expire(self, before: datetime, *, everybody: bool = False) -> int:
         """Delete the sessions whose newest turn ended before a time; return how many there were.
 
-        A session of which a turn is being taken stays.
+        A session with a turn in progress stays.
 
         Args:
             before: The time, with a time zone.
-            everybody: Whether the sessions of all tenants and users are meant.
+            everybody: Whether to include the sessions of all tenants and users.
         """
         return await self._sessions.expire(before, everybody=everybody)
 

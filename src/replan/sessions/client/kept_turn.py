@@ -30,7 +30,7 @@ class TakenBack(Value):
 
     Attributes:
         messages: What was said in it.
-        effects: The calls of tools in it; what they did outside of the session stays.
+        effects: The calls of tools in it; what they did outside the session stays.
         note: Both in one sentence, for the user.
     """
 
@@ -47,7 +47,7 @@ class TakenBack(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class KeptTurn:
-    """A turn that is being taken, at a session that stands still meanwhile."""
+    """A turn that is being taken, at a session that does not change meanwhile."""
 
     key: SessionKey
     turn_id: str
@@ -64,10 +64,10 @@ class KeptTurn:
         return name_of_turn(self.key, self.turn_id)
 
     async def kept(self, result: AgentResult, store: SessionStore, at: datetime) -> AgentResult:
-        """Keep the turn, if it changed anything, and give its result.
+        """Keep the turn, if it changed anything, and return its result.
 
         Raises:
-            SessionConflictError: The session stands at another version.
+            SessionConflictError: The session has another version.
         """
         if not result.context_updates:
             return result
@@ -120,12 +120,12 @@ def check_agent(context: AgentContext, agent: str) -> None:
     if agent and began and began != agent:
         raise InputError(
             f"The session '{context.session_id}' began with {began}, and this is {agent}. "
-            "Go on with what it began with, or begin another session."
+            "Continue it with that, or begin another session."
         )
 
 
 def stage_after(context: AgentContext, updates: Mapping[str, JsonValue]) -> str:
-    """How a session stands after updates."""
+    """The status of a session after updates."""
     order = updates.get("current_stage")
     return str(order.get("set")) if isinstance(order, dict) else context.current_stage
 

@@ -8,28 +8,22 @@ from replan.cli.views.run.overview import remarked
 from replan.plan.model import StepStatus, TaskPlan
 from replan.plan.order import layers
 from replan.runs.course.remarks import remarks_of
+from replan.runs.course.standing import WAITING, WORDS, awaited
 from replan.runs.course.story import StepStory, Story
 from replan.ui.drawn.revisions import changed_steps
 
-BOX_WIDTH, BOX_HEIGHT = 232, 98
-_ACROSS, _DOWN, _MARGIN = 72, 18, 12
+BOX_WIDTH, BOX_HEIGHT = 220, 98
+_ACROSS, _DOWN, _MARGIN = 44, 18, 12
 _SWEEPS = 4  # through all columns, forth and back in turns
-
-_STATES = {
-    StepStatus.PENDING: "pending",
-    StepStatus.EXECUTING: "running",
-    StepStatus.COMPLETED: "done",
-    StepStatus.FAILED: "failed",
-    StepStatus.SKIPPED: "skipped",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """How a step stands: a word for the eye, and words."""
+    """The status of a step: a word for its style, and a text."""
 
     state: str  # pending, running, waiting, interrupted, done, failed, skipped or removed
     told: str  # such as `waits for a person`
+    remarks: str = ""  # what of its calls its status does not tell
     changed: str = ""  # which revision added or changed it last; empty where none did
 
 
@@ -66,20 +60,21 @@ class Graph:
 
 
 def graph_of(story: Story) -> Graph:
-    """Draw the plan of a run as it stands."""
+    """Draw the plan of a run as it is."""
     plan = story.run.plan or TaskPlan()
     return drawn(plan, standings(story))
 
 
 def standings(story: Story) -> dict[int, Standing]:
-    """How each step of a run stands, and for whom it waits."""
+    """The status of each step of a run, and for whom it waits."""
     steps = {each.step.id: each for each in story.steps}
     asking = {ask.step_id for ask in story.run.waiting}
     changed = changed_steps(story)
     return {
         number: Standing(
             state=state,
-            told=", ".join([told, *_remarks(each, story)]),
+            told=told,
+            remarks=", ".join(_remarks(each, story)),
             changed=changed.get(number, ""),
         )
         for number, each in steps.items()
@@ -88,7 +83,7 @@ def standings(story: Story) -> dict[int, Standing]:
 
 
 def _remarks(step: StepStory, story: Story) -> list[str]:
-    """What of its calls its status does not tell."""
+    """Which of its calls came to nothing, in words."""
     calls = [call for attempt in step.attempts for call in attempt.calls]
     unusable = [each.seq or 0 for each in calls if each.seq in story.unusable]
     return remarked(remarks_of(calls, unusable))
@@ -102,9 +97,9 @@ def _standing(
     # Where work is in doubt, its attempt has no end, but it is the person who is waited for.
     is_asking = step.is_asking or (asks and step.status is StepStatus.PENDING)
     if is_asking and not is_over:
-        return "waiting", "waits for a person"
+        return WAITING, "waits for a person"
     if step.status is not StepStatus.PENDING:
-        state = _STATES[step.status]
+        state = WORDS[step.status]
         return state, state
     if step.attempts and step.attempts[-1].outcome == "in doubt":
         return "interrupted", "cut off"
@@ -112,21 +107,18 @@ def _standing(
 
 
 def _awaited(step: StepStory, steps: Mapping[int, StepStory], *, is_over: bool) -> str:
-    awaited = [steps[each] for each in step.step.awaits if each in steps]
+    before = [steps[each] for each in step.step.awaits if each in steps]
     handled = step.step.condition.step if step.step.condition else None
     failed = [
-        str(each.step.id)
-        for each in awaited
+        each.step.id
+        for each in before
         if each.status is StepStatus.FAILED and not each.step.optional and each.step.id != handled
     ]
     left = "not done" if step.attempts else "not begun"
-    if failed:
-        return f"{left if is_over else 'blocked'}: {', '.join(failed)} failed"
     if is_over:
-        return left
+        return awaited(failed, (), left=left) if failed else left
     is_open = (StepStatus.PENDING, StepStatus.EXECUTING)
-    coming = [str(each.step.id) for each in awaited if each.status in is_open]
-    return f"waits for {', '.join(coming)}" if coming else "waits for its turn"
+    return awaited(failed, [each.step.id for each in before if each.status in is_open])
 
 
 def drawn(plan: TaskPlan, standing: Mapping[int, Standing]) -> Graph:
@@ -156,7 +148,7 @@ def drawn(plan: TaskPlan, standing: Mapping[int, Standing]) -> Graph:
 def _places(
     columns: Sequence[Sequence[int]], tallest: int
 ) -> Iterator[tuple[int, tuple[int, int]]]:
-    """Where each box stands; a short column in the middle of the height."""
+    """Where each box is; a short column in the middle of the height."""
     for across, column in enumerate(columns):
         above = (tallest - len(column)) * (BOX_HEIGHT + _DOWN) // 2
         for down, step in enumerate(column):

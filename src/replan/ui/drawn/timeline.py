@@ -1,4 +1,4 @@
-"""A run as rows of bars over time: what worked, waited, failed, and when nobody was at work."""
+"""A run as rows of bars over time: what worked, waited, failed, and when nothing was at work."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -124,7 +124,7 @@ def timeline_of(story: Story, first: float = 0.0, last: float | None = None) -> 
                 name="all",
                 seconds=story.seconds,
                 calls=story.calls,
-                bars=tuple(scale.bar(story.began, story.ended, "running", "the run")),
+                bars=tuple(_at_work(story, scale)),
             ),
             _host(story, scale),
             *(_step(each, story, scale, critical) for each in story.steps),
@@ -140,6 +140,17 @@ def _ticks(first: float, length: float) -> Iterator[tuple[float, float]]:
         if at >= first:
             yield round((at - first) / length * 100, 3), round(at, 3)
         number += 1
+
+
+def _at_work(story: Story, scale: _Scale) -> Iterator[Bar]:
+    """The run between its pauses."""
+    since = story.began
+    for pause in story.pauses:
+        if pause.began > since:
+            yield from scale.bar(since, pause.began, "running", "the run")
+        since = max(since, pause.ended or story.ended)
+    if since < story.ended or not story.pauses:
+        yield from scale.bar(since, story.ended, "running", "the run")
 
 
 def _pause(pause: Pause, story: Story, scale: _Scale) -> Iterable[Bar]:
@@ -166,7 +177,7 @@ def _host(story: Story, scale: _Scale) -> Row:
 
 
 def _host_at_work(story: Story) -> Iterator[tuple[datetime, datetime, str]]:
-    """When the host was at work, beside its calls: from the end of what it works on."""
+    """When the host was at work, in addition to its calls: from the end of what it works on."""
     since: datetime | None = None
     for event in story.run.events:
         if event.type in _HOST_ENDS and since is not None and event.at is not None:

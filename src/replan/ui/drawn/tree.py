@@ -7,6 +7,7 @@ from typing import Any, Literal, cast
 
 from pydantic import JsonValue
 
+from replan.cli.views.run.errors import is_said, same_before
 from replan.cli.views.run.history import failure_of, shown_call
 from replan.runs.course.attempts import AttemptView
 from replan.runs.course.calls import Calls, calls_of
@@ -23,7 +24,7 @@ _MODEL = ("model_called", "model_answered", "memory_summary")
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
-    """A long text that is kept beside the events, and is read when somebody opens it."""
+    """A long text that is stored next to the events, and read when it is opened."""
 
     ref: str
     role: str = ""
@@ -68,7 +69,7 @@ class Attempt:
     began: datetime
     outcome: str
     told: str  # how it ended, in words
-    error: str
+    error: str  # in full; empty where `told` says where it stands already
     seconds: float | None
     spent: Calls
     calls: tuple[Call, ...]
@@ -90,14 +91,14 @@ class Branch:
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """What is known of calls beside their newest events."""
+    """What is known about calls beyond their newest events."""
 
     begun: Mapping[Any, RunEvent]  # their beginnings: those of models have the prompts
     unusable: Mapping[int, str]  # what was done instead of using a reply
 
 
 def tree_of(story: Story) -> list[Branch]:
-    """Give the branches of a run: the host, then its steps in their order."""
+    """Return the branches of a run: the host, then its steps in their order."""
     known = known_of(story)
     took, since = calls_of(story.host_calls), _resumed_at(story)
     is_at_work = story.run.outcome == "running"
@@ -138,7 +139,7 @@ def _seq(event: RunEvent) -> int:
 
 
 def branch_of(step: StepStory, known: Known) -> Branch:
-    """Give the branch of one step."""
+    """Return the branch of one step."""
     return Branch(
         step=step.step.id,
         title=step.step.description,
@@ -146,27 +147,35 @@ def branch_of(step: StepStory, known: Known) -> Branch:
         standing=step.standing,
         seconds=step.seconds,
         spent=step.calls,
-        attempts=tuple(_attempt(each, known) for each in step.attempts),
+        attempts=tuple(_attempt(each, step, known) for each in step.attempts),
     )
 
 
-def _attempt(attempt: AttemptView, known: Known) -> Attempt:
+def _attempt(attempt: AttemptView, step: StepStory, known: Known) -> Attempt:
     no_end = "running" if attempt.outcome == "running" else "cut off"
+    elsewhere = _error_elsewhere(attempt, step)
     return Attempt(
         number=attempt.entry.number,
         specialist=attempt.entry.specialist,
         began=attempt.entry.started_at,
         outcome=attempt.outcome,
-        told=attempt.told,
-        error=attempt.entry.error,
+        told=f"{attempt.told}: {elsewhere}" if elsewhere else attempt.told,
+        error="" if elsewhere else attempt.entry.error,
         seconds=attempt.seconds,
         spent=calls_of(attempt.calls),
         calls=tuple(_call(each, known, no_end) for each in attempt.calls),
     )
 
 
+def _error_elsewhere(attempt: AttemptView, step: StepStory) -> str:
+    """Where the error of an attempt stands already."""
+    error, above = attempt.entry.error, step.step.feedback
+    is_above = error and above and is_said(error, above)
+    return "the error above" if is_above else same_before(attempt, step.attempts)
+
+
 def known_of(story: Story) -> Known:
-    """Give what is known of the calls of a run."""
+    """Return what is known about the calls of a run."""
     begun = {call_key(event): event for event in story.run.events if event.type in _BEGINNINGS}
     return Known(begun=begun, unusable=story.unusable)
 

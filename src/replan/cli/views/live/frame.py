@@ -9,6 +9,7 @@ from rich.text import Text
 from replan.cli.views.cells import cut, folded, padded, seconds, steady
 from replan.cli.views.live.course import Course, Row, waits_for
 from replan.plan.model import StepStatus
+from replan.runs.course.standing import WAITING, WORDS
 
 _FRAMES_PER_SECOND = 8
 _WITH_NAMES, _WITH_TIMES = 44, 26
@@ -52,7 +53,7 @@ _STYLES = {
 }
 
 _NOTED = (StepStatus.EXECUTING, StepStatus.FAILED)
-"""Of which steps is told more where there is little room."""
+"""The steps that get more lines if there is little room."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +67,7 @@ class Window:
 
 
 def frame(course: Course, window: Window, now: float) -> list[Text]:
-    """Draw a run that goes on; never more lines than the window has, and none wider."""
+    """Draw a run that continues; never more lines than the window has, and none wider."""
     last = _status_line(course, window, now)
     if not course.rows:
         return [*_tail(course.answer or course.said, window, window.height - 2), last]
@@ -106,7 +107,7 @@ def _body(course: Course, window: Window, now: float, room: int) -> list[Text]:
         noted = _NOTED
     if sum(heights(noted).values()) > room:
         running = [row.id for row in rows if row.status is StepStatus.EXECUTING]
-        # All that runs is seen before anything is said of it.
+        # All that runs is seen before anything is said about it.
         noted = noted if sum(heights(noted)[each] for each in running) < room else ()
         shown = _chosen(rows, heights(noted), room - 1)
     lines = [line for row in shown for line in _lines(row, course, window, now, noted)]
@@ -132,10 +133,9 @@ def _chosen(rows: Sequence[Row], height: Mapping[int, int], room: int) -> list[R
 
 def _counts(hidden: Iterable[Row], window: Window) -> Text:
     statuses = [row.status for row in hidden]
-    named = {"done": StepStatus.COMPLETED, "failed": StepStatus.FAILED}
-    named |= {"skipped": StepStatus.SKIPPED, "running": StepStatus.EXECUTING}
-    named |= {"waiting": StepStatus.PENDING}
-    parts = [f"{n} {name}" for name, status in named.items() if (n := statuses.count(status))]
+    ended = (StepStatus.COMPLETED, StepStatus.FAILED, StepStatus.SKIPPED)
+    order = (*ended, StepStatus.EXECUTING, StepStatus.PENDING)
+    parts = [f"{n} {WORDS[status]}" for status in order if (n := statuses.count(status))]
     return Text(cut(f"… and {', '.join(parts)}", window.width), "dim")
 
 
@@ -188,14 +188,13 @@ def _note_style(row: Row) -> str:
 
 
 def _status_line(course: Course, window: Window, now: float) -> Text:
-    rows, running = course.rows.values(), course.count(StepStatus.EXECUTING)
-    failed, total = course.count(StepStatus.FAILED), len(course.rows)
-    done = course.count(StepStatus.COMPLETED, StepStatus.SKIPPED)
-    parts = [f"{done} of {total} done"] if total else []
-    parts += [f"{failed} failed"] if failed else []
-    asking = sum(row.asks for row in rows)
-    parts += [f"{asking} asking"] if asking else []
-    parts += [f"{running} running"] if running else [] if asking else [course.activity]
+    total, done = len(course.rows), course.count(StepStatus.COMPLETED)
+    counts = {WORDS[each]: course.count(each) for each in (StepStatus.FAILED, StepStatus.SKIPPED)}
+    counts[WAITING] = sum(row.asks for row in course.rows.values())
+    counts[WORDS[StepStatus.EXECUTING]] = running = course.count(StepStatus.EXECUTING)
+    parts = [f"{done} of {total} {WORDS[StepStatus.COMPLETED]}"] if total else []
+    parts += [f"{number} {word}" for word, number in counts.items() if number]
+    parts += [] if running or counts[WAITING] else [course.activity]
     line = f"{_spin(window, now)} {seconds(now - course.started)}: {', '.join(parts)}"
     return Text(cut(line, window.width), "cyan")
 

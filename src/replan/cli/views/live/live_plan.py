@@ -79,7 +79,7 @@ class LiveTeller:
         self._print(list(wrapped(line, self._width)), "dim")
 
     def pause(self, *, shows_plan: bool = False) -> None:
-        """Stop drawing; the plan as it is now stands above what comes."""
+        """Stop drawing; the plan as it is now is above what comes."""
         if self._live.is_started:
             self._live.stop()
             # One that was stopped would wipe as many lines as it had drawn when it starts again.
@@ -96,7 +96,7 @@ class LiveTeller:
             self._live.start(refresh=True)
 
     def close(self) -> None:
-        """Leave the terminal in order, with the plan as it is if the run was broken off."""
+        """Leave the terminal in order, with the plan as it is if the run was cut off."""
         if self._live.is_started:
             self._live.stop()
         if self._course.outcome:

@@ -1,4 +1,4 @@
-"""Tell the events of a run as plain lines."""
+"""List the events of a run as plain lines."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -21,6 +21,7 @@ from replan.events.types import (
     ThinkingStarted,
 )
 from replan.plan.model import PlanStep
+from replan.runs.course.standing import awaited
 from replan.state.cuts import cut_in_words
 from replan.state.results import Artifact, ExecutionStatus
 
@@ -116,7 +117,7 @@ class Lines:
         result = event.result
         self._artifacts |= {artifact.path: artifact for artifact in result.artifacts}
         error = f": {one_line(result.error)}" if result.error else ""
-        cut = f" (not whole: {cut_in_words(result.cut)})" if result.cut else ""
+        cut = f" (incomplete: {cut_in_words(result.cut)})" if result.cut else ""
         return f"{_MARKS[result.status]} {who(event)}{error}{cut} ({result.duration:.1f} s)"
 
 
@@ -127,8 +128,9 @@ def _of_attempt(event: SpecialistInvoked | SpecialistRetried | SpecialistParked)
         case SpecialistRetried():
             return f"[~] {who(event)}: {one_line(event.error)}; trying again"
         case SpecialistParked():
-            steps = ", ".join(map(str, event.waiting_for)) or "another round"
-            return f"[ ] {who(event)}: waits for {steps}"
+            steps = event.waiting_for
+            waits = awaited((), steps) if steps else "waits for another round"
+            return f"[ ] {who(event)}: {waits}"
 
 
 def _of_plan(event: PlanCreated | PlanUpdated) -> str:

@@ -1,4 +1,4 @@
-"""Choose how a run is told: live on a terminal, as lines, or as JSON."""
+"""Choose how a run is reported: live on a terminal, as lines, or as JSON."""
 
 import json
 import re
@@ -21,26 +21,26 @@ POOR_TERMINALS = ("dumb", "unknown")
 
 
 class Teller(Protocol):
-    """Tells people or programs what happens in a run."""
+    """Reports to people or programs what happens in a run."""
 
     def say(self, text: str) -> None:
         """Say something before the run begins."""
         ...
 
     def tell(self, event: Event, course: Course) -> None:
-        """Tell of an event; `course` is the run after it."""
+        """Report an event; `course` is the run after it."""
         ...
 
     def follow(self, course: Course) -> None:
-        """Take how the run stands, without a word."""
+        """Take the status of the run, and print nothing."""
         ...
 
     def remark(self, line: str) -> None:
-        """Tell a person something that is no event."""
+        """Tell a person something that is not an event."""
         ...
 
     def pause(self, *, shows_plan: bool = False) -> None:
-        """Leave the terminal to somebody else, below the plan as it is now or without it."""
+        """Leave the terminal to other output, below the current plan or without it."""
         ...
 
     def proceed(self, course: Course) -> None:
@@ -48,13 +48,13 @@ class Teller(Protocol):
         ...
 
     def close(self) -> None:
-        """End the telling, also of a run that was broken off."""
+        """End the output, also that of a run that was cut off."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Manner:
-    """How to tell: JSON goes before quiet, quiet before verbose; plain is as into a pipe."""
+    """The form of output: JSON precedes quiet, quiet precedes verbose; plain is as in a pipe."""
 
     as_json: bool = False
     plain: bool = False
@@ -139,7 +139,7 @@ class LineTeller:
         """Lines that are written stay as they are."""
 
     def remark(self, line: str) -> None:
-        """Write a line beside the run."""
+        """Write a line that does not belong to the run."""
         self.errors.write(f"{line}\n")
         self.errors.flush()
 
@@ -172,13 +172,13 @@ def json_line(event: Event) -> str:
     try:
         text = event.model_dump_json()
     except PydanticSerializationError:
-        # Half a character is no UTF-8, but JSON can spell it.
+        # Half a character is not UTF-8, but JSON can spell it.
         text = json.dumps(event.model_dump(mode="json"))
     return _harmless_json(text)
 
 
 def rest_line(kind: str, run_id: str, asks: Sequence[Ask], resume: str) -> str:
-    """Write how a run stands that is not over: `waiting` or `interrupted`, and how to go on."""
+    """Write the status of a run that is not over, `waiting` or `interrupted`, and what is next."""
     questions = [
         {"key": ask.key, "kind": ask.kind, "text": ask.text, "details": ask.details} for ask in asks
     ]

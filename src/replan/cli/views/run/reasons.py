@@ -1,23 +1,28 @@
-"""Why a run ended, or stands as it does: the limit, the steps, the judgement, or who stopped it."""
+"""Why a run ended, or has its status: the limit, the steps, the judgement, or who stopped it."""
 
 from replan.cli.views.cells import counted, one_line
+from replan.cli.views.run.errors import error_of
 from replan.cli.views.run.history import moment
-from replan.runs.course.story import StepStory, Story
+from replan.runs.course.story import Story
 from replan.runs.course.undone import INCOMPLETE, failures, not_run
 
 _KEPT_FOR_ANSWER = ("max_cost", "max_model_calls", "max_seconds", "max_tokens")
 
 
-def ended_why(story: Story) -> str:
-    """Why a run ended, or stands as it does, in a sentence."""
+def ended_why(story: Story, *, has_failures: bool = True) -> str:
+    """Why a run ended, or has its status, in a sentence.
+
+    Without `has_failures`, what is to be said beside the steps that failed.
+    """
     run, pauses = story.run, story.pauses
     if run.outcome == "running":
         return f"it waits for {counted(len(run.waiting), 'answer')}" if run.waiting else ""
     if not run.limit_reached and pauses and pauses[-1].ended is None:
         return _stopped_why(story)
     limit = [_limit_why(story)] if run.limit_reached else []
-    if told := [*limit, *_undone(story, has_limit=bool(limit))]:
-        return "; ".join(told)
+    failed, left = _undone(story, has_limit=bool(limit))
+    if limit or failed or left:
+        return "; ".join([*limit, *(failed if has_failures else ()), *left])
     if run.outcome == "rejected":
         return _rejected_why(story)
     judged = [e.details for e in run.events if e.type == "feedback_generated"]
@@ -49,17 +54,12 @@ def _limit_why(story: Story) -> str:
     return f"{one_line(limit)}={number} was reached{kept}"
 
 
-def _undone(story: Story, *, has_limit: bool) -> list[str]:
+def _undone(story: Story, *, has_limit: bool) -> tuple[list[str], list[str]]:
     """Which steps failed, and why, or were not run, of a run that did not come to its goal."""
     if story.run.outcome not in INCOMPLETE:
-        return []
-    told = failures([(each.step, _error(each)) for each in story.planned])
-    return told if told or has_limit else not_run([each.step for each in story.planned])
-
-
-def _error(story: StepStory) -> str:
-    errors = [each.entry.error for each in story.attempts if each.entry.error]
-    return one_line(errors[-1] if errors else story.step.feedback)
+        return [], []
+    failed = failures([(each.step, error_of(each)) for each in story.planned])
+    return failed, [] if failed or has_limit else not_run([each.step for each in story.planned])
 
 
 def _stopped_why(story: Story) -> str:
@@ -83,4 +83,4 @@ def _stopped_why(story: Story) -> str:
                 f"it waits for {asked}; when its process ended is unknown, at {at} at the earliest"
             )
         case _:
-            return f"its process ended without a word, at {at} at the earliest"
+            return f"its process was killed, at {at} at the earliest"
