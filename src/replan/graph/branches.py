@@ -3,7 +3,6 @@
 LangGraph would hand functions that are not async to a thread, which takes longer than they do.
 """
 
-from collections.abc import Awaitable, Callable
 from typing import Literal
 
 from langchain_core.runnables import RunnableConfig
@@ -60,15 +59,11 @@ async def reflection_branch(state: EnhancedState) -> Literal["plan_update", "fin
     return "plan_update" if judged is not None and stale_steps(state) else _after(judged)
 
 
-def summary_branch(
-    host: HostPrompts,
-) -> Callable[[EnhancedState], Awaitable[Literal["summarise", "__end__"]]]:
-    """After the answer, a summary of the conversation is written if it is due."""
-
-    async def summary_due(state: EnhancedState) -> Literal["summarise", "__end__"]:
-        return "summarise" if is_due(state, host.memory_in(state)) else "__end__"
-
-    return summary_due
+def is_due_behind(state: EnhancedState, update: EnhancedState, host: HostPrompts) -> bool:
+    """Whether a summary of the conversation is to be written after the answer."""
+    messages = [*state.get("messages", []), *update.get("messages", [])]
+    after: EnhancedState = {**state, **update, "messages": messages}
+    return is_due(after, host.memory_in(after))
 
 
 def _after(judged: FeedbackResult | None) -> Literal["plan_update", "final_answer"]:

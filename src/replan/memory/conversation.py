@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, cast
 
 from langchain_core.messages import (
@@ -74,6 +75,7 @@ class Parts:
     summary: Summary | None = None
 
 
+@lru_cache(maxsize=256)
 def resolved(*levels: MemoryOptions) -> Memory:
     """What the options of several levels come to, the innermost last."""
     said: dict[str, Any] = dict(BUILT_IN)

@@ -149,6 +149,8 @@ def conversation(state: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMess
     """Reduce messages as LangGraph's `add_messages` does, with ids that a replay gives again."""
     for write in writes:
         incoming: list[Any] = cast("list[Any]", write) if isinstance(write, list) else [write]
+        if not incoming:
+            continue
         try:
             taken = {message.id for message in state}
             named = [_named(raw, len(state) + at, taken) for at, raw in enumerate(incoming)]
