@@ -24,7 +24,7 @@ def warnings_in(event: BaseEvent) -> tuple[str, ...]:  # noqa: PLR0911 - one for
             return (text,)
         case StepsRouted(chosen=chosen):
             return tuple(
-                f"Step {step} names nobody; by the cards it goes to @{name}."
+                f"Step {step} names no specialist; by the cards it goes to @{name}."
                 for step, name in chosen.items()
             )
         case PlanDoubtful(overlooked=doubts):
