@@ -54,7 +54,7 @@ def items_of(command: Command, job: Job) -> Items:
 
 
 def planned(spec: JobSpec, job: Job, items: Items) -> Job:
-    """Return a job the plan of these items, with its id.
+    """Return a job with the plan of these items, and the plan's id.
 
     The id is the same in each process, so no key can be in it that only some processes have. So it
     is no digest of secret values, which could be guessed: each value that a secret slot had in a
