@@ -213,7 +213,7 @@ def _compiled(
 
 
 def _remembering(team: Team) -> list[str]:
-    """Who of a team remembers facts, by the fields that say so."""
+    """The members of a team that remember facts, by the fields that configure it."""
     parts = {"host": team.host, **{f"specialists[{i}]": s for i, s in enumerate(team.specialists)}}
     return [f"{place}.remembers" for place, part in parts.items() if part.remembers]
 

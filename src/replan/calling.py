@@ -65,16 +65,16 @@ class Call:
 
 
 def check_input(graph: Graph, given: Mapping[str, Any]) -> None:
-    """Refuse what no run of a graph can begin from, before anything is said or kept of it."""
+    """Refuse invalid input before anything is reported or stored."""
     _entrance(graph).check(given)
 
 
 class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
-    """The compiled graph of a team; what LangGraph's own methods are given is looked at, too."""
+    """The compiled graph of a team; inputs of LangGraph's own methods are checked, too."""
 
     @classmethod
     def of(cls, compiled: Graph) -> Self:
-        """Make one of what LangGraph compiled, as its own `copy` does."""
+        """Create one from a compiled LangGraph graph, as its own `copy` does."""
         fields = {name: each for name, each in vars(compiled).items() if name != "__orig_class__"}
         return cls(**fields)
 
@@ -215,7 +215,7 @@ def tool_servers_of(graph: Graph) -> Mapping[str, ToolProvider]:
 
 
 def team_of(graph: Graph) -> Sequence[SpecialistCard]:
-    """The cards of those who do the steps, with the effects of what they do."""
+    """The cards of the specialists, with the effects of their work."""
     return cast("EditablePlan", graph.channels["current_plan"]).team
 
 
@@ -259,7 +259,7 @@ async def prepared(graph: Graph, call: Call) -> Call:
 
 
 def _check_call(graph: Graph, call: Call) -> None:
-    """Refuse what a store would stumble over after the run has begun."""
+    """Refuse values that no store can keep, before the run begins."""
     if isinstance(graph.checkpointer, BaseCheckpointSaver):
         # A graph that calls this one may hand its thread on.
         around = ensure_config(merge_configs(graph.config, call.config)).get("configurable", {})
@@ -311,7 +311,7 @@ def _is_same(begun: object, given: object) -> bool:
 
 
 def _said(given: Any) -> tuple[Any, ...]:
-    """What an input says, whatever form its messages have."""
+    """The text of an input, in whatever form its messages are."""
     if not isinstance(given, Mapping):
         return (given,)
     asked = cast("Mapping[str, Any]", given)
@@ -348,7 +348,7 @@ async def _resumed(graph: Graph, call: Call) -> Call:
 
 
 def _begins(snapshot: StateSnapshot) -> bool:
-    """Whether the newest run of a thread has yet to begin; what the state holds is another's."""
+    """Whether the newest run of a thread has not begun yet; then the state is an earlier run's."""
     state = cast("EnhancedState", snapshot.values)
     if "settings" not in state or not _BEFORE.isdisjoint(snapshot.next):
         return True
@@ -368,7 +368,7 @@ def _nameless(call: Call) -> Call:
 
 
 def _unbounded(config: RunnableConfig, own: RunnableConfig) -> RunnableConfig:
-    """Take LangGraph's bounds out of its hands; the nodes find them as the caller gave them."""
+    """Remove LangGraph's bounds from the config; the nodes find them as the caller set them."""
     given: list[RunnableConfig] = [config, own, inherited_config.get() or {}]
     steps = next((each["recursion_limit"] for each in given if "recursion_limit" in each), None)
     at_once = next(filter(None, (each.get("max_concurrency") for each in given)), None)
@@ -379,7 +379,7 @@ def _unbounded(config: RunnableConfig, own: RunnableConfig) -> RunnableConfig:
 
 
 def _directed(command: Command[Any], interrupts: Sequence[Interrupt]) -> Command[Any] | None:
-    """Address an answer to the interrupts that it is for; LangGraph itself takes no empty one."""
+    """Address an answer to its interrupts; LangGraph itself takes no empty one."""
     # Where nothing is asked, LangGraph would keep the answer for whatever is asked next, unseen.
     does_more = bool(command.update or command.goto)
     is_answer = command.resume is not None or not does_more

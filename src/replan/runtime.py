@@ -185,7 +185,7 @@ def graph_of(
     output_type: Any | None = None,
     clock: Callable[[], datetime] | None = None,
 ) -> Graph:
-    """The graph of a team; with an output type, of one whose host gives answers of that type.
+    """The graph of a team; with an output type, its host answers in that type.
 
     Raises:
         ConfigurationError: The team has mistakes, or its output type is fixed.
@@ -316,7 +316,7 @@ async def _closing(graph: Graph, events: AsyncIterator[Event]) -> AsyncGenerator
 
 
 async def _nothing(_: str) -> None:
-    """Nothing is kept of a thread."""
+    """Remove nothing: no thread is stored."""
 
 
 def _now() -> datetime:
@@ -427,7 +427,7 @@ class SyncRuntime:
                 self._portal.call(events.aclose)
 
     def look(self, run_id: str) -> RunView:
-        """Return the status of a run, its plan, and what it waits for."""
+        """Return the status of a run, its plan, and the questions that it waits for."""
         return self._portal.call(lambda: self._runtime.look(run_id))
 
     def text(self, run_id: str, ref: str) -> str | None:

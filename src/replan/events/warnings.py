@@ -46,7 +46,7 @@ def warnings_in(event: BaseEvent) -> tuple[str, ...]:  # noqa: PLR0911 - one for
 
 
 def _lacking(event: KnowledgeRetrieved | MemorySummary) -> tuple[str, ...]:
-    """What models are not given, though it was asked for."""
+    """Requested context that models do not receive."""
     if isinstance(event, MemorySummary):
         why = f"No new summary of the conversation was written: {event.error}"
         return (why,) if event.error else ()

@@ -175,7 +175,7 @@ def pipeline(given: object, info: ValidationInfo) -> object:
     from replan.threads.state_handler import StateHandler  # noqa: PLC0415
 
     class NotImported(BaseAgent):
-        """Stands for what is not imported."""
+        """A placeholder for something that is not imported."""
 
         async def _initialize_state_handlers(self) -> None:
             self.state_handlers = {"not_imported": StateHandler(phase="not_imported")}
@@ -266,7 +266,7 @@ def workspace(given: object, info: ValidationInfo) -> object:
 
 
 def knowledge(given: object, info: ValidationInfo) -> object:
-    """Take a folder or an object with a search; in a file, the name of one."""
+    """Accept a folder or an object with a search; in a file, the name of one."""
     from replan.adapters.knowledge.folder import TENANT, FolderRetriever  # noqa: PLC0415 - rare
 
     around, model = _around(info), None
