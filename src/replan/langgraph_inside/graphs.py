@@ -1,4 +1,4 @@
-"""Compiled graphs of others: whether something is one, and what its states hold."""
+"""Compiled graphs from other code: how to recognise them, and the schemas of their states."""
 
 from typing import Any, cast
 

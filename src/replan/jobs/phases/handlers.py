@@ -51,7 +51,7 @@ class InformationCollectionHandler(PhaseHandler):
     next_phase = JobPhase.PLAN_GENERATION
 
     async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
-        """Take what was said, then ask for what is missing or wrong."""
+        """Process the message, then ask for what is missing or wrong."""
         engine = self._engine
         took = await heard(engine.spec, engine.tracker, job, given.turn)
         job = took.job
@@ -70,13 +70,13 @@ class InformationCollectionHandler(PhaseHandler):
 
 
 class PlanGenerationHandler(PhaseHandler):
-    """Makes the plan of what was collected."""
+    """Makes the plan from the collected values."""
 
     phase = JobPhase.PLAN_GENERATION
     next_phase = JobPhase.EXECUTION
 
     async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
-        """Make the plan with its id; what the planner lacks is collected first."""
+        """Make the plan with its id; values that the planner needs are collected first."""
         if job.plan is not None and job.plan.id:
             return go_on(job, self.next_phase)
         spec = self._engine.spec

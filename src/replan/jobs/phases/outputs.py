@@ -1,4 +1,4 @@
-"""What a phase gives: the job after it, and whether the user is needed."""
+"""The output of a phase: the job after it, and whether the user is needed."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -51,7 +51,7 @@ class ProcessInput:
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessOutput:
-    """What a phase gives.
+    """The output of a phase.
 
     Attributes:
         job: The job after it.
@@ -69,7 +69,7 @@ class ProcessOutput:
 
 
 class PhaseHandler(ABC):
-    """Does what a phase is for."""
+    """Does the work of a phase."""
 
     phase: JobPhase
     next_phase: JobPhase
@@ -119,13 +119,13 @@ def ask(engine: Engine, job: Job, turn: Turn, names: tuple[str, ...], text: str)
 
 
 def fail(job: Job, code: FailureCode, why: str) -> ProcessOutput:
-    """End a job, with all that it has kept."""
+    """End a job, with everything that it has collected."""
     job = job.replace(phase=JobPhase.FAILED, error=why, error_code=code)
     return failed(job.noted("ended", code))
 
 
 def failed(job: Job) -> ProcessOutput:
-    """Tell the user of a job that failed why, and that it can be taken up again if it can."""
+    """Explain to the user why a job failed, and whether it can be resumed."""
     is_kept = job.error_code in ("no_progress", "corrections", "action")
     kept = f" {say('kept', job.language)}" if is_kept else ""
     return ProcessOutput(job=job, next_phase=job.phase, user_prompt=job.error + kept)

@@ -81,7 +81,7 @@ def opening_of(line: str) -> Opening:
 
 
 def _label(written: str) -> str:
-    """Return a label; a sign that has a value by itself is its number."""
+    """Return a label; a sign with a numeric value is that number."""
     if len(written) == 1 and not written.isdecimal():
         value = unicodedata.numeric(written, 0)
         return str(int(value)) if value else label_of(written)

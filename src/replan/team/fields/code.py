@@ -78,7 +78,7 @@ def pipeline(given: object, info: ValidationInfo) -> object:
     from replan.threads.phases.state_handler import StateHandler  # noqa: PLC0415
 
     class NotImported(BaseAgent):
-        """Stands for what is not imported."""
+        """A placeholder for something that is not imported."""
 
         async def _initialize_state_handlers(self) -> None:
             self.state_handlers = {"not_imported": StateHandler(phase="not_imported")}

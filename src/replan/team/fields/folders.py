@@ -30,7 +30,7 @@ def workspace(given: object, info: ValidationInfo) -> object:
 
 
 def knowledge(given: object, info: ValidationInfo) -> object:
-    """Take a folder or an object with a search; in a file, the name of one."""
+    """Accept a folder or an object with a search; in a file, the name of one."""
     from replan.adapters.knowledge.folder import TENANT, FolderRetriever  # noqa: PLC0415 - rare
 
     around, model = surroundings_of(info), None
