@@ -30,7 +30,7 @@ class TeamSurroundings(Surroundings):
 
 
 def surroundings_of(info: ValidationInfo) -> TeamSurroundings | None:
-    """What stands around the file that is read; None in Python."""
+    """What is around the file that is read; None in Python."""
     return cast("TeamSurroundings | None", info.context)
 
 
