@@ -15,10 +15,10 @@ from replan.declared.yaml_source import YamlSource, read_yaml
 from replan.errors import ConfigurationError, FieldMistake, TeamFileError, UnpricedModelError
 from replan.spending.scopes import price_of
 from replan.team.fallback import each_model
+from replan.team.fields.given import TeamSurroundings
 from replan.team.file_team import FileTeam
 from replan.team.host import MODELS, Host
 from replan.team.named_models import TeamModels
-from replan.team.surroundings import TeamSurroundings
 
 _HOME = "Check the path, or write a team with `replan init`."
 

@@ -1,5 +1,8 @@
 """What a field is given: in Python the thing itself, in a file the name of it."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import cast
 
 from pydantic import ValidationInfo
@@ -7,11 +10,27 @@ from pydantic import ValidationInfo
 from replan.declared.references import imported, named
 from replan.declared.surroundings import Surroundings, refused
 from replan.ports.built_in import comes_with_replan
-from replan.team.surroundings import TeamSurroundings
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamSurroundings(Surroundings):
+    """What is around a team file.
+
+    Attributes:
+        workspace: The folder that specialists may read and write.
+        out: The folder for the files that steps make; none: the workspace.
+        models: The names under `models`.
+        fallbacks: For those that have some, the names that are in their place.
+    """
+
+    workspace: Path
+    out: Path | None = None
+    models: frozenset[str] = frozenset()
+    fallbacks: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
 
 
 def surroundings_of(info: ValidationInfo) -> TeamSurroundings | None:
-    """What stands around the file that is read; None in Python."""
+    """What is around the file that is read; None in Python."""
     return cast("TeamSurroundings | None", info.context)
 
 
