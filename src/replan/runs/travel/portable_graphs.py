@@ -223,7 +223,7 @@ def _task_of(write: Write) -> str:
 async def _inside(
     saver: BaseCheckpointSaver[Any], snapshot: StateSnapshot, tasks: Sequence[PregelTask]
 ) -> dict[str, CheckpointTuple]:
-    """The newest checkpoint of each graph inside of tasks, by its place."""
+    """The newest checkpoint of each graph inside tasks, by its place."""
     ids = {task.id for task in tasks}
     thread = snapshot.config.get("configurable", {})["thread_id"]
     newest: dict[str, CheckpointTuple] = {}
