@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from replan.plan.model import TaskPlan
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
-from replan.state.person.waiting import waiting_steps
+from replan.state.rules import waiting_steps
 from replan.state.usage import Usage
 
 

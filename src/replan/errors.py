@@ -151,7 +151,7 @@ class JobSpecError(_ListedError):
 
 
 class JobError(_ListedError):
-    """A job that came from outside cannot be used. Nothing of it was used.
+    """A job that came from outside is not valid. No part of it was used.
 
     The message lists 50 mistakes at most.
 
@@ -224,7 +224,7 @@ class SessionConflictError(UsageError):
 
 
 class QuestionError(UsageError):
-    """A question cannot be asked: from this place, without words, or after the last allowed one."""
+    """A question cannot be asked: here, without a text, or after the last allowed one."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What went wrong outside: whether trying again can help, and how to say it without secrets."""
+"""Failures outside: whether a retry can help, and how to report them without secrets."""
 
 import json
 import math
@@ -84,7 +84,7 @@ def is_busy(error: BaseException) -> bool:
 
 
 def asked_pause(error: BaseException) -> float | None:
-    """The seconds that a server asks to be left alone for, as `Retry-After` says them."""
+    """The seconds that a server asks to wait, from its `Retry-After`."""
     headers = getattr(getattr(error, "response", None), "headers", None)
     asked = getattr(error, "retry_after", None) if headers is None else headers.get("retry-after")
     try:
@@ -96,7 +96,7 @@ def asked_pause(error: BaseException) -> float | None:
 
 
 def broke_off(error: BaseException) -> bool:
-    """Whether a connection ended, or something on the way gave up, while a reply was awaited."""
+    """Whether a connection or a proxy failed while a reply was awaited."""
     return any(
         isinstance(cause, _BROKEN)
         or type(cause).__name__ in _BROKEN_OFF
@@ -191,7 +191,7 @@ def _message(error: BaseException) -> str:
 
 
 def _body_of(error: BaseException) -> str:
-    """What a server said, which openai leaves out of a message where it has not the usual form."""
+    """The server's own message, which openai leaves out if it is not in the usual form."""
     words: object = getattr(error, "body", None)
     if isinstance(words, dict):
         fields = cast("dict[str, object]", words)

@@ -152,7 +152,7 @@ class Portal:
         self._loop = self._ready.result()
 
     def call(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do something in the loop, and wait for what it gives; from any other thread."""
+        """Run something in the loop from another thread, and wait for its result."""
         # Who is interrupted while it waits cancels what it waits for.
         if not self.is_open:
             raise RuntimeError("This runtime is closed: use it inside its `with` block.")

@@ -277,4 +277,4 @@ async def _closing(graph: Graph, events: AsyncIterator[Event]) -> AsyncGenerator
 
 
 async def _nothing(_: str) -> None:
-    """Nothing is kept of a thread."""
+    """Remove nothing: no thread is stored."""

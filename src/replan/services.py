@@ -33,7 +33,7 @@ _USER_OF_A_CLIENT = (
     "with open_to_clients: [user]."
 )
 HOST = ""
-"""The host's name among those who are given knowledge."""
+"""The host's name among the receivers of knowledge."""
 
 
 # `direct` answers simple requests: it is `answering`, with the host's tools if it has some.
@@ -94,7 +94,7 @@ class Services:
     def facts(
         self, settings: RunSettings, of_graph: BaseStore | None, run_id: str, **place: Any
     ) -> FactsAtWork | None:
-        """The facts of the user whom a run is for; None if nobody of the team remembers.
+        """The facts of the user of a run; None if no member of the team remembers.
 
         Args:
             settings: Those of the run.

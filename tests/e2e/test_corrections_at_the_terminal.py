@@ -161,7 +161,7 @@ def test_a_step_is_left_out_and_the_answer_says_so(shop):
     new, old = shop.runs()
     assert new["origin"] == old["run_id"]
     shown = shop.do("show", "last").stdout
-    assert f"goes on from run {old['run_id'][:8]}: step 2 is left out, by " in shown
+    assert f"continues from run {old['run_id'][:8]}: step 2 is left out, by " in shown
     assert sorted(shop.effects) == [1, 2, 3, 4]
 
 

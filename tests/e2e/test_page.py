@@ -116,7 +116,7 @@ async def test_the_list_finds_runs_and_shows_first_what_waits():
             both = {"outcome": "failed", "label": "customer=c2"}
             found = (await client.get("/", params=both)).text
             assert 0 < found.count("o-failed") == found.count('role="row"') - 1
-            assert "No run is like that" in (await client.get("/", params={"q": "zebra"})).text
+            assert "No run matches" in (await client.get("/", params={"q": "zebra"})).text
             # Headings are links to other orders; a page of one goes on in it.
             dear = first.partition(">Began")[2].partition('href="')[2].partition('"')[0]
             longest = (await client.get(dear.replace("&amp;", "&"))).text

@@ -78,7 +78,7 @@ async def test_a_run_is_started_with_a_file_answered_and_a_late_answer_is_refuse
         assert "The answer is empty" in empty.text
         await sent(client, action, {**seen, "form": "0" * 64, "text": "red"}, 403)
         late = await sent(client, action, {**seen, "seen": "other", "text": "red"}, 409)
-        assert "Something else is asked now" in late.text
+        assert "The question has changed" in late.text
         assert "Hue?" in late.text
         await sent(client, action, {**seen, "text": "blue"})
         page = await rested(client, where, "completed")
@@ -148,7 +148,7 @@ async def test_a_plan_is_edited_seen_and_let_run_and_a_finished_one_begins_a_new
         await rested(client, where, "completed")
         assert fence.did == ["Measure", "Saw"]
         stale = await sent(client, path, {**fields, "plan": text}, 409)
-        assert "The plan is another one by now" in stale.text
+        assert "The plan has changed since" in stale.text
         path, fields = await form(client, f"{where}/plan")
         text = fields["plan"].replace("2. Saw", "2. Split")
         seen = await sent(client, path, {**fields, "plan": text}, 200)
@@ -179,7 +179,7 @@ async def test_a_run_is_stopped_resumed_with_a_limit_and_its_steps_corrected():
         fence.leave.set()
         await sent(client, path, fields)
         await rested(client, where, "completed")
-        assert (await sent(client, path, fields, 409)).text.count("stands otherwise") == 1
+        assert (await sent(client, path, fields, 409)).text.count("The run has changed since") == 1
         told = (await client.get(f"{where}?tab=history")).text
         assert "resumed by owner" in told
         path, fields = await form(client, f"{where}/steps/1/retry")
@@ -202,7 +202,7 @@ async def _corrected_with_effects(client):
     await sent(client, action, {**seen, "text": "blue"})
     await rested(client, where, "completed")
     late = await sent(client, left_out, fields, 409)
-    assert "stands otherwise" in late.text
+    assert "The run has changed since" in late.text
     path, fields = await form(client, f"{where}/steps/1/retry")
     assert 'name="repeat_effects" value="1" required' in (await client.get(path)).text
     bare = await client.post(path, data=fields)
@@ -324,7 +324,7 @@ async def test_a_wrong_start_starts_nothing_and_says_what_to_change():
         broken = await client.post(path, content=b"--x\r\nContent-Disp", headers=halves)
         assert broken.status_code == 400
         assert (await client.post(path, data=fields)).status_code == 415
-        assert "No run is kept here yet" in (await client.get("/")).text
+        assert "There are no runs here yet" in (await client.get("/")).text
 
 
 async def test_a_chat_takes_turns_asks_and_goes_on_in_its_session():
@@ -348,7 +348,7 @@ async def test_a_chat_takes_turns_asks_and_goes_on_in_its_session():
         stale = await sent(
             client, path, {**fields, "turn_id": "t2", "text": "red"}, 422, files=plain
         )
-        assert "Something else is asked now" in stale.text
+        assert "The question has changed" in stale.text
         path, fields = parsed(page)
         await sent(client, path, {**fields, "text": "blue"}, files=plain)
         await spoken(client, where, "The end.")
@@ -398,7 +398,7 @@ async def test_a_run_that_a_terminal_began_and_a_kill_ended_is_gone_on_with_by_i
         assert 'class="button"' not in foreign
         refused = await client.get("/runs/r2/resume")
         assert refused.status_code == 409
-        assert "was changed since" in refused.text
+        assert "were changed since" in refused.text
 
 
 async def test_a_run_that_is_over_with_a_failure_says_what_can_be_done_now():

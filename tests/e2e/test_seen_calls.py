@@ -21,6 +21,9 @@ from replan import (
 from replan.adapters.chat_models import LangChainModels
 from replan.assembly.graphs import build_graph
 from replan.cli.main import app
+from replan.runs.course.calls import calls_of
+from replan.runs.course.met import met_in
+from replan.runs.course.remarks import remarks_of, unusable_replies
 from replan.secrets.sources import learn_values
 from replan.testing import HttpFault, OpenAIServer, Reply
 
@@ -97,11 +100,14 @@ async def test_the_failed_tool_of_the_second_attempt_is_told_by_whoever_opens_th
             open_storage(where, key=KEY) as storage,
             open_runtime(graph_on(server, storage), storage=storage) as runtime,
         ):
+            events = await events_of(runtime, "r")
             tools = await events_of(runtime, "r", "tool_completed")
             told = [(e.details["attempt"], e.details["status"], e.details["result"]) for e in tools]
             answers = await events_of(runtime, "r", "model_answered")
             whole = await runtime.text("r", tools[1].details["result_ref"])
             prompts = await prompts_of(runtime, "r")
+    # The end has the counts of all, for who lists runs.
+    assert met_in(events[-2:]) == (remarks_of(events, unusable_replies(events)), calls_of(events))
     assert told[0] == (2, "failed", "Error: ValueError: no quote for gold")
     assert told[1][:2] == (3, "success")
     assert whole == f"42 {LONG}"

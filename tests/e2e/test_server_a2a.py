@@ -103,7 +103,7 @@ async def test_a_task_waits_to_be_decided_cancelled_and_listed_without_a_stream(
         (asked,) = await sent(agent, "Paint the hall.", context_id="c1")
         task = asked.task
         assert "- [ ] 1. Paint the hall" in task.status.message.parts[0].text
-        with pytest.raises(A2AError, match="no decision"):
+        with pytest.raises(A2AError, match="not a decision"):
             await sent(agent, "Looks interesting", "m2", task_id=task.id)
         (asked,) = await sent(agent, {"plan": {"action": "approve"}}, "m3", task_id=task.id)
         assert "Which colour?" in asked.task.status.message.parts[0].text

@@ -36,7 +36,7 @@ def test_a_browser_that_came_in_once_stays_in_after_a_new_start(tmp_path, monkey
     (tmp_path / "house.yaml").write_text(TEAM)
     with httpx.Client(trust_env=False, timeout=30, follow_redirects=True) as browser:
         with shown(tmp_path, 0) as address:
-            assert "No run is kept here yet" in browser.get(address).text
+            assert "There are no runs here yet" in browser.get(address).text
             port = httpx.URL(address).port
             with httpx.Client(trust_env=False, timeout=30) as other:
                 assert other.get(address).status_code == 401
@@ -52,7 +52,7 @@ def test_what_cannot_be_shown_is_told_with_exit_code_2(tmp_path):
     (tmp_path / "tokens.yaml").write_text("tokens: []\n")
     house = str(tmp_path / "house.yaml")
     cases = {
-        "is no path": [house, "--prefix", "tools"],
+        "is not a path": [house, "--prefix", "tools"],
         "of letters and digits": [house, "--prefix", "/a b"],
         "nowhere.yaml": [str(tmp_path / "nowhere.yaml")],
         "there is no token in it": [house, "--tokens", str(tmp_path / "tokens.yaml")],

@@ -94,7 +94,7 @@ async def test_the_person_is_asked_once_while_other_branches_go_on(storage, cut_
         "Step 1 at @actor was cut off in attempt 1: nobody knows whether it took effect. Answer "
         '"it is done: RESULT" (what you write becomes its result, and the steps that wait for it '
         'go on), "fail: REASON" (the step counts as failed, and the steps that need it are not '
-        'done) or "run again" (the work is done once more from its beginning, also what may have '
+        'done) or "run again" (the work is done again from its beginning, even what may have '
         "happened already)."
     )
     assert state["current_specialist_results"]["3/other"].text == "worked"

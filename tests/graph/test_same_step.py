@@ -241,9 +241,7 @@ async def test_unsafe_work_with_other_inputs_asks_before_it_is_done_once_more(bu
     state = await graph.ainvoke(None, fork)
     (question,) = waiting_for(state)
     assert (question.kind, question.key) == ("in doubt", "2/a/1")
-    assert question.text.startswith(
-        "Step 2 at @a was done in attempt 1, and is to be done once more"
-    )
+    assert question.text.startswith("Step 2 at @a was done in attempt 1, and is to be done again")
     assert world.done == []
     state = await graph.ainvoke(Command(resume="run again"), THREAD)
     assert state["current_specialist_results"]["2/a"].text == "Two by a from ['EDITED']"

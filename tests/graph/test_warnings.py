@@ -42,7 +42,7 @@ async def test_a_step_given_by_the_cards_and_text_that_looks_like_an_order_are_w
             "In the plan, line 2: '(needs all of it)' looks like a dependency and was read "
             "as text; write (after 1, 2)."
         ),
-        "Step 1 names nobody; by the cards it goes to @payer.",
+        "Step 1 names no specialist; by the cards it goes to @payer.",
     ]
     assert state["outcome"] == "completed"
 

@@ -98,7 +98,7 @@ async def test_a_step_without_a_name_that_fits_no_card_is_asked_about_then_fails
     graph, model = host({"think": PLAN + plan, "plan_creation": plan, "feedback": DONE}, did=did)
     state = (await run(graph, "x")).state
     assert did == []
-    assert "Step 1 (line 1) names nobody" in model.calls[1].messages[-1].text
+    assert "Step 1 (line 1) names no specialist" in model.calls[1].messages[-1].text
     assert state["current_plan"].step(1).status == "failed"
     assert state["outcome"] == "failed"
 
@@ -112,7 +112,7 @@ async def test_a_persons_plan_is_refused_with_all_steps_that_nobody_does():
     assert [line.partition(",")[0] for line in told] == [
         "Step 1 (line 3) names @researcher",
         "Step 1 (line 3) names @critic",
-        "Step 2 (line 4) names nobody",
+        "Step 2 (line 4) names no specialist",
     ]
     assert all("@payer, @mailer" in line for line in told)
 
@@ -120,7 +120,7 @@ async def test_a_persons_plan_is_refused_with_all_steps_that_nobody_does():
 async def test_a_team_of_one_does_a_step_that_names_nobody_only_if_its_card_fits():
     did = []
     graph, _ = host({"feedback": DONE}, team={"painter": ("Mixes colours.", {})}, did=did)
-    refused = "names nobody, and no card fits it. Use one of: @painter."
+    refused = "names no specialist, and no card fits it. Use one of: @painter."
     with pytest.raises(InputError, match=refused):
         await run(graph, {"plan": "- [ ] 1. Pay the invoice\n"})
     await run(graph, {"plan": "- [ ] 1. Mix the colours\n"})

@@ -121,6 +121,14 @@ class MemoryRunBook:
         known = self._events.get(run_id, [])[after:]
         return [LoggedEvent(seq=seq, event=event) for seq, event in enumerate(known, after + 1)]
 
+    async def newest_events(
+        self, run_ids: Collection[str], most: int
+    ) -> Mapping[str, Sequence[LoggedEvent]]:
+        lengths = {each: len(self._events.get(each, [])) for each in run_ids}
+        return {
+            each: await self.events(each, max(0, length - most)) for each, length in lengths.items()
+        }
+
     async def add_request(self, request: Request) -> None:
         self._requests.setdefault(request.name, request)
 

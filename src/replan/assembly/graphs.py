@@ -120,7 +120,7 @@ def compiled(
 
 
 def _remembering(team: Team) -> list[str]:
-    """Who of a team remembers facts, by the fields that say so."""
+    """The members of a team that remember facts, by the fields that configure it."""
     parts = {"host": team.host, **{f"specialists[{i}]": s for i, s in enumerate(team.specialists)}}
     return [f"{place}.remembers" for place, part in parts.items() if part.remembers]
 
@@ -190,7 +190,7 @@ def graph_of(
     output_type: Any | None = None,
     clock: Callable[[], datetime] | None = None,
 ) -> Graph:
-    """The graph of a team; with an output type, of one whose host gives answers of that type.
+    """The graph of a team; with an output type, its host answers in that type.
 
     Raises:
         ConfigurationError: The team has mistakes, or its output type is fixed.

@@ -77,7 +77,7 @@ async def prepared(graph: Graph, call: Call) -> Call:
 
 
 def check_call(graph: Graph, call: Call) -> None:
-    """Refuse what a store would stumble over after the run has begun."""
+    """Refuse values that no store can keep, before the run begins."""
     if isinstance(graph.checkpointer, BaseCheckpointSaver):
         # A graph that calls this one may hand its thread on.
         around = ensure_config(merge_configs(graph.config, call.config)).get("configurable", {})
@@ -134,7 +134,7 @@ def _is_same(begun: object, given: object) -> bool:
 
 
 def _said(given: Any) -> tuple[Any, ...]:
-    """What an input says, whatever form its messages have."""
+    """The text of an input, in whatever form its messages are."""
     if not isinstance(given, Mapping):
         return (given,)
     asked = cast("Mapping[str, Any]", given)
@@ -171,7 +171,7 @@ async def _resumed(graph: Graph, call: Call) -> Call:
 
 
 def _begins(snapshot: StateSnapshot) -> bool:
-    """Whether the newest run of a thread has yet to begin; what the state holds is another's."""
+    """Whether the newest run of a thread has not begun yet; then the state is an earlier run's."""
     state = cast("EnhancedState", snapshot.values)
     if "settings" not in state or not _BEFORE.isdisjoint(snapshot.next):
         return True
@@ -191,7 +191,7 @@ def _nameless(call: Call) -> Call:
 
 
 def _directed(command: Command[Any], interrupts: Sequence[Interrupt]) -> Command[Any] | None:
-    """Address an answer to the interrupts that it is for; LangGraph itself takes no empty one."""
+    """Address an answer to its interrupts; LangGraph itself takes no empty one."""
     # Where nothing is asked, LangGraph would keep the answer for whatever is asked next, unseen.
     does_more = bool(command.update or command.goto)
     is_answer = command.resume is not None or not does_more

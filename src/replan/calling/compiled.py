@@ -42,7 +42,7 @@ def tool_servers_of(graph: Graph) -> Mapping[str, ToolProvider]:
 
 
 def team_of(graph: Graph) -> Sequence[SpecialistCard]:
-    """The cards of those who do the steps, with the effects of what they do."""
+    """The cards of the specialists, with the effects of their work."""
     return cast("EditablePlan", graph.channels["current_plan"]).team
 
 
@@ -56,5 +56,5 @@ def entrance_of(graph: Graph) -> Entrance:
 
 
 def check_input(graph: Graph, given: Mapping[str, Any]) -> None:
-    """Refuse what no run of a graph can begin from, before anything is said or kept of it."""
+    """Refuse invalid input before anything is reported or stored."""
     entrance_of(graph).check(given)

@@ -31,11 +31,11 @@ _TRACE = "replan_trace"
 
 
 class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
-    """The compiled graph of a team; what LangGraph's own methods are given is looked at, too."""
+    """The compiled graph of a team; inputs of LangGraph's own methods are checked, too."""
 
     @classmethod
     def of(cls, compiled: Graph) -> Self:
-        """Make one of what LangGraph compiled, as its own `copy` does."""
+        """Create one from a compiled LangGraph graph, as its own `copy` does."""
         fields = {name: each for name, each in vars(compiled).items() if name != "__orig_class__"}
         return cls(**fields)
 
@@ -181,7 +181,7 @@ def _check_edits(graph: Graph, supersteps: Sequence[Sequence[StateUpdate]]) -> N
 
 
 def _unbounded(config: RunnableConfig, own: RunnableConfig) -> RunnableConfig:
-    """Take LangGraph's bounds out of its hands; the nodes find them as the caller gave them."""
+    """Remove LangGraph's bounds from the config; the nodes find them as the caller set them."""
     given: list[RunnableConfig] = [config, own, inherited_config.get() or {}]
     steps = next((each["recursion_limit"] for each in given if "recursion_limit" in each), None)
     at_once = next(filter(None, (each.get("max_concurrency") for each in given)), None)

@@ -1,4 +1,4 @@
-"""What is declared of work: what it would do if it were done again."""
+"""The declared effects of work: what a repetition would do."""
 
 from typing import Literal
 

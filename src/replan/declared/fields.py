@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def meant(name: str, known: Iterable[str], else_: str) -> str:
-    """Name what is nearest to a name that is not known; all of them if several are as near."""
+    """Suggest the names that are closest to an unknown name."""
     near = get_close_matches(name, [*known])
     likeness = [SequenceMatcher(a=each, b=name).ratio() for each in near]
     nearest = [each for each, like in zip(near, likeness, strict=True) if like == likeness[0]]

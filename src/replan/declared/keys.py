@@ -31,7 +31,7 @@ def keys_in(value: Any, where: Where = ()) -> Iterator[Where]:
 
 
 def shown(value: object) -> str:
-    """Write a single value for people: short, and without secrets; nothing for none."""
+    """Write a single value for people: short, and without secrets; empty for None."""
     if value is None or isinstance(value, dict | list):
         return ""
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""What is wrong with what is declared: the field, the value, the reason and the fix of each."""
+"""Mistakes in declarations: the field, the value, the reason and the fix of each."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -74,7 +74,7 @@ class Part(Value):
         cls,
         given: Mapping[str, Any],  # noqa: ARG003 - for those who override it
     ) -> Iterator[InitErrorDetails]:
-        """Find what is wrong between the fields, whatever else is wrong with them."""
+        """Find mistakes between the fields, in addition to mistakes in each."""
         yield from ()
 
     @model_validator(mode="wrap")

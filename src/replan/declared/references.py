@@ -1,4 +1,4 @@
-"""Import what `module:function` names, from installed packages or the file's own folder."""
+"""Import an object by `module:function`, from installed packages or the file's own folder."""
 
 import importlib
 import sys
@@ -41,7 +41,7 @@ def named(reference: str, folder: Path) -> Callable[..., Any]:
 
     # A tool must have a docstring.
     def not_imported(request: str) -> str:
-        """Stand for what is not imported."""
+        """A placeholder for something that is not imported."""
         raise NotImplementedError(reference)
 
     not_imported.__name__ = name_in(reference)

@@ -80,7 +80,7 @@ HOOKS: dict[type[BaseEvent], str] = {
 
 
 def hooks_of(callback: object) -> dict[str, Hook]:
-    """The hooks that a callback really has, by name; what the base class has does nothing."""
+    """The hooks that a callback implements, by name; those of the base class do nothing."""
     found = {name: getattr(callback, name, None) for name in (*HOOKS.values(), ANY_EVENT)}
     return {
         name: cast("Hook", hook)

@@ -192,7 +192,7 @@ def about_tool(
     approval: Approved | None = None,
     tool_call_id: str | None = None,
 ) -> Mapping[str, Any]:
-    """What both events of a tool's call say."""
+    """The fields that both events of a tool's call have."""
     given = storable(json.loads(_json(arguments)))
     about = {"call": call, "tool": storable_text(tool), "arguments": given}
     named = {"tool_call_id": storable_text(tool_call_id or "")}

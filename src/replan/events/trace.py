@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class AttemptEnded(StepEvent):
-    """An attempt of a step ended without a result; how, as the journal says it."""
+    """An attempt of a step ended without a result; the status is that of the journal."""
 
     outcome: str
     error: str = ""
@@ -41,7 +41,7 @@ class Trace(Protocol):
         ...
 
     def end(self, error: BaseException | None) -> None:
-        """The call is over; `error` is what it raised."""
+        """The call ended; `error` is the exception that it raised."""
         ...
 
 

@@ -43,7 +43,7 @@ class StepEvent(BaseEvent):
 
 
 class CallEvent(BaseEvent):
-    """What all events of one call of a model or a tool share.
+    """The fields that all events of one call of a model or a tool share.
 
     Attributes:
         call: Names the call among those of its node or attempt.
@@ -209,7 +209,7 @@ class ApprovalRequested(BaseEvent):
 
 
 Answered = Literal["answered", "approved", "edited", "rejected"]
-"""What a person did with what a run asked."""
+"""How a person answered what a run asked."""
 
 
 class AnswerGiven(BaseEvent):
@@ -309,7 +309,7 @@ ToolEnd = Literal["success", "failed", "rejected", "waiting", "cancelled"]
 
 
 class ToolEvent(CallEvent):
-    """What the events of a tool's call share; `approval` is None where no person was asked.
+    """The fields that the events of a tool's call share; `approval` is None if nobody was asked.
 
     `tool_call_id` is the id that the model gave the call; empty where no model did.
     """

@@ -24,7 +24,7 @@ def warnings_in(event: BaseEvent) -> tuple[str, ...]:  # noqa: PLR0911 - one for
             return (text,)
         case StepsRouted(chosen=chosen):
             return tuple(
-                f"Step {step} names nobody; by the cards it goes to @{name}."
+                f"Step {step} names no specialist; by the cards it goes to @{name}."
                 for step, name in chosen.items()
             )
         case PlanDoubtful(overlooked=doubts):
@@ -46,7 +46,7 @@ def warnings_in(event: BaseEvent) -> tuple[str, ...]:  # noqa: PLR0911 - one for
 
 
 def _lacking(event: KnowledgeRetrieved | MemorySummary) -> tuple[str, ...]:
-    """What models are not given, though it was asked for."""
+    """Requested context that models do not receive."""
     if isinstance(event, MemorySummary):
         why = f"No new summary of the conversation was written: {event.error}"
         return (why,) if event.error else ()

@@ -1,1 +1,1 @@
-"""Facts that outlive a conversation: whose they are, how they are kept, the tools for them."""
+"""Facts that outlive a conversation: their owners, their storage, and the tools for them."""

@@ -1,4 +1,4 @@
-"""The facts of a user in a LangGraph store: kept, found by words, forgotten."""
+"""The facts of a user in a LangGraph store: stored, found by words, forgotten."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ MOST_FACTS = 10_000
 """Facts of one user."""
 
 RECALLED = 8
-"""Facts that one search gives at most."""
+"""The most facts that one search returns."""
 
 _PAGE = 1_000
 _LONGEST_ID = 100

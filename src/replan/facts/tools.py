@@ -112,4 +112,4 @@ FACT_TOOLS = (
     _tool("recall", _recall, effects="pure"),
     _tool("forget", _forget, effects="keyed"),
 )
-"""What a part of a team that remembers may use; `remember` says by its key that it is keyed."""
+"""The tools of a member that remembers; `remember` is keyed, as its parameter shows."""

@@ -11,8 +11,8 @@ from langgraph.types import Send
 from replan.memory.summary import is_due
 from replan.prompts.host import HostPrompts
 from replan.state.enhanced import EnhancedState
-from replan.state.person.waiting import open_questions
 from replan.state.results import FeedbackResult, TaskComplexity
+from replan.state.rules import open_questions
 from replan.steps.board import argument
 from replan.steps.stale import stale_steps
 
@@ -26,7 +26,7 @@ async def complexity_branch(state: EnhancedState) -> Literal["direct_answer", "p
 
 
 async def approval_branch(state: EnhancedState) -> Literal["plan_approval", "plan_execution"]:
-    """A plan that waits for a person goes to the gate, every other one is carried out."""
+    """A plan that waits for a person goes to the gate, every other one is executed."""
     return "plan_execution" if state.get("approval") is None else "plan_approval"
 
 
@@ -54,7 +54,7 @@ async def specialist_branch(
 
 
 async def reflection_branch(state: EnhancedState) -> Literal["plan_update", "final_answer"]:
-    """Another round if the judgement says so, or results were edited; none without a judgement."""
+    """Start another round if the verdict says so, or if results were edited."""
     judged = state.get("current_feedback_result")
     return "plan_update" if judged is not None and stale_steps(state) else _after(judged)
 

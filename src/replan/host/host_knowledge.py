@@ -63,7 +63,7 @@ def with_sources(answer: AIMessage, state: EnhancedState, call: HostCall) -> AIM
 
 
 def sources_in(state: EnhancedState) -> tuple[Source, ...]:
-    """All sources that the run was given."""
+    """All sources that the run received."""
     own = state.get("knowledge")
     results = (
         *state.get("kept_results", {}).values(),

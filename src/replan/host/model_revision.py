@@ -46,7 +46,7 @@ def revision_of(
     step_timeout: float,
     said: str = "",
 ) -> Revision:
-    """Apply what is valid of a model's revised plan document."""
+    """Apply the valid changes of a model's revised plan document."""
     if beyond := too_large(text, MODEL_PLAN):
         return Revision(old, [str(mistake) for mistake in beyond])
     text = crossed_out(text)

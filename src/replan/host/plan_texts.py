@@ -49,7 +49,7 @@ def _plan_of(found: FoundPlan) -> TaskPlan:
 
 
 def _document_of(found: FoundPlan) -> PlanDocument:
-    """Read a plan; nothing of one that is too large for a model's."""
+    """Read a plan; one that is too large for a model is not read at all."""
     return PlanDocument.recover("" if too_large(found.text, MODEL_PLAN) else found.text)
 
 
@@ -67,7 +67,7 @@ def complaint_about(found: FoundPlan, team: Sequence[SpecialistCard]) -> str:
 
 
 def assigned(plan: TaskPlan, team: Sequence[SpecialistCard]) -> TaskPlan:
-    """The plan with names as the team writes them; a name that nobody has is left as it is."""
+    """The plan with names as the team writes them; unknown names are not changed."""
     steps = tuple(_assigned(step, team) for step in plan.steps)
     return plan if steps == plan.steps else written(plan.replace(steps=steps))
 

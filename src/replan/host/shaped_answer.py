@@ -106,5 +106,5 @@ def _read(shape: Shape, raw: str, text: str) -> tuple[JsonValue, bool]:
 
 
 def _instead(call: HostCall, shown: AIMessage, text: str) -> AIMessage:
-    """Take back what was shown, and show another answer."""
+    """Retract the answer that was shown, and show another one."""
     return AnswerStream(call.emitter, None, shown.text).finish(text)

@@ -49,7 +49,7 @@ class ActionExecutor:
         self._today = today
 
     async def execute(self, call: ActionCall) -> Outcome:
-        """Do an action once; what goes wrong is an outcome."""
+        """Do an action once; a failure is an outcome, not an exception."""
         try:
             return await self._executed(call)
         except (LimitReachedError, StorageError):
@@ -84,7 +84,7 @@ class ActionExecutor:
 
 
 def plain(value: object) -> JsonValue:
-    """Take what foreign code gave as plain data that can be kept."""
+    """Convert what other code returned into plain data that can be stored."""
     return storable(cast("JsonValue", json.loads(json.dumps(value, default=str))))
 
 

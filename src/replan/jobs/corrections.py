@@ -1,4 +1,4 @@
-"""What given values change in a job: they fill slots, or correct them, and reopen what depends."""
+"""Apply values to a job: they fill or correct slots, and reopen what depends on these."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from replan.secrets.known import MASK
 from replan.values import same
 
 NOTHING: tuple[object, ...] = (None, "", [], {})
-"""Values that say nothing."""
+"""Values that count as empty."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ def merged(
     given: Mapping[str, object],
     language: Language,
 ) -> Merge:
-    """Put given values into those that are held.
+    """Merge given values into the stored ones.
 
     A value that is changed takes back those that depend on it, through others too, unless they are
     given in the same breath; nothing else is taken back. A wrong value is left out, and the value
@@ -108,7 +108,7 @@ class _Merging:
         self.values[name] = value
 
     def check_again(self, name: str) -> None:
-        """Look again at a value whose check may need what came only now."""
+        """Check a value again whose check may need a value that came only now."""
         if name not in self.values:
             return
         slot, value = self._spec.slot(name), self.values[name]

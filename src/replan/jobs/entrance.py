@@ -1,4 +1,4 @@
-"""A job that comes from outside: read whole or refused whole, and never trusted."""
+"""A job that comes from outside: accepted or refused as a whole, and never trusted."""
 
 import json
 import re
@@ -52,7 +52,7 @@ _ODD = re.compile(r"\\u(?:0000|d[89a-f])|\d{19}")
 
 
 def _read_at_once(given: Mapping[str, Any]) -> Job | None:
-    """Read a job that is as it should be; None for one that needs a closer look."""
+    """Read a job that is plainly valid; None for one that needs a closer look."""
     try:
         text = json.dumps(given, allow_nan=False)
         is_plain = len(text) <= _MOST_BYTES and not _ODD.search(text)
@@ -62,7 +62,7 @@ def _read_at_once(given: Mapping[str, Any]) -> Job | None:
 
 
 def _mistakes(job: Job, spec: JobSpec) -> Iterator[ConfigurationError]:
-    """What a job says that its spec does not know."""
+    """The parts of a job that are unknown to its spec."""
     if job.type != spec.name:
         yield _mistake("type", job.type, f"this spec is '{spec.name}'", "Use the job's own spec.")
         return

@@ -43,7 +43,7 @@ class JobMetadata(Value):
     context: JobContext = Field(default_factory=JobContext)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the metadata as JSON, without what is empty in the context."""
+        """Return the metadata as JSON, without empty parts of the context."""
         written = self.model_dump(mode="json")
         written["context"] = {
             name: each for name, each in written["context"].items() if each is not None
@@ -52,7 +52,7 @@ class JobMetadata(Value):
 
 
 class FlowOutput(Value):
-    """What the flow gives.
+    """The output of the flow.
 
     Attributes:
         message: What the user is told or asked.

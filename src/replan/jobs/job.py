@@ -1,4 +1,4 @@
-"""A job: all that is known of one piece of work, as a value that its caller keeps."""
+"""A job: the whole state of one piece of work, as a value that its caller keeps."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -37,17 +37,17 @@ JobStatus = Literal["pending", "in_progress", "completed", "failed"]
 """The status of a job, derived from its phase."""
 
 JobStage = Literal["reasoning", "acting", "completed", "failed"]
-"""What a job does, derived from its phase: it finds out what to do, or does it."""
+"""The activity of a job, derived from its phase: it collects what to do, or does it."""
 
 FailureCode = Literal["", "cancelled", "no_progress", "corrections", "turns", "action", "broken"]
 """Why a job failed: its user cancelled it, it came to a bound, its action failed, or a part of it
 is broken. Empty if it did not."""
 
 CONFIRMATION = "confirmation"
-"""What is asked for where no slot is: whether all values are right."""
+"""Requested instead of a slot: whether all values are right."""
 
 COMMAND = "command"
-"""What is asked for where no slot is: which command is wanted."""
+"""Requested instead of a slot: the command."""
 
 
 class JobPlan(Value):
@@ -79,7 +79,7 @@ class PlannedSecret(Value):
 
 
 class IntermediateResult(Value):
-    """What an action gave.
+    """The outcome of an action.
 
     Attributes:
         step: The action, and the number of the item.
@@ -211,7 +211,7 @@ class Job(Value):
     @model_validator(mode="before")
     @classmethod
     def _without_derived(cls, given: Any) -> Any:
-        """Leave out what is derived: it follows from the phase, whatever is written."""
+        """Leave out derived fields, which follow from the phase."""
         if isinstance(given, Mapping):
             fields = cast("Mapping[str, Any]", given)
             return {name: each for name, each in fields.items() if name not in _DERIVED}
@@ -248,7 +248,7 @@ class Job(Value):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The needed slots without a value, as it holds them now."""
+        """The required slots that have no value now."""
         return tuple(name for name in self.required_info if name not in self.collected_info)
 
     def noted(self, what: Any, reason: str = "", **facts: Any) -> "Job":

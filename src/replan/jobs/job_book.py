@@ -1,4 +1,4 @@
-"""Jobs that are kept by their ids, for callers who do not hand the job itself around."""
+"""Jobs that are stored by their ids, for callers that do not pass the job itself."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -12,7 +12,7 @@ from replan.jobs.spec.slot import ValidationIssue
 
 
 class JobRepository(Protocol):
-    """Where jobs are kept."""
+    """A store of jobs."""
 
     async def load(self, job_id: str) -> Job | None:
         """The job of an id; None if there is none."""
@@ -95,7 +95,7 @@ class JobManager:
         return job
 
     def validate_job_info(self, job: Job) -> Sequence[ValidationIssue]:
-        """What is wrong with, or missing in, what a job has collected."""
+        """Wrong or missing values of a job."""
         collector: InformationCollector = self._processor.collector
         required = collector.get_required_info(job.command)
         return collector.validate_info(job.collected_info, required, job.language)

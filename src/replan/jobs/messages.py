@@ -1,4 +1,4 @@
-"""What callers give as messages, as messages of a job."""
+"""Convert messages of callers into messages of a job."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -13,7 +13,7 @@ _LONGEST = 100_000
 
 
 def messages_of(given: Sequence[Said]) -> tuple[JobMessage, ...]:
-    """Read messages; what is neither of the user nor of the assistant is left out."""
+    """Read messages; those of neither the user nor the assistant are left out."""
     read = (_message(each) for each in ([given] if isinstance(given, str) else given))
     return tuple(each for each in read if each.role != "system")
 

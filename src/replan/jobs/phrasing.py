@@ -1,4 +1,4 @@
-"""How a job puts what it asks: in the words of its spec, or in those of a model."""
+"""The wording of a job's questions: from its spec, or from a model."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -30,7 +30,7 @@ class Phraser(Protocol):
 
 
 class ModelPhraser:
-    """Lets a chat model put questions in its words, in one call; what it cannot use is not said."""
+    """Lets a chat model reword questions in one call; an unusable wording is not used."""
 
     def __init__(self, chat: Chat, config: RunnableConfig | None = None) -> None:
         """Prepare.

@@ -14,8 +14,15 @@ from replan.jobs.job import CONFIRMATION, Asked, Job, JobExecutionContext, JobPh
 from replan.jobs.messages import Said, messages_of
 from replan.jobs.phases.collector import InformationCollector
 from replan.jobs.phases.corrector import PhaseCorrector
-from replan.jobs.phases.handlers import PhaseHandler, handlers_of
-from replan.jobs.phases.outputs import Engine, ProcessInput, ProcessOutput, fail, failed
+from replan.jobs.phases.handlers import handlers_of
+from replan.jobs.phases.outputs import (
+    Engine,
+    PhaseHandler,
+    ProcessInput,
+    ProcessOutput,
+    fail,
+    failed,
+)
 from replan.jobs.phases.planning import ItemPlanner, Planner, following_id
 from replan.jobs.phases.tracker import ProgressTracker
 from replan.jobs.phrasing import Phraser, kept_in_question

@@ -1,4 +1,4 @@
-"""A turn of a job: what the user said, looked through once, and what it changes."""
+"""A turn of a job: the user's message, read once, and its changes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from replan.values import same
 
 
 class Turn:
-    """What was said in a turn. It is looked through once, and its values count once."""
+    """The messages of a turn. They are read once, and their values count once."""
 
     def __init__(
         self, collector: InformationCollector, messages: Sequence[JobMessage], today: date
@@ -53,7 +53,7 @@ class Turn:
 
 
 def newest(messages: Sequence[JobMessage]) -> str:
-    """What the user said since the assistant spoke last."""
+    """The user's messages since the assistant's last one."""
     said: list[str] = []
     for message in reversed(messages):
         if message.role == "assistant":
@@ -65,14 +65,14 @@ def newest(messages: Sequence[JobMessage]) -> str:
 
 @dataclass(frozen=True)
 class Heard:
-    """A job after what was said, and whether the user said yes or no to it."""
+    """A job after a message, and whether the user said yes or no to it."""
 
     job: Job
     confirmed: bool | None = None
 
 
 async def heard(spec: JobSpec, tracker: ProgressTracker, job: Job, turn: Turn) -> Heard:
-    """Take what was said into a job; what is not wanted is recorded, and left out."""
+    """Apply a message to a job; unwanted values are recorded, and left out."""
     found = await turn.taken(job)
     before, switched = job, False
     if found.command and found.command != job.command and spec.command(found.command) is not None:
@@ -100,7 +100,7 @@ async def heard(spec: JobSpec, tracker: ProgressTracker, job: Job, turn: Turn) -
 
 
 def switch(spec: JobSpec, job: Job, command: str) -> Job:
-    """Return a job another command; the values stay that it uses, too."""
+    """Return a job with another command; the values that the command uses, too, are kept."""
     wanted = spec.command(command)
     names = () if wanted is None else wanted.slots
     kept = {name: each for name, each in job.collected_info.items() if name in names}

@@ -33,7 +33,7 @@ def view_of(spec: JobSpec, job: Job) -> dict[str, JsonValue]:
 
 
 def shown_job(spec: JobSpec, job: Job) -> Job:
-    """A whole job, without the values of secret slots, also where actions or errors repeat one."""
+    """A whole job without the values of secret slots, even inside actions or errors."""
     plan = job.plan
     if plan is not None:
         plan = plan.replace(items=tuple(masked(spec, item) for item in plan.items))

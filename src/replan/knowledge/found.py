@@ -10,7 +10,7 @@ from replan.state.knowledge import Chunk, RAGOptions
 from replan.texts.storable import storable_text
 
 LONGEST_CHUNK = 4_000
-"""Characters of a chunk that is shown; retrievers of others may give whole books."""
+"""The most characters of a chunk that are shown; other retrievers may return whole books."""
 
 LONGEST_NAME = 400
 """Characters of a source, a heading, or a sentence of a retriever."""

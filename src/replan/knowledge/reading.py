@@ -1,4 +1,4 @@
-"""What a model makes of the chunks that were found; where it fails, what is given instead."""
+"""Chunks as a model condenses them, with a fallback if it fails."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 logger.addFilter(with_masked_traceback)
 
 LONGEST_NOTE = 8_000
-"""Characters of what a model makes of a chunk."""
+"""The most characters of what a model extracts from a chunk."""
 
 Ask = Callable[[list[BaseMessage]], Awaitable[str]]
 """Asks a model, and pays for it."""
@@ -42,7 +42,7 @@ class _Note(NamedTuple):
 
 @dataclass(frozen=True)
 class Reading:
-    """What it takes to have chunks read for a task."""
+    """Everything needed to have chunks read for a task."""
 
     options: RAGOptions
     task: str
@@ -94,7 +94,7 @@ class Reading:
         return _citing(note.text, chunks).replace(failed=failed)
 
     async def _notes(self, chunks: Sequence[Chunk]) -> list[_Note]:
-        """Have each chunk read, all at once."""
+        """Have all chunks read concurrently."""
         # Each that is begun is paid for, so all come to their end before an error ends the work.
         tried = await asyncio.gather(
             *(self._note(knowledge_text([each])) for each in chunks), return_exceptions=True
@@ -136,7 +136,7 @@ def _unused(chunks: Iterable[Chunk], why: str) -> Iterable[str]:
 
 
 def _failures(notes: Iterable[tuple[Chunk, _Note]]) -> Iterable[str]:
-    """A sentence for each error, with all chunks that it kept from being read."""
+    """A sentence for each error, with all chunks that were not read because of it."""
     places: dict[str, list[str]] = {}
     for chunk, note in notes:
         if note.error:

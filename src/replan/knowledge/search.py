@@ -23,7 +23,7 @@ from replan.state.knowledge import Knowledge, RAGOptions
 
 @dataclass(frozen=True)
 class Search:
-    """What it takes to look for what helps with a task."""
+    """Everything needed to search for knowledge about a task."""
 
     retriever: Retriever
     options: RAGOptions

@@ -56,26 +56,26 @@ def either(awaited: Callable[..., Any], plain: Callable[..., Any]) -> property:
 
 
 def is_fed_by_streams(handler: BaseCallbackHandler) -> bool:
-    """Whether LangChain streams a call for this callback though the whole reply is asked for."""
+    """Whether LangChain streams a call for this callback although a whole reply is requested."""
     # Its mark of what takes the pieces of a stream, whatever else it is.
     return hasattr(handler, "tap_output_aiter")
 
 
 def handlers_of(config: RunnableConfig) -> list[BaseCallbackHandler]:
-    """The callbacks of a configuration, or of what runs right now."""
+    """The callbacks of a configuration, or of the current run."""
     given = config.get("callbacks")
     callbacks = (ensure_config().get("callbacks") if given is None else given) or []
     return callbacks.handlers if isinstance(callbacks, BaseCallbackManager) else callbacks
 
 
 def has_listener(config: RunnableConfig) -> bool:
-    """Whether a callback of a configuration, or of what runs right now, takes tokens."""
+    """Whether a callback of a configuration, or of the current run, takes tokens."""
     # Such are handlers of your own that take them, LangGraph's `messages` mode, `astream_events`.
     return any(_listens(handler) for handler in handlers_of(config))
 
 
 def makes_langchain_stream(config: RunnableConfig) -> bool:
-    """Whether a callback is of the kind for which LangChain streams a call for the whole, too."""
+    """Whether LangChain streams a call for such a callback even if a whole reply is requested."""
     return any(is_fed_by_streams(handler) for handler in handlers_of(config))
 
 
@@ -99,7 +99,7 @@ class Told(NamedTuple):
 
 
 def told_of_call(serialized: Mapping[str, Any] | None, given: Mapping[str, Any]) -> Told:
-    """Read what a callback gets when a model is about to be called."""
+    """Read the arguments of a callback that is called before a model."""
     parameters: Mapping[str, Any] = given.get("invocation_params") or {}
     known: Mapping[str, Any] = given.get("metadata") or {}
     kind: Sequence[str] = (serialized or {}).get("id") or ()

@@ -8,13 +8,13 @@ from langgraph.types import Overwrite
 from pydantic import Field
 
 SNAPSHOT_AFTER = 10
-"""Writes of a channel until its first snapshot; a larger value is written whole more seldom."""
+"""Writes of a channel until its first snapshot; a larger value has fewer snapshots."""
 
 LONGEST_IDLE = 500
-"""Super-steps without a write after which a channel is written whole, so that it is found soon."""
+"""Super-steps without a write until a snapshot, so that the value is found quickly."""
 
 NOTHING: object = LastValue[Any](object).value
-"""What LangGraph keeps in a channel that was never written."""
+"""The value that LangGraph stores in a channel that was never written."""
 
 
 # A snapshot after every so many writes would make a growing value grow with its square. So the
@@ -22,7 +22,7 @@ NOTHING: object = LastValue[Any](object).value
 # large as the last one, and a restore replays at most half of the writes. A restore also looks
 # through every checkpoint since the last snapshot, so a channel that rests gets one, too.
 class Delta(DeltaChannel[Any]):
-    """A value of which a checkpoint stores the new writes, and now and then the whole."""
+    """A value of which a checkpoint stores the new writes, and sometimes a snapshot."""
 
     __slots__ = ("idle", "least", "text")
 
@@ -58,13 +58,13 @@ class Delta(DeltaChannel[Any]):
         return bool(values) and super().update([self.written(value) for value in values])
 
     def replay_writes(self, writes: Sequence[tuple[str, str, Any]]) -> None:
-        """Take stored writes, which a server may give back as plain dicts."""
+        """Apply stored writes, which a server may return as plain dicts."""
         super().replay_writes(
             [(task, key, self.written(value, is_stored=True)) for task, key, value in writes]
         )
 
     def written(self, value: Any, *, is_stored: bool = False) -> Any:
-        """Take one write, as it is unless a subclass checks it."""
+        """Apply one write, unchanged unless a subclass checks it."""
         return value
 
     def size(self) -> int:
@@ -79,7 +79,7 @@ class Delta(DeltaChannel[Any]):
         return twin
 
     def in_snapshot(self, checkpoint: Any) -> Any:
-        """The value that a snapshot holds, in whatever form LangGraph wrote it."""
+        """The value in a snapshot, in whatever form LangGraph wrote it."""
         return DeltaChannel[Any](self.reducer, list).from_checkpoint(checkpoint).value
 
     def empty_twin(self) -> Self:
@@ -92,13 +92,13 @@ class Delta(DeltaChannel[Any]):
 
 
 def with_text(kind: Any, channel: object) -> Any:
-    """A type as a form shows it: LangGraph's server makes its forms of the types of channels."""
+    """A type for forms: LangGraph's server makes its forms from the types of channels."""
     text = getattr(channel, "text", "")
     return Annotated[kind, Field(description=text)] if text else kind
 
 
 def overwriting(value: Any) -> Overwrite | None:
-    """The two forms of a write that takes the place of the value; None for any other write."""
+    """The new value of a write that replaces the value, in its two forms; else None."""
     if isinstance(value, Overwrite):
         return value
     form = cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -1,4 +1,4 @@
-"""What LangGraph's savers and serializers do that their documentation does not say."""
+"""Undocumented behaviour of LangGraph's savers and serializers."""
 
 import logging
 from typing import Any
@@ -22,7 +22,7 @@ _NEWEST = "_last_v6_timestamp"
 
 
 def restores_everything(serializer: object) -> bool:
-    """Whether this is LangGraph's own serializer, and makes an instance of any class."""
+    """Whether this is LangGraph's own serializer, which creates instances of any class."""
     # There is no public way to ask: one that does gives itself when it is asked to take more.
     return type(serializer) is jsonplus.JsonPlusSerializer and (
         serializer is serializer.with_msgpack_allowlist([("", "")])
@@ -30,7 +30,7 @@ def restores_everything(serializer: object) -> bool:
 
 
 def newest_time() -> int:
-    """The newest time that LangGraph made an id of a checkpoint of; 0 before the first."""
+    """The latest time from which LangGraph made an id of a checkpoint; 0 before the first."""
     return getattr(ids, _NEWEST) or 0
 
 
@@ -45,7 +45,7 @@ def known_migrations(saver: type[Any]) -> int:
 
 
 MIGRATIONS_TABLE = "checkpoint_migrations"
-"""Where that saver keeps which changes were made."""
+"""Where that saver records its migrations."""
 
 NEWEST_MIGRATION = "SELECT coalesce(max(v), -1) FROM checkpoint_migrations"
 """Returns the number of the newest one."""

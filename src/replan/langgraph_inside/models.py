@@ -16,7 +16,7 @@ def is_of_openai(model: BaseChatModel) -> bool:
 
 
 def without_own_retries(model: BaseChatModel) -> tuple[BaseChatModel, int]:
-    """Take from a model's client the further attempts that it makes unseen."""
+    """Turn off the hidden retries of a model's client."""
     # Whoever asks the model is to make them, so that each of them is a call that limits know of.
     # Only clients of the OpenAI protocol let them be taken; any other model is given back as it is.
     waiting: Any = getattr(model, "root_async_client", None)

@@ -25,7 +25,7 @@ _BOUNDS = "__replan_caller_bounds"
 _UNHEARD = "__replan_tokens_unheard"
 
 inherited_config = var_child_runnable_config
-"""The configuration that what runs here finds without being handed it."""
+"""The configuration that code in this context finds implicitly."""
 
 
 def place_of_send(task: Any) -> int | None:
@@ -74,7 +74,7 @@ def user_of_server(runtime: Runtime[Any]) -> str:
 
 
 class CallerBounds(NamedTuple):
-    """LangGraph's bounds as the caller gave them; None where it did not."""
+    """LangGraph's bounds as the caller set them; None if it did not."""
 
     recursion_limit: int | None = None
     max_concurrency: int | None = None
@@ -130,7 +130,7 @@ def with_handlers(
 
 
 def configurable(config: RunnableConfig) -> Mapping[str, Any]:
-    """What a configuration holds for nodes."""
+    """The part of a configuration that is for nodes."""
     return config.get("configurable", {})
 
 

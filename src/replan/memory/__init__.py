@@ -1,1 +1,1 @@
-"""What a run remembers of what was said before it: pure, from the state."""
+"""The memory of earlier messages of a conversation: pure functions of the state."""

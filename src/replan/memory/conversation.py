@@ -20,7 +20,7 @@ from replan.state.memory import BUILT_IN, MemoryOptions, Mode, Summary
 from replan.texts.marks import DISARMED, MARK
 
 MOST_TOKENS = 8_000
-"""Tokens of a window, approximately; the request and the caller's instructions are whole anyhow."""
+"""Approximate tokens of a window; the request and the caller's instructions are never cut."""
 
 LONGEST_OLD = 2 * MOST_TOKENS
 """Characters of one message before the request: half of a window."""
@@ -44,7 +44,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a model sees of a conversation, and what it does not."""
+    """The parts of a conversation that a model sees, and those that it does not."""
 
     messages: list[AnyMessage]  # the caller's instructions, the summary, the rest, the request
     summarised: int = 0  # messages that the summary replaces
@@ -53,7 +53,7 @@ class Seen:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all that was said is there."""
+        """Whether the whole conversation is there."""
         return not (self.summarised or self.left_out or self.cut)
 
     @property
@@ -66,7 +66,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A conversation, taken apart."""
+    """The parts of a conversation."""
 
     told: list[AnyMessage]  # the system messages that the caller began it with
     covered: list[AnyMessage]  # what the summary replaces
@@ -77,7 +77,7 @@ class Parts:
 
 @lru_cache(maxsize=256)
 def resolved(*levels: MemoryOptions) -> Memory:
-    """What the options of several levels come to, the innermost last."""
+    """Combine the options of several levels, the innermost last."""
     said: dict[str, Any] = dict(BUILT_IN)
     for level in levels:
         said |= {name: value for name, value in level.__dict__.items() if value is not None}
@@ -116,7 +116,7 @@ def seen_in(state: EnhancedState, memory: Memory) -> Seen:
 
 
 def parts_of(state: EnhancedState) -> Parts:
-    """Take the conversation of a thread apart."""
+    """Split the conversation of a thread into its parts."""
     earlier, request = split_at_request(state.get("messages", []))
     told = _leading_instructions(earlier)
     said, summary = earlier[len(told) :], state.get("memory_summary")
@@ -129,7 +129,7 @@ def parts_of(state: EnhancedState) -> Parts:
 def split_at_request(
     messages: Sequence[AnyMessage],
 ) -> tuple[list[AnyMessage], list[AnyMessage]]:
-    """Split a conversation into what was said before, and the request: all after the last reply."""
+    """Split a conversation into earlier messages and the request, which is all after a reply."""
     replies = (i + 1 for i, message in enumerate(messages) if message.type in ("ai", "tool"))
     start = max(replies, default=0)
     return list(messages[:start]), list(messages[start:])
@@ -143,7 +143,7 @@ def within_budget(text: str, budget: int) -> str:
 
 
 def shortened(message: AnyMessage) -> AnyMessage:
-    """An old message as it is shown: of what is very long in it, the beginning."""
+    """An old message as it is shown: very long parts are cut to their beginning."""
     cut = _with_short_text(message)
     calls = calls_of(message)
     if sum(len(written_arguments(call)) for call in calls) <= LONGEST_OLD:
@@ -215,7 +215,7 @@ def _changed(before: Sequence[AnyMessage], after: Sequence[AnyMessage]) -> int:
 
 
 def _newest(messages: list[AnyMessage], most: int, counter: _Counter) -> list[AnyMessage]:
-    """The newest messages that fit; none of them is the answer of a tool without its call."""
+    """The newest messages that fit; no answer of a tool is there without its call."""
     size, start = 0, len(messages)
     while start and (size := size + counter([messages[start - 1]])) <= most:
         start -= 1

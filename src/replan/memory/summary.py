@@ -1,4 +1,4 @@
-"""When a summary is due, and what it is to cover: pure, from the state."""
+"""When a summary is due, and what it covers: pure functions of the state."""
 
 from collections.abc import Sequence
 
@@ -16,11 +16,11 @@ from replan.state.enhanced import EnhancedState
 from replan.state.memory import Summary
 
 MOST_AT_ONCE = 100_000
-"""Characters that one summary takes in; of an old conversation, the next one takes the rest."""
+"""The most characters that one summary covers; the next one covers the rest."""
 
 
 def is_due(state: EnhancedState, memory: Memory) -> bool:
-    """Whether enough was said since the newest summary."""
+    """Whether there are enough new messages since the newest summary."""
     if not memory.writes:
         return False
     parts = parts_of(state)

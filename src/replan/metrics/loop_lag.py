@@ -1,4 +1,4 @@
-"""How late an event loop wakes: what holds it, holds every run and every stream of its process."""
+"""The lag of an event loop: a blocked loop blocks every run and stream of its process."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable

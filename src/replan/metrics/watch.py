@@ -1,4 +1,4 @@
-"""The instruments of one process: no label of theirs grows with runs, and none names a tenant."""
+"""The instruments of one process: labels neither grow with runs nor name tenants."""
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ _RUN = (0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1_800, 3_600)
 _LAG = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 5)
 
 Standing = Mapping[tuple[str, str], int]
-"""How many runs there are that are not over, by team and outcome."""
+"""The number of runs that are not over, by team and outcome."""
 
 
 class Watch:

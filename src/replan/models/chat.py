@@ -296,7 +296,7 @@ def names_of(model: BaseChatModel, name: str = "") -> tuple[str, ...]:
 
 
 def allowances(config: RunnableConfig) -> list[Allowance]:
-    """Those among the callbacks of a configuration, or of what runs right now."""
+    """The matching callbacks of a configuration, or of the current run."""
     # There is more than one where a graph of ours is a specialist of another.
     return [handler for handler in handlers_of(config) if isinstance(handler, Allowance)]
 

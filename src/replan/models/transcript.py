@@ -95,7 +95,7 @@ class Transcript:
         await self._strike(f"{self._calls}{place}/")
 
     def key_of(self, place: str, tool: str, arguments: Mapping[str, JsonValue]) -> str:
-        """The idempotency key of a call: the same whenever this very call is made again."""
+        """The idempotency key of a call, which is the same when this call is made again."""
         text = json.dumps([self.key, place, tool, arguments], ensure_ascii=True, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 

@@ -116,7 +116,7 @@ def _request_of(state: EnhancedState, plan: TaskPlan | None) -> list[AnyMessage]
 async def _kept(
     plan: TaskPlan | None, run_id: str, state: EnhancedState, services: Services
 ) -> dict[str, SpecialistResult]:
-    """The whole results of what a handed-in plan has done already, noted for this run."""
+    """The whole results of finished steps of a handed-in plan, noted for this run."""
     if plan is None:
         return {}
     kept = await kept_results(plan, origin_of(state.get("plan") or ""), state, services.journal)

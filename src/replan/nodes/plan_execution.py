@@ -19,14 +19,13 @@ from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
-from replan.state.person.waiting import waiting_steps
 from replan.state.results import (
     Assignment,
     ExecutionContext,
     ExecutionStatus,
     SpecialistResult,
 )
-from replan.state.rules import round_results, runnable_steps, within_limit
+from replan.state.rules import round_results, runnable_steps, waiting_steps, within_limit
 from replan.state.team import SpecialistCard, places_of
 from replan.steps.on_record import keys_in
 from replan.steps.outcomes import inputs_of, results_in

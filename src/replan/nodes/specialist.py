@@ -141,7 +141,7 @@ class StepRun:
         return result
 
     async def _take(self) -> SpecialistResult | None:
-        """Do the step if its turn comes in this round."""
+        """Do the step when its turn comes in this round."""
         inputs: Mapping[int, str] = {}
         if self.step.dependencies or self.step.condition:
             awaited, results = await self._awaited()

@@ -14,8 +14,8 @@ from replan.state.enhanced import EnhancedState, rounds_of
 from replan.state.limits import RunSettings
 from replan.state.person.answers import read_answers
 from replan.state.person.reviews import answers_decided, review_of_questions, schema_of
-from replan.state.person.waiting import open_questions
 from replan.state.questions import Question
+from replan.state.rules import open_questions
 from replan.steps.answers_told import tell_answered
 from replan.steps.step_record import ANSWERS
 

@@ -31,7 +31,7 @@ def apply(
     description: str = "",
     team: Collection[str] | None = None,
 ) -> TaskPlan:
-    """Apply changes, all or none of them.
+    """Apply all changes, or none of them.
 
     Args:
         plan: The plan; it stays as it is.
@@ -93,7 +93,7 @@ def valid_part(
     team: Collection[str] | None = None,
     misread: Collection[int] = (),
 ) -> tuple[list[PlanChange], tuple[Refusal, ...]]:
-    """Divide changes as `apply_valid` does: into those to be made, and reasons against others."""
+    """Divide changes as `apply_valid` does: into those to apply, and the refusals of the others."""
     gone = set(misread)
     left, leaning = standing(plan, changes, gone)
     refusals = dict.fromkeys(leaning)
@@ -159,7 +159,7 @@ def _next_version(plan: TaskPlan, draft: Draft, revision: _Revision) -> TaskPlan
 
 
 def _stamped(step: PlanStep, before: PlanStep | None, revision: _Revision) -> PlanStep:
-    """Return a step the times of its making and changing, and a model's new step a fresh start."""
+    """Set the times of a step's creation and change; reset the progress of a model's new step."""
     if before is None:
         fresh = unstarted(step) if revision.by == "model" else step
         return fresh.replace(created_at=step.created_at or revision.at)

@@ -1,4 +1,4 @@
-"""What a change of a plan is, and which changes lead from one plan to another."""
+"""The changes of a plan, and the difference between two plans."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, cast
@@ -23,7 +23,7 @@ STRUCTURAL: Final = (
     "writes",
     "estimated_duration",
 )
-"""The fields of a step that a revision may change; the others record how it went."""
+"""The fields of a step that a revision may change; the others record its outcome."""
 
 
 class AddStep(Value):
@@ -142,12 +142,12 @@ def aligned(old: TaskPlan, new: TaskPlan) -> TaskPlan:
 
 
 def renumbered(plan: TaskPlan, renamed: Mapping[int, int]) -> TaskPlan:
-    """Return a plan in which some steps have other ids, wherever they are named."""
+    """Return a plan in which some steps have other ids, in every reference to them, too."""
     return plan.replace(steps=tuple(_renumbered(step, renamed) for step in plan.steps))
 
 
 def title_key(step: PlanStep) -> str:
-    """Return a step's description without what does not change its meaning: case, blanks, marks."""
+    """Return a description normalised for comparison: without case, extra blanks and marks."""
     return " ".join(step.description.casefold().replace("*", "").replace("`", "").split()).rstrip(
         ".:;。"
     )

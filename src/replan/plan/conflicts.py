@@ -1,4 +1,4 @@
-"""Which steps may change the same thing at the same time."""
+"""Steps that may write the same thing at the same time."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from replan.plan.order import run_order
 
 
 class WriteConflict(Value):
-    """One thing that several steps write, though nothing keeps them apart.
+    """One thing that several steps may write at the same time.
 
     Attributes:
         resource: What they write, as the first of them names it.
@@ -26,7 +26,7 @@ class WriteConflict(Value):
 
 
 def write_conflicts(plan: TaskPlan) -> tuple[WriteConflict, ...]:
-    """Find the things that several open steps write of which none waits for the other.
+    """Find the things that are written by several open steps that do not wait for each other.
 
     Steps of which one runs if another step failed, and the other if it completed, never run both.
     Names are compared as paths: `./a.md` is `a.md`.
@@ -73,7 +73,7 @@ class _Order:
 
 
 def _together(steps: Sequence[PlanStep], order: _Order) -> tuple[int, ...]:
-    """Return those of some steps that may run at the same time as another one of them."""
+    """Return the steps that may run at the same time as another one of those given."""
     found: set[int] = set()
     for one, two in combinations(steps, 2):
         if not order.parts(one, two) and not _exclude_each_other(one, two):

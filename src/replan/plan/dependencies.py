@@ -1,4 +1,4 @@
-"""Which steps can run, which wait, which are blocked, and which are left out."""
+"""Which steps can run, which wait, which are blocked, and which are skipped."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -59,7 +59,7 @@ def blocked_steps(plan: TaskPlan) -> tuple[PlanStep, ...]:
 
 
 def skippable_steps(plan: TaskPlan) -> tuple[PlanStep, ...]:
-    """Return the open steps that are to be skipped, also those that others' skipping leaves out."""
+    """Return the open steps to skip, including those whose condition depends on a skipped one."""
     after = _with_conditions_settled(plan)
     return tuple(step for step in plan.open_steps() if after[step.id].status is StepStatus.SKIPPED)
 
@@ -105,7 +105,7 @@ def unmet_steps(plan: TaskPlan) -> tuple[PlanStep, ...]:
 
 
 def steps_left_out(plan: TaskPlan) -> tuple[PlanStep, ...]:
-    """Return the required steps that a person skipped: no condition of theirs left them out."""
+    """Return the required steps that a person skipped, rather than their own condition."""
     steps = plan.by_id
     return tuple(
         step
@@ -136,7 +136,7 @@ def _of_dependency(other: int, step: PlanStep, steps: Mapping[int, PlanStep]) ->
 
 
 def _is_handled(failed: int, step: PlanStep, steps: Mapping[int, PlanStep]) -> bool:
-    """Whether a step also waits for one that runs just because the other failed."""
+    """Whether a step also waits for one that runs only because the other failed."""
     handler = Condition(step=failed, outcome="failed")
     awaited = (steps[other] for other in step.awaits if other in steps)
     return any(other.condition == handler for other in awaited)

@@ -1,4 +1,4 @@
-"""Which changes of a plan lean on others, and go with them if those are refused."""
+"""Changes that depend on other changes, and are refused with them."""
 
 from collections.abc import Sequence
 

@@ -14,7 +14,7 @@ from replan.plan.revision import unstarted
 
 
 def as_new_plan(plan: TaskPlan, at: datetime) -> TaskPlan:
-    """Return a model's first plan a fresh start: marks, results and seals of its own do not count.
+    """Reset a model's first plan: marks, results and fingerprints that it wrote do not count.
 
     Args:
         plan: The plan as its document shows it.
@@ -56,7 +56,7 @@ def merge_revision(old: TaskPlan, new: TaskPlan, *, keep: Collection[int] = ()) 
 def taken_over(
     old: TaskPlan, new: TaskPlan, gone: Collection[int]
 ) -> tuple[TaskPlan, tuple[PlanStep, ...]]:
-    """Read a model's whole revised plan so that only what it takes away goes."""
+    """Read a model's whole revised plan; only the steps that it removes explicitly are removed."""
     unsaid = left_out(old, matched(old, new), gone)
     keep = {step.id for step in unsaid} | set(gone)
     return without(merge_revision(old, new, keep=keep), gone), unsaid
@@ -82,7 +82,7 @@ def matched(old: TaskPlan, new: TaskPlan) -> TaskPlan:
 
 
 def left_out(old: TaskPlan, new: TaskPlan, gone: Collection[int]) -> tuple[PlanStep, ...]:
-    """Return the unfinished steps that a revision neither mentions, takes away nor replaces."""
+    """Return the unfinished steps that a revision neither mentions, removes nor replaces."""
     mentioned = new.by_id
     unsaid = [
         step
@@ -95,7 +95,7 @@ def left_out(old: TaskPlan, new: TaskPlan, gone: Collection[int]) -> tuple[PlanS
 
 
 def without(plan: TaskPlan, gone: Collection[int]) -> TaskPlan:
-    """Return a plan without some steps; what waited for one waits for what that one waited for."""
+    """Return a plan without some steps; their dependents inherit their dependencies."""
     if not gone:
         return plan
     steps = plan.by_id
@@ -128,7 +128,7 @@ def _inherited(
 
 
 def _is_replaced(step: PlanStep, old: TaskPlan, new: TaskPlan) -> bool:
-    """Whether a failed step gave way to new ones: all that waited for it wait for such now."""
+    """Whether new steps replace a failed one: all its dependents wait for new steps now."""
     if step.status is not StepStatus.FAILED:
         return False
     before, after = old.by_id, new.by_id

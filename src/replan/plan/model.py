@@ -1,4 +1,4 @@
-"""What a plan is: frozen values that are replaced, never changed.
+"""The values of a plan: frozen, replaced and never changed.
 
 The names follow the Eino host multi-agent design that this project grew from.
 """
@@ -31,7 +31,7 @@ class StepStatus(StrEnum):
 
 
 class PlanUpdateType(StrEnum):
-    """What a revision of a plan did; `modify_plan` when it did more than one kind of thing."""
+    """The kind of a revision of a plan; `modify_plan` if it made several kinds of changes."""
 
     ADD_STEP = "add_step"
     MODIFY_STEP = "modify_step"
@@ -106,7 +106,7 @@ class PlanStep(Value):
 
     @property
     def specialists(self) -> tuple[str, ...]:
-        """All specialists that the step names, the first one first."""
+        """All specialists that the step names, in their order."""
         return (self.assigned_to, *self.joined_by) if self.assigned_to else ()
 
     @property

@@ -1,4 +1,4 @@
-"""In which order the steps of a plan can run, and how long and how wide it is."""
+"""The order in which the steps of a plan can run, and the length and width of the plan."""
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
@@ -67,7 +67,7 @@ def run_order(plan: TaskPlan | Iterable[PlanStep]) -> tuple[PlanStep, ...]:
 
 
 def layers(plan: TaskPlan) -> list[list[PlanStep]]:
-    """The steps by how many are in a row before them; each layer in the order of the plan."""
+    """The steps in layers by their depth; each layer in the order of the plan."""
     depth = dict[int, int]()
     for step in run_order(plan):
         depth[step.id] = 1 + max((depth[each] for each in step.awaits if each in depth), default=-1)

@@ -20,7 +20,7 @@ HOST_TRIES = 3
 
 
 def calls_of_reply(retries: int) -> int:
-    """Calls of one reply at most: while a server is busy, and one more where it does not stream."""
+    """The most calls of one reply: retries while a server is busy, and one if it cannot stream."""
     return 2 + retries
 
 
@@ -38,7 +38,7 @@ CALLS_PER_TRY = calls_of_try(CALLS_PER_REPLY)
 
 
 class StepBounds(Protocol):
-    """What of a step's budget bounds its model calls; `Budget` has it."""
+    """The parts of a step's budget that bound its model calls; `Budget` implements it."""
 
     @property
     def max_model_calls(self) -> int | None:
@@ -47,7 +47,7 @@ class StepBounds(Protocol):
 
 
 class Bounds(Protocol):
-    """What of a run's limits bounds its model calls and its time; `Limits` has it."""
+    """The limits of a run that bound its model calls and its time; `Limits` implements it."""
 
     @property
     def max_rounds(self) -> int: ...
@@ -77,7 +77,7 @@ class Bounds(Protocol):
 
 
 class Preview(Value):
-    """What can be known about a plan before it runs."""
+    """What is known about a plan before it runs."""
 
     title: str  # the plan's title
     steps: int
@@ -201,7 +201,7 @@ def _handles_failure(step: PlanStep, plan: TaskPlan) -> bool:
 
 
 def _at_most(steps: Sequence[PlanStep], costs: Mapping[int, int]) -> int:
-    """Add costs up, where only one of two opposite conditions can come true."""
+    """Add up costs, counting only one of two opposite conditions."""
     total = 0
     ways: dict[int, dict[str, int]] = {}
     for step in steps:

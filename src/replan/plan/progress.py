@@ -1,4 +1,4 @@
-"""Whether a run gets anywhere: steps that finish, and revisions that are new."""
+"""Whether a run makes progress: steps that finish, and revisions that are new."""
 
 import json
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ _ABOUT_THE_WORK = ("description", "brief", "parameters", "assigned_to", "joined_
 
 
 def gains(before: Container[T], after: Iterable[T]) -> bool:
-    """Whether something is settled that was not: what progress is, of a plan and of a job."""
+    """Whether something became settled: the measure of progress, for plans and jobs."""
     return any(each not in before for each in after)
 
 

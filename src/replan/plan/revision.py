@@ -1,4 +1,4 @@
-"""Carry changes out on the steps of a plan, and find those that cannot be."""
+"""Apply changes to the steps of a plan, and find those that are impossible."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -19,11 +19,11 @@ from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.order import closing_edges
 
 WAITS = ("dependencies", "condition")
-"""The fields of a step that say what it waits for."""
+"""The fields of a step that define what it waits for."""
 
 
 class Refused(NamedTuple):
-    """A refusal, and the place among the changes of the one that is to blame."""
+    """A refusal, and the index of the change that caused it."""
 
     change: int
     refusal: Refusal
@@ -31,7 +31,7 @@ class Refused(NamedTuple):
 
 @dataclass(slots=True)
 class Draft:
-    """Steps and title of a plan while changes are carried out on them."""
+    """Steps and title of a plan while changes are applied to them."""
 
     steps: list[PlanStep]
     title: str
@@ -41,7 +41,7 @@ class Draft:
 
 
 def carry_out(plan: TaskPlan, changes: Sequence[PlanChange]) -> Draft:
-    """Carry changes out that are known to be possible, as those of a history."""
+    """Apply changes that are known to be possible, such as those of a history."""
     draft = Draft(list(plan.steps), plan.title)
     for change in changes:
         _carry_out_one(draft, change)
@@ -126,7 +126,7 @@ def _reordered(steps: Sequence[PlanStep], order: Sequence[int]) -> list[PlanStep
 
 
 class _Refuser:
-    """Says no to a change, and how it would be possible."""
+    """Refuses a change, and explains how it would be possible."""
 
     def __init__(self, plan: TaskPlan, team: Collection[str] | None) -> None:
         self._plan = plan
@@ -214,7 +214,7 @@ class _Refuser:
 
 
 def _misfits(draft: Draft, touched: dict[int, int], refuser: _Refuser) -> Iterator[Refused]:
-    """Yield the reasons against the steps as they now fit together."""
+    """Yield what is wrong with the steps after the changes."""
     ids = _ids(draft)
     for step in draft.steps:
         for refusal in refuser.unknown(step, ids):

@@ -1,4 +1,4 @@
-"""Write into a plan how its steps went."""
+"""Write the outcomes of steps into a plan."""
 
 from collections.abc import Iterable
 from datetime import datetime

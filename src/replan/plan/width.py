@@ -53,7 +53,7 @@ def _largest_matching(edges: list[int]) -> int:
 def _augmenting_path(
     start: int, edges: list[int], partner: list[int], free: int
 ) -> list[tuple[int, int]]:
-    """Find pairs to change so that `start` gets a partner too; empty if there is no way."""
+    """Find pairs to change so that `start` gets a partner, too; empty if that is impossible."""
     unseen = (1 << len(edges)) - 1
     path: list[tuple[int, int]] = []
     left = start

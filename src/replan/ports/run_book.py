@@ -179,6 +179,12 @@ class RunBook(Protocol):
         """The events of a run whose numbers are larger, in the order of their numbers."""
         ...
 
+    async def newest_events(
+        self, run_ids: Collection[str], most: int
+    ) -> Mapping[str, Sequence[LoggedEvent]]:
+        """The newest events of runs, at most so many of each, in the order of their numbers."""
+        ...
+
     async def add_request(self, request: Request) -> None:
         """Ask something of a run; it waits until the owner of the run takes it."""
         ...

@@ -1,1 +1,1 @@
-"""What we say to models: `[name]_system_prompt.md` files and the functions that fill them."""
+"""Prompts: `[name]_system_prompt.md` files and the functions that fill them."""

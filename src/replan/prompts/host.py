@@ -1,4 +1,4 @@
-"""The prompts of the host: one function for each call that it makes, each gives messages.
+"""The prompts of the host: one function for each of its calls, which returns messages.
 
 A prompt has two parts. The system message tells what to do: it can be replaced by configuration.
 The data (request, plan, results) is marked, is in one message of the user's, and is ours.
@@ -149,7 +149,7 @@ def build_planning_prompt(
 def build_feedback_prompt(
     collected_results: CollectedResults, state: EnhancedState, host: HostPrompts, *, missing: str
 ) -> list[BaseMessage]:
-    """Ask for a judgement, and with it for the answer or a revision; `missing` says why to end."""
+    """Ask for a verdict with the answer or a revision; `missing` is the reason to end."""
     answer = _answer_body("the whole answer to the request", host)
     answer = answer if host.merged_final_answer else "empty."
     output = host.output if host.merged_final_answer else ""
@@ -246,7 +246,7 @@ def _knowledge(state: EnhancedState) -> str:
 def _opened(
     messages: Sequence[AnyMessage], state: EnhancedState, host: HostPrompts
 ) -> tuple[str, Sequence[AnyMessage]]:
-    """In mode summary, what a conversation begins with goes into our own system message."""
+    """In mode summary, the beginning of a conversation goes into our own system message."""
     # Some servers take one system message and no more.
     if host.memory_in(state).mode != "summary":
         return "", messages
@@ -337,7 +337,7 @@ def _steps_of(results: Sequence[SpecialistResult]) -> str:
 
 
 def _in_order(results: dict[str, SpecialistResult], plan: TaskPlan) -> list[SpecialistResult]:
-    """The results by round, then by the plan; of a step done before, what its document keeps."""
+    """The results by round, then by the plan; of earlier steps, the excerpt in the document."""
     ordered: list[SpecialistResult] = []
     by_step: dict[int, list[SpecialistResult]] = {}
     for result in results.values():

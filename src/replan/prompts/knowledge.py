@@ -29,7 +29,7 @@ def knowledge_section(text: str) -> str:
 
 
 def build_knowledge_prompt(task: str, text: str, system: str = "") -> list[BaseMessage]:
-    """Ask for what of some knowledge helps with a task."""
+    """Ask which parts of some knowledge help with a task."""
     parts = (system, load("knowledge"), call_tag(Call(node="knowledge")))
     data = f"{section('step', task)}\n\n{section('knowledge', text)}"
     return [SystemMessage("\n\n".join(part for part in parts if part)), HumanMessage(data)]

@@ -57,7 +57,7 @@ class Section(Value):
 
 
 class Call(Value):
-    """Which node makes a call: which specialist for which step, which phase of a pipeline."""
+    """The origin of a call: the specialist and its step, or the phase of a pipeline."""
 
     node: Node
     step: int | None = None
@@ -120,7 +120,7 @@ def instructions_in(messages: Sequence[BaseMessage]) -> str:
 def request_sections(
     messages: Sequence[AnyMessage], *, earlier_budget: int | None = None, budget: int | None = None
 ) -> list[str]:
-    """Mark the request of a conversation, after what was said before it, if anything was."""
+    """Mark the request of a conversation, after its earlier messages, if there are any."""
     earlier, request = split_at_request(messages)
     asked = section("request", _cut(request_text(request), budget))
     said = [message for message in earlier if message.type != "system"]
@@ -148,7 +148,7 @@ def _spoken(message: AnyMessage) -> str:
 
 
 def _newest(text: str, budget: int | None) -> str:
-    """The end of what was said, if all of it is too long."""
+    """The end of the conversation, if the whole is too long."""
     if budget is None or len(text) <= budget:
         return text
     return f"[… {len(text) - budget} characters cut]\n{text[len(text) - budget :].lstrip()}"

@@ -1,4 +1,4 @@
-"""The prompt of a model specialist: its step, its inputs, and what the request refers to."""
+"""The prompt of a model specialist: its step, its inputs, and the context of the request."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

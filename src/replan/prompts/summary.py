@@ -1,4 +1,4 @@
-"""The prompt of a summary: the summary so far, and what was said since, as data."""
+"""The prompt of a summary: the summary so far and the newer messages, as data."""
 
 from collections.abc import Sequence
 

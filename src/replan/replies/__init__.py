@@ -1,1 +1,1 @@
-"""What models say back: a small front matter and a body, read in every disguise."""
+"""The replies of models: a small front matter and a body, read in many forms."""

@@ -1,4 +1,4 @@
-"""Showing the body of a reply while it still arrives, and nothing of its front matter."""
+"""Stream the body of a reply while it arrives, without its front matter."""
 
 from collections.abc import Callable, Collection
 
@@ -59,7 +59,7 @@ def _unsure(text: str) -> int:
 
 
 class BodyStream:
-    """Returns the body of a reply as it is streamed; of any but the plain form, nothing."""
+    """Returns the body of a reply as it is streamed; nothing if it is not in the plain form."""
 
     def __init__(self, known: Collection[str] = HOST_KEYS) -> None:
         self.fields: dict[str, str] | None = None
@@ -141,7 +141,7 @@ class BodyStream:
             self._begin()
 
     def _peek(self) -> None:
-        """See whether the body begins with a line that is not complete yet."""
+        """Check whether the body begins with a line that is not complete yet."""
         if self._take != self._take_body or not self._line[-1].strip(BLANK):
             return
         line = "".join(self._line)
@@ -166,5 +166,5 @@ def _may_be_more(text: str) -> bool:
 
 
 def _is_long_mark(text: str) -> bool:
-    """Whether to wait for the end of this fence or rule would take too long."""
+    """Whether waiting for the end of this fence or rule would take too long."""
     return len(text) > _LONGEST_FENCE and (text.startswith(_FENCES) or not text.strip(RULES))

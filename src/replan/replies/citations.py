@@ -1,4 +1,4 @@
-"""The marks in an answer that cite sources: what they name is listed, others go."""
+"""The marks in an answer that cite sources: known sources are listed, other marks removed."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ _CODE = re.compile(r"^(?P<fence>`{3,}+|~{3,}+)[\s\S]*?(?:^(?P=fence)|\Z)|`[^`\n]
 _BETWEEN = re.compile(r"\]\](?:, ?|; ?)\[\[|[,;] *")
 _RANGE = re.compile(r"(?<=\d)-\d+$")
 MOST_PARTS = 6
-"""Pieces that a name may have which commas divide."""
+"""The most pieces of a name that contains commas."""
 
 _LINE = re.compile(r"(?P<name>.*):(?P<line>\d{1,9})(?:-\d+)?")
 
@@ -19,7 +19,7 @@ _Known = Mapping[str, Sequence[Source]]
 
 
 def cited(text: str, sources: Sequence[Source]) -> tuple[str, str]:
-    """Return a text without the marks that name no source, and the list of those that are cited."""
+    """Return a text without marks of unknown sources, and the list of the cited sources."""
     if not sources:
         return text, ""
     known, found = _by_name(sources), dict[str, str]()
@@ -36,7 +36,7 @@ def cited_among(text: str, sources: Sequence[Source]) -> tuple[Source, ...]:
 
 
 def without_places(text: str) -> str:
-    """Return a text that got no sources: marks that name a line can only be made up."""
+    """Remove marks from a text that had no sources, since they can only be invented."""
 
     def kept(mark: re.Match[str]) -> str:
         names = _BETWEEN.split(mark["names"])

@@ -1,4 +1,4 @@
-"""Which steps of a plan a reply takes away in so many words, or by crossing them out."""
+"""The steps of a plan that a reply removes explicitly, by words or by crossing them out."""
 
 import re
 import unicodedata
@@ -21,7 +21,7 @@ def crossed_out(text: str) -> str:
 def taken_away(
     old: Sequence[PlanStep], new: Sequence[PlanStep], said: Iterable[str]
 ) -> frozenset[int]:
-    """Return the steps that a revision marks with `[-]`, or leaves out and says that they go."""
+    """Return the steps that a revision marks with `[-]`, or omits and declares removed."""
     known = {step.id: step for step in old}
     mentioned = {step.id for step in new}
     unsaid = [step for step in old if not step.is_finished and step.id not in mentioned]
@@ -31,7 +31,7 @@ def taken_away(
 
 
 def _is_crossed(old: PlanStep | None, new: PlanStep) -> bool:
-    """Whether the line of a step takes it away: by its mark, or by words such as "(removed)"."""
+    """Whether the line of a step removes it: by its mark, or by words such as "(removed)"."""
     if old is None or old.is_finished or new.status is StepStatus.SKIPPED:
         return new.status is StepStatus.SKIPPED and not (old and old.is_finished)
     if title_key(old) == title_key(new):
@@ -61,7 +61,7 @@ def _numbers_removed(clause: str) -> set[int]:
 
 
 def _prose(text: str) -> str:
-    """Return a text without its lines of steps, and without what no longer is the reply."""
+    """Return a text without its lines of steps, and without what is not part of the reply."""
     text = text[:_LONGEST]
     inside = {
         at
@@ -115,7 +115,7 @@ def _fillers() -> Iterator[str]:
 
 _LONGEST_RANGE = 100
 _LONGEST = 20_000
-"""Characters of a text that are looked at; a step that is named only behind them stays."""
+"""The most characters of a text that are searched; steps named only after them stay."""
 _MARKED = re.compile(r"\s*+(?:(?:[-*+]|\d{1,9}[.)])\s*+)?\[[^\]]?\]\s")
 _HEAD = re.compile(r"\s*+(?:[-*+]\s++)?(?:\[[^\]]?\]\s*+)?")
 _STRUCK = re.compile(
@@ -136,4 +136,4 @@ _SUCCESSOR = re.compile(
     rf"(?:{_any_of(words('dropping', 'successor')).pattern})\s*+(?:(?:{plan_words.STEP})\s*+)?"
     rf"#?\d++(?:\s*+(?:{_AND})\s*+#?\d++)*+"
 )
-"""What a step gives way to: "by step 5"."""
+"""What replaces a step: "by step 5"."""

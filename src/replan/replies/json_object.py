@@ -1,4 +1,4 @@
-"""A reply that came as a JSON object, bare or inside the markup of a tool call."""
+"""A reply that is a JSON object, bare or inside the markup of a tool call."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -67,7 +67,7 @@ def _is_schema(fields: Mapping[str, object]) -> bool:
 
 
 def _is_reply(fields: Mapping[str, object], known: Collection[str]) -> bool:
-    """Whether an object is a reply: two of the known keys, or one and nothing else, make it one."""
+    """Whether an object is a reply: it has two known keys, or one and nothing else."""
     count = 0
     for name, value in fields.items():
         key = find_key(name, known)
@@ -91,7 +91,7 @@ def _fields(found: Mapping[str, object], known: Collection[str]) -> dict[str, st
 
 
 def _body(found: Mapping[str, object], fields: Mapping[str, str]) -> str:
-    """Return the body under `answer`, `plan` or `body`: of both the one that is wanted."""
+    """Return the body under `answer`, `plan` or `body`; of several, the expected one."""
     is_plan = complexity_of(fields.get("complexity", "")) in ("moderate", "complex") or (
         verdict_of(fields.get("verdict", "")) == "continue"
     )

@@ -1,4 +1,4 @@
-"""What a reply means: typed readings of it, and what to say where it cannot be read."""
+"""The meaning of a reply: typed readings of it, and what to report if it is unreadable."""
 
 from collections.abc import Collection, Mapping
 from typing import Literal
@@ -47,7 +47,7 @@ BodyKind = Literal["answer", "plan", "text", "empty"]
 """What a body is: an answer, a plan, other text under a complex judgement, or nothing."""
 
 _NOTHING = frozenset(words("others", "nothing"))
-"""Words that mean "nothing" in a place for a wish."""
+"""Words that mean "nothing" where a wish could be."""
 
 
 class ThinkReading(Value):
@@ -110,7 +110,7 @@ def read_think(
 def _plan_below_simple(
     reply: Reply, plan: FoundPlan, score: float | None
 ) -> ThinkReading | Complaint[ThinkReading]:
-    """Read a plan for the team in spite of a label that says there is none: no answer looks so."""
+    """Read a plan for the team even if the label says there is none: no answer looks like this."""
     reading = _think_reading(reply, TaskComplexity.MODERATE, plan, score)
     if action_of(reply.fields.get("next_action", "")) is ActionType.CREATE_PLAN:
         return reading

@@ -1,4 +1,4 @@
-"""Reading a host's reply: a Markdown document with a small front matter, however it arrives."""
+"""Read a host's reply: a Markdown document with a small front matter, in any form."""
 
 import json
 import re
@@ -48,7 +48,7 @@ class Reply(Value):
 
 
 def read_reply(text: str, known: Collection[str]) -> Reply:
-    """Take a reply apart; any text at all gives a reply, in time that grows with its length.
+    """Parse a reply; any text is a valid reply, and the time is linear in its length.
 
     Front matter is between a first line `---` and the next one; without them it is the leading
     lines that begin with a known key. Thinking before it, a fence or an answer tag around it and a
@@ -77,7 +77,7 @@ def read_reply(text: str, known: Collection[str]) -> Reply:
 
 
 def _read(text: str, known: frozenset[str], depth: int) -> Parts:
-    """Try the forms of a reply from the plainest on; what has none of them is all body."""
+    """Try the forms of a reply, the plainest first; a text in none of them is all body."""
     thinking = skip_thinking(text)
     text = text[thinking.end :]
     if not thinking.closed:

@@ -1,4 +1,4 @@
-"""The type that an answer has to be of: how it is asked for, and how it is read.
+"""The type that an answer must have: how it is requested, and how it is read.
 
 The idea is pydantic-ai's `output_type`; the schema is in the prompt, so that any model can
 follow it, and what comes back is checked by pydantic.
@@ -17,7 +17,7 @@ from replan.replies.forms.json_text import decode
 from replan.texts.storable import unstorable
 
 LONGEST = 200_000
-"""Characters of a value as JSON; what is larger belongs into a file."""
+"""The most characters of a value as JSON; larger values belong in a file."""
 
 _MOST_MISTAKES = 10
 _FENCED = re.compile(r"^```[^\n`]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -26,7 +26,7 @@ _START = re.compile(r"[{\[]")
 
 
 class MisshapenError(ValueError):
-    """What was given is not of the type; the text says what is wrong with it."""
+    """The value does not have the type; the text explains what is wrong with it."""
 
 
 class Shape:
@@ -68,7 +68,7 @@ class Shape:
         return fitting[0]
 
     def taken(self, given: object) -> JsonValue:
-        """Check what a program gave, or what was read, and return it as JSON holds it."""
+        """Check a value of a program, or one that was read, and return it as JSON."""
         try:
             if isinstance(given, dict | list | str | int | float | bool | None):
                 value = self._adapter.validate_json(to_json(given))
@@ -88,7 +88,7 @@ class Shape:
         return kept
 
     def value_of(self, kept: JsonValue) -> Any:
-        """Return the value of the type that was kept as JSON."""
+        """Return the value of the type that was stored as JSON."""
         return self._adapter.validate_json(to_json(kept))
 
     def _told(self, error: ValidationError) -> str:

@@ -1,4 +1,4 @@
-"""Reading a specialist's text: an optional front matter, then the result."""
+"""Read a specialist's text: an optional front matter, then the result."""
 
 from collections.abc import Iterator, Sequence
 from typing import cast
@@ -59,7 +59,7 @@ def read_specialist(text: str) -> SpecialistReading:
 
 
 def _forms(text: str) -> Iterator[str]:
-    """Yield the text, and what is in the fence or is below the talk that it may begin with."""
+    """Yield the text, and also what is in its fence or after its introduction."""
     yield text
     start = skip_blank(text)
     delimiter, fence = DELIMITER.search(text, start), find_fence(text)
@@ -121,7 +121,7 @@ def _bare(text: str) -> SpecialistReading | None:
 
 
 def _object(text: str) -> SpecialistReading | None:
-    """Read a JSON object with a status and a result, and nothing that is not known."""
+    """Read a JSON object with a status and a result, and no unknown keys."""
     fenced = first_fence(text[skip_blank(text) :])
     source = (fenced.inner if fenced else text).strip()
     if not source.startswith("{"):

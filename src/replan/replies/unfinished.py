@@ -1,4 +1,4 @@
-"""Whether a reply ends within a JSON document or a code fence, by its structure alone."""
+"""Detect by its structure alone whether a reply ends within JSON or a code fence."""
 
 import re
 
@@ -30,7 +30,7 @@ def _is_half_json(text: str) -> bool:
 
 
 def _problem_of_json(text: str) -> str:
-    """What a strict parser says; line ends in strings, which models write, are no problem."""
+    """The error of a strict parser; line ends in strings, which models write, are allowed."""
     try:
         from_json(_CONTROLS.sub(" ", text).encode(errors="replace"))
     except ValueError as error:
@@ -39,7 +39,7 @@ def _problem_of_json(text: str) -> str:
 
 
 def _ends_in_fence(text: str) -> bool:
-    """Whether the last code block lacks its end, unless that was only forgotten."""
+    """Whether the last code block was cut off, and its end not only forgotten."""
     if "```" not in text and "~~~" not in text:
         return False
     source = f"{text.rstrip()}\n"

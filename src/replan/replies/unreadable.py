@@ -1,4 +1,4 @@
-"""What is said to a model whose reply cannot be read."""
+"""The messages to a model whose reply cannot be read."""
 
 from typing import Generic, TypeVar
 
@@ -37,7 +37,7 @@ class Complaint(Value, Generic[Reading]):
 
     wrong: str  # what is wrong with it, for people and for the model
     form: str  # how the model is to write it instead
-    # What applies if the second reply is no better; none: the node's own fallback.
+    # What applies if the second reply is not better; None: the node's own fallback.
     reading: Reading | None = None
     done: str = ""  # what that is, for people
 

@@ -116,7 +116,7 @@ class SyncRuntime:
                 self._portal.call(events.aclose)
 
     def look(self, run_id: str) -> RunView:
-        """Return the status of a run, its plan, and what it waits for."""
+        """Return the status of a run, its plan, and the questions that it waits for."""
         return self._portal.call(lambda: self._runtime.look(run_id))
 
     def text(self, run_id: str, ref: str) -> str | None:

@@ -1,1 +1,1 @@
-"""What must not be told: values that are known to be secret, and texts that look like one."""
+"""Secrets: values that are known to be secret, and texts that look like one."""

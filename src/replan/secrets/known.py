@@ -13,7 +13,7 @@ SHORTEST = 8
 """Characters of a value that is masked; a shorter one may be part of any word."""
 
 MOST = 1_000
-"""Values that are kept; the oldest give way."""
+"""The most values that are kept; the oldest are dropped."""
 
 _PLACEHOLDERS = frozenset({"not-needed"})
 
@@ -30,7 +30,7 @@ class KnownSecrets:
         self.forms: tuple[str, ...] = ()
 
     def add(self, values: Iterable[str]) -> None:
-        """Remember values; what is too short to be told from words is left out."""
+        """Remember values, except those too short to distinguish from words."""
         stripped = (value.strip() for value in values)
         new = {
             value: None

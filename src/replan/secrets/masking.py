@@ -1,4 +1,4 @@
-"""Texts that leave the process, without what is or looks like a secret."""
+"""Mask secrets in texts that leave the process."""
 
 import logging
 import re
@@ -9,7 +9,7 @@ from replan.secrets.known import KNOWN, MASK
 from replan.secrets.shapes import KEYS, PRIVATE_KEY, is_certain, is_key, is_likely
 
 _PIECE = 8_000
-"""Characters that are looked through at once: patterns take longer for longer texts."""
+"""Characters that are searched at once, because patterns take longer for longer texts."""
 
 _QUOTE = r"\\{0,4}[\"'`]"
 _IS = r"\s{0,5}(?:=>|[=:])\s{0,5}"

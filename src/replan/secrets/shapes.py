@@ -22,7 +22,7 @@ KEYS = re.compile(
     r"|eyJ[\w-]{8,}(?:\.[\w-]+){0,4}"
     r")"
 )
-"""Keys that say by their beginning whose they are."""
+"""Keys with a prefix that names their service."""
 
 _BEARER = re.compile(r"(?i)\bbearer\s{1,10}(?=[\w.~+/=-]{0,200}\d)[\w.~+/=-]{16,}")
 _CREDENTIALS = re.compile(r"://[^\s/@:]{1,200}:[^\s/@]{1,200}@")

@@ -12,7 +12,7 @@ def signature_of(key: bytes, *signed: JsonValue) -> str:
 
 
 def is_signature(found: object, key: bytes, *signed: JsonValue) -> bool:
-    """Whether values were signed with this key, and nobody has changed them since."""
+    """Whether values were signed with this key and not changed since."""
     if not isinstance(found, str):
         return False
     expected = signature_of(key, *signed).encode()

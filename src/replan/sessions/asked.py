@@ -7,7 +7,7 @@ from langgraph.types import Interrupt
 from replan.runs.asked.asks import Ask, ask_of, asks_of
 from replan.runs.travel.portable import PortableRun
 from replan.state.enhanced import EnhancedState
-from replan.state.person.waiting import open_questions
+from replan.state.rules import open_questions
 
 
 def asked_in(run: PortableRun | None) -> tuple[Ask, ...]:

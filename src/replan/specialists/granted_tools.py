@@ -29,7 +29,7 @@ _LONGEST_PROBLEM = 500
 
 @dataclass(frozen=True)
 class GrantedTools:
-    """What one loop may use of tool servers, and what of it a person must approve."""
+    """The server tools that one loop may use, and which of them a person must approve."""
 
     servers: Mapping[str, ToolProvider]
     grants: Sequence[str]

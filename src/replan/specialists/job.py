@@ -100,7 +100,7 @@ class JobSpecialist:
 
 
 def _text(answer: JsonValue) -> str:
-    """An answer as a message; a form of fields is given as names and values."""
+    """An answer as a message; a form becomes names and values."""
     if isinstance(answer, dict):
         return "\n".join(f"{name}: {each}" for name, each in answer.items())
     return "" if answer is None else str(answer)

@@ -256,7 +256,7 @@ class Account:
         return Spending(calls=charged.calls, tokens=charged.tokens, cost=max(0.0, charged.cost))
 
     async def _read(self, lost: str | None = None) -> None:
-        """Take over what is on record; reservations with such names are lost."""
+        """Restore what is on record; reservations with the same names are lost."""
         with self._guard:
             on_record = set(self._on_record)
         found = await self._journal.charged(self.run_id)

@@ -50,7 +50,7 @@ def charged_for_reply(
 
 
 def are_running_totals(counts: Sequence[TokenCount]) -> bool:
-    """Whether each of several counts holds the one before: no part of a request is read twice."""
+    """Whether each count includes the one before: no part of a request is counted twice."""
     return len(counts) > 1 and all(
         0 < before.input_tokens <= after.input_tokens
         and before.output_tokens <= after.output_tokens
@@ -82,7 +82,7 @@ def _first_ones(response: LLMResult) -> list[Generation]:
 
 
 def reported_tokens(message: BaseMessage) -> TokenCount:
-    """The tokens that a message reports; a number that cannot be one counts as none reported."""
+    """The tokens that a message reports; an impossible number counts as not reported."""
     usage: Any = message.usage_metadata if isinstance(message, AIMessage) else None
     if not isinstance(usage, dict):
         return TokenCount()
@@ -97,7 +97,7 @@ _MOST_TOKENS = 10**12
 
 
 def _whole(number: object) -> int:
-    """Read a count of tokens: what is below 0, too large for one, or no number is 0."""
+    """Read a count of tokens: a negative, too large or non-numeric one is 0."""
     if isinstance(number, str) and number.strip().isdecimal():
         number = int(number.strip()[:20])
     if isinstance(number, bool) or not isinstance(number, (int, float)):

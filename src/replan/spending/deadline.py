@@ -141,7 +141,7 @@ class StepTimeoutError(TimeoutError):
 
 
 def was_cut_off(error: BaseException) -> bool:
-    """Whether an error says that work was stopped in the middle, since its time was over."""
+    """Whether an error means that work was stopped because its time was over."""
     if isinstance(error, StepElsewhereError):
         return error.is_cut_off
     return isinstance(error, StepTimeoutError) or isinstance(error.__cause__, StepTimeoutError)

@@ -1,4 +1,4 @@
-"""How much a call may reserve of what is left: pure arithmetic, for one call at a time.
+"""The amount that a call may reserve: pure arithmetic, for one call at a time.
 
 A tokenizer made of bytes (BPE, and SentencePiece with its bytes to fall back on) never makes more
 tokens than the text has bytes, in no language, so the bytes of all that is sent are a true upper
@@ -31,7 +31,7 @@ from replan.spending.scopes import Scope
 from replan.state.limits import Price
 
 LEAST_REPLY = 256
-"""Tokens for its reply that a call waits for in any case, as long as others can make room."""
+"""Tokens for the reply that a call waits for as long as other calls can make room."""
 
 USUAL = 2
 """A call also waits for this many times the longest reply so far."""

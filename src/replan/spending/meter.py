@@ -65,7 +65,7 @@ _handed: ContextVar[tuple[_Handed, ...]] = ContextVar("replan_permits", default=
 # Leaving it as a context ends it: what is not settled then stays charged in full, and a thread that
 # was abandoned makes no further call.
 class Meter(BaseCallbackHandler, Allowance):
-    """Counts and charges calls wherever they are made: awaited or not, on any loop, in threads."""
+    """Counts and charges all calls: awaited or not, on any loop, in threads."""
 
     # An error raised here must stop the call instead of being logged.
     raise_error = True

@@ -9,21 +9,18 @@ import math
 from replan.plan.dependencies import blocked_steps, ready_steps, steps_left_out, unmet_steps
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.plan.order import run_order
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import LimitHit
-from replan.state.person.waiting import open_questions
 from replan.state.questions import Question
-from replan.state.results import (
-    ActionType,
-    FeedbackResult,
-    Outcome,
-    SpecialistResult,
-)
+from replan.state.results import ActionType, FeedbackResult, Outcome, SpecialistResult
 from replan.state.usage import Usage
 
 MOST_MISSING = 50
 """Undone steps that an answer names one by one."""
+
+_OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
 
 
 def within_limit(plan: TaskPlan, max_steps: int) -> TaskPlan:
@@ -52,6 +49,33 @@ def round_results(state: EnhancedState) -> dict[str, SpecialistResult]:
 def asked_questions(state: EnhancedState) -> list[Question]:
     current = state.get("current_round", 0)
     return [q for q in state.get("questions", {}).values() if q.round == current and q.text]
+
+
+def open_questions(state: EnhancedState) -> tuple[Question, ...]:
+    """The unanswered questions of steps still to be done, by step."""
+    questions = state.get("questions", {})
+    if not questions:
+        return ()
+    steps = (state.get("current_plan") or TaskPlan()).by_id
+    found = (
+        question
+        for question in questions.values()
+        if question.is_open
+        and question.step_id in steps
+        and steps[question.step_id].status in _OPEN
+    )
+    return tuple(sorted(found, key=lambda question: question.step_id))
+
+
+def waiting_steps(state: EnhancedState) -> frozenset[int]:
+    """The open steps that wait for an answer, and those that wait for such steps."""
+    waiting = {question.step_id for question in open_questions(state)}
+    if not waiting:
+        return frozenset()
+    for step in run_order(state.get("current_plan") or TaskPlan()):
+        if step.status in _OPEN and not waiting.isdisjoint(step.awaits):
+            waiting.add(step.id)
+    return frozenset(waiting)
 
 
 def round_hits(state: EnhancedState) -> dict[str, LimitHit]:

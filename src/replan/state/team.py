@@ -103,7 +103,7 @@ def _by_card(step: PlanStep, team: Sequence[SpecialistCard]) -> Place:
         problem = f"@{best[0].name} does only work that names it"
     elif best:
         problem = f"the cards of {_known(best)} fit it alike"
-    reason = f"names nobody, and {problem}. Use one of: {_known(team)}."
+    reason = f"names no specialist, and {problem}. Use one of: {_known(team)}."
     return Place(specialist=NOBODY, refused=reason)
 
 

@@ -64,7 +64,7 @@ LONGEST_RESULT = 200_000
 """Characters of a result that the state keeps; larger results belong in a file."""
 
 LONGEST_ERROR = 2_000
-"""Characters of an error that the state keeps."""
+"""The most characters of an error in the state."""
 
 SAME_AGAIN = "The same error twice: another attempt does not help without a change."
 """Added to the error of a step that failed twice in the same way (not for lack of a server)."""
@@ -264,7 +264,7 @@ class Attempts:
         return self._services.accounts.of(self._services.journal, self.record.context.run_id)
 
     async def _within_limits(self, meter: Meter) -> SpecialistResult:
-        """Make the attempt within its time and with the calls that it may make."""
+        """Make the attempt within its limits of time and calls."""
         async with meter:
             seconds = self._step.timeout or self.limits.step_timeout
             return await in_time(partial(self._call, meter), meter, seconds)

@@ -1,4 +1,4 @@
-"""The models of a team: each built once, its mistakes kept with whose model it is."""
+"""The models of a team: each is built once, and its mistakes name their owner."""
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ def _no_clock() -> datetime:
 
 
 class Chats:
-    """One `Chat` a model, so that a model given twice is known to be the same.
+    """One `Chat` for each model, so that a model that is given twice is recognised.
 
     Attributes:
         servers: The tool servers of the team, by their names.

@@ -1,4 +1,4 @@
-"""A model with others in its place, for when it gives no reply."""
+"""A model with fallbacks, for the case that it does not reply."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -55,7 +55,7 @@ def each_model(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def in_order(name: str, fallbacks: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """A model and all that a file gives in its place, each once."""
+    """A model and all its fallbacks of a file, each once."""
     found: dict[str, None] = {}
     left = [name]
     while left:

@@ -12,11 +12,13 @@ from starlette.responses import Response
 from replan.cli.views.cells import counted
 from replan.cli.views.run.overview import remarked
 from replan.ports.journal import Charged, Spending
-from replan.ports.run_book import RunOrder, RunOutcome, RunRecord
+from replan.ports.run_book import LoggedEvent, RunOrder, RunOutcome, RunRecord
 from replan.runs.asked.asks import Ask
 from replan.runs.course.calls import Calls, calls_of, with_charged
-from replan.runs.course.remarks import remarks_of, unusable_replies
+from replan.runs.course.met import met_in
+from replan.runs.course.remarks import Remarks, remarks_of, unusable_replies
 from replan.runs.log.event_log import run_event
+from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView, seen
 from replan.server.answers import TENANT
 from replan.server.house import House
@@ -36,6 +38,7 @@ ORDERS: dict[RunOrder, str] = {
 """The orders of the list, by the headings that are links to them."""
 
 _PAGE, _WAITING, _SCANNED = 50, 20, 20_000
+_LAST = 4  # events among which the end of a run is: a summary may follow it
 _TOLD = 1_000  # runs at rest whose events are not read again
 
 
@@ -69,6 +72,7 @@ class Row:
     seconds: float
     calls: Calls
     asks: tuple[Ask, ...] = ()
+    remarks: tuple[str, ...] | None = None  # None: they are to be counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +98,8 @@ async def runs(site: Site, request: Request) -> Response:
     is_first = not wanted.behind and not wanted.is_any
     waiting = await _waiting(site.house, request) if is_first else []
     found, behind = await _found(site.house, request, wanted)
-    rows = await asyncio.gather(*(_row(site.house, each) for each in found))
+    ends = await site.house.storage.runs.newest_events([each.run_id for each in found], _LAST)
+    rows = await asyncio.gather(*(_row(site.house, each, ends[each.run_id]) for each in found))
     values: dict[str, Any] = {
         "rows": [each for each in rows if wanted.outcome in ("", each.outcome)],
         "wanted": wanted,
@@ -175,16 +180,17 @@ def _has(record: RunRecord, text: str) -> bool:
     return not text or any(text in each.casefold() for each in texts)
 
 
-async def _row(house: House, record: RunRecord) -> Row:
+async def _row(house: House, record: RunRecord, ends: Sequence[LoggedEvent]) -> Row:
     if record.outcome == "running":
         # A process that was killed could not say the status of the run.
         return await _looked_at(house, record)
-    seconds = (record.updated_at - record.started_at).total_seconds()
+    told = _told_at_the_end([run_event(record.run_id, each) for each in ends])
     return Row(
         record=record,
         outcome=record.outcome,
-        seconds=seconds,
-        calls=await _charged(house, record),
+        seconds=(record.updated_at - record.started_at).total_seconds(),
+        calls=await _charged(house, record, told),
+        remarks=None if told is None else told.remarks,
     )
 
 
@@ -199,9 +205,11 @@ async def _looked_at(house: House, record: RunRecord) -> Row:
     )
 
 
-async def _charged(house: House, record: RunRecord) -> Calls:
-    """What the calls of a run took, as far as its account tells."""
+async def _charged(house: House, record: RunRecord, told: Told | None = None) -> Calls:
+    """What the calls of a run took, as its events tell, or as far as its account does."""
     charged = (await house.storage.journal.charged(record.run_id)).get("run", Charged())
+    if told is not None:
+        return with_charged(told.calls, charged.spent)
     held = sum(charged.reserved.values(), Spending())
     settled = Calls(
         number=charged.spent.calls - held.calls,
@@ -225,18 +233,23 @@ async def _told(site: Site, record: RunRecord) -> Told:
         return known
     storage, run_id = site.house.storage, record.run_id
     events = [run_event(run_id, each) for each in await storage.runs.events(run_id)]
-    ends: list[Any] = [e.details for e in events if e.type == "task_completed"]
-    warnings = len(ends[-1].get("warnings", ())) if ends else 0
+    found = remarks_of(events, unusable_replies(events))
     charged = (await storage.journal.spent(run_id)).get("run", Spending())
-    told = Told(
-        remarks=(
-            *([counted(warnings, "warning")] if warnings else ()),
-            *remarked(remarks_of(events, unusable_replies(events))),
-        ),
-        calls=with_charged(calls_of(events), charged),
-    )
+    told = Told(remarks=_words(events, found), calls=with_charged(calls_of(events), charged))
     if record.outcome != "running":
         site.told[mark] = told
         while len(site.told) > _TOLD:
             site.told.popitem(last=False)
     return told
+
+
+def _told_at_the_end(events: Sequence[RunEvent]) -> Told | None:
+    """What the last events of a run tell of all of them, if an end is among them."""
+    met = met_in(events)
+    return met and Told(remarks=_words(events, met[0]), calls=met[1])
+
+
+def _words(events: Sequence[RunEvent], found: Remarks) -> tuple[str, ...]:
+    ends: list[Any] = [e.details for e in events if e.type == "task_completed"]
+    warnings = len(ends[-1].get("warnings", ())) if ends else 0
+    return (*([counted(warnings, "warning")] if warnings else ()), *remarked(found))

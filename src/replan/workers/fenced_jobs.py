@@ -127,7 +127,7 @@ class FencedJobs(JobManager):
         return int(row["number"])
 
     async def give_back_stalled(self, job_id: int, lease: float) -> bool:
-        """Return a job back whose worker shows no sign of life."""
+        """Return a job to its queue if its worker shows no sign of life."""
         query = _AGAIN.format(which=f"id = %(id)s AND {_STALLED}")
         row = await self.connector.execute_query_one_async(
             query, id=job_id, lease=lease, at=None, more=1

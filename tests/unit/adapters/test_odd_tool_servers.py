@@ -253,8 +253,8 @@ def elsewhere(handler, _):
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
-        (html, "its answer with status 200 OK is no message"),
-        (nothing, "its answer with status 202 Accepted is no message"),
+        (html, "its answer with status 200 OK is not a message"),
+        (nothing, "its answer with status 202 Accepted is not a message"),
         (garbage, "Failed to parse JSON response"),
         (large, f"one of its messages has more than {LONGEST_MESSAGE:,} bytes"),
         (gateway, "it answered with status 504 Gateway Timeout"),
@@ -296,7 +296,7 @@ async def test_over_http_what_was_refused_was_not_carried_out(answer, problem):
     [
         (refused, "it answered with status 401 Unauthorized"),
         (elsewhere, "http://127.0.0.1:9/other"),
-        (html, "its answer with status 200 OK is no message"),
+        (html, "its answer with status 200 OK is not a message"),
         (garbage, "Failed to parse JSON response"),
     ],
 )

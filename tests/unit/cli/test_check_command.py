@@ -256,7 +256,7 @@ def test_who_gets_a_step_that_names_nobody_is_told_and_nobody_is_refused(files):
     plan.write_text("- [ ] 1. Think about colours\n")
     result = check(plan, "--team", team)
     assert result.exit_code == 2
-    assert "refused: Step 1 (line 1) names nobody, and no card fits it." in result.stdout
+    assert "refused: Step 1 (line 1) names no specialist, and no card fits it." in result.stdout
 
 
 def test_a_team_is_checked_alone(files):

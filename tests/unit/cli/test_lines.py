@@ -260,7 +260,7 @@ def test_an_event_with_half_a_character_is_json_all_the_same():
 
 def test_a_persons_word_on_a_step_is_told(tell):
     again = RunCorrected(**RUN, action="retry", step_id=3, by="eva\x1b[2J", origin="0123456789")
-    assert tell(again) == "goes on from run 01234567: step 3 is done again, by eva\ufffd[2J\n"
+    assert tell(again) == "continues from run 01234567: step 3 is done again, by eva\ufffd[2J\n"
     assert tell(RunCorrected(**RUN, action="skip", step_id=3)) == "step 3 is left out\n"
 
 

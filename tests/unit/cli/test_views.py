@@ -102,7 +102,7 @@ def test_what_was_charged_in_full_is_no_exact_cost():
     text = "\n".join(overview(story_of(whole(events=events, spent=charged)), 200))
     assert (
         "used 2 model calls, at most 4,000 tokens, cost at most 0.75 (0.5 known, at most 0.25 for "
-        "1 call whose tokens nobody counted)"
+        "1 call with unknown tokens)"
     ) in text
     began = event(3, 6, "model_called", **call(1, 1, "c", model="m"))
     exact = story_of(whole(events=(events[0], began)))

@@ -237,7 +237,10 @@ def test_the_saver_for_postgresql_lists_the_changes_of_its_tables():
 
 def test_graphs_here_and_on_servers_are_known_as_graphs():
     assert graphs.is_graph(graph_of(lambda _: {}))
-    assert graphs.is_graph(RemoteGraph("name", url="http://127.0.0.1:1"))
+    remote = RemoteGraph("name", url="http://127.0.0.1:1")
+    assert graphs.is_graph(remote)
+    assert not graphs.is_here(remote)
+    assert graphs.is_here(graph_of(lambda _: {}))
     assert not graphs.is_graph(RunnableLambda(lambda _: ""))
 
 
@@ -250,6 +253,18 @@ def test_the_schemas_of_a_graph_and_of_the_graphs_in_it_are_found():
     outer.add_edge(START, "inner")
     assert {Numbers, Inner} <= set(graphs.schemas_of(outer.compile()))
     assert graphs.schemas_of("no graph") == []
+
+
+def test_a_graph_whose_checkpoints_have_only_what_changed_is_known_by_its_channels():
+    class Seen(TypedDict):
+        seen: int
+
+    plain = graph_of(lambda _: {}, state=Seen)
+    outer = StateGraph(Seen)
+    outer.add_node("inner", graph_of(lambda _: {}))
+    outer.add_edge(START, "inner")
+    assert graphs.keeps_differences(outer.compile())
+    assert not graphs.keeps_differences(plain)
 
 
 class Noting(BaseCallbackHandler):

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from langchain_core.messages import AIMessage
 
+from replan import open_storage
 from replan.errors import StorageError
 from replan.events.emitter import Hooks
 from replan.events.types import (
@@ -14,6 +15,7 @@ from replan.events.types import (
     ApprovalRequested,
     FeedbackGenerated,
     InputRequested,
+    ModelAnswered,
     ModelCalled,
     PlanCreated,
     RunResumed,
@@ -29,8 +31,11 @@ from replan.events.types import (
 )
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.rerun import Rerun
+from replan.runs.course.calls import Calls, calls_of
 from replan.runs.course.durations import Durations
-from replan.runs.log.event_log import EventLog
+from replan.runs.course.met import met_in
+from replan.runs.course.remarks import Remarks
+from replan.runs.log.event_log import EventLog, run_event
 from replan.runs.log.event_texts import EventTexts
 from replan.runs.log.recorded import recorded
 from replan.runs.log.rests import Rests
@@ -305,3 +310,24 @@ async def test_what_comes_last_is_written_though_a_batch_is_on_its_way():
     book.is_let.set()
     await writing
     assert [types for _, types in book.taken] == [["run_started"], ["task_completed"]]
+
+
+async def test_the_end_has_the_counts_of_all_parts_of_a_run():
+    async with open_storage(":memory:") as storage:
+        book = storage.runs
+        about = {"node": "think", "model": "m"}
+        log = log_of(book)
+        log.take(ModelCalled(**NAMES, **about, call="1"))
+        log.take(ModelAnswered(**NAMES, **about, call="1", seconds=1, cost=0.5, input_tokens=3))
+        await log.flush()
+        log = log_of(book)
+        await log.recall()
+        log.take(ModelCalled(**NAMES, **about, call="2", asks_again=True))
+        log.take(TaskCompleted(**NAMES, outcome="failed", answer=AIMessage("No."), usage=Usage()))
+        await log.flush()
+        events = [run_event("run", each) for each in await book.events("run")]
+    remarks, calls = met_in(events[-1:])
+    assert remarks == Remarks(unusable=1)
+    assert (
+        calls == calls_of(events) == Calls(number=1, unended=1, known_cost=0.5, tokens=3, seconds=1)
+    )

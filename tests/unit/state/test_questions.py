@@ -11,8 +11,9 @@ from replan import Approval, Decision, InputError, PlanStep, Question, TaskPlan,
 from replan.state.channels import CheckedDelta, merged
 from replan.state.enhanced import EnhancedState
 from replan.state.person.answers import given_answers, read_answers, read_decision
-from replan.state.person.waiting import open_questions, resumption, waiting_steps
+from replan.state.person.waiting import resumption
 from replan.state.questions import question_key, questions_of, still_asked
+from replan.state.rules import open_questions, waiting_steps
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 KEYS = ("1/a/1", "2/b/1", "2/b/2")

@@ -458,6 +458,11 @@ async def test_events_are_numbered_where_they_are_appended(storage):
     assert [(each.seq, each.event) for each in kept] == [(1, half), (2, "b"), (3, {"cost": 0.5})]
     assert await runs.events("r", after=1) == kept[1:]
     assert await runs.events("r", after=3) == await runs.events("none") == []
+    for name in ("r", "other", "silent"):
+        await runs.begin(record(name))
+    newest = await runs.newest_events(["r", "other", "silent"], 2)
+    assert newest == {"r": kept[1:], "other": await runs.events("other"), "silent": []}
+    assert await runs.newest_events([], 2) == {}
 
 
 async def test_two_who_append_at_once_give_no_number_twice(lasting):

@@ -62,7 +62,7 @@ def _failure(request: httpx2.Request, response: httpx2.Response) -> tuple[int, s
         return INTERNAL_ERROR if is_refused else PARSE_ERROR, f"it answered with status {told}"
     is_message = _kind(response) and status != HTTPStatus.ACCEPTED
     if response.is_success and not is_message and _is_asking(request):
-        return PARSE_ERROR, f"its answer with status {told} is no message"
+        return PARSE_ERROR, f"its answer with status {told} is not a message"
     return None
 
 

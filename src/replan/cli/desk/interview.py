@@ -10,7 +10,7 @@ from replan.cli.desk.dialogs import Desk, Quit, answer
 from replan.runs.asked.asks import Ask
 
 Give = Callable[[Ask, JsonValue], Awaitable[None]]
-"""Returns an answer to the run."""
+"""Passes an answer to the run."""
 
 
 class Interview:

@@ -31,7 +31,7 @@ from replan.state.limits import RunSettings
 from replan.state.session.context import AgentContext, AgentResult
 
 _WIDEST = 10_000
-_CUT_OFF = "The newest answers were not stored, because their process ended. Their work goes on."
+_CUT_OFF = "The newest answers were not stored, because their process ended. Their work continues."
 _OPEN = (
     "A question or a plan waits for your answer first. Press Enter to see it. /undo takes back the "
     "message that led to it, and /new begins another session."

@@ -30,7 +30,7 @@ _KILLED = (
     "The newest message was not answered, because its process ended. Send it again: recorded work "
     "is not repeated."
 )
-_LEAVE = "Press Ctrl-C once more, or Ctrl-D, to leave."
+_LEAVE = "Press Ctrl-C again, or Ctrl-D, to leave."
 
 
 @dataclass(frozen=True)

@@ -172,5 +172,5 @@ def corrected(action: str, step_id: int, by: str, origin: str) -> str:
     """The line of a person's word on a step."""
     how = "is done again" if action == "retry" else "is left out"
     who = f", by {one_line(by)}" if by else ""
-    before = f"goes on from run {one_line(origin[:8])}: " if origin else ""
+    before = f"continues from run {one_line(origin[:8])}: " if origin else ""
     return f"{before}step {step_id} {how}{who}"

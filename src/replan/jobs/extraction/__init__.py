@@ -1,1 +1,1 @@
-"""What finds the command and the values of slots in what a user says."""
+"""Extraction of the command and the values of slots from what a user says."""

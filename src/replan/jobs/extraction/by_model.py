@@ -1,4 +1,4 @@
-"""Extraction by a model: it reads and writes down; what it writes is data, like a user's words."""
+"""Extraction by a model, whose output is treated as data, like a user's words."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -58,14 +58,14 @@ class ModelExtractor:
 
 
 class RulesThenModel:
-    """Finds values by rules, and asks a model for what they leave open."""
+    """Finds values by rules, and asks a model for the rest."""
 
     def __init__(self, model: ModelExtractor) -> None:
         """Prepare."""
         self._model = model
 
     async def extract(self, wanted: Wanted) -> Extracted:
-        """Look by rules; ask the model if they do not understand the whole message."""
+        """Extract by rules; ask the model if these do not understand the whole message."""
         reading = read_by_rules(wanted)
         by_rules = reading.found
         if reading.is_sure or not wanted.said.strip():
@@ -101,7 +101,7 @@ def _without_secrets_in(found: Mapping[str, JsonValue], wanted: Wanted) -> Wante
 
 
 def prompt_of(wanted: Wanted) -> list[BaseMessage]:
-    """Ask for what is in the new messages of a user; the conversation is data."""
+    """Ask for the values in the new messages of a user; the conversation is data."""
     spec, job = wanted.spec, wanted.job
     commands = "; ".join(
         ", ".join(dict.fromkeys((each.name, each.called("en"), *each.words)))
@@ -123,7 +123,7 @@ def prompt_of(wanted: Wanted) -> list[BaseMessage]:
 
 
 def reply_text(text: str) -> str:
-    """What a reply says, without what the model thought before it."""
+    """The text of a reply without its thoughts."""
     return storable_text(_bare(text[:_LONGEST])).strip()
 
 

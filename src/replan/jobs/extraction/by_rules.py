@@ -1,4 +1,4 @@
-"""Extraction by rules: what is named, what is asked for, and what only one slot can take."""
+"""Extraction by rules: named values, answers, and values that fit only one slot."""
 
 import json
 import re
@@ -38,7 +38,7 @@ _MOST = 50  # places where a value of one slot may be
 
 @dataclass(frozen=True)
 class Reading:
-    """What rules found, and what they did not understand.
+    """The values that the rules found, and the text that they did not understand.
 
     Attributes:
         found: What was found.
@@ -60,7 +60,7 @@ class RuleExtractor:
 
 
 def read_by_rules(wanted: Wanted) -> Reading:
-    """Look through the new messages of the user: yes and no, names, then what is asked for."""
+    """Search the new messages of the user: for yes and no, names, then the requested value."""
     said = wanted.said[:_LONGEST_SAID]
     asked = wanted.spec.slot(wanted.asked) if wanted.spec.knows(wanted.asked) else None
     if (whole := _whole(said, wanted, asked) or _opening(said, wanted)) is not None:
@@ -91,7 +91,7 @@ def read_by_rules(wanted: Wanted) -> Reading:
 
 
 def _whole(said: str, wanted: Wanted, asked: Slot | None) -> Extracted | None:
-    """What a message means that says one thing only: the end, a yes or a no, or nothing."""
+    """The meaning of a message with a single intent: cancel, yes or no; else nothing."""
     if asked is not None and _loose(asked, said, wanted) is not None:
         return None
     if means(said, "cancel") or means(said, "nothing"):
@@ -115,7 +115,7 @@ def _command(said: str, wanted: Wanted) -> str:
 
 
 def _opening(said: str, wanted: Wanted) -> Extracted | None:
-    """What a message gives that begins with a command, and has little but its values behind it."""
+    """The values of a message that begins with a command and consists mostly of its values."""
     job = wanted.job
     for each in wanted.spec.commands if job.command else ():
         is_same = each.name == job.command
@@ -143,7 +143,7 @@ def _words_of(command: Command) -> tuple[str, ...]:
 
 
 def _named(said: str, wanted: Wanted) -> tuple[dict[str, JsonValue], str]:
-    """The values that are given by name, and the rest of the message."""
+    """The values that are written with a name, and the rest of the message."""
     if said.lstrip().startswith("{") and (fields := _object(said)) is not None:
         names = {alias: name for name in wanted.names for alias in aliases(wanted.spec.slot(name))}
         return {names.get(bare(key), key): each for key, each in fields.items()}, ""
@@ -348,7 +348,7 @@ def _bare_answer(said: str, marks: Marks, asked: Slot) -> str:
 
 
 def _answer(said: str, slot: Slot) -> JsonValue:
-    """Take a whole message for the answer to a question; not if it asks a question itself."""
+    """Treat a whole message as the answer to a question, unless it is a question itself."""
     text = said.strip()
     if not text or is_question(text) or as_text(text) is None:
         return None

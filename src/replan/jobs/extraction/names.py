@@ -26,7 +26,7 @@ def places(word: str, said: str) -> Iterator[Span]:
 
 
 def outermost(found: Iterable[tuple[str, Span]]) -> list[tuple[str, Span]]:
-    """What was found, without what is only a part of a longer word."""
+    """The matches that are not part of a longer word."""
     kept: list[tuple[str, Span]] = []
     widest = (-1, -1)
     # Of those that begin together the longest comes first, so what is inside comes after it.

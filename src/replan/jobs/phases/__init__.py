@@ -1,1 +1,1 @@
-"""What happens in each phase of a job, and which phase comes next."""
+"""The phases of a job: what each does, and which comes next."""

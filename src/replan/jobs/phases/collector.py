@@ -1,4 +1,4 @@
-"""What a command needs, what of it is wrong, and how the user is asked for the rest."""
+"""The values that a command needs, which of them are wrong, and questions for the rest."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -13,7 +13,7 @@ from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.spec.slot import Slot, ValidationIssue, said_in
 
 REOPENED = "reopened"
-"""The code of what says that a value was taken back because another one changed."""
+"""The code of the remark that a value was removed because another one changed."""
 
 
 class InformationCollector:
@@ -47,7 +47,7 @@ class InformationCollector:
     def validate_info(
         self, info: Mapping[str, object], requirements: Sequence[str], language: Language = "en"
     ) -> tuple[ValidationIssue, ...]:
-        """What is wrong with information: wrong values, and needed slots that it lacks."""
+        """The problems of collected information: wrong values, and missing required slots."""
         known = [name for name in (*requirements, *info) if self.spec.knows(name)]
         merge = merged(self.spec, tuple(dict.fromkeys(known)), {}, info, language)
         wrong = {issue.field for issue in merge.issues}

@@ -1,4 +1,4 @@
-"""Which phase a job should be in, by what it really holds; and what is reset on the way back."""
+"""The phase that a job should be in by its values, and what is reset on the way back."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -74,11 +74,11 @@ DEFAULT_RULES = (
         reason="the information is complete, and the plan has no id yet",
     ),
 )
-"""The rules that every job has, where it is given no others."""
+"""The rules of every job without rules of its own."""
 
 
 class PhaseCorrector:
-    """Corrects the phase of a job by its rules, which never change once it is made."""
+    """Corrects the phase of a job by its rules, which are immutable."""
 
     def __init__(self, rules: Iterable[PhaseRule] = DEFAULT_RULES) -> None:
         """Sort the rules; of two with one priority the first one counts."""

@@ -1,4 +1,4 @@
-"""Execution: the user confirms what must not happen by mistake, then the action is done once."""
+"""Execution: the user confirms the action if necessary, then it is done once."""
 
 import json
 from dataclasses import replace
@@ -6,7 +6,7 @@ from dataclasses import replace
 from replan.jobs.actions import ActionCall, Outcome, UnsafeValueError, parameters_of
 from replan.jobs.job import CONFIRMATION, IntermediateResult, Job, JobPhase, JobPlan
 from replan.jobs.phases.outputs import (
-    Handler,
+    PhaseHandler,
     ProcessInput,
     ProcessOutput,
     ask,
@@ -29,14 +29,14 @@ ATTEMPTS = 3
 _LONGEST_SHOWN = 2_000
 
 
-class ExecutionHandler(Handler):
+class ExecutionHandler(PhaseHandler):
     """Does the plan."""
 
     phase = JobPhase.EXECUTION
     next_phase = JobPhase.COMPLETED
 
     async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
-        """Do what is planned, once it is confirmed where it must be."""
+        """Execute the plan, after its confirmation if one is required."""
         engine, spec = self._engine, self._engine.spec
         command, plan = spec.command(job.command), job.plan
         if command is None or plan is None:
@@ -105,7 +105,7 @@ class ExecutionHandler(Handler):
         return replace(asked, user_prompt=f"{told}\n{asked.user_prompt}")
 
     def _first_slot(self, job: Job) -> str:
-        """What a slot of the command is called, as an example of what can be changed."""
+        """The name of a slot of the command, as an example of what can be changed."""
         spec = self._engine.spec
         for name in spec.slots_of(job.command):
             return spec.slot(name).called(job.language)
@@ -169,7 +169,7 @@ class ExecutionHandler(Handler):
         return self._engine.tracker.record_progress(job, step, result)
 
     def _refused(self, job: Job, command: Command, outcome: Outcome) -> ProcessOutput | None:
-        """Take back the value that was refused, with what depends on it, to ask for it again."""
+        """Remove the refused value and the values that depend on it, to ask for them again."""
         engine = self._engine
         name = command.refusals.get(str(outcome.status), "")
         if name not in job.collected_info or outcome.in_doubt or outcome.can_pass:
@@ -220,7 +220,7 @@ class ExecutionHandler(Handler):
         )
 
     def _is_answer(self, job: Job, command: Command, turn: Turn) -> bool:
-        """Whether what was said answers the question that is the action."""
+        """Whether the message answers the question that the action asked."""
         is_open = command.action == "ask_user" and job.asked.names == (ANSWER,)
         return is_open and bool(turn.said) and not turn.is_taken
 
@@ -234,7 +234,7 @@ class ExecutionHandler(Handler):
 
 
 def _keys_of(job: Job) -> set[str]:
-    """The keys of what is planned."""
+    """The keys of the planned actions."""
     if job.plan is None:
         return set()
     return {idempotency_key(job, job.plan, number) for number, _ in enumerate(job.plan.items, 1)}

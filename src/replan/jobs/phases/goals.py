@@ -1,4 +1,4 @@
-"""The goals of a command: what is to be collected, then what is to be done."""
+"""The goals of a command: the values to collect, then the action."""
 
 from typing import Literal
 

@@ -1,12 +1,10 @@
 """What happens in the phases before execution: recognise the command, collect, and plan."""
 
-from typing import Protocol
-
 from replan.jobs.job import COMMAND, Job, JobPhase
 from replan.jobs.phases.execution import ExecutionHandler
 from replan.jobs.phases.outputs import (
     Engine,
-    Handler,
+    PhaseHandler,
     ProcessInput,
     ProcessOutput,
     ask,
@@ -20,27 +18,7 @@ from replan.jobs.spec.slot import said_in
 from replan.jobs.turn import heard, switch
 
 
-class PhaseHandler(Protocol):
-    """Does what a phase is for."""
-
-    def can_handle(self, phase: JobPhase) -> bool:
-        """Whether this is its phase."""
-        ...
-
-    async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
-        """Do it, on a copy."""
-        ...
-
-    def get_next_phase(self, job: Job) -> JobPhase:
-        """The phase that comes after it if all goes well."""
-        ...
-
-    def get_required_info(self, job: Job) -> tuple[str, ...]:
-        """The slots that the command of a job needs, as the collector knows them."""
-        ...
-
-
-class IntentRecognitionHandler(Handler):
+class IntentRecognitionHandler(PhaseHandler):
     """Finds out which command is wanted."""
 
     phase = JobPhase.INTENT_RECOGNITION
@@ -66,14 +44,14 @@ class IntentRecognitionHandler(Handler):
         return said_in(spec.question, language) or say("which", language, commands=called)
 
 
-class InformationCollectionHandler(Handler):
+class InformationCollectionHandler(PhaseHandler):
     """Collects what the command needs."""
 
     phase = JobPhase.INFORMATION_COLLECTION
     next_phase = JobPhase.PLAN_GENERATION
 
     async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
-        """Take what was said, then ask for what is missing or wrong."""
+        """Process the message, then ask for what is missing or wrong."""
         engine = self._engine
         took = await heard(engine.spec, engine.tracker, job, given.turn)
         job = took.job
@@ -91,14 +69,14 @@ class InformationCollectionHandler(Handler):
         return self._engine.spec.in_order(job.missing)
 
 
-class PlanGenerationHandler(Handler):
-    """Makes the plan of what was collected."""
+class PlanGenerationHandler(PhaseHandler):
+    """Makes the plan from the collected values."""
 
     phase = JobPhase.PLAN_GENERATION
     next_phase = JobPhase.EXECUTION
 
     async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
-        """Make the plan with its id; what the planner lacks is collected first."""
+        """Make the plan with its id; values that the planner needs are collected first."""
         if job.plan is not None and job.plan.id:
             return go_on(job, self.next_phase)
         spec = self._engine.spec

@@ -1,5 +1,6 @@
-"""What a phase gives: the job after it, and whether the user is needed."""
+"""The output of a phase: the job after it, and whether the user is needed."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -50,7 +51,7 @@ class ProcessInput:
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessOutput:
-    """What a phase gives.
+    """The output of a phase.
 
     Attributes:
         job: The job after it.
@@ -67,8 +68,8 @@ class ProcessOutput:
     execution_result: JsonValue = None
 
 
-class Handler:
-    """What the handlers of all phases have in common."""
+class PhaseHandler(ABC):
+    """Does the work of a phase."""
 
     phase: JobPhase
     next_phase: JobPhase
@@ -80,6 +81,10 @@ class Handler:
     def can_handle(self, phase: JobPhase) -> bool:
         """Whether this is its phase."""
         return phase is self.phase
+
+    @abstractmethod
+    async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
+        """Do it, on a copy."""
 
     def get_next_phase(self, job: Job) -> JobPhase:
         """The phase that comes after it if all goes well."""
@@ -114,13 +119,13 @@ def ask(engine: Engine, job: Job, turn: Turn, names: tuple[str, ...], text: str)
 
 
 def fail(job: Job, code: FailureCode, why: str) -> ProcessOutput:
-    """End a job, with all that it has kept."""
+    """End a job, with everything that it has collected."""
     job = job.replace(phase=JobPhase.FAILED, error=why, error_code=code)
     return failed(job.noted("ended", code))
 
 
 def failed(job: Job) -> ProcessOutput:
-    """Tell the user of a job that failed why, and that it can be taken up again if it can."""
+    """Explain to the user why a job failed, and whether it can be resumed."""
     is_kept = job.error_code in ("no_progress", "corrections", "action")
     kept = f" {say('kept', job.language)}" if is_kept else ""
     return ProcessOutput(job=job, next_phase=job.phase, user_prompt=job.error + kept)

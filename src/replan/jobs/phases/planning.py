@@ -1,4 +1,4 @@
-"""From collected information to a plan whose id is the same in each process."""
+"""Make a plan from collected information; its id is the same in each process."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ Items = tuple[dict[str, JsonValue], ...]
 
 
 class PlanDraft(Value):
-    """What a planner makes of a job.
+    """The output of a planner.
 
     Attributes:
         items: The values of the slots, once for each time that the action is done.
@@ -28,7 +28,7 @@ class PlanDraft(Value):
 
 
 class Planner(Protocol):
-    """Makes a plan of what a job has collected."""
+    """Makes a plan from the collected values of a job."""
 
     async def plan(self, spec: JobSpec, job: Job) -> PlanDraft:
         """Return the items of a plan, or the slots that it lacks."""
@@ -54,7 +54,7 @@ def items_of(command: Command, job: Job) -> Items:
 
 
 def planned(spec: JobSpec, job: Job, items: Items) -> Job:
-    """Return a job the plan of these items, with its id.
+    """Return a job with the plan of these items, and the plan's id.
 
     The id is the same in each process, so no key can be in it that only some processes have. So it
     is no digest of secret values, which could be guessed: each value that a secret slot had in a
@@ -71,7 +71,7 @@ def planned(spec: JobSpec, job: Job, items: Items) -> Job:
 
 
 def has_own_id(spec: JobSpec, job: Job, plan: JobPlan) -> bool:
-    """Whether a plan has the id that follows from what is planned."""
+    """Whether the id of a plan matches its content."""
     secrets = _secrets_in(spec, plan.items)
     is_known = all(_is_held(job, name, values) for name, values in secrets.items())
     return is_known and plan.id == _plan_id(spec, job, plan.command, plan.items)
@@ -106,17 +106,17 @@ def _following(before: PlannedSecret | None, values: tuple[JsonValue, ...]) -> P
 
 
 def idempotency_key(job: Job, plan: JobPlan, item: int) -> str:
-    """The key of an action: made of the job, the command, the plan and the item's number."""
+    """The key of an action, from the job, the command, the plan and the item's number."""
     return _digest(job.type, job.id, plan.command, plan.id, item)
 
 
 def following_id(job: Job) -> str:
-    """The id of the job that a message begins when a job is over; the same in each process."""
+    """The id of the job that a message begins after the end of another; equal in each process."""
     return _digest(job.type, job.id, "following")
 
 
 def is_stale(job: Job, plan: JobPlan) -> bool:
-    """Whether a plan says something else than what the job has collected."""
+    """Whether a plan differs from the collected values of the job."""
     return any(
         not _agrees(job.collected_info.get(name), value)
         for item in plan.items

@@ -21,7 +21,7 @@ class ProgressTracker:
         self.max_asks = max_asks
 
     def has_progressed(self, job: Job, new_info: Mapping[str, JsonValue]) -> bool:
-        """Whether a needed slot gets a value that says something and that the job has not."""
+        """Whether a required slot gets a new value that is not empty."""
         held = [(name, job.collected_info.get(name)) for name in job.required_info]
         new = [
             (name, new_info[name])
@@ -36,17 +36,17 @@ class ProgressTracker:
         return job.replace(intermediate_results=results).noted("acted", step)
 
     def is_stuck(self, job: Job, *, progressed: bool) -> bool:
-        """Whether nothing has come of what was asked last: no progress, and no correction."""
+        """Whether the last question had no effect: no progress, and no correction."""
         asked = job.asked
         return not progressed and asked.count > 0 and asked.corrections == job.corrections
 
     def asking(self, job: Job, names: tuple[str, ...], *, progressed: bool) -> Asked:
-        """Count that something is asked for; in vain it counts on, whatever is asked instead."""
+        """Count a question; questions without an effect add up, even if they differ."""
         count = job.asked.count if self.is_stuck(job, progressed=progressed) else 0
         return Asked(names=names, count=count + 1, corrections=job.corrections)
 
     def detect_loop(self, job: Job) -> bool:
-        """Whether it was asked in vain as often as it may be."""
+        """Whether the number of questions without an effect reached its maximum."""
         return job.asked.count >= self.max_asks
 
     def suggest_next_action(self, job: Job) -> str:

@@ -208,7 +208,7 @@ class Slot(Part):
         return value
 
     def normal(self, value: object) -> JsonValue:
-        """Return a value the one form in which the slot holds it.
+        """Return a value in the canonical form of the slot.
 
         Raises:
             ValueError: It is of another type or no choice; the argument is the code of the problem.

@@ -13,7 +13,7 @@ from replan.jobs.sayings import means
 from replan.texts.storable import LARGEST, first_unwritable
 
 SlotType = Literal["text", "integer", "number", "boolean", "date", "list", "object"]
-"""What a slot holds. A date is a text such as `2026-03-31`, a list is one of texts."""
+"""The value of a slot. A date is a text such as `2026-03-31`, a list has only texts."""
 
 _WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?\d{1,15}(?:\.\d{1,15})?", re.ASCII)

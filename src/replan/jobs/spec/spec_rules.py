@@ -1,4 +1,4 @@
-"""What must hold between the parts of a job spec, in Python and in a file."""
+"""Rules between the parts of a job spec, in Python and in a file."""
 
 import inspect
 import re
@@ -20,7 +20,7 @@ Found = Iterator[InitErrorDetails]
 
 
 def broken_rules_of(given: Mapping[str, Any]) -> Found:
-    """Find what is wrong between the parts, whatever else is wrong with them."""
+    """Find mistakes between the parts, in addition to mistakes in each."""
     slots = [fields_of(each) for each in listed(given.get("slots"))]
     names = [name for each in slots if isinstance(name := each.get("name"), str)]
     yield from _names_twice("slots", slots)

@@ -1,4 +1,4 @@
-"""What a step's attributes are and how they are written: `(after 1, 2; priority 2)`."""
+"""The attributes of a step, and how they are written: `(after 1, 2; priority 2)`."""
 
 from dataclasses import dataclass, fields
 from typing import TypeVar
@@ -46,7 +46,7 @@ class Attributes:
         )
 
     def conflict(self, other: "Attributes") -> str | None:
-        """Name a single thing of which the two say something different."""
+        """Name an attribute that has different values in the two."""
         for name in _SINGLE:
             mine, yours = getattr(self, name), getattr(other, name)
             if mine is not None and yours is not None and mine != yours:

@@ -1,4 +1,4 @@
-"""What is under the line of a step: its brief, parameters, result and further attributes.
+"""The lines under the line of a step: its brief, parameters, result and further attributes.
 
 A block quote is the step's result; one that begins with `**Failed:**`, `**Skipped:**` or
 `**Note:**` is its feedback. A fenced `yaml` block holds parameters. A brief that Markdown would
@@ -82,7 +82,7 @@ _kept_body = lru_cache(maxsize=4_096)(_read_body)
 
 
 def write_body(step: PlanStep) -> list[str]:
-    """Write the lines under a step, not indented, so that they read back the same."""
+    """Write the lines under a step, not indented, so that they are read back unchanged."""
     lines = _joined(step, step.brief.split("\n"))
     return (
         lines
@@ -134,14 +134,14 @@ def _quote(text: str) -> list[str]:
 
 
 class _BodyReader:
-    """Walks over the blocks of a body and sorts its lines into what they are."""
+    """Walks over the blocks of a body and classifies its lines."""
 
     def __init__(self, lines: list[str]) -> None:
         self._lines = lines
         self._tokens = _MARKDOWN.parse("\n".join(lines))
         self._body = Body()
         self._taken: dict[int, bool] = {}
-        """Lines that are not free text; true where what was cut out parts the text around it."""
+        """Lines that are not free text; true if their removal separates the text around them."""
         self._verbatim: list[str] = []
         self._has_parameters = False
 

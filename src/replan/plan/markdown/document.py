@@ -104,14 +104,14 @@ def parse_plan_from_markdown(text: str) -> TaskPlan:
 
 
 def refresh_content(plan: TaskPlan) -> TaskPlan:
-    """Return the plan with its `content` in step with its other fields."""
+    """Return the plan with a `content` that matches its other fields."""
     is_empty = not plan.content.strip()
     content = render(plan) if is_empty else write_document(read_document(plan.content), plan)
     return plan if content == plan.content else plan.replace(content=content)
 
 
 def looks_like_plan(text: str) -> bool:
-    """Whether a text is beyond doubt a plan and not an answer that happens to have a list.
+    """Whether a text is certainly a plan, and not an answer that contains a list.
 
     Proof are task marks on list items, or two numbered steps of which one names a specialist or
     another step that it waits for. Marks in a fence that is within other text prove a plan

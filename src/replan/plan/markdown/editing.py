@@ -1,4 +1,4 @@
-"""Change the lines of one step in its document, and no more of them than must be."""
+"""Change the lines of one step in its document, and only those that must change."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from replan.plan.model import PlanStep, StepStatus
 
 @dataclass(frozen=True, slots=True)
 class Marking:
-    """What must be written into lines that did not have it."""
+    """What has to be added to lines."""
 
     marks: frozenset[int]  # the ids of unmarked steps that need a mark
     numbers: frozenset[int]  # the ids of steps that need their number written
@@ -85,7 +85,7 @@ _in_quotes = attrgetter("result", "feedback")
 
 
 class BlockEditor:
-    """Makes the new lines of steps that a document already has, and of those that it gets."""
+    """Writes the new lines of existing steps and of added ones."""
 
     def __init__(self, lines: Sequence[Line], end: str, needs: Marking) -> None:
         self._lines = lines

@@ -20,7 +20,7 @@ def decode(text: str) -> str:
 
 
 def encode(text: str) -> str:
-    """Write a text into one line so that `decode` gives it back."""
+    """Write a text into one line so that `decode` returns it unchanged."""
     body = text.strip()
     if not body:
         return "".join(map(_reference, text))

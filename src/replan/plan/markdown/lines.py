@@ -40,7 +40,7 @@ def usual_line_end(lines: Sequence[Line]) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Whether Markdown sees nothing in the line."""
+    """Whether the line is blank to Markdown."""
     return not text.strip(" \t")
 
 
@@ -86,7 +86,7 @@ _FENCE = re.compile(r"[ \t]*+(`{3,}+|~{3,}+)")
 
 
 def without_comments(text: str) -> str:
-    """Return a text with a blank for each comment; one pass, whatever begins and never ends."""
+    """Replace each closed comment in a text by a blank, in linear time."""
     kept: list[str] = []
     at = 0
     while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
@@ -112,7 +112,7 @@ def outside_fences(lines: Sequence[str]) -> list[bool]:
 
 
 def fenced_window(texts: Sequence[str]) -> range | None:
-    """Find a fence around the whole plan, where pairs count: one inside often has as few marks."""
+    """Find a fence around the whole plan; fences inside may have the same number of marks."""
     start = next((at for at, text in enumerate(texts) if _OUTER_FENCE.fullmatch(text)), None)
     if start is None:
         return None

@@ -65,7 +65,7 @@ def normalised_step(step: PlanStep) -> PlanStep:
 
 
 def visible(step: PlanStep) -> tuple[object, ...]:
-    """Return what a document shows of a step, for comparing; executing shows as pending."""
+    """Return the parts of a step that a document shows, for comparison; executing is pending."""
     is_running = step.status is StepStatus.EXECUTING
     return (
         *_AS_THEY_ARE(step),

@@ -19,7 +19,7 @@ class Numbered:
 
 
 def lazy_groups(texts: Sequence[str], items: Sequence[Item]) -> frozenset[int]:
-    """Find the lists whose items all say `1.`, as lazy Markdown has it: they have no numbers."""
+    """Find the lists whose items are all `1.`, as in lazy Markdown: they have no numbers."""
     groups: dict[int, list[Item]] = {}
     for item in items:
         groups.setdefault(item.group, []).append(item)

@@ -97,7 +97,7 @@ def _outline_of(texts: list[str], window: range) -> Outline:
 
 
 def _without_wrapping(texts: list[str]) -> str:
-    """Join lines without tags such as `<plan>`: Markdown would take what follows for HTML."""
+    """Join lines without tags such as `<plan>`, because Markdown would treat the rest as HTML."""
     return "\n".join("" if _WRAPPING.fullmatch(text) else text for text in texts)
 
 

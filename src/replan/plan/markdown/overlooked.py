@@ -1,4 +1,4 @@
-"""Find what looks like a part of a plan and was read as text, or the other way round."""
+"""Find text that looks like a part of a plan but was not read as one, and the reverse."""
 
 import re
 from bisect import bisect_left
@@ -33,11 +33,11 @@ _MEANING: dict[Kind, str] = {
 
 
 class Overlooked(Value):
-    """A piece of a document that may mean something else than was read."""
+    """A piece of a document that may have been meant differently."""
 
     line: int  # where it is, counted from 1
     kind: Kind  # what it looks like
-    step: int  # the step that it was read as a part of; 0 where it is no part of one
+    step: int  # the step that it was read as a part of; 0 if it is not part of one
     text: str  # the piece
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ class Overlooked(Value):
 
 
 def overlooked(text: str) -> tuple[Overlooked, ...]:
-    """Find what a document may mean otherwise, in the order of its lines."""
+    """Find what a document may have meant differently, in the order of its lines."""
     reading = read_document(text)
     found = [*_below_other_headings(reading), *_beside(reading)]
     for block in reading.blocks:
@@ -95,7 +95,7 @@ def _in_detail(line: str, at: int, step: int) -> Iterator[Overlooked]:
 
 
 def _below_other_headings(reading: Reading) -> Iterator[Overlooked]:
-    """Steps that are written otherwise than those below the first heading, below another one."""
+    """Steps below another heading that are written differently from those below the first one."""
     headings = [at for at, line in enumerate(reading.lines) if _HEADING.match(line.text)]
     sections = [_last_before(block.item.start, headings) for block in reading.blocks]
     usual = [b for b, above in zip(reading.blocks, sections, strict=True) if above == sections[0]]
@@ -161,7 +161,7 @@ def _bounded(word: str) -> str:
 
 @cache
 def _sequence() -> re.Pattern[str]:
-    """Any word for what comes behind; only some scripts put a blank after a word."""
+    """A pattern for any of the words; only some scripts put a blank after a word."""
     found = sorted(words.listed("sequence"), key=len, reverse=True)
     ends = ("" if _DENSE.search(word) else r"(?!\w)" for word in found)
     patterns = (re.escape(word) + end for word, end in zip(found, ends, strict=True))

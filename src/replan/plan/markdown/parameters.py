@@ -65,7 +65,7 @@ def _quoted(parameters: Mapping[str, JsonValue]) -> str:
 
 
 def _json(found: object) -> JsonValue:
-    """Turn what YAML read into JSON values; it was counted before."""
+    """Turn YAML values into JSON values; their size was checked before."""
     if isinstance(found, dict):
         pairs = cast("dict[object, object]", found).items()
         return {_key(key): _json(item) for key, item in pairs}

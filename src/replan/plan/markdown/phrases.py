@@ -117,7 +117,7 @@ def _whole(text: str) -> int | None:
 
 
 def _numbers(text: str) -> tuple[int, ...] | None:
-    """Read "1, 2 and 4-6"; None if a number is beyond all measure."""
+    """Read "1, 2 and 4-6"; None if a number is too large."""
     numbers: list[int] = []
     for match in _ONE_OR_RANGE.finditer(text):
         first, last = _whole(match[1]), _whole(match[2] or match[1])

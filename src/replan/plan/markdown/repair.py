@@ -11,7 +11,7 @@ Found = tuple[int, Complaint]
 
 
 def repair(steps: Sequence[PlanStep], known: Collection[int]) -> tuple[list[PlanStep], list[Found]]:
-    """Drop what cannot be: dependencies on unknown steps, on the step itself, and in cycles."""
+    """Drop invalid dependencies: on unknown steps, on the step itself, and in cycles."""
     ids = frozenset(step.id for step in steps)
     found = [(step.id, bad) for step in steps for bad in _dangling(step, ids, known)]
     sound = [_without(step, _impossible(step, ids, known)) for step in steps]

@@ -1,4 +1,4 @@
-"""What the settled steps of a document were asked, kept in one comment line of the document.
+"""Fingerprints of the tasks of settled steps, in one comment line of the document.
 
     <!-- replan: 1=3fa9c1d2 2=90b1e077 run=5b0c -->
 
@@ -18,7 +18,7 @@ from replan.plan.markdown.normal import normalised_step
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 
 LENGTH = 8
-"""Digits of a fingerprint: two different askings share one in four thousand million cases."""
+"""Digits of a fingerprint: two different tasks share one in four billion cases."""
 
 # Two hyphens side by side may end a comment.
 _RUN = re.compile(r"[\w.:]+(?:-[\w.:]+)*", re.ASCII)
@@ -33,7 +33,7 @@ _OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
 
 
 def fingerprint(step: PlanStep) -> str:
-    """Return a short fingerprint of what a step is asked.
+    """Return a short fingerprint of the task of a step.
 
     That is its description, brief and parameters, what it waits for and on which condition, and
     its specialists. How it is spaced, in which order it says things, comments, and when and how

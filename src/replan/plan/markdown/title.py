@@ -27,7 +27,7 @@ class Complaint:
 
 @dataclass(frozen=True, slots=True)
 class Title:
-    """What the line of a step says, after its mark."""
+    """The content of the line of a step, after its mark."""
 
     number: str | None
     description: str
@@ -95,7 +95,7 @@ def names_a_step(text: str) -> bool:
 
 
 def write_title(step: PlanStep, *, number: str) -> str:
-    """Write the line of a step, after list marker and mark, so that it reads back the same."""
+    """Write the line of a step, after list marker and mark, so that reading it gives the same."""
     tail = "".join(f" @{encode_name(name)}" for name in step.specialists)
     attributes = write_attributes(step)
     if step.writes and _said(attributes).writes != step.writes:
@@ -112,7 +112,7 @@ def write_title(step: PlanStep, *, number: str) -> str:
 
 
 def repeated(name: str, about: str) -> Complaint:
-    """Complain about an attribute that is said twice, in two ways."""
+    """Report an attribute that is given twice, with different values."""
     return Complaint(
         "repeated_attribute",
         about,
@@ -166,7 +166,7 @@ def _after(match: re.Match[str], text: str) -> str:
 
 
 def _without_echo(text: str, number: str) -> str:
-    """Drop "Step 2:" after a list's own 2; models like to say it twice."""
+    """Drop "Step 2:" after the 2 of the list; models often write both."""
     match = _NUMBER.match(text)
     return _after(match, text) if match is not None and match["step"] == number else text
 
@@ -266,7 +266,7 @@ def _complaints(phrases: list[Phrase]) -> Iterator[Complaint]:
 
 
 def bad_number(text: str) -> Complaint:
-    """Complain about a value that is not a number, or none that can be used."""
+    """Report a value that is not a number, or not a usable one."""
     return Complaint(
         "bad_number",
         text,

@@ -11,7 +11,7 @@ _LISTS = cast(
     tomllib.loads((files("replan.plan.markdown") / "words.toml").read_text(encoding="utf-8")),
 )
 FIELDS = cast("dict[str, list[str]]", _LISTS.pop("fields"))
-"""What the parts of a step are called where each has a key, a column or a tag of its own."""
+"""The names of the parts of a step, as keys, columns or tags."""
 
 UNITS = {
     word: unit

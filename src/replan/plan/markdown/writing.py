@@ -37,7 +37,7 @@ def str_of(bom: str, lines: Sequence[Line]) -> str:
 
 
 def shows(plan: TaskPlan) -> bool:
-    """Whether the document of a plan has no mistakes and just its steps and title."""
+    """Whether the document of a plan has no mistakes, and exactly its steps and title."""
     return _shows(read_document(plan.content), normalised(plan))
 
 
@@ -135,7 +135,7 @@ class _Composition:
         return len(self._gaps) > 1 and bool(gap) and is_blank(gap[0].text)
 
     def _close_up(self, gap: Sequence[Line], *, is_last: bool) -> None:
-        """Leave the blank lines after a removed step out, or those before it if it was the last."""
+        """Leave out the blank lines after a removed step, or those before it if it was the last."""
         if all(is_blank(line.text) for line in gap) and not is_last:
             return
         while is_last and self._lines and is_blank(self._lines[-1].text):
@@ -157,7 +157,7 @@ class _Composition:
         return [*lines[:start], *new, Line("", self._end), *lines[start:]]
 
     def _ended(self) -> list[Line]:
-        """Give every line but the last a line end, and the last one what the document had there."""
+        """End every line but the last; the last one ends as in the original document."""
         lines = [line if line.end else Line(line.text, self._end) for line in self._lines]
         had_end = not self._reading.lines or bool(self._reading.lines[-1].end)
         if lines and not had_end:

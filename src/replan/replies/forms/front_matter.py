@@ -21,7 +21,7 @@ DELIMITER = re.compile(
     r"(?:-{3,}|\.{3,}|\*{3,}|_{3,}|\+{3}|={3,}|\u2014{1,3}|\u2013{2,3})[ \t]*$",
     re.MULTILINE,
 )
-"""A line that opens or closes a front matter: `---`, and what models put in its place."""
+"""A line that opens or closes a front matter: `---`, or what models write instead."""
 
 _REACH = 80
 MAX_LINES = 400
@@ -98,7 +98,7 @@ def _unmarked(written: str, value: str) -> str:
 
 
 def begins_bare(line: str, known: Collection[str]) -> KeyLine | None:
-    """Read the first line of a front matter without delimiters; text may begin much like it."""
+    """Read the first line of a front matter without delimiters; plain text may look similar."""
     found = match_key(line, known)
     return found if found and (found.is_plain or fits(found.key, found.value)) else None
 
@@ -116,11 +116,11 @@ class _Reading:
     known: Collection[str]
     values: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     current: str | None = None
-    """The key whose value continues; none where an unknown key's value is passed over."""
+    """The key whose value continues; None if the value of an unknown key is skipped."""
     blank_at: int | None = None
     """The first blank line since the last known key."""
     prose: "_Prose | None" = None
-    """What no key begins after that blank line."""
+    """The lines after that blank line that begin with no key."""
 
 
 def read_header(
@@ -155,7 +155,7 @@ _BODY = "\0body"
 
 
 def _take(reading: _Reading, place: int, line: str) -> bool:
-    """Take one line into the front matter; false where it cannot belong to it."""
+    """Add one line to the front matter; return False if it cannot belong to it."""
     if not line.strip(BLANK):
         reading.blank_at = place if reading.blank_at is None else reading.blank_at
     elif found := _key_of(reading, line):

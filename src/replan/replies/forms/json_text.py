@@ -1,4 +1,4 @@
-"""Reading JSON as models write it: strictly if it is JSON, else repaired as far as it goes."""
+"""Read JSON as models write it: strictly if it is valid, else repaired as far as possible."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -9,7 +9,7 @@ from replan.replies.forms.repaired_json import repaired
 _STRICT = json.JSONDecoder(strict=False)
 _DEEPEST = 60
 _LONGEST = 200_000
-"""What is longer or deeper is not repaired: the work grows with the length, and by much."""
+"""Longer or deeper texts are not repaired, because the work grows fast with the length."""
 
 _WRAPPERS = (
     *("arguments", "parameters", "input", "args", "kwargs", "tool_input", "action_input"),
@@ -26,7 +26,7 @@ class Decoded(NamedTuple):
 
 
 def decode(text: str, start: int) -> Decoded:
-    """Read the JSON value at a place; what is broken or cut off is read as far as it goes."""
+    """Read the JSON value at a place; a broken or cut one is read as far as possible."""
     try:
         value, end = cast("tuple[object, int]", _STRICT.raw_decode(text, start))
         return Decoded(value, end)
@@ -82,7 +82,7 @@ def decode_lines(text: str) -> list[object]:
 def unwrap(
     value: object, accepts: Callable[[Mapping[str, object]], bool], depth: int = 0
 ) -> Mapping[str, object] | None:
-    """Find the object that is the reply inside what tool calls and schemas put around it."""
+    """Find the object that is the reply, inside the wrapping of tool calls and schemas."""
     if depth > _MAX_WRAPPERS:
         return None
     if isinstance(value, str):

@@ -96,7 +96,7 @@ def _block(value: str, rest: str) -> str:
 
 
 def _table(text: str, known: Collection[str]) -> Parts | None:
-    """Read a front matter that was drawn as a table of two columns."""
+    """Read a front matter that is a table of two columns."""
     fields: dict[str, str] = {}
     at = 0
     while text.startswith("|", at) and len(fields) < MAX_LINES:
@@ -116,7 +116,7 @@ _MAX_TAGS = 40
 
 
 def read_tags(text: str, known: Collection[str]) -> Parts | None:
-    """Read known keys that are as tags at the start of a text, or as a tool call's parameters."""
+    """Read known keys that are tags at the start of a text, or parameters of a tool call."""
     outer = _OUTER.match(text)
     at = outer.end() if outer else 0
     fields: dict[str, str] = {}

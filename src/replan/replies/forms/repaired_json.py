@@ -1,16 +1,16 @@
-"""Repairing JSON that models broke, with work that grows no faster than the text."""
+"""Repair JSON that models broke, in linear time."""
 
 from typing import cast
 
 from json_repair.json_parser import JSONParser
 
 _MOST_LOOKS = 8
-"""Looks at each character on average; broken JSON of models needs at most three."""
+"""The most looks at each character on average; broken JSON of models needs at most three."""
 _SHORT = 100
 
 
 def repaired(text: str) -> object:
-    """Read a broken JSON value as far as it goes.
+    """Read a broken JSON value as far as possible.
 
     Raises:
         ValueError: The parser reads the text again and again: it is of quotation marks or braces.

@@ -53,7 +53,7 @@ POSSIBLE = re.compile(
     rf"|(?m:^)[ \t]*(?:{_LEFT}/?(?:details|{_TAGS})|\[/?{_TAGS}\]|◁|(?:```|~~~){_TAGS})",
     re.IGNORECASE,
 )
-"""Where thoughts or a token may begin, of which only the whole reply tells whether they do."""
+"""Where thoughts or a token may begin; only the whole reply shows whether they do."""
 
 
 class Thought(NamedTuple):
@@ -101,7 +101,7 @@ def without_tokens(text: str) -> str:
 
 
 def without_thoughts(text: str) -> str:
-    """Drop thoughts on lines of their own around a text; those never closed reach to its end."""
+    """Drop thoughts on separate lines around a text; unclosed ones reach to its end."""
     if not _ANY.search(text) and not closes_thought(text[-200:]):
         return text
     end = len(text.rstrip())

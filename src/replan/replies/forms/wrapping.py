@@ -19,10 +19,10 @@ BLANK = (
     " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
     "\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 ) + INVISIBLE
-"""All characters that show nothing."""
+"""All invisible characters."""
 
 PROSE_LINES = 2
-"""How many lines of talk may be before the reply proper."""
+"""How many lines of introduction may be before the reply itself."""
 
 _ANSWER_OPEN = re.compile(
     r"[ \t]*<(answer|response|output|final|reply|final_answer)>", re.IGNORECASE
@@ -74,7 +74,7 @@ def trimmed(text: str) -> str:
 
 
 def few_lines(text: str) -> bool:
-    """Whether a text before the reply is short enough to be mere talk."""
+    """Whether a text before the reply is short enough to be only an introduction."""
     head = text[:2_000]
     return len(text) == len(head) and (
         sum(1 for line in head.split("\n") if line.strip(BLANK)) <= PROSE_LINES
@@ -158,7 +158,7 @@ def first_fence(text: str) -> Fence | None:
 
 
 def whole_fence(text: str) -> Fence | None:
-    """Split a text that starts with a fence, minding that code blocks may be inside it."""
+    """Split a text that starts with a fence; there may be code blocks inside it."""
     opened = _FENCE.match(text)
     if opened is None:
         return None
@@ -199,7 +199,7 @@ def _split(text: str, opened: re.Match[str], close: re.Match[str]) -> Fence:
 
 
 def without_markdown_fence(text: str) -> str:
-    """Unwrap a body that is wholly a block of Markdown, as models show a document."""
+    """Unwrap a body that consists of one block of Markdown, as models show a document."""
     first = text[: text.find("\n")] if "\n" in text else text
     if opens_fence(first) not in MARKDOWN:
         return text

@@ -15,7 +15,7 @@ from replan.replies.vocabulary.labels import (
 from replan.replies.vocabulary.naming import squeezed
 
 BODY_KEYS = frozenset(words("others", "bodies"))
-"""What the body is called where it is under its own key."""
+"""The keys that hold the body."""
 
 LABEL_KEYS = frozenset(
     ("complexity", "score", "next_action", "verdict", "suggested_action", "plan_update_type")
@@ -39,7 +39,7 @@ def _key_table(known: frozenset[str]) -> dict[str, tuple[str, bool]]:
 
 
 def find_key(written: str, known: Collection[str]) -> tuple[str, bool] | None:
-    """Find the key that is meant by what is before a colon."""
+    """Find the key that the text before a colon means."""
     word = squeezed(written)
     if word in _FLAGS:
         key = _FLAGS[word][0]
@@ -57,7 +57,7 @@ def spelled_out(written: str, value: str) -> str:
 
 
 def fits(key: str, value: str) -> bool:
-    """Whether this value is certainly one of the key's own: a label or a number, not prose."""
+    """Whether this value certainly belongs to the key: a label or a number, not prose."""
     match key:
         case "complexity":
             return complexity_of(value) is not None or number_of(value) is not None

@@ -10,7 +10,7 @@ from replan.replies.vocabulary import tables, words
 from replan.state.results import ActionType, ExecutionStatus, TaskComplexity
 
 Verdict = Literal["complete", "continue"]
-"""What the host says about a round: the work is done, or it continues."""
+"""The verdict of the host on a round: the work is done, or it continues."""
 
 _NEGATIONS = frozenset(words("others", "negations"))
 _FILLERS = frozenset(words("others", "fillers"))
@@ -75,7 +75,7 @@ def verdict_of(value: str) -> Verdict | None:
 
 
 def status_of(value: str) -> ExecutionStatus | None:
-    """Read how a specialist's work ended."""
+    """Read the status of a specialist's work."""
     return _label(value, _STATUS_WORDS)[0]
 
 

@@ -13,7 +13,7 @@ def squeezed(text: str) -> str:
 
 
 class Names:
-    """The names of a team; without a team, whatever is behind an `@` is a name."""
+    """The names of a team; without a team, anything after an `@` is a name."""
 
     def __init__(self, team: Collection[str] = ()) -> None:
         self.team = tuple(team)

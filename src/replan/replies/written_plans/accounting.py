@@ -1,4 +1,4 @@
-"""Whether all that a text says about people, order and steps came into the plan read from it.
+"""Whether everything a text says about people, order and steps is in the plan read from it.
 
 However a plan was written and read: a name of the team, a phrase that names steps, a number at the
 beginning of a line. What of that is not in the plan was lost on the way, and must be asked about.
@@ -38,7 +38,7 @@ def unaccounted(source: str, steps: Sequence[PlanStep], names: Names) -> Iterato
 
 
 def _names_in(source: str, steps: Sequence[PlanStep], names: Names) -> str:
-    """Return a name of the team that the text has and no step with it goes to; else nothing."""
+    """Return a name that the text has more often than the steps do; empty if there is none."""
     known = {squeezed(name): name for name in names.team}
     used = Counter(name for step in steps for name in step.specialists)
     assigned = " ".join(step.description for step in steps if step.assigned_to)
@@ -48,7 +48,7 @@ def _names_in(source: str, steps: Sequence[PlanStep], names: Names) -> str:
 
 
 def _orders_in(source: str, labels: set[str]) -> Iterator[tuple[str, set[str]]]:
-    """Give each phrase of a text that says which steps come first, and these steps."""
+    """Yield each phrase of a text that says which steps come first, and these steps."""
     # A hostile text says the same thing hundreds of times.
     read = cache(partial(read_order, labels=labels))
     for phrase in _phrases_in(source):
@@ -61,7 +61,7 @@ def _orders_in(source: str, labels: set[str]) -> Iterator[tuple[str, set[str]]]:
 # A text is compared with each form of its plan.
 @lru_cache(maxsize=4)
 def _phrases_in(source: str) -> tuple[str, ...]:
-    """Return what is behind each word that means an order."""
+    """Return the text after each word that means an order."""
     found = (_PHRASE.match(source, at) for at in islice(keyword_places(source), _MOST_PLACES))
     return tuple(_CUT.sub("", each[0]).strip(" *_`:,") if each else "" for each in found)
 

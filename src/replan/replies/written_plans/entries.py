@@ -1,4 +1,4 @@
-"""Steps as a model gave them, with labels of its own, and the plan document that they become."""
+"""Steps as a model wrote them, with its own labels, and the plan document made of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,14 +21,14 @@ class Entry:
 
 
 def numbers_of(entries: Sequence[Entry]) -> list[int]:
-    """Return the steps their numbers: their own if they can be ids, else counted from 1."""
+    """Number the steps: by their own numbers if these can be ids, else from 1."""
     own = [int(e.label) if _is_number(e.label) else 0 for e in entries]
     usable = all(number > 0 for number in own) and len(set(own)) == len(own)
     return own if usable else list(range(1, len(entries) + 1))
 
 
 def labels_of(entries: Sequence[Entry]) -> dict[str, int]:
-    """Map what steps are called to their numbers; steps without labels are called by these."""
+    """Map the labels of steps to their numbers; a step without a label has its number as label."""
     numbers = numbers_of(entries)
     labelled = [entry.label for entry in entries]
     if not any(labelled):
@@ -39,7 +39,7 @@ def labels_of(entries: Sequence[Entry]) -> dict[str, int]:
 
 
 def step_lines(entries: Sequence[Entry]) -> list[str]:
-    """Write each step on its line; what its order cannot mean stays, to be complained about."""
+    """Write each step on its line; an impossible order is kept, so that it is reported."""
     labels, numbers = labels_of(entries), numbers_of(entries)
     lines: list[str] = []
     for at, (entry, number) in enumerate(zip(entries, numbers, strict=True)):

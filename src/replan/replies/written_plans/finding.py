@@ -1,4 +1,4 @@
-"""Finding the plan that a text is, in whatever form, and writing it as a plan document.
+"""Find the plan in a text, in whatever form, and write it as a plan document.
 
 A document that is one already stays byte for byte. Else the steps are looked for as data and as
 lines; its outcome is read again as a document, and whatever is then still not understood is a
@@ -26,7 +26,7 @@ from replan.texts.bounds import MODEL_PLAN
 
 _LEAST = 2
 _LONGEST = 60_000
-"""What is longer is read as the plan document that it is, or not at all."""
+"""Longer texts are read only as plan documents."""
 
 _DOUBTS = ("cut_off", "name_not_read", "order_not_read", "step_not_read")
 _STRUCTURED = NEUTRAL_LANGUAGES | {"xml", "html", "plan", "tasks", "csv", "yaml"}
@@ -42,7 +42,7 @@ class FoundPlan(NamedTuple):
 
     @property
     def doubt(self) -> str:
-        """What shows that the document is not all that was meant; it does not tell by itself."""
+        """Signs that the document is not complete; the document itself does not show it."""
         return next((p.reason for p in self.problems if p.code in _DOUBTS), "")
 
 
@@ -102,11 +102,11 @@ def _forms(body: str, names: Names) -> Iterator[tuple[str, bool]]:
 
 
 _ENDLESS = " (..."
-"""What is cut off ends as a line of a step does that is."""
+"""The end of a line of a step that was cut off."""
 
 
 def _reads(text: str) -> bool:
-    """Whether lines call themselves steps; bullets with keys below may as well be data."""
+    """Whether lines call themselves steps; bullets with keys below may be data instead."""
     reading = read_document(text)
     return any(
         block.item.is_marked or block.item.numbered or "@" in reading.lines[block.item.start].text
@@ -119,7 +119,7 @@ def _has_steps(found: FoundPlan) -> bool:
 
 
 def _strangers(text: str, names: Names) -> int:
-    """Count the names that the team lacks; another form may show whom they mean."""
+    """Count the names that the team does not have; another form may show who is meant."""
     known = {name.casefold() for name in names.team}
     steps = [block.step for block in read_document(text).blocks]
     named = [name for step in steps for name in step.specialists]
@@ -137,7 +137,7 @@ def _names_or_orders(text: str) -> bool:
 
 
 def _is_bound(text: str, names: Names) -> bool:
-    """Whether steps of it go to members of the team: no answer to a person does that."""
+    """Whether its steps name specialists of the team; no answer to a person does that."""
     team = {name.casefold() for name in names.team}
     steps = [block.step for block in read_document(text).blocks]
     named = [step for step in steps if step.assigned_to.casefold() in team]
@@ -145,7 +145,7 @@ def _is_bound(text: str, names: Names) -> bool:
 
 
 def _unwrapped(body: str) -> str:
-    """Return a body without what is around all of it: a fence, quoting, indentation, a string."""
+    """Return a body without its wrapping: a fence, quoting, indentation, a string."""
     body = trimmed(body)
     fence = whole_fence(body) if body.startswith(("```", "~~~")) else None
     if fence and fence.language in _STRUCTURED and not trimmed(fence.rest):
@@ -178,7 +178,7 @@ _DIFFERENCE = re.compile(r"(?m)^```diff|^[+-] ?- \[.\] ")
 
 
 def is_partial(text: str) -> bool:
-    """Whether a revised plan says itself that it leaves steps out, or is only a difference."""
+    """Whether a revised plan says that it omits steps, or is only a difference."""
     if _DIFFERENCE.search(text):
         return True
     blocks = read_document(text).blocks

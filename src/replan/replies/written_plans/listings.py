@@ -1,4 +1,4 @@
-"""Steps that are as lines of a text, however each begins, rewritten as a task list.
+"""Steps that are lines of a text, however each begins, rewritten as a task list.
 
 Lines that begin in one way are a series. The series that names specialists and order, else the one
 with labels, holds the steps; all other lines stay where and what they are.
@@ -47,7 +47,7 @@ class _Text:
     openings: list[Opening]
     names: Names
     tells: Callable[[str], bool]
-    """Whether a line says whose a step is or what it waits for."""
+    """Whether a line says who does a step or what it waits for."""
 
 
 def rewritten(text: str, names: Names) -> str | None:
@@ -107,7 +107,7 @@ def _alike(text: _Text) -> Iterable[list[_Step]]:
 
 
 def _rank(text: _Text, steps: list[_Step]) -> tuple[int, ...] | None:
-    """Return how much lines that begin alike look like steps; None if they do not."""
+    """Return how much lines with the same beginning look like steps; None if they do not."""
     first = steps[0].opening
     is_said = any(_carries(text, step) for step in steps)
     is_labelled = len({step.opening.label for step in steps}) > 1
@@ -163,7 +163,7 @@ def _ends(line: str, opening: Opening, head: Opening, was_blank: bool) -> bool: 
 
 
 def _once(text: _Text, steps: list[_Step]) -> tuple[list[_Step], set[int]]:
-    """Of a plan that was written twice, take the copy that says more; drop the lines of others."""
+    """Of a plan that was written twice, keep the copy with more details."""
     if len({step.opening.label for step in steps}) == 1:
         return steps, set()
     runs: list[list[_Step]] = []
@@ -174,9 +174,6 @@ def _once(text: _Text, steps: list[_Step]) -> tuple[list[_Step], set[int]]:
             seen = set()
         seen.add(step.opening.label)
         runs[-1].append(step)
-    if not any(step.opening.label for step in steps):
-        half = len(steps) // 2
-        runs = [steps[:half], steps[half:]] if half and not len(steps) % 2 else [steps]
     titles = [[_title(text, step) for step in run] for run in runs]
     if len(runs) == 1 or any(one != titles[0] for one in titles):
         return steps, set()

@@ -15,7 +15,7 @@ PREVIOUS, ALL = "<", "*"
 """Instead of the name of a step: the one right above, and all above."""
 
 LONGEST = 400
-"""No phrase about order is longer; so what is not one is soon passed over."""
+"""No phrase about order is longer, so other texts are skipped quickly."""
 
 _KINDS = (
     *("depends_on", "needs", "after", "after_behind", "step", "previous", "all", "and", "none"),
@@ -108,13 +108,13 @@ def read_order(text: str, labels: Collection[str]) -> Order | None:
 
 
 def speaks_of_order(text: str) -> bool:
-    """Whether a phrase is about order and nothing else, though it may name no step."""
+    """Whether a phrase is only about order, even if it names no step."""
     kinds = {token.kind for token in _only_order(text, ())}
     return bool(kinds & (_STRONG | {"order_words", "previous"}))
 
 
 def _only_order(text: str, labels: Collection[str]) -> list[_Token]:
-    """The tokens of a phrase that has nothing but what orders are made of; empty for any other."""
+    """The tokens of a phrase that consists only of words of order; empty for any other."""
     found: list[_Token] = []
     for token in _tokens(text, labels) if len(text) <= LONGEST else ():
         if token.kind == "word":
@@ -163,7 +163,7 @@ def _tokens(text: str, labels: Collection[str]) -> Iterator[_Token]:
 
 
 def _range(first: str, last: str, labels: Collection[str]) -> list[str]:
-    """Return the rest of a range after its first number; of a very long one, what exists of it."""
+    """Return the rest of a range after its first number; of a very long one, its existing steps."""
     if not (first.isdecimal() and last.isdecimal()):
         return [last]
     after, end = int(first), int(last)

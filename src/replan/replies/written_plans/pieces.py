@@ -47,7 +47,7 @@ def pieces(content: str) -> list[str]:
 
 
 def is_misspelt(text: str) -> bool:
-    """Whether a word in it is nearly one of the grammar, as in `(aftr 1)`."""
+    """Whether it has a word that is almost a word of the grammar, as in `(aftr 1)`."""
     return any(_is_nearly_known(found[0].casefold()) for found in _WORD.finditer(text))
 
 

@@ -1,4 +1,4 @@
-"""Steps that came as records, from JSON, YAML, XML or a table, written as a plan document."""
+"""Steps that are records, from JSON, YAML, XML or a table, written as a plan document."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
@@ -131,7 +131,7 @@ def _parted(item: object, names: Names) -> dict[str, object] | None:
 
 
 def _further(part: str | None, key: str, value: object) -> str:
-    """What another field says; the specialist may know what its key means."""
+    """The text of another field; the specialist may know the meaning of its key."""
     if part in ("task", "brief"):
         return as_text(value)
     text = value.strip() if isinstance(value, str) else ""
@@ -141,7 +141,7 @@ def _further(part: str | None, key: str, value: object) -> str:
 def _take_order_column(
     items: Sequence[object], found: Sequence[dict[str, object] | None], labels: set[str]
 ) -> None:
-    """Take for the order what all steps have under one unknown key, if all are labels of steps."""
+    """Treat an unknown key that all steps have as the order, if its values are labels of steps."""
     rows: list[Record] = [cast("Record", each) if isinstance(each, dict) else {} for each in items]
     keys = [key for key in rows[0] if part_of(key) is None and squeezed(key) not in _NUMBERS]
     able = [
@@ -164,7 +164,7 @@ def _is_order(values: Iterable[object], labels: set[str]) -> bool:
 
 
 def _part(key: str, value: object, names: Names) -> str | None:
-    """Report what a field holds; `step: 2` is a label, and a name says who, whatever its key."""
+    """Return the kind of a field; `step: 2` is a label, and a name means who does it."""
     part = part_of(key)
     if part is None and isinstance(value, str) and names.find(value.strip("@*` ")):
         return "who"
@@ -172,7 +172,7 @@ def _part(key: str, value: object, names: Names) -> str | None:
 
 
 def _is_label(text: str) -> bool:
-    """Whether a text is nothing but what a step is called: `2`, `Step 2`, `T2`."""
+    """Whether a text is only a label of a step: `2`, `Step 2`, `T2`."""
     written = f"{text.strip(' .:')}: "
     opening = opening_of(written)
     has_number = any(sign.isdigit() for sign in opening.label)
@@ -188,7 +188,7 @@ def _weight(key: str) -> int:
 
 
 def _label(parts: Record) -> str:
-    """Return what a step is called; of a list of lines, what its line begins with."""
+    """Return the label of a step; of a list of lines, the beginning of its line."""
     written = as_text(parts.get("id", "")).strip()
     if not written and parts.get("line"):
         return opening_of(as_text(parts["task"])).label
@@ -229,7 +229,7 @@ def _is_none(text: str) -> bool:
 
 
 def _texts(value: object) -> list[str]:
-    """Give texts for what a field holds: a text, a number, a list, objects with a name or id."""
+    """Return the texts in a field: of a text, a number, a list, objects with a name or id."""
     if isinstance(value, list):
         return [text for item in cast("list[object]", value) for text in _texts(item)]
     if isinstance(value, dict):

@@ -162,7 +162,7 @@ class _Reader:
         return None if found == before else ", ".join(rest)
 
     def _without_mentions(self, text: str) -> list[str]:
-        """Take all mentions out; what is before the first one, and what behind each."""
+        """Take out all mentions; return the text before the first one, and the text after each."""
         parts: list[str] = []
         at = 0
         while found := _MENTION.search(text, at):
@@ -185,7 +185,7 @@ class _Reader:
         return self._names.find(written) or written, end
 
     def _without_edges(self, text: str, *, behind: bool) -> str:
-        """Take pieces off both ends of a text while they say who or when."""
+        """Remove pieces from both ends of a text while they say who or when."""
         text = trimmed(text)
         for _ in range(_MOST_EDGES if text else 0):
             shorter = self._without_end(text, behind=behind)
@@ -194,8 +194,6 @@ class _Reader:
             text = trimmed(shorter)
         if not behind and (first := _BETWEEN.search(text)) and self._who(text[: first.start()]):
             text = text[first.end() :]
-        elif not behind and (marked := _STRESSED.match(text)) and self._who(marked["name"]):
-            text = text[marked.end() :]
         return trimmed(text)
 
     def _without_end(self, text: str, *, behind: bool) -> str | None:
@@ -247,7 +245,7 @@ class _Reader:
         return True
 
     def _who(self, text: str, *, is_keyed: bool = False) -> bool:
-        """Read a piece that says nothing but who does it, under whatever key if there is one."""
+        """Read a piece that only says who does the step, with any key or none."""
         text = text.strip(_MARKS)
         keyed = _KEYED.fullmatch(text) if is_keyed else None
         if keyed and (name := self._names.find(_bare(keyed["value"]))):

@@ -1,4 +1,4 @@
-"""Finding steps that are in a text as data: JSON, YAML, XML, a table, blocks of keys."""
+"""Find steps that are data in a text: JSON, YAML, XML, a table, blocks of keys."""
 
 import html
 import json
@@ -43,7 +43,7 @@ class Data(NamedTuple):
 
 
 def steps_in(text: str) -> Data | None:
-    """Find the steps in a text that gives them as data; None if it does not."""
+    """Find the steps that are data in a text; None if there are none."""
     for read in (_json, _yaml, _markup, _table, _blocks):
         found = read(text)
         if found is not None:

@@ -1,4 +1,4 @@
-"""What a plan document seems to say and its reader did not take: names, order, steps, an end."""
+"""Parts of a plan document that seem to matter and were not read: names, order, steps."""
 
 import re
 from collections import Counter

@@ -14,9 +14,10 @@ from replan.ports.journal import Journal
 from replan.state.enhanced import EnhancedState
 from replan.state.person.answers import given_for, read_call_decision, read_decision
 from replan.state.person.verdicts import problem_in
-from replan.state.person.waiting import open_questions, waiting_for
+from replan.state.person.waiting import waiting_for
 from replan.state.questions import Approval, Decision, Question, QuestionKind, keys_meant, short_key
 from replan.state.results import Assignment
+from replan.state.rules import open_questions
 from replan.steps.board import QUESTIONS
 from replan.steps.step_record import ANSWERS
 from replan.values import restored

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from replan.runs.log.run_event import RunEvent
 
 ASKED_AGAIN = "asked again"
+
+_Place = tuple[Any, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,35 +37,51 @@ def remarks_of(events: Iterable[RunEvent], unusable: Collection[int] = ()) -> Re
 
 
 def unusable_replies(events: Iterable[RunEvent]) -> dict[int, str]:
-    """What was done instead of using a reply, by the number of the event that ended its call.
+    """What was done instead of using a reply, by the number of the event that ended its call."""
+    replies = Replies()
+    for event in events:
+        replies.follow(event)
+    return replies.done
+
+
+@dataclass
+class Replies:
+    """The replies of a run while its events are read, one after the other.
 
     Older events do not tell that a model is asked again. There, its next prompt is the one before,
     the reply, and what is wrong with it.
     """
-    done = dict[int, str]()
-    sent = dict[tuple[Any, ...], list[Any]]()
+
+    done: dict[int, str] = field(default_factory=dict[int, str])  # instead of using one
+    _sent: dict[_Place, Sequence[Any]] = field(default_factory=dict["_Place", Sequence[Any]])
     # The newest reply by its place, and by its step and attempt.
-    replied, newest = dict[tuple[Any, ...], int](), dict[tuple[Any, ...], int]()
-    for event in events:
+    _replied: dict[_Place, int] = field(default_factory=dict["_Place", int])
+    _newest: dict[_Place, int] = field(default_factory=dict["_Place", int])
+
+    def follow(self, event: RunEvent) -> None:
+        """Know the replies after an event."""
         said: dict[str, Any] = event.details
         # An event of the host's node has no other fields of these.
         place = said.get("node"), said.get("step_id"), said.get("attempt")
         match event.type:
             case "model_called":
-                prompt: list[Any] = said.get("prompt") or []
-                again = said.get("asks_again", _extends(sent.get(place, []), prompt))
                 # A plan with mistakes may be another node's.
-                before = replied.get(place) or newest.get(place[1:])
-                if again and before is not None:
-                    done[before] = ASKED_AGAIN
-                sent[place] = prompt
+                before = self._replied.get(place) or self._newest.get(place[1:])
+                if self._asks_again(place, said) and before is not None:
+                    self.done[before] = ASKED_AGAIN
             case "model_answered" if not said.get("error"):
-                replied[place] = newest[place[1:]] = event.seq or 0
-            case "reply_unreadable" if place in replied:
-                done[replied[place]] = f"instead: {said.get('fallback')}"
+                self._replied[place] = self._newest[place[1:]] = event.seq or 0
+            case "reply_unreadable" if place in self._replied:
+                self.done[self._replied[place]] = f"instead: {said.get('fallback')}"
             case _:
                 pass
-    return done
+
+    def _asks_again(self, place: _Place, said: Mapping[str, Any]) -> bool:
+        if "asks_again" in said:
+            return said["asks_again"]
+        prompt: Sequence[Any] = said.get("prompt") or []
+        before, self._sent[place] = self._sent.get(place, []), prompt
+        return _extends(before, prompt)
 
 
 def _extends(before: Sequence[Any], prompt: Sequence[Any]) -> bool:

@@ -14,9 +14,11 @@ from replan.events.types import (
     BaseEvent,
     Event,
     SpecialistToken,
+    TaskCompleted,
 )
 from replan.ports.run_book import LoggedEvent, RunBook
 from replan.runs.course.durations import Durations
+from replan.runs.course.met import Met
 from replan.runs.log.event_texts import EventTexts
 from replan.runs.log.recorded import recorded
 from replan.runs.log.run_event import RunEvent, event_in
@@ -60,6 +62,7 @@ class EventLog:
         self._clock = clock
         self._heard = heard
         self._durations = Durations()
+        self._met, self._taken = Met(), 0
         self._left: list[tuple[Event, JsonValue]] = []
         self._news = asyncio.Event()
         # Set by what must not wait: a piece of text for a reader, and the end.
@@ -69,8 +72,12 @@ class EventLog:
 
     async def recall(self) -> None:
         """Read how long the run was worked on before."""
-        before = await self._book.events(self._run_id, 0)
-        self._durations.recall(run_event(self._run_id, each) for each in before)
+        kept = await self._book.events(self._run_id, 0)
+        before = [run_event(self._run_id, each) for each in kept]
+        self._durations.recall(before)
+        self._taken += len(before)
+        for event in before:
+            self._met.follow(event)
 
     def worked(self) -> dict[object, float]:
         """The seconds of work on the run so far, and on its open steps."""
@@ -88,11 +95,19 @@ class EventLog:
             # To the millisecond, as it is kept.
             at = now.replace(microsecond=now.microsecond // 1000 * 1000)
             event = self._durations.timed(event).replace(at=at)
-            entry = recorded(event, at, self._texts)
+            entry = self._counted(event, recorded(event, at, self._texts))
         self._left.append((event, entry))
         self._news.set()
         if entry is None:
             self._hurry.set()
+
+    def _counted(self, event: Event, entry: dict[str, JsonValue]) -> JsonValue:
+        """Count what is kept of an event; that of the end has the counts of all."""
+        self._taken += 1
+        if self._met.counts(event.type):
+            self._met.follow(event_in(self._run_id, self._taken, entry))
+        is_end = isinstance(event, TaskCompleted)
+        return {**entry, "met": self._met.told()} if is_end else entry
 
     def end(self) -> None:
         """Nothing more comes: `write` ends once everything is written and reported."""

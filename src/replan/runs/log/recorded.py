@@ -41,7 +41,7 @@ _KEPT_ELSEWHERE = {
 }
 
 
-def recorded(event: Event, at: datetime, texts: EventTexts | None = None) -> JsonValue:
+def recorded(event: Event, at: datetime, texts: EventTexts | None = None) -> dict[str, JsonValue]:
     """Return what is kept of an event: that it happened, and when."""
     own = {"result", "approval"} if isinstance(event, ToolEvent) else set[str]()
     fields = event.model_dump(mode="json", exclude=_KEPT_ELSEWHERE - own) | _essence(event)

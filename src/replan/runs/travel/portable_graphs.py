@@ -15,9 +15,7 @@ from itertools import groupby
 from typing import Annotated, Any, NotRequired, cast
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
-from langgraph.pregel import Pregel
 from langgraph.types import Interrupt, PregelTask, StateSnapshot
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -32,6 +30,7 @@ from replan.calling.compiled import Graph, services_in
 from replan.errors import ContextError, InputError
 from replan.graph.branches import specialist_node
 from replan.langgraph_inside.checkpoints import INTERRUPT, RESUME, WRITES_IDX_MAP
+from replan.langgraph_inside.graphs import is_here, keeps_differences
 from replan.runs.asked.asks import asks_of, seats_of
 from replan.state.session.context_fields import Path, Reading
 from replan.values import Value
@@ -262,12 +261,9 @@ def _check_kind(node: str, specialist: Any) -> None:
     graph = getattr(specialist, "graph", None)
     if graph is None:
         return
-    if not isinstance(graph, Pregel):
+    if not is_here(graph):
         raise _cannot(node, "it is on a server")
-    inner = [part for _, part in cast("Any", graph).get_subgraphs(recurse=True)]
-    parts = (cast("Any", graph), *inner)
-    channels = [each for part in parts for each in getattr(part, "channels", {}).values()]
-    if any(isinstance(each, DeltaChannel) for each in channels):
+    if keeps_differences(graph):
         raise _cannot(node, "its checkpoints have only what changed since earlier ones")
 
 

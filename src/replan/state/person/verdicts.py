@@ -12,14 +12,13 @@ _HOW = ' Answer "it is done: RESULT"'
 _OF_STEP = {
     "done": "what you write becomes its result, and the steps that wait for it go on",
     "fail": "the step counts as failed, and the steps that need it are not done",
-    "run again": "the work is done once more from its beginning, also what may have happened "
-    "already",
+    "run again": "the work is done again from its beginning, even what may have happened already",
 }
 _OF_DONE = {**_OF_STEP, "done": "its result stays, or what you write takes its place"}
 _OF_CALL = {
     "done": "what you write is taken as the result of the call, and the step continues with it",
     "fail": "the call counts as failed, and the step continues without it or fails",
-    "run again": "the call is made once more, also if it has taken effect already",
+    "run again": "the call is made again, even if it has taken effect already",
 }
 _FORMS: tuple[tuple[Literal["run again", "done", "fail"], re.Pattern[str]], ...] = (
     ("run again", re.compile(r"(?is)(?:do|run|make|try)(?: it)? again\b|again\b|retry\b|rerun\b")),
@@ -68,7 +67,7 @@ def ask_whether_again(
 ) -> Verdict:
     """Ask a person whether work is to be done again, until the answer can be read."""
     return _asked(
-        f"{what} was done in attempt {attempt}, and is to be done once more: it was opened again, "
+        f"{what} was done in attempt {attempt}, and is to be done again: it was opened again, "
         "or its inputs have changed.",
         details,
         ask,

@@ -1,4 +1,4 @@
-"""What a run waits for: read from its state, or from the interrupts that LangGraph gives."""
+"""What a run waits for, as interrupts of LangGraph show it, and which of them an answer is for."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -10,40 +10,8 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from replan.errors import InputError
-from replan.plan.model import StepStatus, TaskPlan
-from replan.plan.order import run_order
-from replan.state.enhanced import EnhancedState
 from replan.state.questions import Approval, Question, keys_meant
 from replan.values import restored
-
-_OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
-
-
-def open_questions(state: EnhancedState) -> tuple[Question, ...]:
-    """The unanswered questions of steps still to be done, by step."""
-    questions = state.get("questions", {})
-    if not questions:
-        return ()
-    steps = (state.get("current_plan") or TaskPlan()).by_id
-    found = (
-        question
-        for question in questions.values()
-        if question.is_open
-        and question.step_id in steps
-        and steps[question.step_id].status in _OPEN
-    )
-    return tuple(sorted(found, key=lambda question: question.step_id))
-
-
-def waiting_steps(state: EnhancedState) -> frozenset[int]:
-    """The open steps that wait for an answer, and those that wait for such steps."""
-    waiting = {question.step_id for question in open_questions(state)}
-    if not waiting:
-        return frozenset()
-    for step in run_order(state.get("current_plan") or TaskPlan()):
-        if step.status in _OPEN and not waiting.isdisjoint(step.awaits):
-            waiting.add(step.id)
-    return frozenset(waiting)
 
 
 def waiting_for(waiting: Mapping[str, Any] | Sequence[Any]) -> tuple[Question, ...] | Approval:

@@ -5,12 +5,7 @@ from contextlib import suppress
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate, cast
 
-from pydantic import (
-    PlainValidator,
-    ValidationError,
-    ValidationInfo,
-    WithJsonSchema,
-)
+from pydantic import PlainValidator, ValidationError, ValidationInfo, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from replan.declared.part import broken
@@ -83,7 +78,7 @@ def pipeline(given: object, info: ValidationInfo) -> object:
     from replan.threads.phases.state_handler import StateHandler  # noqa: PLC0415
 
     class NotImported(BaseAgent):
-        """Stands for what is not imported."""
+        """A placeholder for something that is not imported."""
 
         async def _initialize_state_handlers(self) -> None:
             self.state_handlers = {"not_imported": StateHandler(phase="not_imported")}

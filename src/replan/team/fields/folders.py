@@ -4,11 +4,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from pydantic import (
-    PlainValidator,
-    ValidationInfo,
-    WithJsonSchema,
-)
+from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
 
 from replan.declared.surroundings import refused
 from replan.team.fields.given import surroundings_of, thing
@@ -34,7 +30,7 @@ def workspace(given: object, info: ValidationInfo) -> object:
 
 
 def knowledge(given: object, info: ValidationInfo) -> object:
-    """Take a folder or an object with a search; in a file, the name of one."""
+    """Accept a folder or an object with a search; in a file, the name of one."""
     from replan.adapters.knowledge.folder import TENANT, FolderRetriever  # noqa: PLC0415 - rare
 
     around, model = surroundings_of(info), None

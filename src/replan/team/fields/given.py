@@ -2,9 +2,7 @@
 
 from typing import cast
 
-from pydantic import (
-    ValidationInfo,
-)
+from pydantic import ValidationInfo
 
 from replan.declared.references import imported, named
 from replan.declared.surroundings import Surroundings, refused

@@ -2,12 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import (
-    BeforeValidator,
-    PlainValidator,
-    ValidationInfo,
-    WithJsonSchema,
-)
+from pydantic import BeforeValidator, PlainValidator, ValidationInfo, WithJsonSchema
 
 from replan.declared.fields import meant
 from replan.declared.surroundings import refused

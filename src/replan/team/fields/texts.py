@@ -3,10 +3,7 @@
 import re
 from typing import Annotated
 
-from pydantic import (
-    AfterValidator,
-    WithJsonSchema,
-)
+from pydantic import AfterValidator, WithJsonSchema
 
 from replan.declared.fields import meant, name_like
 from replan.declared.keys import FIX as KEY_FIX

@@ -151,7 +151,7 @@ def asked_again(
         site,
         request,
         title=f"{_WORDS[fields['action']]}?",
-        does=[does, "The run goes on, and what it calls may cost."],
+        does=[does, "The run continues, and what it calls may cost."],
         shown=shown,
         lines=lines,
         action=request.url.path,

@@ -69,7 +69,7 @@ def _resume_page(
     site: Site, request: Request, reading: Reading, view: RunView, **more: Any
 ) -> Response:
     limit = view.state.get("limit_reached", "")
-    does = ["What is finished is kept. The run goes on, and what it calls may cost."]
+    does = ["What is finished is kept. The run continues, and what it calls may cost."]
     if view.plan:
         does += _open_told(view.plan)
     limits = ""
@@ -105,7 +105,7 @@ def _why_not(view: RunView) -> str:
     if view.is_held:
         return "The run is at work: there is nothing to resume."
     if view.outcome == "waiting":
-        return "The run waits for an answer: it goes on when it is given."
+        return "The run waits for an answer, and continues when it is given."
     told = "The run is over: there is nothing to resume."
     if failed := failed_in(view.plan):
         steps = f"step {failed[0]}" if len(failed) == 1 else "the failed steps"
@@ -181,7 +181,7 @@ async def _ask_correction(
     again = correction.reruns(view.plan) if view.plan else ()
     reruns = [f"Step {e.step if e.why == 'reopened' else e} runs again." for e in again]
     reruns += _open_told(view.plan, but=step) if view.plan else []
-    where = "A new run begins from this plan" if is_over(view.state) else "The run goes on"
+    where = "A new run begins from this plan" if is_over(view.state) else "The run continues"
     skipped = ["The steps behind it run without its result."] if action == "skip" else []
     asked = f"Repeat work that must not be repeated without asking: {'; '.join(repeats)}"
     ticks = {"repeat_effects": asked} if repeats else {}

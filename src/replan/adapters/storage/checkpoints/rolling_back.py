@@ -83,7 +83,7 @@ async def take_away(database: Database, place: Place, lineage: Lineage) -> None:
 
     async def work(connection: AsyncConnection) -> None:
         if await connection.scalar(later.limit(1)) is not None:
-            logger.warning("kept a run to be rolled back: another goes on from it")
+            logger.warning("kept a run to be rolled back: another continues from it")
             return
         for each in (writes, _CHECKPOINTS):
             doomed = and_(_at(each, place), each.c.checkpoint_id.in_(lineage))

@@ -165,14 +165,14 @@ class SealedSerializer(SerializerProtocol):
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         value, place = (obj.value, obj.place) if isinstance(obj, Placed) else (obj, self._place)
         if place is None:
-            raise TypeError("An encrypted value is written at a place that nobody named.")
+            raise TypeError("An encrypted value is written without the name of its place.")
         kind, data = self.plain.dumps_typed(value.value if isinstance(value, Hidden) else value)
         return f"{kind}+{_AES}", self.cipher.close(data, place)
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         written, _, stored = data[0].partition("\n")
         if not stored:
-            raise UnreadableRecordError("an encrypted value was read at a place that nobody named")
+            raise UnreadableRecordError("an encrypted value was read without the name of its place")
         place = tuple(json.loads(written))
         kind, _, cipher = stored.partition("+")
         if cipher != _AES:

@@ -240,6 +240,29 @@ class SqlRunBook:
 
         return await self._database.rows(query, opened)
 
+    async def newest_events(
+        self, run_ids: Collection[str], most: int
+    ) -> Mapping[str, Sequence[LoggedEvent]]:
+        table, other = schema.events, schema.events.alias()
+        runs = schema.runs.c.run_id
+        newest = select(func.max(other.c.seq)).where(other.c.run_id == runs).scalar_subquery()
+        ends = select(runs, newest.label("newest")).where(runs.in_(run_ids)).subquery()
+        is_before = (other.c.batch == table.c.batch) & (other.c.id <= table.c.id)
+        number = select(func.count()).where(is_before).scalar_subquery()
+        is_new = (table.c.run_id == ends.c.run_id) & (table.c.seq > ends.c.newest - most)
+        columns = (table.c.run_id, table.c.event, table.c.batch, table.c.seq)
+        query = select(*columns, number.label("number")).join(ends, is_new).order_by(table.c.seq)
+
+        def opened(row: Any) -> tuple[str, LoggedEvent]:
+            place = of_event(row.run_id, row.batch, row.number)
+            event = self._seal.open(row.event, *place)
+            return row.run_id, LoggedEvent(seq=row.seq, event=event)
+
+        found: dict[str, list[LoggedEvent]] = {each: [] for each in run_ids}
+        for run_id, event in await self._database.rows(query, opened):
+            found[run_id].append(event)
+        return found
+
     async def add_request(self, request: Request) -> None:
         row = {name: getattr(request, name) for name in ("run_id", "name", "kind", "at")}
         value: JsonValue = {"by": request.by, "answers": request.answers}

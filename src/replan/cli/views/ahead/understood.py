@@ -38,7 +38,7 @@ def understood_lines(plan: TaskPlan, team: Sequence[SpecialistCard]) -> list[str
 def _row(step: PlanStep, team: Sequence[SpecialistCard]) -> tuple[str, ...]:
     names = " ".join(f"@{name}" for name in step.specialists)
     chosen = chosen_for(step, team)
-    who = names or (f"@{chosen} (by its card)" if chosen else "nobody named")
+    who = names or (f"@{chosen} (by its card)" if chosen else "no specialist named")
     mark = f"[{MARKS[step.status]}] {step.id}"
     return mark, one_line(who), "; ".join(_waits(step)), one_line(step.description)
 

@@ -102,7 +102,7 @@ def _trouble(event: Event) -> str:  # noqa: PLR0911 - one for each kind
             return f"forgotten: {one_line(event.text)}"
         case StepsRouted(chosen=chosen):
             given = ", ".join(f"step {step} to {name}" for step, name in chosen.items())
-            return f"names nobody, given by the cards: {one_line(given)}"
+            return f"names no specialist, given by the cards: {one_line(given)}"
         case PlanDoubtful(overlooked=doubts):
             return "\n".join(f"warning: {one_line(str(each))}" for each in doubts)
         case LimitReached():

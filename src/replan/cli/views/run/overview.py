@@ -106,7 +106,7 @@ def used(calls: Calls, is_running: bool = False) -> str:
     known = round(calls.known_cost - calls.uncounted_cost, 12)
     unknown = {
         f"{counted(calls.unended, 'call')} {ended}": calls.unended_cost,
-        f"{counted(calls.uncounted, 'call')} whose tokens nobody counted": calls.uncounted_cost,
+        f"{counted(calls.uncounted, 'call')} with unknown tokens": calls.uncounted_cost,
     }
     parts = [f"at most {amount(cost)} for {which}" for which, cost in unknown.items() if cost]
     parts = [f"{amount(known)} known", *parts] if parts else []
