@@ -30,16 +30,17 @@ from replan import (
 )
 from replan.adapters.chat_models import LangChainModels
 from replan.adapters.storage.stored_values.serializer import strict_serializer
-from replan.assembly import models_from_environment, services_of
+from replan.assembly import models_from_environment
+from replan.assembly.team_services import services_of
 from replan.errors import ModelCallError
 from replan.graph.build import host_graph
 from replan.plan import PlanDocument, TaskPlan
 from replan.plan.preview import USUAL_RETRIES, calls_of_reply, calls_of_try, worst_case_calls
 from replan.prompts.sections import call_of
 from replan.state.enhanced import EnhancedState
+from replan.state.person.waiting import waiting_for
 from replan.state.questions import Approval, Question
 from replan.state.usage import Usage
-from replan.state.waiting import waiting_for
 from replan.testing import ChatRequest, HttpFault, OpenAIServer, Reply, Reset
 
 TEAM = ("ann", "bob")

@@ -77,6 +77,7 @@ def _together(kind: str, base_url: str, args: Namespace) -> list[Row]:
         "loop lag": {"most": MOST_LAG},
         "slowest over median": {"most": MOST_OVER_MEDIAN},
         "cpu of a turn": {},
+        "function calls of a turn": {},
     }
     shown = "loop lag", "loop lag, p99, ms of CPU"
     rows = [
@@ -93,6 +94,9 @@ def _together(kind: str, base_url: str, args: Namespace) -> list[Row]:
         rate = median(a["turns a second"] / b["turns a second"] for a, b in pairs)
         told = judged(rate, name="Replan", least=LEAST_RATE)
         rows.append({**row, "what": "turns a second over LangGraph's", "LangGraph": 1.0, **told})
+        name = "function calls of a turn"
+        told = judged(ours[name] / bare[name], name="Replan", most=1 / LEAST_RATE)
+        rows.append({**row, "what": f"{name} over LangGraph's", "LangGraph": 1.0, **told})
     return rows
 
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from statistics import median, quantiles
+from types import FrameType
 from typing import Any
 
 from http_many import begin_anew, kilobytes, settle
@@ -108,6 +109,23 @@ def at_once(side: str, kind: str, sessions: int, turns: int, base_url: str) -> d
     return json.loads(done.stdout)
 
 
+async def _calls(turn: Turn, session: Session, turns: int) -> float:
+    """Function calls of a turn; of turns that are alone, they are the same on every machine."""
+    count = 0
+
+    def counted(_frame: FrameType | None, event: str, _arg: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(counted)
+    try:
+        for _ in range(turns):
+            session = await turn(session)
+    finally:
+        sys.setprofile(None)
+    return count / turns
+
+
 async def _taken(turn: Turn, new: Session, sessions: int, turns: int) -> dict[str, float]:
     times: list[float] = []
     kept: list[Session] = []
@@ -120,6 +138,7 @@ async def _taken(turn: Turn, new: Session, sessions: int, turns: int) -> dict[st
         kept.append(session)
 
     await turn(await turn(new))
+    calls = await _calls(turn, new, turns)
     # As a server of Replan does: a collection looks at nothing that stays.
     gc.freeze()
     before, lag = begin_anew(), Lag()
@@ -135,6 +154,7 @@ async def _taken(turn: Turn, new: Session, sessions: int, turns: int) -> dict[st
     settle()
     return {
         "turns a second": sessions * turns / took,
+        "function calls of a turn": calls,
         "cpu of a turn": cpu / sessions / turns,
         "kB of a session": (peak - before) / sessions,
         "kB of a kept context": (held - kilobytes("VmRSS")) / sessions,

@@ -32,7 +32,7 @@ from replan.replies.readings import (
     read_specialist,
     read_think,
 )
-from replan.state.questions import read_decision
+from replan.state.person.answers import read_decision
 from replan.team.team_file import read_team_file
 from replan.texts.folder import FolderFile
 from replan_local.notes import passages_in

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from statistics import mean, median
 from typing import Any
 
-from replan.job_assembly import job_agent, job_processor
+from replan.assembly.jobs import job_agent, job_processor
 from replan.jobs.acting import ActionExecutor
 from replan.jobs.extraction.by_rules import read_by_rules
 from replan.jobs.extraction.port import Extracted, Wanted

@@ -34,7 +34,7 @@ EXAMPLE = Path(__file__).parents[1] / "examples/product_listings"
 FORMS = ("agent", "plan", "flow")
 TABLE = "Jobs that were killed while they publish"
 EFFECTS = ("keyed", "unsafe")
-PRELOADED = ("jobs_killed", "replan.job_assembly", "replan.jobs.flow")
+PRELOADED = ("jobs_killed", "replan.assembly.jobs", "replan.jobs.flow")
 IN_DOUBT = 3
 """The exit code of a process whose job is over, and nobody knows whether it published."""
 

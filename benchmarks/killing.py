@@ -7,7 +7,7 @@ from typing import Any
 
 PRELOADED = (
     "replan",
-    "replan.assembly",
+    "replan.assembly.graphs",
     "replan.runs.running",
     "replan.testing",
     "replan.adapters.storage.opening",

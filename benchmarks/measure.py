@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from replan.plan.model import TaskPlan
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
+from replan.state.rules import waiting_steps
 from replan.state.usage import Usage
-from replan.state.waiting import waiting_steps
 
 
 @dataclass(frozen=True)

@@ -232,7 +232,7 @@ async def _racing(connection: Connection, where: str) -> None:
 def started(target: Callable[..., None], *given: str) -> tuple[Connection, Any]:
     """Start a process that says when it is ready."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["sessions", "replan.testing", "replan.sessions.client"])
+    context.set_forkserver_preload(["sessions", "replan.testing", "replan.sessions.client.adapter"])
     mine, theirs = context.Pipe()
     process = context.Process(target=target, args=(theirs, *given))
     process.start()

@@ -1,4 +1,4 @@
-"""Take the picture of a run on the page anew.
+"""Take the picture of a run on the page again.
 
     python docs/make_page_picture.py
 

@@ -1,4 +1,4 @@
-"""Draw the pictures of the documentation anew: a run of the demo, and the graph.
+"""Redraw the pictures of the documentation: a run of the demo, and the graph.
 
     python docs/make_pictures.py
 
@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-from replan.assembly import build_graph
+from replan.assembly.graphs import build_graph
 from replan.cli.views.live.course import Course, after
 from replan.cli.views.live.frame import Window, frame, whole_plan
 from replan.cli.views.live.plain import Lines

@@ -3,7 +3,7 @@
     python examples/retry_and_route_around.py
 
 Step 1 breaks off once and is tried again by itself. Step 2 fails for good, so step 3 runs, which is
-there for that case, and step 4 goes on with what it found. No model decides anything here; the
+there for that case, and step 4 continues with what it found. No model decides anything here; the
 offline one, or that of REPLAN_MODEL, only joins the results.
 """
 

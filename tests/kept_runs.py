@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import warm
 from replan import Limits, RunSettings, open_storage, raise_limits, run
-from replan.assembly import team_graph
+from replan.assembly.graphs import team_graph
 from replan.cli.main import app
 
 AFTER = {1: (), 2: (1,), 3: (1,), 4: (), 5: (2, 3), 6: (4, 5)}

@@ -6,12 +6,12 @@ from typing import Any
 
 from replan import ask_user
 from replan.state.pipeline.threads import Thread
-from replan.threads.base_agent import BaseAgent
-from replan.threads.interaction_unit import InteractionUnit
+from replan.threads.phases.base_agent import BaseAgent
+from replan.threads.phases.state_handler import StateHandler
 from replan.threads.response import Response
-from replan.threads.state_handler import StateHandler
-from replan.threads.sub_thread_agent import SubThreadAgent
-from replan.threads.sub_thread_handlers import (
+from replan.threads.sub_threads.interaction_unit import InteractionUnit
+from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent
+from replan.threads.sub_threads.sub_thread_handlers import (
     NestedSubThreadHandler,
     SubThreadExecutionHandler,
     SubThreadPreparationHandler,

@@ -8,7 +8,7 @@ import jsonschema
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 
 from replan import open_server
-from replan.server.app import ENDPOINTS
+from replan.server.addresses import ENDPOINTS
 from replan.server.callers.identity import Identity
 from replan.server.callers.tokens import Tokens, one_token
 from replan.server.openapi import document

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from replan.adapters.knowledge.langchain import LangChainRetriever, VectorStoreRetriever
     from replan.adapters.knowledge.postgres import PostgresRetriever
     from replan.adapters.storage.opening import open_storage
-    from replan.assembly import build_agent, build_graph
+    from replan.assembly.agents import build_agent
+    from replan.assembly.graphs import build_graph
+    from replan.assembly.jobs import job_agent, job_processor
+    from replan.assembly.pipelines import pipeline_agent, run_pipeline
     from replan.errors import (
         ConfigurationError,
         ContextError,
@@ -49,14 +52,12 @@ if TYPE_CHECKING:
     )
     from replan.events.callbacks import MultiAgentCallback
     from replan.facts.kept import Fact
-    from replan.job_assembly import job_agent, job_processor
     from replan.jobs.job import Job, JobPhase
     from replan.jobs.processor import JobProcessor, ProcessResult
     from replan.jobs.spec.action_spec import ActionSpec, ParameterSpec
     from replan.jobs.spec.job_file import read_job_file
     from replan.jobs.spec.job_spec import Command, JobSpec
     from replan.jobs.spec.slot import Slot
-    from replan.pipeline_assembly import pipeline_agent, run_pipeline
     from replan.plan.markdown.document import PlanDocument
     from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
     from replan.ports.agent import Agent
@@ -67,22 +68,24 @@ if TYPE_CHECKING:
     from replan.ports.thread_repository import ThreadRepository
     from replan.ports.tool_provider import ToolDefinition, ToolProvider
     from replan.runs.asked.asks import Ask
+    from replan.runs.asked.resuming import raise_limits
     from replan.runs.log.event_log import RunEvent
     from replan.runs.looking import RunView
     from replan.runs.result import RunResult
     from replan.runs.run import Run
-    from replan.runs.running import raise_limits
     from replan.runs.service import Runtime
     from replan.runs.summaries import read_summary, reset_summary, summarise
+    from replan.runs.synchronous import SyncRuntime
     from replan.runs.travel.portable import PortableRun
-    from replan.runtime import SyncRuntime, open_runtime, open_tools, run, run_sync, stream
+    from replan.runtime import open_runtime, open_tools, run, run_sync, stream
     from replan.server.serving import open_server
-    from replan.sessions.client import ClientAgentAdapter
-    from replan.sessions.kept_turn import TakenBack
+    from replan.sessions.client.adapter import ClientAgentAdapter
+    from replan.sessions.client.kept_turn import TakenBack
     from replan.state.enhanced import EnhancedState
     from replan.state.knowledge import Chunk, RAGOptions, Source
     from replan.state.limits import Budget, Limits, Price, RunSettings
     from replan.state.memory import MemoryOptions, Summary
+    from replan.state.person.waiting import waiting_for
     from replan.state.pipeline.thread_paths import get_sub_thread_by_path, require_sub_thread
     from replan.state.pipeline.threads import Thread, ThreadMessage
     from replan.state.questions import Approval, Decision, Question
@@ -100,19 +103,18 @@ if TYPE_CHECKING:
     )
     from replan.state.session.context import AgentContext, AgentResult, Message, ToolExecution
     from replan.state.usage import Usage
-    from replan.state.waiting import waiting_for
     from replan.team.fallback import Fallback
     from replan.team.host import Host
     from replan.team.specialist import Specialist
     from replan.team.team import Team
     from replan.team.tool_server import ToolServer
     from replan.threads.ai_adapter import AIAdapter
-    from replan.threads.base_agent import BaseAgent, Operation
-    from replan.threads.interaction_unit import InteractionUnit
+    from replan.threads.phases.base_agent import BaseAgent, Operation
+    from replan.threads.phases.state_handler import StateHandler
     from replan.threads.response import MessageUpdate, Response, SubThreadRequest
-    from replan.threads.state_handler import StateHandler
-    from replan.threads.sub_thread_agent import SubThreadAgent
-    from replan.threads.sub_thread_handlers import (
+    from replan.threads.sub_threads.interaction_unit import InteractionUnit
+    from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent
+    from replan.threads.sub_threads.sub_thread_handlers import (
         NestedSubThreadHandler,
         SubThreadExecutionHandler,
         SubThreadPreparationHandler,
@@ -124,135 +126,86 @@ if TYPE_CHECKING:
     MultiAgentConfig = Team
 
 _PLACES = {
-    "replan.adapters.storage.opening": ("open_storage",),
-    "replan.assembly": ("build_agent", "build_graph"),
+    "replan.adapters.knowledge.folder": "FolderRetriever",
+    "replan.adapters.knowledge.langchain": "LangChainRetriever VectorStoreRetriever",
+    "replan.adapters.knowledge.postgres": "PostgresRetriever",
+    "replan.adapters.storage.opening": "open_storage",
+    "replan.assembly.agents": "build_agent",
+    "replan.assembly.graphs": "build_graph",
+    "replan.assembly.jobs": "job_agent job_processor",
+    "replan.assembly.pipelines": "pipeline_agent run_pipeline",
     "replan.errors": (
-        "PhaseError",
-        "StaleThreadError",
-        "SubThreadPathError",
-        "ThreadError",
-        "ConfigurationError",
-        "ContextError",
-        "InputError",
-        "JobError",
-        "JobFileError",
-        "JobSpecError",
-        "LimitReachedError",
-        "ModelCallError",
-        "PlanChangeError",
-        "PlanDocumentError",
-        "PlanError",
-        "QuestionError",
-        "ReplanError",
-        "RetrievalError",
-        "SessionBusyError",
-        "SessionConflictError",
-        "SettingsError",
-        "StorageError",
-        "TeamError",
-        "TeamFileError",
-        "ThreadBusyError",
-        "ThreadLostError",
-        "ToolCallLostError",
-        "ToolServerError",
-        "UnknownStepError",
-        "UnpricedModelError",
-        "UsageError",
+        "ConfigurationError ContextError InputError JobError JobFileError JobSpecError "
+        "LimitReachedError ModelCallError PhaseError PlanChangeError PlanDocumentError "
+        "PlanError QuestionError ReplanError RetrievalError SessionBusyError "
+        "SessionConflictError SettingsError StaleThreadError StorageError SubThreadPathError "
+        "TeamError TeamFileError ThreadBusyError ThreadError ThreadLostError "
+        "ToolCallLostError ToolServerError UnknownStepError UnpricedModelError UsageError"
     ),
-    "replan.facts.kept": ("Fact",),
-    "replan.events.callbacks": ("MultiAgentCallback",),
-    "replan.job_assembly": ("job_agent", "job_processor"),
-    "replan.jobs.spec.action_spec": ("ActionSpec", "ParameterSpec"),
-    "replan.jobs.job": ("Job", "JobPhase"),
-    "replan.jobs.spec.job_file": ("read_job_file",),
-    "replan.jobs.processor": ("JobProcessor", "ProcessResult"),
-    "replan.jobs.spec.slot": ("Slot",),
-    "replan.jobs.spec.job_spec": ("Command", "JobSpec"),
-    "replan.pipeline_assembly": (
-        "pipeline_agent",
-        "run_pipeline",
-    ),
-    "replan.ports.thread_repository": ("ThreadRepository",),
-    "replan.state.pipeline.threads": (
-        "Thread",
-        "ThreadMessage",
-    ),
-    "replan.state.pipeline.thread_paths": (
-        "get_sub_thread_by_path",
-        "require_sub_thread",
-    ),
-    "replan.threads.ai_adapter": ("AIAdapter",),
-    "replan.threads.base_agent": (
-        "BaseAgent",
-        "Operation",
-    ),
-    "replan.threads.interaction_unit": ("InteractionUnit",),
-    "replan.threads.response": (
-        "MessageUpdate",
-        "Response",
-        "SubThreadRequest",
-    ),
-    "replan.threads.state_handler": ("StateHandler",),
-    "replan.threads.sub_thread_agent": ("SubThreadAgent",),
-    "replan.threads.sub_thread_handlers": (
-        "NestedSubThreadHandler",
-        "SubThreadExecutionHandler",
-        "SubThreadPreparationHandler",
-    ),
-    "replan.threads.task": ("Task",),
-    "replan.plan.markdown.document": ("PlanDocument",),
-    "replan.plan.model": ("PlanStep", "PlanUpdate", "PlanUpdateType", "StepStatus", "TaskPlan"),
-    "replan.ports.session_store": ("HistoryPage", "SessionRecord", "SessionStore"),
-    "replan.ports.storage": ("Storage",),
-    "replan.ports.ask_user": ("ask_user",),
-    "replan.ports.tool_provider": ("ToolDefinition", "ToolProvider"),
-    "replan.runs.asked.asks": ("Ask",),
-    "replan.runs.log.event_log": ("RunEvent",),
-    "replan.runs.looking": ("RunView",),
-    "replan.runs.travel.portable": ("PortableRun",),
-    "replan.ports.agent": ("Agent",),
-    "replan.runs.result": ("RunResult",),
-    "replan.runs.run": ("Run",),
-    "replan.runs.service": ("Runtime",),
-    "replan.runtime": ("SyncRuntime", "open_runtime", "open_tools", "run", "run_sync", "stream"),
-    "replan.sessions.client": ("ClientAgentAdapter",),
-    "replan.sessions.kept_turn": ("TakenBack",),
-    "replan.server.serving": ("open_server",),
-    "replan.state.session.context": ("AgentContext", "AgentResult", "Message", "ToolExecution"),
-    "replan.state.enhanced": ("EnhancedState",),
-    "replan.adapters.knowledge.folder": ("FolderRetriever",),
-    "replan.adapters.knowledge.langchain": ("LangChainRetriever", "VectorStoreRetriever"),
-    "replan.adapters.knowledge.postgres": ("PostgresRetriever",),
-    "replan.ports.retriever": ("Retriever", "SearchRequest", "SearchResponse"),
-    "replan.state.knowledge": ("Chunk", "RAGOptions", "Source"),
-    "replan.state.memory": ("MemoryOptions", "Summary"),
-    "replan.state.limits": ("Budget", "Limits", "Price", "RunSettings"),
-    "replan.state.questions": ("Approval", "Decision", "Question"),
+    "replan.events.callbacks": "MultiAgentCallback",
+    "replan.facts.kept": "Fact",
+    "replan.jobs.job": "Job JobPhase",
+    "replan.jobs.processor": "JobProcessor ProcessResult",
+    "replan.jobs.spec.action_spec": "ActionSpec ParameterSpec",
+    "replan.jobs.spec.job_file": "read_job_file",
+    "replan.jobs.spec.job_spec": "Command JobSpec",
+    "replan.jobs.spec.slot": "Slot",
+    "replan.plan.markdown.document": "PlanDocument",
+    "replan.plan.model": "PlanStep PlanUpdate PlanUpdateType StepStatus TaskPlan",
+    "replan.ports.agent": "Agent",
+    "replan.ports.ask_user": "ask_user",
+    "replan.ports.retriever": "Retriever SearchRequest SearchResponse",
+    "replan.ports.session_store": "HistoryPage SessionRecord SessionStore",
+    "replan.ports.storage": "Storage",
+    "replan.ports.thread_repository": "ThreadRepository",
+    "replan.ports.tool_provider": "ToolDefinition ToolProvider",
+    "replan.runs.asked.asks": "Ask",
+    "replan.runs.asked.resuming": "raise_limits",
+    "replan.runs.log.event_log": "RunEvent",
+    "replan.runs.looking": "RunView",
+    "replan.runs.result": "RunResult",
+    "replan.runs.run": "Run",
+    "replan.runs.service": "Runtime",
+    "replan.runs.summaries": "read_summary reset_summary summarise",
+    "replan.runs.synchronous": "SyncRuntime",
+    "replan.runs.travel.portable": "PortableRun",
+    "replan.runtime": "open_runtime open_tools run run_sync stream",
+    "replan.server.serving": "open_server",
+    "replan.sessions.client.adapter": "ClientAgentAdapter",
+    "replan.sessions.client.kept_turn": "TakenBack",
+    "replan.state.enhanced": "EnhancedState",
+    "replan.state.knowledge": "Chunk RAGOptions Source",
+    "replan.state.limits": "Budget Limits Price RunSettings",
+    "replan.state.memory": "MemoryOptions Summary",
+    "replan.state.person.waiting": "waiting_for",
+    "replan.state.pipeline.thread_paths": "get_sub_thread_by_path require_sub_thread",
+    "replan.state.pipeline.threads": "Thread ThreadMessage",
+    "replan.state.questions": "Approval Decision Question",
     "replan.state.results": (
-        "ActionType",
-        "Artifact",
-        "CollectedResults",
-        "ExecutionContext",
-        "ExecutionRecord",
-        "ExecutionStatus",
-        "FeedbackResult",
-        "SpecialistResult",
-        "TaskComplexity",
-        "ThinkingResult",
+        "ActionType Artifact CollectedResults ExecutionContext ExecutionRecord "
+        "ExecutionStatus FeedbackResult SpecialistResult TaskComplexity ThinkingResult"
     ),
-    "replan.state.usage": ("Usage",),
-    "replan.state.waiting": ("waiting_for",),
-    "replan.team.fallback": ("Fallback",),
-    "replan.team.host": ("Host",),
-    "replan.team.specialist": ("Specialist",),
-    "replan.team.team": ("Team",),
-    "replan.team.tool_server": ("ToolServer",),
-    "replan.traces.option": ("Traces",),
-    "replan.traces.otlp": ("open_traces",),
-    "replan.runs.running": ("raise_limits",),
-    "replan.runs.summaries": ("read_summary", "reset_summary", "summarise"),
+    "replan.state.session.context": "AgentContext AgentResult Message ToolExecution",
+    "replan.state.usage": "Usage",
+    "replan.team.fallback": "Fallback",
+    "replan.team.host": "Host",
+    "replan.team.specialist": "Specialist",
+    "replan.team.team": "Team",
+    "replan.team.tool_server": "ToolServer",
+    "replan.threads.ai_adapter": "AIAdapter",
+    "replan.threads.phases.base_agent": "BaseAgent Operation",
+    "replan.threads.phases.state_handler": "StateHandler",
+    "replan.threads.response": "MessageUpdate Response SubThreadRequest",
+    "replan.threads.sub_threads.interaction_unit": "InteractionUnit",
+    "replan.threads.sub_threads.sub_thread_agent": "SubThreadAgent",
+    "replan.threads.sub_threads.sub_thread_handlers": (
+        "NestedSubThreadHandler SubThreadExecutionHandler SubThreadPreparationHandler"
+    ),
+    "replan.threads.task": "Task",
+    "replan.traces.option": "Traces",
+    "replan.traces.otlp": "open_traces",
 }
-_PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
+_PLACE_OF = {name: place for place, names in _PLACES.items() for name in names.split()}
 
 __all__ = [
     "AIAdapter",

@@ -13,7 +13,7 @@ ReplanError
 │   ├── ThreadBusyError          another run works on the thread
 │   ├── SessionBusyError         another client takes a turn of the session
 │   ├── SessionConflictError     the session has changed meanwhile; the turn can be repeated
-│   ├── QuestionError            a question cannot be asked here, or not any more
+│   ├── QuestionError            a question cannot be asked here, or no longer
 │   ├── PlanDocumentError        a plan document has mistakes; lists all of them, with positions
 │   ├── TeamFileError            a team file has mistakes; lists all of them, with positions
 │   └── JobFileError             a job file has mistakes; lists all of them, with positions
@@ -31,7 +31,7 @@ ReplanError
 ├── ModelCallError               a model could not be reached or refused the call
 ├── ReplyTooLongError            a model's reply does not end
 ├── ToolServerError              a tool server cannot be used, or a call of its tools failed
-│   └── ToolCallLostError        a call was sent, and nobody knows what came of it
+│   └── ToolCallLostError        a call was sent, and nobody knows its outcome
 ├── LimitReachedError            a limit of the run leaves no room for another call
 └── InDoubtError                 it is unknown whether work that must not happen twice took effect
 ```
@@ -79,6 +79,10 @@ class ConfigurationError(UsageError):
         self.problem = problem
         self.fix = fix
         super().__init__(f"{field}: {problem.removesuffix('.')} (got {value!r}). {fix}")
+
+    def at(self, field: str) -> "ConfigurationError":
+        """Give the error of the same value at another path."""
+        return ConfigurationError(field, self.value, self.problem, self.fix, self.code)
 
 
 class _ListedError(ConfigurationError):
@@ -201,12 +205,12 @@ class SessionBusyError(UsageError):
 
 
 class SessionConflictError(UsageError):
-    """The session stands at another version than the turn was taken at. Nothing was kept of it.
+    """The session has another version than when the turn began. Nothing of the turn was stored.
 
     Attributes:
         session_id: The session.
-        expected: The version that the turn was taken at.
-        found: The version at which the session stands.
+        expected: The version with which the turn began.
+        found: The version that the session has now.
     """
 
     def __init__(self, session_id: str, expected: int, found: int) -> None:
@@ -214,7 +218,7 @@ class SessionConflictError(UsageError):
         self.expected = expected
         self.found = found
         super().__init__(
-            f"The session '{session_id}' stands at version {found}, and this is from version "
+            f"The session '{session_id}' is at version {found}, and this is from version "
             f"{expected}. Load the session, and send the turn again."
         )
 
@@ -415,7 +419,7 @@ class ThreadError(ReplanError):
 
 
 class StaleThreadError(ThreadError):
-    """Somebody else has stored a thread since it was read. Nothing of this copy was written."""
+    """Another writer has stored the thread since it was read. Nothing of this copy was written."""
 
     def __init__(self, thread_id: str) -> None:
         problem = "somebody else works on it, or has stored it since it was read"
@@ -444,7 +448,7 @@ class PhaseError(ThreadError):
 
     Attributes:
         phase: The phase.
-        specialist: Whose pipeline it is; empty where no step does it.
+        specialist: The specialist whose pipeline it is; empty outside a step.
     """
 
     def __init__(
@@ -472,7 +476,7 @@ class FactError(ReplanError):
 
 
 class ModelCallError(ReplanError):
-    """A model could not be reached, refused the call, or broke off.
+    """A model could not be reached, refused the call, or was cut off.
 
     The message names the kind of failure. It contains neither credentials nor the request.
     """
@@ -509,7 +513,7 @@ class ToolServerError(ReplanError):
 
 
 class ToolCallLostError(ToolServerError):
-    """A call of a tool was sent, and nobody knows what came of it."""
+    """A tool call was sent, and its outcome is unknown."""
 
 
 class LimitReachedError(ReplanError):
@@ -559,7 +563,7 @@ class StepElsewhereError(ReplanError):
     Attributes:
         queue: The queue.
         can_pass: Whether another attempt can help.
-        is_cut_off: Whether it was stopped in the middle, so that nobody knows what it did.
+        is_cut_off: Whether it was stopped in the middle, so that its outcome is unknown.
     """
 
     def __init__(self, queue: str, reason: str, *, can_pass: bool, is_cut_off: bool) -> None:

@@ -41,7 +41,7 @@ _BROKEN = (ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
 # By the very name: what is derived from aiohttp's ClientOSError is a connection never made.
 _BROKEN_OFF = frozenset({"ClientOSError", "ServerDisconnectedError"})
 _BROKE_WHILE_READING = frozenset({"ReadError", "RemoteProtocolError"})
-# How they say that there was none, or that it broke off, or that nothing came on it.
+# Their errors for a missing connection, a lost one, or one on which nothing came.
 _NO_CONNECTION = _NEVER_REACHED | _BROKE_WHILE_READING | {"APIConnectionError"}
 # How gateways say that a reply took too long.
 _GAVE_UP = frozenset({408, 504, 524})
@@ -73,7 +73,7 @@ def can_pass(error: BaseException) -> bool:
 
 def is_busy(error: BaseException) -> bool:
     """Whether a server was too busy for a call, or not reached: it may have time a moment later."""
-    # Less than `can_pass`: of what is not known, nobody can say that waiting helps.
+    # Less than `can_pass`: it is unknown whether waiting helps with unknown errors.
     if not can_pass(error):
         return False
     status = status_of(error)
@@ -109,12 +109,12 @@ def broke_off(error: BaseException) -> bool:
 def brought_nothing(error: BaseException) -> bool:
     """Whether a model's server surely did no work that it will be paid for."""
     # It did none if it answered with an error, or if it was never reached. Of anything else, such
-    # as a connection that broke off or a time that ran out, nobody here can know.
+    # as a connection that was cut off or a time that ran out, nobody here can know.
     causes = list(_causes(error))
     if any(status_of(cause) is not None for cause in causes):
         return True
     if any(isinstance(c, _BROKEN) or type(c).__name__ in _BROKEN_OFF for c in causes):
-        # Clients say of an old connection that breaks under a new request that they got none.
+        # Clients report an old connection that breaks under a new request as no connection.
         return False
     return any(
         isinstance(cause, ConnectionRefusedError | NotImplementedError)
@@ -125,7 +125,7 @@ def brought_nothing(error: BaseException) -> bool:
 
 def describe(error: BaseException) -> str:
     """Say an error in one line for people: class and message, secrets masked, not too long."""
-    # Clients wrap what happened ("Connection error."), so the first cause is told too.
+    # Clients wrap what happened ("Connection error."), so the first cause is reported too.
     text, root = _said(error), _said(_root(error))
     # A limit says itself all there is to say.
     is_limit = isinstance(error, LimitReachedError)
@@ -184,7 +184,7 @@ def _message(error: BaseException) -> str:
     try:
         text, words = str(error), _body_of(error)
         text = f"{text} - {words}" if words not in text else text
-        # A known value that the cut divides would not be found any more.
+        # A known value that the cut divides would no longer be found.
         return KNOWN.masked(text)[:_READ_AT_MOST]
     except Exception:  # noqa: BLE001 - a foreign class; to describe it must never fail
         return "(its message cannot be read)"

@@ -1,4 +1,4 @@
-"""An event loop of our own, which ends at its time under work that does not want to end."""
+"""An event loop of our own, which can close although some work in it does not end."""
 
 import asyncio
 import threading
@@ -16,15 +16,15 @@ from replan.specialists.function import MOMENT, Work, still_at_work
 T = TypeVar("T")
 
 MOST = 64
-"""Threads that a pool of these has at work at once; one that was given up does not count."""
+"""Threads that a pool of these has at work at once; one that was abandoned does not count."""
 
 _left_open: list[asyncio.Runner] = []
 
 
 def completed(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Do work in a loop of its own; what ignores its cancellation is not waited for."""
+    """Do work in its own loop; what ignores its cancellation is not waited for."""
     # LangChain runs in the loop's default executor what is synchronous: functions, tools and models
-    # inside of runnables. Here these threads can be given up.
+    # inside runnables. Here these threads can be abandoned.
     runner = asyncio.Runner()
     runner.get_loop().set_default_executor(Threads())
     try:
@@ -38,14 +38,14 @@ def completed(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def is_work_left() -> bool:
-    """Whether a task or a thread is still in foreign code that nobody waits for."""
+    """Whether a task or a thread is still in abandoned foreign code."""
     return bool(_left_open) or still_at_work()
 
 
 # A thread takes the next work when it is done with one, so what is kept for each thread, such as a
 # connection, is kept for as many as are at work at once.
 class Threads(futures.ThreadPoolExecutor):
-    """A pool whose work can be given up: a shutdown waits for all work but this."""
+    """A pool whose work can be abandoned: a shutdown waits for all work but this."""
 
     def __init__(self, most: int = MOST) -> None:
         # asyncio takes no other kind of executor. Nothing is submitted to this part of it.
@@ -67,7 +67,7 @@ class Threads(futures.ThreadPoolExecutor):
         return work
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - its base's signature
-        """Wait for the work that somebody still waits for."""
+        """Wait for the work that still has a waiter."""
         with self._guard:
             self._is_shut = True
             if cancel_futures:
@@ -81,7 +81,7 @@ class Threads(futures.ThreadPoolExecutor):
             futures.wait(left)
 
     def after(self, work: "Work", worker: "_Worker") -> "Work | None":
-        """Say what a thread does next; None: it is to rest, or to end if it is not needed."""
+        """Return what a thread does next; None if it rests, or ends because it is not needed."""
         with self._guard:
             self._at_work.discard(work)
             if self._queued and len(self._at_work) < self._most:
@@ -130,7 +130,7 @@ class _Worker:
 
 
 async def _nothing_left() -> bool:
-    """Cancel what is left in the loop, and tell whether all of it ends within a moment."""
+    """Cancel what is left in the loop, and return whether all of it ends within a moment."""
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:
         task.cancel()
@@ -155,7 +155,7 @@ class Portal:
         """Do something in the loop, and wait for what it gives; from any other thread."""
         # Who is interrupted while it waits cancels what it waits for.
         if not self.is_open:
-            raise RuntimeError("This runtime is closed: use it inside of its `with` block.")
+            raise RuntimeError("This runtime is closed: use it inside its `with` block.")
 
         async def done() -> T:
             return await work()

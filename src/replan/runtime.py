@@ -1,10 +1,8 @@
 """The doors to runs in Python: `run`, `run_sync`, `stream`, and `open_runtime` for more."""
 
 import asyncio
-import os
 import time
-import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -12,10 +10,10 @@ from contextlib import (
     asynccontextmanager,
     nullcontext,
 )
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Unpack, cast
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
@@ -24,30 +22,23 @@ from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.memory_run_book import MemoryRunBook
 from replan.adapters.storage.holds.thread_holds import MemoryHolds
 from replan.adapters.storage.opening import open_storage
-from replan.assembly import Graph, build_graph, team_graph
-from replan.calling import Call, Input, shapes_of, tool_servers_of
+from replan.assembly import now, random_id
+from replan.assembly.graphs import AnyTeam, Graph, graph_of
+from replan.calling.calls import Call, Input
+from replan.calling.compiled import shapes_of, tool_servers_of
 from replan.errors import ConfigurationError
 from replan.events.types import Event
-from replan.facts.kept import Fact
 from replan.langgraph_inside.tasks import without_tokens
 from replan.own_loop import Portal, completed
 from replan.ports.storage import Storage
 from replan.ports.tool_provider import ToolProvider
-from replan.runs.asked.corrections import CorrectionOptions
-from replan.runs.log.event_log import RunEvent
-from replan.runs.looking import RunView
 from replan.runs.result import RunResult, result_of
-from replan.runs.run import Run
 from replan.runs.running import run_graph, stream_graph
-from replan.runs.service import Runtime, StartOptions
+from replan.runs.service import Runtime
 from replan.runs.stopping import GRACE
-from replan.runs.work import Bench, Following
+from replan.runs.synchronous import SyncRuntime
+from replan.runs.work import Bench
 from replan.state.limits import RunSettings
-from replan.team.host import Host
-from replan.team.team import Team
-
-AnyTeam = Team | Graph | Path | str
-"""A team: its configuration, its compiled graph, or the path of its team file."""
 
 
 def open_runtime(
@@ -79,7 +70,7 @@ def open_runtime(
     Raises:
         ConfigurationError: The graph of the team was built without storage, and storage is given.
     """
-    clock, new_id = clock or _now, new_id or _new_id
+    clock, new_id = clock or now, new_id or random_id
     return Opening(lambda: _opened(team, storage, clock, new_id, grace, heard))
 
 
@@ -102,7 +93,7 @@ class Opening:
     ) -> None:
         await self._exits.__aexit__(kind, error, traceback)
 
-    def __enter__(self) -> "SyncRuntime":
+    def __enter__(self) -> SyncRuntime:
         self._portal = Portal()
         try:
             return SyncRuntime(self._portal.enter(self._opened()), self._portal)
@@ -145,7 +136,7 @@ async def _opened(
 
 
 def check_kept(field: str, team: AnyTeam, storage: Storage | None) -> None:
-    """Refuse a graph that keeps nothing where runs are to be kept: none of them could go on.
+    """Refuse a graph that keeps nothing where runs are to be kept: none of them could continue.
 
     Raises:
         ConfigurationError: The graph was built without storage.
@@ -163,8 +154,8 @@ def check_kept(field: str, team: AnyTeam, storage: Storage | None) -> None:
 async def open_tools(graph: Graph) -> AsyncGenerator[Mapping[str, ToolProvider]]:
     """Close the tool servers of a graph at the end; each is opened when it is first needed.
 
-    For those who call a graph from `build_graph` by its own methods; `run` with a team, and
-    `open_runtime`, do it themselves. It gives the servers by their names.
+    For callers of a graph from `build_graph` by its own methods; `run` with a team, and
+    `open_runtime`, do it themselves. It yields the servers by their names.
 
     Args:
         graph: The graph of a team.
@@ -177,36 +168,6 @@ async def open_tools(graph: Graph) -> AsyncGenerator[Mapping[str, ToolProvider]]
             close = getattr(server, "aclose", None)
             if close is not None:
                 await close()
-
-
-def graph_of(
-    team: AnyTeam,
-    storage: Storage | None = None,
-    output_type: Any | None = None,
-    clock: Callable[[], datetime] | None = None,
-) -> Graph:
-    """The graph of a team; with an output type, of one whose host gives answers of that type.
-
-    Raises:
-        ConfigurationError: The team has mistakes, or has its output type for good.
-        TeamFileError: The team file has mistakes.
-    """
-    if output_type is not None:
-        team = _with_output(team, output_type)
-    if isinstance(team, CompiledStateGraph):
-        return team
-    if isinstance(team, Team):
-        return build_graph(team, storage=storage, clock=clock)
-    return team_graph(Path(team), environment=os.environ, storage=storage, clock=clock)
-
-
-def _with_output(team: AnyTeam, output_type: Any) -> Team:
-    if isinstance(team, Team):
-        return team.replace(host=Host(**{**dict(team.host), "output_type": output_type}))
-    problem, fix = "This team is compiled.", "Give Host(..., output_type=...) before."
-    if not isinstance(team, CompiledStateGraph):
-        problem, fix = "A team file says it itself.", "Write output_type: module:Name under host."
-    raise ConfigurationError("output_type", output_type, problem, fix)
 
 
 async def run(  # noqa: PLR0913 - what a run can be told
@@ -317,131 +278,3 @@ async def _closing(graph: Graph, events: AsyncIterator[Event]) -> AsyncGenerator
 
 async def _nothing(_: str) -> None:
     """Nothing is kept of a thread."""
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _new_id() -> str:
-    return uuid.uuid4().hex
-
-
-class SyncRun:
-    """A run, for synchronous code.
-
-    Attributes:
-        run_id: The run.
-    """
-
-    def __init__(self, run: Run, portal: Portal) -> None:
-        self.run_id = run.run_id
-        self._run = run
-        self._portal = portal
-
-    def result(self) -> RunResult:
-        """Wait until the run is over, waits for a person or was stopped, and return its result."""
-        return self._portal.call(self._run.result)
-
-
-class SyncRuntime:
-    """A `Runtime` for synchronous code. Its event loop runs in a thread of its own."""
-
-    def __init__(self, runtime: Runtime, portal: Portal) -> None:
-        """Prepare; `with open_runtime(...)` does it.
-
-        Args:
-            runtime: What does the work.
-            portal: The thread that it is done in.
-        """
-        self._runtime = runtime
-        self._portal = portal
-
-    def run(
-        self,
-        input: Input,  # noqa: A002 - LangGraph calls it so
-        **options: Unpack[StartOptions],
-    ) -> RunResult:
-        """Run a request until it is over, waits for a person or is stopped; see `Runtime.start`."""
-        return self.start(input, **options).result()
-
-    def start(
-        self,
-        input: Input,  # noqa: A002 - LangGraph calls it so
-        **options: Unpack[StartOptions],
-    ) -> SyncRun:
-        """Begin a run, and return it at once; see `Runtime.start`."""
-        run = self._portal.call(lambda: self._runtime.start(input, **options))
-        return SyncRun(run, self._portal)
-
-    def resume(
-        self,
-        run_id: str,
-        *,
-        settings: RunSettings | None = None,
-        by: str = "",
-        **following: Unpack[Following],
-    ) -> RunResult:
-        """Resume a run that was stopped, killed or ended by a limit; see `Runtime.resume`."""
-        return self._portal.call(
-            lambda: self._runtime.resume(run_id, settings=settings, by=by, **following)
-        )
-
-    def answer(
-        self, run_id: str, answers: object, *, by: str = "", **following: Unpack[Following]
-    ) -> SyncRun:
-        """Answer the questions of a run; see `Runtime.answer`."""
-        run = self._portal.call(lambda: self._runtime.answer(run_id, answers, by=by, **following))
-        return SyncRun(run, self._portal)
-
-    def retry(
-        self, run: str, step: int, /, *, by: str = "", **options: Unpack[CorrectionOptions]
-    ) -> SyncRun:
-        """Repeat a step and its dependents; see `Runtime.retry`."""
-        begun = self._portal.call(lambda: self._runtime.retry(run, step, by=by, **options))
-        return SyncRun(begun, self._portal)
-
-    def skip(
-        self, run: str, step: int, /, *, by: str = "", **options: Unpack[CorrectionOptions]
-    ) -> SyncRun:
-        """Skip a step, and continue; see `Runtime.skip`."""
-        begun = self._portal.call(lambda: self._runtime.skip(run, step, by=by, **options))
-        return SyncRun(begun, self._portal)
-
-    def stop(self, run_id: str, *, by: str = "", at_once: bool = False) -> None:
-        """Stop a run gracefully; see `Runtime.stop`."""
-        self._portal.call(lambda: self._runtime.stop(run_id, by=by, at_once=at_once))
-
-    def events(self, run_id: str, *, after: int = 0, tokens: bool = False) -> Iterator[RunEvent]:
-        """Yield the past and the coming events of a run; see `Runtime.events`."""
-        events = self._runtime.events(run_id, after=after, tokens=tokens)
-        try:
-            while True:
-                try:
-                    yield self._portal.call(lambda: anext(events))
-                except StopAsyncIteration:
-                    return
-        finally:
-            # Who left the runtime before has ended them.
-            if self._portal.is_open:
-                self._portal.call(events.aclose)
-
-    def look(self, run_id: str) -> RunView:
-        """Return the status of a run, its plan, and what it waits for."""
-        return self._portal.call(lambda: self._runtime.look(run_id))
-
-    def text(self, run_id: str, ref: str) -> str | None:
-        """Return a long text of an event; see `Runtime.text`."""
-        return self._portal.call(lambda: self._runtime.text(run_id, ref))
-
-    def facts(self, user: str, *, tenant: str = "", query: str = "") -> list[Fact]:
-        """Return what the team remembers of a user; see `Runtime.facts`."""
-        return self._portal.call(lambda: self._runtime.facts(user, tenant=tenant, query=query))
-
-    def forget_fact(self, user: str, fact_id: str, *, tenant: str = "") -> bool:
-        """Forget a fact of a user; see `Runtime.forget_fact`."""
-        return self._portal.call(lambda: self._runtime.forget_fact(user, fact_id, tenant=tenant))
-
-    def runs(self, most: int = 20, *, labels: Mapping[str, str] | None = None) -> list[RunView]:
-        """Return the latest runs, the newest first."""
-        return self._portal.call(lambda: self._runtime.runs(most, labels=labels))

@@ -61,7 +61,7 @@ class Services:
     memory: Mapping[str, MemoryOptions] = field(default_factory=dict[str, MemoryOptions])
     model_of: Callable[[str], Chat]  # the model of a name
     output: Shape | None = None  # the type that the answer has to be of, or none
-    # Whether requests come from outside of the process, and may loosen nothing.
+    # Whether requests come from outside the process, and may loosen nothing.
     is_served: bool = False
     # The settings and limits that they may loosen all the same.
     open_to_clients: frozenset[str] = frozenset()
@@ -75,7 +75,7 @@ class Services:
     retry_wait: float = 0.5  # seconds before the first retry; they double from attempt to attempt
     # What models cost, by name.
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
-    # For each configured model without a price, the field that it stands in.
+    # For each configured model without a price, the field that it is in.
     unpriced: Mapping[str, str] = field(default_factory=dict[str, str])
     knowledge: Retriever | None = None  # where knowledge is found, or none
     # Which knowledge the host and each specialist are given, by their names.

@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 def described(schema: dict[str, Any], kind: type[Any]) -> None:
-    """Give a JSON schema the texts of its class's docstring, for forms and editors."""
+    """Add the texts of its class's docstring to a JSON schema, for forms and editors."""
     schema["description"] = (inspect.getdoc(kind) or "").partition("\n")[0]
     properties = schema.get("properties", {})
     for name, text in texts_of(kind).items():
@@ -38,7 +38,7 @@ def described(schema: dict[str, Any], kind: type[Any]) -> None:
 
 
 def texts_of(kind: type[Any]) -> dict[str, str]:
-    """What the docstrings of a class and of those above it say of its fields."""
+    """What the docstrings of a class and of those above it say about its fields."""
     return {
         found["name"]: " ".join(found["text"].split())
         for each in reversed(kind.__mro__)
@@ -62,12 +62,12 @@ class Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=described)
 
     def replace(self, **changes: Any) -> Self:
-        """Give a copy with some fields changed, validated like a new value.
+        """Return a copy with some fields changed, validated like a new value.
 
         What was left out stays left out, since settings that are merged ask for what was set.
 
         Raises:
-            pydantic.ValidationError: A name is no field, or a value does not fit its field.
+            pydantic.ValidationError: A name is not a field, or a value does not fit its field.
         """
         fields = self.__dict__
         kept = {name: fields[name] for name in self.model_fields_set}
@@ -96,7 +96,7 @@ class Value(BaseModel):
 
 
 def restored(kind: type[T], stored: object) -> T:
-    """Give the value of a kind that this or another version stored."""
+    """Return the value of a kind that this or another version stored."""
     try:
         return adapter(kind).validate_python(stored)
     except ValidationError:
@@ -134,7 +134,7 @@ def _fitted_mapping(kind: Any, stored: Mapping[Any, Any]) -> Mapping[Any, Any]:
 
 
 def known_fields(kind: type[Value], stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Give those stored fields of a value that this version knows, under its names."""
+    """Return those stored fields of a value that this version knows, under its names."""
     fields = kind.model_fields
     return {
         name: fitted(fields[name].annotation, each)
@@ -150,7 +150,7 @@ def _fitted_option(kinds: tuple[Any, ...], stored: Any) -> Any:
 
 
 def _name(kind: type[Enum], stored: Any) -> Any:
-    """Give a name that this version knows: of an enumeration its `unknown`, or None, for others."""
+    """Return a name that this version knows; for others, the enumeration's `unknown`, or None."""
     if stored in [each.value for each in kind]:
         return stored
     _log.warning("a stored name is unknown", extra={"kind": kind.__name__, "stored": repr(stored)})

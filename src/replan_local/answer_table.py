@@ -44,7 +44,7 @@ class AnswerTable(Value):
         return "\n".join(lines)
 
     def place(self, column: str) -> int | None:
-        """Where a column stands, without regard to case."""
+        """Where a column is, without regard to case."""
         folded = [name.casefold() for name in self.columns]
         return folded.index(column.casefold()) if column.casefold() in folded else None
 
@@ -66,7 +66,7 @@ def result_of(step: int, inputs: Mapping[int, str]) -> str:
         return inputs[step]
     known = ", ".join(map(str, sorted(inputs))) or "none"
     raise CannotAnswerError(
-        f"Step {step} is none of the steps that this one comes after ({known})."
+        f"Step {step} is not one of the steps that this one comes after ({known})."
     )
 
 

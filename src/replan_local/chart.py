@@ -1,4 +1,4 @@
-"""Draw the first table that can be shown as one SVG picture that stands alone."""
+"""Draw the first table that can be shown as one SVG picture that is alone."""
 
 import importlib
 import re

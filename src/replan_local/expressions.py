@@ -152,9 +152,9 @@ class _Expression:
         return base ** int(power)
 
     def _refusal(self, part: str) -> CannotAnswerError:
-        what = f": '{part}' cannot stand there" if part else ""
+        what = f": '{part}' is not allowed there" if part else ""
         hint = did_you_mean(part.partition("(")[0], _FUNCTIONS) if part else ""
-        return CannotAnswerError(f"'{self._text}' is no expression{what}.{hint}")
+        return CannotAnswerError(f"'{self._text}' is not an expression{what}.{hint}")
 
 
 def _cells(

@@ -28,7 +28,7 @@ _OPERATORS = {"is": "=", "is not": "!="}
 def figures(
     database: Database, file: TableFile, asked: Figures, *, most: int = MOST_ROWS
 ) -> tuple[AnswerTable, list[str]]:
-    """Compute what is asked of a table; give the table, and findings beside it."""
+    """Compute what is asked of a table; return the table and the findings about it."""
     columns = _Columns(database.columns(file.view), file.name)
     names = [*map(str, asked.by), *map(str, asked.measures)]
     if len(set(names)) < len(names):

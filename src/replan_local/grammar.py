@@ -32,7 +32,7 @@ LONGEST = 2_000
 RESERVED = frozenset(
     ("by", "from", "where", "and", "top", "bottom", "of", "is", "not", "with", "in", "for")
 )
-"""Words that are no names, unless they stand in quotes."""
+"""Words that are not names, unless they are in quotes."""
 
 _TOKEN = re.compile(
     r"\s*(?:\"(?P<double>[^\"]*)\"|'(?P<single>[^']*)'|`(?P<back>[^`]*)`"
@@ -56,7 +56,7 @@ _Part = TypeVar("_Part")
 
 
 class Reader:
-    """Reads a text from left to right; whatever does not fit is refused where it stands."""
+    """Reads a text from left to right; whatever does not fit is refused where it is."""
 
     def __init__(self, text: str) -> None:
         self._text = text.strip()
@@ -111,11 +111,11 @@ class Reader:
         return self._text[start:].strip()
 
     def refusal(self, *expected: str) -> CannotAnswerError:
-        """Say what should stand here, and what stands here instead."""
+        """Return an error that says what is expected here, and what is here instead."""
         before = self._text[: self._tokens[self._at - 1][2]].strip() if self._at else ""
-        where = f"after '{before}'" if before else "at its beginning"
+        where = f"after '{before}'" if before else "at the beginning"
         _, text, _ = self._peek()
-        message = f"'{self._text}' is no command: {where} should stand {_either(expected)}, not "
+        message = f"'{self._text}' is not a command: expected {_either(expected)} {where}, not "
         hint = did_you_mean(text, expected) if text else ""
         return CannotAnswerError(f"{message}{repr(text) if text else 'nothing'}.{hint}")
 
@@ -262,7 +262,9 @@ def _tokens(text: str) -> list[tuple[str, str, int]]:
     while place < len(text):
         token = _TOKEN.match(text, place)
         if token is None or token.lastgroup is None:
-            message = f"'{text}' is no command: {text[place:].strip()[:80]} cannot stand there."
+            message = (
+                f"'{text}' is not a command: {text[place:].strip()[:80]} is not allowed there."
+            )
             raise CannotAnswerError(message)
         found.append((token.lastgroup, token[token.lastgroup], token.end()))
         place = token.end()

@@ -10,7 +10,7 @@ KINDS = (".txt", ".md", ".rst")
 """The endings of the files that are read."""
 
 REPORT_MARK = "<!-- written by replan -->"
-"""What a report of our own ends with; it is no source for another one."""
+"""What our own report ends with; it is not a source for another one."""
 
 _DEEPEST, _MOST_FILES, _MOST_BYTES = 6, 1000, 1_000_000
 
@@ -21,7 +21,7 @@ def note_files(directory: Path) -> tuple[FolderFile, ...]:
 
 
 def passages_in(file: FolderFile) -> tuple[Passage, ...]:
-    """Read a file; none if it is no text, cannot be read, or is a report of our own."""
+    """Read a file; none if it is not text, cannot be read, or is our own report."""
     text = _read(file.path)
     return () if text.rstrip().endswith(REPORT_MARK) else tuple(passages_of(file.name, text))
 

@@ -47,7 +47,7 @@ def command_of(specialist: str, given: Mapping[str, JsonValue]) -> Command:
 
 def _query(given: Mapping[str, JsonValue]) -> Command:
     if "sql" in given and len(given) > 1:
-        raise CannotAnswerError("The parameter 'sql' stands alone: the query says all.")
+        raise CannotAnswerError("The parameter 'sql' allows no other: the query says everything.")
     if "sql" in given:
         return Sql.model_validate(given, strict=True)
     if set(given) == {"table"}:

@@ -13,7 +13,7 @@ before anything of it runs, and cannot be stopped."""
 
 # In the tree of a query, as DuckDB writes it.
 _TABLE = re.compile(r'"class":"STAR"|"type":"(?:BASE_TABLE|TABLE_FUNCTION|SUBQUERY)"')
-# What tells of the database and of the machine, and what runs a query that nobody sees here.
+# What reveals the database or the machine, and what runs a query that is not visible here.
 _CATALOG = re.compile(
     r'(?i)"(?:function|table|schema|catalog)_name":"('
     r"duckdb_\w{1,60}|pragma_\w{1,60}|sqlite_(?:temp_)?(?:master|schema)|information_schema"
@@ -34,7 +34,7 @@ def check_tree(tree: str) -> None:
     if tree.startswith(_UNREADABLE):
         raise CannotAnswerError("The query cannot be read.")
     if found := _CATALOG.search(tree):
-        message = f"A query may look at the tables only; '{found[1]}' tells of the database itself."
+        message = f"A query may look at the tables only; '{found[1]}' shows the database itself."
         raise CannotAnswerError(message)
     count = sum(1 for _ in _TABLE.finditer(tree))
     if count > MOST_TABLES:

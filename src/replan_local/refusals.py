@@ -9,7 +9,7 @@ _NEAR = 0.6
 
 
 class CannotAnswerError(ToolException):
-    """Something cannot be answered as it stands; the message says why and what there is instead."""
+    """Something cannot be answered as it is; the message says why and what there is instead."""
 
 
 def did_you_mean(wrong: str, names: Iterable[str], *, near: float = _NEAR) -> str:

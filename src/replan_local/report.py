@@ -27,7 +27,7 @@ class Section(Value):
 
 
 class Written(Value):
-    text: str  # what is told of it
+    text: str  # what is said about it
     artifacts: tuple[Artifact, ...]  # the report, and its chart if there is one
 
 

@@ -18,7 +18,7 @@ _NEAR_WORD = 0.78
 
 
 class Searching:
-    """A search in the notes of a folder, indexed anew; may be stopped from another thread."""
+    """A search in the notes of a folder, indexed again; may be stopped from another thread."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

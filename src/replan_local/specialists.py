@@ -69,7 +69,7 @@ def doer_of(command: Command) -> str:
 
 
 class LocalSpecialist:
-    """Does one kind of command; what is none is refused for good, and nothing is guessed."""
+    """Does one kind of command; anything else fails without a retry, and nothing is guessed."""
 
     model_calls = 0
     """Of one attempt: what tells the most that a run can take counts with it."""
@@ -79,7 +79,7 @@ class LocalSpecialist:
         self._clock = clock
 
     async def run(self, context: ExecutionContext, config: RunnableConfig) -> SpecialistResult:
-        """Do the command of the step; one that cannot be done fails for good."""
+        """Do the command of the step; one that cannot be done fails without a retry."""
         try:
             done = await self._done(context, folders_of_step())
         except CannotAnswerError as refusal:
@@ -158,7 +158,7 @@ def local_team(
     model: Any = "offline",
     specialists: Sequence[Specialist] = (),
 ) -> Team:
-    """Give the keyless team for `build_graph`.
+    """Return the keyless team for `build_graph`.
 
     Args:
         directory: The folder whose tables and notes may be read.

@@ -35,7 +35,7 @@ _READERS = {
 _DEEPEST, _MOST_FILES = 3, 200
 _NUMBER = re.compile(r"^U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?$|^(?:DECIMAL|DOUBLE|FLOAT|BIGNUM)")
 _FIRST_LINES = 2
-# What is as small as a number whatever stands in it. Times with a zone need a package that DuckDB
+# What is as small as a number whatever is in it. Times with a zone need a package that DuckDB
 # does not bring along; text does not.
 _SMALL = re.compile(
     r"(?:U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL(?:\([\d,]+\))?|DOUBLE|FLOAT|NUMBER|BOOLEAN"
@@ -96,7 +96,7 @@ class Database:
         self._stopped = False
 
     def open(self, files: Sequence[TableFile]) -> tuple[UnreadableTableError, ...]:
-        """Register these files alone, shut the door to all else, and give what cannot be read."""
+        """Register these files alone, shut the door to all else, and return what cannot be read."""
         connection = _connect()
         self.close()
         with self._lock:
@@ -124,7 +124,7 @@ class Database:
     def select(
         self, sql: str, parameters: Sequence[object] = (), *, most: int
     ) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
-        """Run one SELECT; give the names of its columns and at most so many rows."""
+        """Run one SELECT; return the names of its columns and at most this many rows."""
         problem, inner = "The query failed", _the_select_in(sql)
         columns = self._run(f"FROM ({inner}\n) LIMIT 0", problem, parameters).description
         cells = ", ".join(

@@ -1,7 +1,7 @@
 """What the keyless team can do, as tools that a model calls.
 
 `query_tables`, `search_notes`, `calculate` and `write_report` work in the folders of the step in
-whose name they are called; `local_tools` gives the same four for folders of one's own.
+whose name they are called; `local_tools` gives the same four for folders of your own.
 """
 
 import time
@@ -23,7 +23,7 @@ from replan_local.searching import Searching
 
 
 def local_tools(directory: Path | str, out: Path | str | None = None) -> tuple[BaseTool, ...]:
-    """Give the four tools for a folder.
+    """Return the four tools for a folder.
 
     Args:
         directory: The folder whose tables and notes may be read.
@@ -43,7 +43,7 @@ def _tools(folders: Callable[[], Folders]) -> tuple[BaseTool, ...]:
         """Query the CSV, Parquet and JSON files of the folder with one SELECT of DuckDB's SQL.
 
         Args:
-            sql: The query; without it, the tables, their columns and their names in SQL are told.
+            sql: The query; without it, the tables, their columns and their names in SQL are listed.
         """
         return Querying(folders().workspace).answer(Sql(sql=sql) if sql.strip() else ListTables())
 

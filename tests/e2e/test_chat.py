@@ -175,7 +175,7 @@ def stop_and_leave(shown, server):
     shown.type("This takes long\r")
     server.wait_for_requests(len(server.requests) + 1)
     shown.process.send_signal(signal.SIGINT)
-    shown.wait_for("press Ctrl-C again to stop at once")
+    shown.wait_for("press Ctrl-C again to stop immediately")
     shown.process.send_signal(signal.SIGINT)
     shown.wait_for("this message was not stored")
     shown.type("\x04")
@@ -199,7 +199,7 @@ def test_programs_read_and_write_lines(place, monkeypatch):
     chat = ("chat", "--team", "team.yaml", "-q")
     code, told, _ = piped(environment, *chat, lines=["Hello", "/nothing", "", "/plan", "/export a"])
     assert code == 0
-    assert told.startswith("As you like **it**.\nThere is no command /nothing.")
+    assert told.startswith("As you like **it**.\nThere is not a command /nothing.")
     assert "There is no plan in this session yet.\nwrote a\n" in told
     assert piped(environment, *chat, "-s", "unknown")[0] == 2
     # A question is answered by a line, an approval by its key and its fingerprint only.

@@ -21,7 +21,7 @@ from replan import (
     stream,
 )
 from replan.adapters.chat_models import LangChainModels
-from replan.assembly import services_of
+from replan.assembly.team_services import services_of
 from replan.graph.build import host_graph
 from replan.plan.preview import calls_of_reply, calls_of_try
 from replan.testing import OpenAIServer, Reply, Truncated, always
@@ -140,7 +140,7 @@ async def test_c1_half_a_result_is_asked_for_again_and_else_marked(heard):
     assert (outcome, limits) == ("completed", [])
     assert (calls["step 1/finder"], calls["step 2/finder"]) == (2, 2)
     assert plan.step(1).result == "short"
-    assert plan.step(2).result.startswith("[Not whole: ")
+    assert plan.step(2).result.startswith("[Incomplete: ")
 
 
 @pytest.mark.parametrize("heard", [False, True])
@@ -241,7 +241,7 @@ async def test_an_answer_that_ends_within_its_structure_without_a_reason_is_part
 
 async def test_a_result_that_ends_within_its_structure_without_a_reason_is_asked_for_once_more():
     given = {"messages": "Go.", "plan": "- [ ] 1. A @finder\n"}
-    for second, kept in (('{"a": 1}', '{"a": 1}'), ('{"a": [', "[Not whole: ")):
+    for second, kept in (('{"a": 1}', '{"a": 1}'), ('{"a": [', "[Incomplete: ")):
         async with silent_server('{"a": [1, 2', second, DONE) as (url, asked):
             _, outcome, limits, plan = await end_of(graph_on(url, chat=True), given, heard=False)
         assert (outcome, limits, len(asked)) == ("completed", [], 3)

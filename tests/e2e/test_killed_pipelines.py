@@ -10,7 +10,7 @@ import warm
 from pipeline_lives import kill_all
 from pipelines import FourDeep, texts
 from replan.adapters.threads.memory import MemoryThreads
-from replan.pipeline_assembly import run_pipeline
+from replan.assembly.pipelines import run_pipeline
 
 
 @pytest.mark.parametrize(("store", "stride"), [("sqlite", 11), ("postgres", 13)])

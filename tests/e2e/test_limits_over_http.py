@@ -19,7 +19,7 @@ from replan import (
     run,
 )
 from replan.adapters.chat_models import LangChainModels
-from replan.assembly import services_of
+from replan.assembly.team_services import services_of
 from replan.graph.build import host_graph
 from replan.plan.preview import worst_case_calls
 from replan.testing import HttpFault, OpenAIServer, Reply, Reset, Truncated

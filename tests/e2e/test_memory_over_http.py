@@ -3,7 +3,7 @@
 import pytest
 
 from replan import TeamFileError, open_runtime
-from replan.assembly import team_graph
+from replan.assembly.graphs import team_graph
 from replan.nodes.summarise import ROOM_TO_THINK
 from replan.testing import HttpFault, OpenAIServer
 

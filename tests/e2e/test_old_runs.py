@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from old_storage import FORMATS, KINDS, PLANS, TEAM, lay_out
 from postgres import fresh_database
 from replan import Approval, open_storage, run, waiting_for
-from replan.assembly import team_graph
+from replan.assembly.graphs import team_graph
 from replan.cli.main import app
 
 OVER = {"over": "completed", "question": "waiting", "approval": "waiting", "killed": "interrupted"}

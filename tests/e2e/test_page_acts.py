@@ -106,7 +106,7 @@ async def test_a_call_is_approved_with_other_arguments_and_only_as_it_was_shown(
         assert seen["argument to"] == "eva"
         assert 'name="argument amount" value="9"' in page
         for wrong, told in (
-            ({"arguments": "{"}, "These are no arguments (line 1, column 2"),
+            ({"arguments": "{"}, "These are not arguments (line 1, column 2"),
             ({"argument amount": "much"}, "amount: 'much' is of another type. Write it as 9 is."),
         ):
             bad = await sent(client, action, {**seen, "action": "edit", **wrong}, 422)
@@ -311,9 +311,9 @@ async def test_a_wrong_start_starts_nothing_and_says_what_to_change():
             ({}, [none], "there is nothing to do"),
             ({"plan": "- [ ] 1. Go @nobody\n"}, [none], "nobody"),
             ({"task": "x", "limits": "max_rounds=9999"}, [none], "looser"),
-            ({"task": "x", "labels": "user=eva"}, [none], "the server gives this label"),
+            ({"task": "x", "labels": "user=eva"}, [none], "the server sets this label"),
             ({"task": "x"}, files("a/b.txt", b"x"), "files[0].name"),
-            ({"task": "x"}, files("a.txt", b"\xff\xfe\x00"), "is none of UTF-8 text"),
+            ({"task": "x"}, files("a.txt", b"\xff\xfe\x00"), "is not one of UTF-8 text"),
             ({"task": "x"}, files("a.pdf", b"x" * 10_000_001), "more than 10,000,000 bytes"),
         ]
         for given, held, told in cases:
@@ -377,7 +377,7 @@ async def test_a_run_that_a_terminal_began_and_a_kill_ended_is_gone_on_with_by_i
         (record,) = await storage.runs.recent(1)
         where = f"/runs/{record.run_id}"
         page = await rested(client, where, "interrupted")
-        assert "its process ended without a word" in page
+        assert "its process was killed" in page
         path, fields = await form(client, f"{where}/resume")
         with kept.at_work():
             await sent(client, path, fields)

@@ -157,7 +157,7 @@ def test_a_killed_run_goes_on_and_does_nothing_twice(workshop):
     (listed,) = workshop.listed()
     assert (listed["outcome"], listed["steps_done"], listed["steps"]) == ("interrupted", 2, 4)
     killed = workshop.do("show", listed["run_id"]).stdout
-    assert "why: its process ended without a word, at " in killed
+    assert "why: its process was killed, at " in killed
     assert ", took at least " in killed
     resumed = workshop.do("resume", listed["run_id"][:8])
     assert resumed.exit_code == 0, resumed.stderr
@@ -176,7 +176,7 @@ def test_a_killed_run_goes_on_and_does_nothing_twice(workshop):
     times = [each["at"] for each in shown["events"]]
     assert times == sorted(times)
     seen = workshop.do("show", listed["run_id"])
-    assert "after its process had ended without a word, some time between " in seen.stdout
+    assert "after its process had been killed, some time between " in seen.stdout
     last = json.loads(workshop.do("show", listed["run_id"], "--step", "4", "--json").stdout)
     (waited,) = [each for each in last["waits"] if each["what"] == "for step 2"]
     assert waited["seconds"] > shown["unknown_seconds"]
@@ -526,7 +526,7 @@ def test_a_run_whose_answer_was_cut_off_says_so_whenever_it_is_looked_at(worksho
     assert again.exit_code == 1
     assert again.stdout.splitlines() == [
         f"run {workshop.run_id[:8]} is over: partial",
-        "its answer is not whole: the reply was cut off at its length limit",
+        "its answer is incomplete: the reply was cut off at its length limit",
         f"see it with: replan show {workshop.run_id[:8]}",
     ]
     more = workshop.do("resume", workshop.run_id, "--limit", "max_tokens=9")

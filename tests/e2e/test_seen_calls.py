@@ -19,7 +19,7 @@ from replan import (
     open_storage,
 )
 from replan.adapters.chat_models import LangChainModels
-from replan.assembly import build_graph
+from replan.assembly.graphs import build_graph
 from replan.cli.main import app
 from replan.runs.course.calls import calls_of
 from replan.runs.course.met import met_in

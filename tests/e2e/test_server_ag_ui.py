@@ -101,7 +101,7 @@ async def test_a_run_is_told_as_events_and_an_interrupt_is_answered_in_its_threa
         await check_refusals(client, plan.id)
         vague = {"interruptId": plan.id, "status": "resolved", "payload": "Looks interesting"}
         again = await told(client, asked(resume=[vague]))
-        assert again[-1].outcome.interrupts[0].message.startswith("This is no decision.")
+        assert again[-1].outcome.interrupts[0].message.startswith("This is not a decision.")
         yes = {"interruptId": plan.id, "status": "resolved", "payload": {"action": "approve"}}
         second = await told(client, asked(resume=[yes]))
         (question,) = second[-1].outcome.interrupts

@@ -115,7 +115,7 @@ async def test_a_plan_is_decided_by_a_word_that_is_one_and_by_who_may():
         with pytest.raises(openai.PermissionDeniedError, match="role 'answer'"):
             await ben.chat.completions.create(messages=said("approve"), **session)
         vague = await anna.chat.completions.create(messages=said("Looks interesting"), **session)
-        assert vague.choices[0].message.content.startswith("This is no decision.")
+        assert vague.choices[0].message.content.startswith("This is not a decision.")
         asks = await anna.chat.completions.create(messages=said("approve"), **session)
         assert "Which colour?" in asks.choices[0].message.content
         ends = await anna.chat.completions.create(messages=said("red"), **session)

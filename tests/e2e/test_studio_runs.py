@@ -12,7 +12,7 @@ from langgraph_sdk import get_client
 
 import mcp_servers
 from replan import Approval, ThreadBusyError, open_storage, run, waiting_for
-from replan.assembly import team_graph
+from replan.assembly.graphs import team_graph
 from replan.testing import OpenAIServer
 
 PATIENCE = 60.0

@@ -164,7 +164,7 @@ async def test_a_call_of_a_trusted_server_has_a_time_of_its_own(address):
     result, answers, _ = await outcome_of(replies, {"t": server})
     assert result.text == "I gave up."
     assert "t__wait_reading" not in answers[0]
-    assert "tool server t: wait_reading gave no answer within 0.5 s" in answers[0]
+    assert "tool server t: wait_reading did not answer within 0.5 s" in answers[0]
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ async def test_a_function_with_the_name_of_a_servers_tool_is_told(address):
         return str(a)
 
     result, *_ = await outcome_of((), {"t": ToolServer(url=address)}, tools=["t/add", t__add])
-    assert "tools: a tool of a tool server is called like this, too (got 't__add')" in result.error
+    assert "tools: a tool of a tool server has the same name (got 't__add')" in result.error
 
 
 async def test_a_tool_that_a_server_does_not_have_is_told_with_those_that_it_has(address):

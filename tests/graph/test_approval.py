@@ -117,7 +117,7 @@ async def test_what_is_no_decision_is_asked_for_again(decision):
         # Going on without a word changes nothing.
         assert waiting_for((await run(graph, None, config=CONFIG)).state) == asked
         state = await decide(graph, decision)
-        assert "This is no decision" in waiting_for(state).problem
+        assert "This is not a decision" in waiting_for(state).problem
         await decide(graph, "approve")
     assert len(ran) == 2
 

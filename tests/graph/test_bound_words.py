@@ -89,7 +89,7 @@ async def test_a_word_about_another_plan_is_refused_and_the_plan_asked_about_aga
     stale = {"action": "approve", "fingerprint": "0" * 16}
     state = (await run(graph, Command(resume=stale), config=THREAD)).state
     assert state["outcome"] == "waiting"
-    assert "answers something else" in waiting_for(state).problem
+    assert "does not answer what is asked now" in waiting_for(state).problem
     assert bank.paid == []
     seen = {"action": "approve", "fingerprint": waiting_for(state).fingerprint}
     state = (await run(graph, Command(resume=seen), config=THREAD)).state
@@ -147,7 +147,7 @@ async def test_a_person_who_answers_late_does_not_approve_the_next_call():
     # Another person, at another screen, says the same of the same.
     state = (await run(graph, Command(resume=yes), config=THREAD)).state
     assert (state["outcome"], bank.paid) == ("waiting", [5])
-    assert "answers something else" in shown(state)["problem"]
+    assert "does not answer what is asked now" in shown(state)["problem"]
     (second,) = waiting_for(state)
     no = {"answer": "no", "fingerprint": second.fingerprint}
     state = (await run(graph, Command(resume={second.key: no}), config=THREAD)).state

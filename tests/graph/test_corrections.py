@@ -15,7 +15,7 @@ from replan import (
     ask_user,
     open_runtime,
 )
-from replan.calling import team_of
+from replan.calling.compiled import team_of
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import Command, JobSpec
 from replan.nodes.final_answer import generate_final_answer

@@ -40,7 +40,7 @@ async def test_a_plan_that_was_cut_off_is_asked_for_again(team, reason):
     assert state["outcome"] == "completed"
     complaint = model.calls[1].messages[-1].text
     why = CUTS["reply_length" if reason == "length" else reason]
-    assert complaint.startswith(f"The reply is not whole: {why}.")
+    assert complaint.startswith(f"The reply is incomplete: {why}.")
     assert "shorter" in complaint
 
 
@@ -69,7 +69,7 @@ async def test_a_planner_that_is_cut_off_twice_leaves_one_step_with_the_request(
         ("think", "the plan is asked for by itself"),
         ("plan_creation", "a plan of one step"),
     ]
-    assert "not whole" in state["unreadable_replies"][1].complaint
+    assert "is incomplete" in state["unreadable_replies"][1].complaint
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ async def test_a_plan_update_that_was_cut_off_is_asked_for_again_and_cut_twice_c
         )
     ).state
     assert [step.description for step in state["current_plan"].steps] == ["A", "B", "C"]
-    assert "not whole" in state["unreadable_replies"][0].complaint
+    assert "is incomplete" in state["unreadable_replies"][0].complaint
 
 
 async def test_a_result_that_was_cut_off_is_asked_for_once_more_shorter(team):
@@ -232,7 +232,7 @@ async def test_a_result_that_stays_cut_off_counts_and_is_marked_wherever_it_is_s
     script = {"think": THINK, "step 1": [cut("far too lo"), cut("still too lo")], "step 2": "c"}
     with ScriptedModel({**script, "feedback": DONE}) as model:
         events = await events_of(team(model))
-    marked = "[Not whole: the reply was cut off at its length limit.]\n\nstill too lo"
+    marked = "[Incomplete: the reply was cut off at its length limit.]\n\nstill too lo"
     done = next(e for e in events if e.type == "specialist_completed" and e.step_id == 1)
     assert (done.result.text, done.result.cut) == ("still too lo", "reply_length")
     prompts = {(call.node, call.step): call.messages[-1].text for call in model.calls}
@@ -240,7 +240,7 @@ async def test_a_result_that_stays_cut_off_counts_and_is_marked_wherever_it_is_s
     assert marked in prompts["feedback", None]
     plan = [event for event in events if event.type == "plan_updated"][-1].plan
     assert plan.step(1).result == marked
-    assert "> [Not whole: the reply was cut off at its length limit.]" in plan.content
+    assert "> [Incomplete: the reply was cut off at its length limit.]" in plan.content
     # The answer was made of it, and is whole itself.
     assert events[-1].outcome == "completed"
 

@@ -323,7 +323,7 @@ async def test_the_disk_is_full(tmp_path, pages):
         with pytest.raises(StorageError, match="disk is full") as caught:
             await run(graph, GIVEN, config=THREAD, run_id="r")
         assert "stays recorded" in caught.value.problem
-        assert "go on" in caught.value.fix
+        assert "continue the run" in caught.value.fix
     state = await world.goes_on(GIVEN)
     assert state["outcome"] == "completed"
     world.is_right(state)

@@ -19,7 +19,7 @@ from replan import (
     stream,
     waiting_for,
 )
-from replan.assembly import viewer
+from replan.assembly.graphs import viewer
 from replan.cli.shared.preview import team_of
 from replan.cli.views.run.history import moments
 from replan.cli.views.run.run_record import run_record

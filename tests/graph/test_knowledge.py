@@ -168,8 +168,8 @@ async def test_a_search_that_fails_or_hangs_leaves_the_step_without_knowledge_an
         result = await run(graph, "When are refunds paid?")
     assert result.outcome == "completed"
     host, step = result.warnings
-    assert host.startswith("The host goes on without knowledge: ")
-    assert step.startswith("Step 1 (attempt 1) goes on without knowledge: ")
+    assert host.startswith("The host continues without knowledge: ")
+    assert step.startswith("Step 1 (attempt 1) continues without knowledge: ")
     assert told in step
     assert len(retriever.asked) == 2
 

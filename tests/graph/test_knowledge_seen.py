@@ -30,7 +30,7 @@ FOUND = [
 
 class Given:
     def search(self, request):
-        return {"chunks": FOUND, "left_out": ["x.bin is left out: it is no text."]}
+        return {"chunks": FOUND, "left_out": ["x.bin is left out: it is not text."]}
 
 
 class Gone:
@@ -130,7 +130,7 @@ def test_a_run_shows_what_was_given_and_what_was_not(tmp_path):
     assert "step 1 clerk is given knowledge: 0.md:1" in step
     assert "step 1 clerk sees 1 message of the conversation" in step
     for each in (
-        "x.bin is left out: it is no text.",
+        "x.bin is left out: it is not text.",
         "2.md:1 is not used: nothing in it helps.",
         "1.md:1 is left out: ValueError: no such chunk.",
     ):

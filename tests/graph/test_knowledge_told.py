@@ -72,7 +72,7 @@ async def test_chunks_that_fail_or_do_not_help_are_no_sources_and_each_is_told()
         "2.md:1 is not used: nothing in it helps.",
     )
     assert event.failed == ("1.md:1 is left out: ValueError: no such chunk.",)
-    assert warnings == ("Step 1 (attempt 1) goes on with less knowledge: " + event.failed[0],)
+    assert warnings == ("Step 1 (attempt 1) continues with less knowledge: " + event.failed[0],)
 
 
 async def test_where_putting_together_fails_what_was_found_is_given_and_it_is_told():
@@ -89,7 +89,7 @@ async def test_where_putting_together_fails_what_was_found_is_given_and_it_is_to
     assert event.failed == (
         "What was read is not put together, so all is given as it was found: OSError: gone.",
     )
-    assert warnings == ("Step 1 (attempt 1) goes on with less knowledge: " + event.failed[0],)
+    assert warnings == ("Step 1 (attempt 1) continues with less knowledge: " + event.failed[0],)
 
 
 async def test_where_no_chunk_is_read_what_was_found_is_given_and_made_shorter_if_that_is_wanted():
@@ -125,8 +125,8 @@ async def test_of_what_was_put_together_only_what_it_cites_is_a_source():
     ("reply", "told"),
     [
         (ValueError("no"), "ValueError: no"),
-        ("  ", "the model gave an empty reply"),
-        ("<think>Hm.</think>", "the model gave an empty reply"),
+        ("  ", "the model returned an empty reply"),
+        ("<think>Hm.</think>", "the model returned an empty reply"),
     ],
 )
 async def test_a_summary_that_fails_leaves_what_was_found_and_is_told(reply, told):
@@ -137,7 +137,7 @@ async def test_a_summary_that_fails_leaves_what_was_found_and_is_told(reply, tol
     (failed,) = event.failed
     assert failed.startswith("What was found is not made shorter: ")
     assert told in failed
-    assert warnings == (f"Step 1 (attempt 1) goes on with less knowledge: {failed}",)
+    assert warnings == (f"Step 1 (attempt 1) continues with less knowledge: {failed}",)
 
 
 async def test_a_slow_chunk_is_left_out_in_its_time_and_told():
@@ -191,13 +191,13 @@ async def test_nonsense_of_a_retriever_leaves_the_step_without_knowledge_and_is_
     step, (event,), (shown,), warnings = await ran(retriever, RAGOptions())
     assert (shown, step.sources) == ("", ())
     assert event.error
-    assert warnings[-1].startswith("Step 1 (attempt 1) goes on without knowledge: ")
+    assert warnings[-1].startswith("Step 1 (attempt 1) continues without knowledge: ")
 
 
 @pytest.mark.parametrize(
     ("problem", "told"),
     [
-        (SystemExit(3), "it tried to end the process (exit 3)"),
+        (SystemExit(3), "it tried to exit the process (exit 3)"),
         (BaseException("all is lost"), "BaseException: all is lost"),
         (asyncio.CancelledError(), "it cancelled itself"),
     ],
@@ -261,7 +261,7 @@ async def test_a_warning_of_an_attempt_that_was_cut_off_is_not_lost():
             await runtime.stop("r", at_once=True)
             assert (await going).outcome == "interrupted"
             result = await runtime.resume("r")
-    said = "goes on without knowledge: ConnectionError: the index does not answer"
+    said = "continues without knowledge: ConnectionError: the index does not answer"
     assert result.outcome == "completed"
     assert sorted(result.state["warnings"]) == [
         f"Step 1 (attempt 1) {said}",

@@ -311,7 +311,9 @@ async def test_an_inner_run_that_met_a_limit_of_its_specialist_gives_a_result_th
     last, told = ending(events)
     assert (last.outcome, told) == ("completed", [("max_model_calls", 2)])
     (done,) = [event for event in events if event.type == "specialist_completed"]
-    assert done.result.marked_text.startswith("[Not whole: the limit max_model_calls was reached.]")
+    assert done.result.marked_text.startswith(
+        "[Incomplete: the limit max_model_calls was reached.]"
+    )
 
 
 @pytest.mark.parametrize("whose", ["the run", "a step", "a specialist"])

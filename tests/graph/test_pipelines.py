@@ -28,18 +28,18 @@ from replan import (
     open_storage,
 )
 from replan.adapters.threads.memory import MemoryThreads
-from replan.assembly import viewer
+from replan.assembly.graphs import viewer
+from replan.assembly.pipelines import pipeline_agent, run_pipeline
 from replan.cli.shared.preview import team_of
 from replan.cli.views.run.attempts import step_lines
-from replan.pipeline_assembly import pipeline_agent, run_pipeline
 from replan.runs.course.story import story_of
 from replan.runs.travel.whole_run import whole_run
 from replan.sessions.turn_thread import place_of_threads, said_in_killed
 from replan.testing import ScriptedModel, always
-from replan.threads.base_agent import BaseAgent
-from replan.threads.interaction_unit import InteractionUnit
-from replan.threads.sub_thread_agent import SubThreadAgent
-from replan.threads.sub_thread_handlers import NestedSubThreadHandler
+from replan.threads.phases.base_agent import BaseAgent
+from replan.threads.sub_threads.interaction_unit import InteractionUnit
+from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent
+from replan.threads.sub_threads.sub_thread_handlers import NestedSubThreadHandler
 
 PLAN = {"plan": "# Write\n\n- [ ] 1. hello @writer\n"}
 DONE = "---\nverdict: complete\n---\nThe end."
@@ -318,7 +318,7 @@ async def test_a_limit_of_a_session_s_turn_gives_a_part_and_the_next_turn_goes_o
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        (lambda _: 7, "project_state.threads.s: it is no mapping"),
+        (lambda _: 7, "project_state.threads.s: it is not a mapping"),
         (lambda rows: {**rows, "": 7}, "its row cannot be read"),
         (lambda rows: {**rows, "messages.0": 7}, "its row 'messages.0' cannot be read"),
         (lambda rows: _with_setting(rows, "_questions", [7]), "settings._questions[0]"),

@@ -22,6 +22,7 @@ from replan import (
     Team,
     ask_user,
     open_runtime,
+    open_storage,
 )
 from replan.testing import ScriptedModel, always
 
@@ -242,18 +243,75 @@ async def test_what_was_spent_stays_spent(elsewhere):
     assert (result.outcome, result.usage.calls) == ("completed", 2)
 
 
-async def test_a_graph_that_waits_inside_of_a_run_cannot_travel():
+@pytest.mark.parametrize("key", [None, "a key"])
+async def test_a_graph_that_waits_inside_of_a_run_goes_on_elsewhere(elsewhere, tmp_path, key):
+    done: list[str] = []
+
+    def look(_: Any) -> dict[str, Any]:
+        done.append("looked")
+        return {"messages": [AIMessage("It is dark.")]}
+
+    def ask(state: Any) -> dict[str, Any]:
+        return {"messages": [AIMessage(f"{state['messages'][-1].text} {interrupt('Well?')}")]}
+
+    graph = StateGraph(MessagesState).add_node("look", look).add_node("ask", ask)
+    inner = graph.add_edge(START, "look").add_edge("look", "ask").compile()
+    asks = Specialist(name="graph", intended_use="Asks.", invokable=inner, effects="pure")
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        team = World().team(model, asks)
+        async with (
+            open_storage(tmp_path / "here.sqlite", key=key) as storage,
+            open_runtime(team, storage=storage) as here,
+        ):
+            await here.run({"plan": "- [ ] 1. Ask @graph\n"}, run_id="r")
+            run = sent(await here.export("r"))
+        assert run.waits
+        async with open_runtime(team, storage=elsewhere) as there:
+            await there.adopt(run)
+            view = await there.look("r")
+            assert (view.outcome, [ask.text for ask in view.waiting]) == ("waiting", ["Well?"])
+            result = await (await there.answer("r", "Yes."))
+    assert (result.outcome, done) == ("completed", ["looked"])
+    assert result.results[1].text == "It is dark. Yes."
+
+
+async def test_a_stopped_round_in_which_a_graph_waits_goes_on_elsewhere(elsewhere):
+    world, done = World(), list[str]()
+
+    def look(_: Any) -> dict[str, Any]:
+        done.append("looked")
+        return {}
+
     def ask(_: Any) -> dict[str, Any]:
+        world.paused.set()
         return {"messages": [AIMessage(str(interrupt("Well?")))]}
 
-    inner = StateGraph(MessagesState).add_node("ask", ask).add_edge(START, "ask").compile()
+    graph = StateGraph(MessagesState).add_node("look", look).add_node("ask", ask)
+    inner = graph.add_edge(START, "look").add_edge("look", "ask").compile()
+
+    async def slow(_: ExecutionContext) -> str:
+        await world.pausing.wait()
+        return "slow"
+
     asks = Specialist(name="graph", intended_use="Asks.", invokable=inner, effects="pure")
-    with ScriptedModel({}) as model:
-        team = World().team(model, asks)
-        async with open_runtime(team, storage=":memory:") as here:
-            await here.run({"plan": "- [ ] 1. Ask @graph\n"}, run_id="r")
-            with pytest.raises(InputError, match="cannot travel"):
-                await here.export("r")
+    waits = Specialist(name="slow", intended_use="Waits.", run=slow, effects="pure")
+    stop, plan = asyncio.Event(), {"plan": "- [ ] 1. Ask @graph\n- [ ] 2. Wait @slow\n"}
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        team = world.team(model, asks, waits)
+        async with open_runtime(team, storage=":memory:", grace=0.05) as here:
+            going = await here.start(plan, run_id="r", stop=stop)
+            await world.paused.wait()
+            stop.set()
+            assert (await going).outcome == "interrupted"
+            run = sent(await here.export("r"))
+        assert not run.waits
+        world.pausing.set()
+        async with open_runtime(team, storage=elsewhere) as there:
+            await there.adopt(run)
+            assert (await there.resume("r")).outcome == "waiting"
+            result = await (await there.answer("r", "Yes."))
+    assert (result.outcome, done) == ("completed", ["looked"])
+    assert [result.results[step].text for step in (1, 2)] == ["Yes.", "slow"]
 
 
 async def test_a_run_that_is_over_has_nothing_to_go_on_with():
@@ -325,4 +383,4 @@ async def test_every_bad_field_of_a_run_is_named():
     found = {each.field for each in refused.value.mistakes}
     assert {"run.state.messages", "run.rows.notes[0][1]"} <= found
     with pytest.raises(ContextError, match=r"run\.format"):
-        PortableRun.of_json({**data, "format": 2}, ("run",))
+        PortableRun.of_json({**data, "format": 3}, ("run",))

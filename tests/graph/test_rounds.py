@@ -378,7 +378,7 @@ async def test_events_tell_when_a_step_really_starts_and_when_it_is_parked():
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (SystemExit(3), "it tried to end the process (exit 3)"),
+        (SystemExit(3), "it tried to exit the process (exit 3)"),
         (asyncio.CancelledError(), "it cancelled itself"),
         (ValueError("no"), "ValueError: no"),
     ],
@@ -400,7 +400,7 @@ async def test_whatever_a_specialist_raises_is_its_own_failure(error, said):
 async def test_an_answer_that_is_none_is_a_failure_with_a_reason(answer):
     state = await run_plan("- [ ] 1. Odd @a\n", lambda context: answer)
     assert statuses(state) == [FAILED]
-    assert "give a message, text" in state["current_specialist_results"]["1/a"].error
+    assert "return a message, a text" in state["current_specialist_results"]["1/a"].error
 
 
 async def test_an_answer_of_megabytes_is_cut_and_the_cut_is_marked():

@@ -101,7 +101,7 @@ async def test_events_are_numbered_timed_and_replayed_from_any_number(bench, whe
         assert events[-1].type == "task_completed"
         again = await listed(runtime.events(run.run_id, after=5))
         assert again == events[5:]
-        with pytest.raises(InputError, match="after=-1 is no number of an event"):
+        with pytest.raises(InputError, match="after=-1 is not the number of an event"):
             await listed(runtime.events(run.run_id, after=-1))
         told = await with_tokens
         assert [event for event in told if event.seq is not None] == events[3:]
@@ -183,7 +183,7 @@ async def test_an_answer_may_say_what_it_is_about(bench, where):
     async with open_runtime(bench.team(), storage=where) as runtime:
         waits = await runtime.run(CHAIN, settings=RunSettings(approval="always"))
         (ask,) = waits.waiting
-        with pytest.raises(InputError, match="something else than what is asked now"):
+        with pytest.raises(InputError, match="does not answer what is asked now"):
             await runtime.answer(waits.run_id, {"answer": "approve", "fingerprint": "another"})
         run = await runtime.answer(waits.run_id, {"plan": ask.bound("approve")})
         assert (await run).outcome == "completed"

@@ -7,6 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import interrupt
 
 from replan import (
     AgentContext,
@@ -218,6 +221,38 @@ async def test_a_session_moves_to_another_storage_with_the_run_that_waits(memory
     assert await texts_of(client) == ["Paint.", "Which colour?", "Blue.", "Painted."]
     with pytest.raises(InputError, match="no turn to take back"):
         await client.undo("s")
+
+
+async def test_a_session_whose_graph_waits_goes_on_in_another_storage(storage, memory):
+    done: list[str] = []
+
+    def look(_: Any) -> dict[str, Any]:
+        done.append("looked")
+        return {}
+
+    def ask(_: Any) -> dict[str, Any]:
+        first = interrupt("Which?")
+        return {"messages": [AIMessage(f"{first} {interrupt('And?')}")]}
+
+    def client(store: Any, model: Any) -> ClientAgentAdapter:
+        graph = StateGraph(MessagesState).add_node("look", look).add_node("ask", ask)
+        inner = graph.add_edge(START, "look").add_edge("look", "ask").compile()
+        asks = Specialist("painter", "Paints.", invokable=inner)
+        agent = build_agent(Team(host=Host(model=model), specialists=[asks]), context_key=KEY)
+        return ClientAgentAdapter(store, agent)
+
+    with ScriptedModel({"think": ONE, "feedback": COMPLETE}) as model:
+        here = client(storage, model)
+        assert (await here.process("s", "Paint.")).response == "Which?"
+        assert (await here.process("s", None)).response == "Which?"
+        second = await client(storage, model).process("s", "Blue", turn_id="t")
+        again = await here.process("s", "Blue", turn_id="t")
+        assert (second.response, again.response) == ("And?", "And?")
+        there = client(memory, model)
+        await there.adopt((await here.export("s")).to_dict())
+        last = await there.process("s", "Red")
+    assert (last.error, last.response, done) == (None, "Painted.", ["looked"])
+    assert "Blue Red" in str(last.metadata["plan"])
 
 
 async def test_the_run_of_another_session_is_none_to_go_on_with():

@@ -3,13 +3,15 @@
 import asyncio
 import json
 import random
+import threading
 from datetime import UTC, datetime
 from functools import reduce
 from itertools import count
-from typing import Any
+from typing import Any, NotRequired
 
 import pytest
 from langchain_core.messages import AIMessage
+from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 from pydantic import BaseModel
@@ -29,8 +31,11 @@ from replan import (
     Team,
     ask_user,
     build_agent,
+    build_graph,
+    run,
 )
 from replan.adapters.storage.stored_values.sealing import StrictSerializer
+from replan.sessions.tool_calls import ToolCalls
 from replan.testing import ScriptedModel, always
 
 KEY = "a key that only the test knows"
@@ -369,6 +374,87 @@ async def test_a_stream_ends_with_the_result_of_process():
     assert "answer_token" in types
 
 
+async def test_the_thread_of_a_turn_is_written_when_the_turn_comes_to_rest(monkeypatch):
+    agent: Any = agent_of(model := ScriptedModel({"think": TWO, "feedback": COMPLETE}))
+    saver, steps = agent._workplace.graph.checkpointer, []  # noqa: SLF001
+    put = saver.aput
+
+    async def counted(config: Any, checkpoint: Any, metadata: Any, versions: Any) -> Any:
+        steps.append(metadata["step"])
+        return await put(config, checkpoint, metadata, versions)
+
+    monkeypatch.setattr(saver, "aput", counted)
+    with model:
+        result = await agent.process("Paint.", EMPTY)
+        asked = steps.copy()
+        steps.clear()
+        context = after(EMPTY, result)
+        answers = {each["key"]: "Blue." for each in result.metadata["questions"]}
+        assert (await agent.process(answers, context)).response == "Painted."
+    # Beside it LangGraph writes what its deltas begin with, and what a context carried.
+    assert (len(asked), len(steps)) == (2, 2)
+
+
+async def test_events_of_a_run_inside_of_a_step_are_not_told_as_those_of_the_turn():
+    inner = build_graph(team_of(ScriptedModel({"think": f"{SIMPLE}Inner."})))
+
+    async def ask(_: ExecutionContext) -> str:
+        return str((await run(inner, "Which?")).text)
+
+    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Ask @asks\n"
+    worker = Specialist(name="asks", intended_use="Asks.", run=ask, effects="pure")
+    with ScriptedModel({"think": plan, "feedback": COMPLETE}) as model:
+        told: list[Any] = [each async for each in agent_of(model, worker).stream("Go.", EMPTY)]
+    assert told[-1].response == "Painted."
+    assert {each.run_id for each in told[:-1]} == {"run-1"}
+    assert [each.type for each in told[:-1]].count("run_started") == 1
+
+
+async def test_what_is_told_in_a_thread_is_heard_in_the_loop():
+    where = threading.get_ident()
+    threads = set[int]()
+
+    def add(a: int) -> str:
+        """Add one.
+
+        Args:
+            a: The number.
+        """
+        threads.add(threading.get_ident())
+        return str(a + 1)
+
+    heard = set[int]()
+
+    class Loud(ToolCalls):
+        def take(self, event: Any) -> None:
+            heard.add(threading.get_ident())
+            super().take(event)
+
+    def work(_: ExecutionContext) -> str:
+        return str(tool(add).invoke({"a": 1}))
+
+    worker = Specialist(name="adds", intended_use="Adds.", run=work, effects="pure")
+    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Add @adds\n"
+    with (
+        ScriptedModel({"think": plan, "feedback": COMPLETE}) as model,
+        pytest.MonkeyPatch.context() as m,
+    ):
+        m.setattr("replan.sessions.turn.ToolCalls", Loud)
+        result = await agent_of(model, worker).process("Add.", EMPTY)
+    assert where not in threads
+    assert [each.tool_name for each in result.tool_execution_results] == ["add"]
+    assert heard == {where}
+
+
+async def test_a_history_that_no_store_keeps_is_refused_before_a_model_is_asked():
+    told = Message(role="user", content="half: \ud83d", timestamp=NOON.isoformat())
+    with ScriptedModel({}) as model:
+        result = await agent_of(model).process("Go.", EMPTY.replace(dialogue_history=(told,)))
+        assert model.calls == []
+    assert (result.success, result.context_updates) == (False, {})
+    assert "The messages cannot be kept." in str(result.error)
+
+
 async def test_calls_of_tools_stand_in_the_history():
     def add(a: int, b: int) -> int:
         """Add two numbers.
@@ -465,7 +551,7 @@ async def test_pictures_travel():
         ("", EMPTY, "is empty"),
         (" \n", EMPTY, "is empty"),
         ([], EMPTY, "is empty"),
-        (None, EMPTY, "nothing to go on with"),
+        (None, EMPTY, "nothing to continue"),
         ({"1": "x"}, EMPTY, "Nothing is asked"),
         ([{"no": "type"}], EMPTY, "user_input"),
         ("half \ud800", EMPTY, "user_input"),
@@ -473,7 +559,7 @@ async def test_pictures_travel():
         ("Hi", {"dialogue_history": [{"role": "robot"}]}, "dialogue_history[0].role"),
         ("Hi", {"session_id": "s", "project_state": {"run": 3}}, "project_state.run"),
         ("Hi", {"session_id": "s", "project_state": {"memory_summary": 3}}, "memory_summary"),
-        ("Hi", None, "no mapping"),
+        ("Hi", None, "not a mapping"),
     ],
 )
 async def test_bad_input_is_a_result_that_names_it(given, context, named):
@@ -541,17 +627,141 @@ def test_a_short_key_is_refused_without_telling_it():
     assert "hunter2" not in str(refused.value)
 
 
-async def test_a_graph_that_waits_in_the_middle_of_its_work_is_told():
-    def ask(_: Any) -> dict[str, Any]:
+class Shade(BaseModel):
+    """What a graph has of a class of its own."""
+
+    name: str
+
+
+class Rooms(MessagesState):
+    shade: NotRequired[Shade]
+
+
+def asking(done: list[str], name: str = "graph") -> Specialist:
+    """A specialist that is a graph, which does something before it asks twice, and once behind."""
+
+    def look(_: Rooms) -> dict[str, Any]:
+        done.append(f"{name} looked")
+        return {"shade": Shade(name="dark")}
+
+    def ask(state: Rooms) -> dict[str, Any]:
+        first = interrupt(f"{name}: which colour?")
+        shade = state["shade"]
+        assert isinstance(shade, Shade)
+        second = interrupt(f"{name}: {first}, how {shade.name}?")
+        done.append(f"{name} painted {first} {second}")
+        return {"messages": [AIMessage(f"{first} {second}")]}
+
+    graph = StateGraph(Rooms).add_node("look", look).add_node("ask", ask)
+    inner = graph.add_edge(START, "look").add_edge("look", "ask").compile()
+    around = StateGraph(Rooms).add_node("inner", inner).add_edge(START, "inner").compile()
+    return Specialist(name=name, intended_use="Paints.", invokable=around, effects="pure")
+
+
+@pytest.mark.parametrize("key", [None, KEY])
+async def test_a_graph_that_waits_in_the_middle_of_its_work_goes_on_in_another_agent(key):
+    done: list[str] = []
+    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Paint @graph\n"
+    with ScriptedModel({"think": plan}) as model:
+        result = await agent_of(model, asking(done), key=key).process("Paint.", EMPTY)
+    assert (result.error, result.response) == (None, "graph: which colour?")
+    assert (result.metadata["stage"], len(result.metadata["questions"])) == ("question", 1)  # type: ignore[arg-type]
+    context = after(EMPTY, result)
+    # Shown once more, nothing is done once more.
+    result = await agent_of(ScriptedModel({}), asking(done), key=key).process(None, context)
+    assert result.response == "graph: which colour?"
+    context = after(context, result)
+    result = await agent_of(ScriptedModel({}), asking(done), key=key).process("Blue", context)
+    assert result.response == "graph: Blue, how dark?"
+    context = after(context, result)
+    with ScriptedModel({"feedback": COMPLETE}) as model:
+        (asked,) = result.metadata["questions"]  # type: ignore[misc]
+        answer = {asked["key"]: "very"}  # type: ignore[index, call-overload]
+        result = await agent_of(model, asking(done), key=key).process(answer, context)  # type: ignore[arg-type]
+    assert (result.response, result.metadata["run_id"]) == ("Painted.", "run-1")
+    assert done == ["graph looked", "graph painted Blue very"]
+    assert "Blue very" in str(after(context, result).project_state["plan"])
+
+
+async def test_graphs_of_one_round_are_answered_one_by_one_and_what_was_done_beside_them_stays():
+    done: list[str] = []
+
+    def work(_: ExecutionContext) -> str:
+        done.append("worked")
+        return "worked"
+
+    def ask(_: ExecutionContext) -> str:
+        return f"He said {interrupt('Well?')}"
+
+    def others() -> list[Specialist]:
+        return [
+            asking(done, "one"),
+            Specialist(name="asks", intended_use="Asks.", run=ask, effects="pure"),
+            Specialist(name="works", intended_use="Works.", run=work, effects="unsafe"),
+        ]
+
+    steps = ["1. A @one", "2. B @asks", "3. C @works", "4. D @painter", "5. E @works (after 2)"]
+    plan = "---\ncomplexity: complex\n---\n" + "".join(f"- [ ] {each}\n" for each in steps)
+    with ScriptedModel({"think": plan}) as model:
+        result = await agent_of(model, *others()).process("Go.", EMPTY)
+    context = after(EMPTY, result)
+    texts = {"one: which colour?": "Blue", "Well?": "yes", "one: Blue, how dark?": "very"}
+    while result.metadata["stage"] == "question":
+        asked: Any = result.metadata["questions"]
+        answer = {asked[-1]["key"]: texts.get(asked[-1]["text"], "Green")}
+        with ScriptedModel({"feedback": always(COMPLETE)}) as model:
+            result = await agent_of(model, *others()).process(answer, context)  # type: ignore[arg-type]
+        assert result.error is None
+        context = after(context, result)
+    assert result.response == "Painted."
+    assert sorted(done) == ["one looked", "one painted Blue very", "worked", "worked"]
+    for text in ("Blue very", "He said yes", "D: Green"):
+        assert text in str(context.project_state["plan"])
+
+
+async def test_a_graph_whose_state_cannot_travel_is_told():
+    class Odd(MessagesState):
+        thing: NotRequired[Any]
+
+    def look(_: Odd) -> dict[str, Any]:
+        return {"thing": Shade(name="dark")}
+
+    def ask(_: Odd) -> dict[str, Any]:
         return {"messages": [AIMessage(str(interrupt("Well?")))]}
 
-    inner = StateGraph(MessagesState).add_node("ask", ask).add_edge(START, "ask").compile()
+    graph = StateGraph(Odd).add_node("look", look).add_node("ask", ask)
+    inner = graph.add_edge(START, "look").add_edge("look", "ask").compile()
     asks = Specialist(name="graph", intended_use="Asks.", invokable=inner, effects="pure")
     plan = "---\ncomplexity: complex\n---\n- [ ] 1. Ask @graph\n"
     with ScriptedModel({"think": plan}) as model:
         result = await agent_of(model, asks).process("Ask.", EMPTY)
     assert (result.success, result.context_updates) == (False, {})
-    assert "cannot travel" in str(result.error)
+    assert "cannot travel: its state has a Shade" in str(result.error)
+
+
+async def test_a_team_that_waits_inside_of_a_step_is_told():
+    asks = Specialist(name="asks", intended_use="Asks.", run=paint, effects="pure")
+    inner = build_graph(Team(Host(model=ScriptedModel({"think": ASK})), [asks]), checkpointer=True)
+    team = Specialist(name="graph", intended_use="Asks.", invokable=inner, effects="pure")
+    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Ask @graph\n"
+    with ScriptedModel({"think": plan}) as model:
+        result = await agent_of(model, team).process("Ask.", EMPTY)
+    assert (result.success, result.context_updates) == (False, {})
+    assert "cannot travel: its checkpoints have only what changed" in str(result.error)
+
+
+@pytest.mark.parametrize("kept", ["", "!", "AAAA", "gaNhYmM="])
+async def test_damaged_graphs_are_an_error_of_ours_and_run_nothing(kept):
+    done: list[str] = []
+    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Paint @graph\n"
+    with ScriptedModel({"think": plan}) as model:
+        result = await agent_of(model, asking(done)).process("Paint.", EMPTY)
+    written = after(EMPTY, result).to_dict()
+    written["project_state"]["run"]["graphs"]["kept"] = kept
+    result = await agent_of(ScriptedModel({}), asking(done)).process("Blue", written)
+    assert (result.success, result.context_updates) == (False, {})
+    assert "graphs.kept: it is damaged" in str(result.error)
+    assert done == ["graph looked"]
 
 
 def paying(model: Any) -> Specialist:

@@ -19,7 +19,8 @@ from replan import (
     run,
     run_sync,
 )
-from replan.assembly import models_from_environment, services_of
+from replan.assembly import models_from_environment
+from replan.assembly.team_services import services_of
 from replan.errors import ModelCallError
 from replan.graph.build import host_graph
 from replan.plan.preview import MOST_RETRIES

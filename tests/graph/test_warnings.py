@@ -101,7 +101,7 @@ async def test_an_answer_that_is_not_whole_is_a_warning():
     cut = Reply("---\ncomplexity: simple\n---\nLima is the cap", finish_reason="length")
     state = (await run(graph_of({"think": cut}), "Which is the capital of Peru?")).state
     (warning,) = state["warnings"]
-    assert warning.startswith("The answer is not whole: ")
+    assert warning.startswith("The answer is incomplete: ")
     assert state["outcome"] == "partial"
 
 

@@ -64,10 +64,10 @@ async def test_a_name_that_stays_unknown_fails_as_nobody_and_stays_in_the_docume
     assert did == []
     (failed,) = [event for event in events if event.type == "specialist_completed"]
     assert (failed.step_id, failed.specialist) == (1, "researcher")
-    assert "Nobody on the team does this" in failed.result.error
+    assert "Nobody on the team can do this" in failed.result.error
     assert "@researcher" in state["current_plan"].content
     assert state["current_plan"].step(1).status == "failed"
-    assert "Nobody on the team does this" in state["current_plan"].step(1).feedback
+    assert "Nobody on the team can do this" in state["current_plan"].step(1).feedback
     assert state["outcome"] == "failed"
     assert state["unreadable_replies"][0].node == "plan_creation"
     assert state["execution_history"][0].results.failed_results == ("1/researcher",)

@@ -7,7 +7,8 @@ import pytest
 
 from replan import Host, Specialist, Team
 from replan.adapters.memory_journal import MemoryJournal
-from replan.assembly import models_from_environment, services_of
+from replan.assembly import models_from_environment
+from replan.assembly.team_services import services_of
 from replan.testing import ScriptedModel
 
 

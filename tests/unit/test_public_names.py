@@ -8,6 +8,8 @@ import sys
 import pytest
 
 import replan
+import replan.assembly
+from replan.team.file_team import DEFAULT_TEAM
 
 NAMES = [
     "AIAdapter",
@@ -191,9 +193,15 @@ def test_the_version_is_that_of_the_installed_package(tmp_path, monkeypatch):
     assert replan.__version__ == "9.8.7"
 
 
-def test_another_name_is_an_attribute_error():
+@pytest.mark.parametrize("room", [replan, replan.assembly])
+def test_another_name_is_an_attribute_error(room):
     with pytest.raises(AttributeError, match="no attribute 'build_grpah'"):
-        _ = replan.build_grpah
+        _ = room.build_grpah
+
+
+def test_what_makes_a_graph_is_found_where_the_guides_name_it():
+    assert replan.assembly.build_graph is replan.build_graph
+    assert replan.assembly.team_graph(DEFAULT_TEAM, environment={}).name == "replan"
 
 
 @pytest.mark.parametrize(

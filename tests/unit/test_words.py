@@ -12,6 +12,8 @@ REPLACED = {
     "so manieth": "n-th",
     "how-manieth": "index",
     "for ever": "forever",
+    "inside of": "inside",
+    "outside of": "outside",
 }
 """Words that the glossary and CONTRIBUTING.md replace, and what is written instead."""
 

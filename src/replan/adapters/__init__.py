@@ -1,1 +1,1 @@
-"""What stands behind the ports: models, journal."""
+"""The implementations of the ports: models, storage, knowledge, tool servers."""

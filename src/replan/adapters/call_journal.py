@@ -51,7 +51,7 @@ class CallAccounts(Accounts):
     """What the runs of the call that is under way may still spend."""
 
     def of(self, journal: Journal, run_id: str) -> Account:
-        # An account is used on other loops and in threads, too, where nobody knows the call.
+        # An account is also used on other loops and in threads, where the call is unknown.
         kept = _kept.get()
         return kept.accounts.of(kept.journal, run_id)
 

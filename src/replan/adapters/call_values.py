@@ -21,7 +21,7 @@ class CallValues(SerializerProtocol):
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         if isinstance(obj, dict) and "channel_versions" in obj:
-            # LangGraph goes on changing what is inside of a checkpoint.
+            # LangGraph keeps changing what is inside a checkpoint.
             return self._written.dumps_typed(obj)
         return _LIVE, cast("bytes", _copied(obj))
 

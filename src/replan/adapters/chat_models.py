@@ -70,7 +70,7 @@ class LangChainModels:
     # The variables to look in, handed in by the caller.
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     # Seconds to wait for the next bytes of a reply that is streamed. One that comes as a whole is
-    # bounded by whoever calls: a step's `timeout`, `Limits.step_timeout`.
+    # bounded by the caller: a step's `timeout`, `Limits.step_timeout`.
     timeout: float = 120.0
     # Further attempts after busy or failing servers, as long after as a `Retry-After` says.
     max_retries: int = 2
@@ -123,7 +123,7 @@ class LangChainModels:
         )
 
     def embeddings(self, name: str) -> Embeddings:
-        """Build the model for embeddings that a name stands for, from the server of chat models."""
+        """Build the embedding model of a name, from the server of chat models."""
         provider, colon, model = name.partition(":")
         if not name.strip() or (colon and not (provider and model.strip())):
             raise ConfigurationError("embeddings", name, "no model has this name", _EMBEDDINGS)
@@ -206,7 +206,7 @@ def _other_model(name: str, provider: str, model: str) -> BaseChatModel:
     try:
         return init_chat_model(model, model_provider=provider)
     except Exception as error:
-        # A foreign constructor: mostly a missing key, told in an exception of its own.
+        # A foreign constructor: mostly a missing key, reported by its own exception.
         fix = f"See the settings that {package.replace('_', '-')} asks for."
         raise ConfigurationError("model", name, describe(error), fix) from error
 
@@ -220,7 +220,7 @@ def _other_embeddings(name: str) -> Embeddings:
     try:
         return init_embeddings(name)
     except Exception as error:
-        # A foreign constructor: a missing package or key, told in an exception of its own.
+        # A foreign constructor: a missing package or key, reported by its own exception.
         fix = "Install what it names, or set what it asks for."
         raise ConfigurationError("embeddings", name, describe(error), fix) from error
 

@@ -1,4 +1,4 @@
-"""Sessions in a store of one's own, of which no more is asked than to load and to update."""
+"""Sessions in your own store, of which no more is asked than to load and to update."""
 
 import asyncio
 import inspect

@@ -41,7 +41,7 @@ class ApiExecutor:
         """Prepare.
 
         Args:
-            environment: Where the secrets of specs stand.
+            environment: Where the secrets of specs are.
             transport: How requests are sent, if not over the network.
         """
         self._environment = environment
@@ -62,14 +62,14 @@ class ApiExecutor:
             text = f"{request['url']} cannot be reached: {describe(error)}"
             return not_done(call, text, can_pass=True)
         except TimeoutError:
-            text = f"the API gave no answer within {seconds:g} s"
+            text = f"the API did not answer within {seconds:g} s"
             return unanswered(call, text, can_pass=True)
         except (httpx2.HTTPError, ReplyTooLongError) as error:
             return unanswered(call, describe(error), can_pass=True)
         return _read(response, call)
 
     def _client(self, seconds: float) -> httpx2.AsyncClient:
-        # Opening the connection is given up first, while it is sure that nothing was sent.
+        # Opening the connection is abandoned first, while it is sure that nothing was sent.
         timeout = httpx2.Timeout(seconds, connect=_OPENING * seconds)
         return httpx2.AsyncClient(
             follow_redirects=False, timeout=timeout, transport=self._transport, trust_env=False
@@ -78,7 +78,7 @@ class ApiExecutor:
     def _request(self, call: ActionCall) -> dict[str, Any]:
         method = str(call.parameters["method"]).upper()
         if method not in METHODS:
-            raise _RefusedError(f"the method {method!r} is none of {', '.join(sorted(METHODS))}")
+            raise _RefusedError(f"the method {method!r} is not one of {', '.join(sorted(METHODS))}")
         url = address_of(call.spec, str(call.parameters["endpoint"]))
         headers = {"Idempotency-Key": call.key, "Accept": "application/json"}
         if name := call.spec.api_key_env:
@@ -96,7 +96,7 @@ class ApiExecutor:
 
 
 def address_of(spec: JobSpec, endpoint: str) -> str:
-    """The whole address of an endpoint, which must stand below one of those that a spec names."""
+    """The whole address of an endpoint, which must be below one of those that a spec names."""
     bases = [base.rstrip("/") for base in spec.base_urls]
     if not bases:
         raise _RefusedError("the spec names no base_urls, so no API can be called")
@@ -106,7 +106,7 @@ def address_of(spec: JobSpec, endpoint: str) -> str:
     if "#" in url or "\\" in url or {".", ".."} & {*unquote(unquote(path)).split("/")}:
         raise _RefusedError(f"the address {endpoint!r} cannot be used")
     if not any(url == base or url.startswith((f"{base}/", f"{base}?")) for base in bases):
-        raise _RefusedError(f"the address {endpoint!r} is below none of {', '.join(bases)}")
+        raise _RefusedError(f"the address {endpoint!r} is not below any of {', '.join(bases)}")
     return url
 
 
@@ -117,7 +117,7 @@ def _read(response: httpx2.Response, call: ActionCall) -> Outcome:
             return Outcome(success=True, result=_json(response))
         except (ValueError, RecursionError):
             return unanswered(
-                call, f"the API answered {status} with what is no JSON", can_pass=True
+                call, f"the API answered {status} with something that is not JSON", can_pass=True
             )
     if response.is_redirect:
         # Many APIs answer so what they have done.

@@ -87,7 +87,7 @@ class MemoryJournal:
     A run that is not over keeps all its rows, however long it waits for a person: they say what
     must not be done twice. There is room for `max_open` of them, so that runs that nobody will go
     on with cannot fill the memory. Beyond it the one that was used longest ago gives way, with a
-    warning in the log; going on with it later is an error, not a second run of its work.
+    warning in the log; continuing it later is an error, not a second run of its work.
     """
 
     def __init__(self, *, max_open: int = 10_000, max_closed: int = 4_000_000) -> None:
@@ -117,7 +117,7 @@ class MemoryJournal:
             if scope.reserved.pop(reservation.id, None) is not None:
                 scope.settled += used
         if reservation.run_id in self._closed:
-            # A call that was given up may answer when its run is over, which stays over.
+            # A call that was abandoned may answer when its run is over, which stays over.
             self._put_away(reservation.run_id, run)
 
     async def spent(self, run_id: str) -> Mapping[str, Spending]:

@@ -17,7 +17,7 @@ from replan.state.session.context import AgentContext, Message
 
 @dataclass(frozen=True)
 class _Session:
-    """A session: after each turn how it stands, which shares with the turn before what stayed."""
+    """A session: after each turn its status, which shares with the turn before what stayed."""
 
     begun: datetime
     turns: list[SessionTurn] = field(default_factory=list[SessionTurn])

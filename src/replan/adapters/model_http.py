@@ -31,7 +31,7 @@ class LoopBoundClient(openai.DefaultAsyncHttpxClient):
     beside another. Pooled connections belong to the loop that opened them, and aiohttp's session
     must be closed inside it. So each loop's client is tied to an asynchronous generator that the
     loop itself finishes when it shuts down (`asyncio.run`, `asyncio.Runner`, uvicorn and anyio all
-    do that), and it is closed when this object is given up. Only a loop that is closed by hand,
+    do that), and it is closed when this object is abandoned. Only a loop that is closed by hand,
     without `shutdown_asyncgens`, leaves its connections to the garbage collector.
     """
 

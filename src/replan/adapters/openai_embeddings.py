@@ -1,4 +1,4 @@
-"""Embeddings over the OpenAI protocol, with the tokens that LangChain's own do not tell."""
+"""Embeddings over the OpenAI protocol, with token counts, which LangChain's own lack."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +24,7 @@ class OpenAIEmbeddings(Embeddings):
         self._timeout = timeout
 
     def embed_counted(self, texts: Sequence[str]) -> tuple[list[list[float]], int]:
-        """Give a vector for each text, and the tokens that the server counted; 0 if it did not."""
+        """Return a vector for each text, and the tokens that the server counted, or 0."""
         # Connections of its own for each call: it comes from any thread, and few come. A key goes
         # to no other server.
         with (
@@ -33,7 +33,7 @@ class OpenAIEmbeddings(Embeddings):
                 base_url=self._base_url,
                 api_key=self._api_key.get_secret_value(),
                 timeout=self._timeout,
-                # Whoever searches goes on without.
+                # Whoever searches continues without.
                 max_retries=0,
                 http_client=http,
             ) as client,
@@ -46,9 +46,9 @@ class OpenAIEmbeddings(Embeddings):
         return [each.embedding for each in placed], getattr(usage, "prompt_tokens", 0)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Give a vector for each text."""
+        """Return a vector for each text."""
         return self.embed_counted(texts)[0]
 
     def embed_query(self, text: str) -> list[float]:
-        """Give the vector of a text."""
+        """Return the vector of a text."""
         return self.embed_documents([text])[0]

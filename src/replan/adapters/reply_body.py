@@ -13,7 +13,7 @@ LONGEST_BODY = 2_000_000
 """Bytes of a whole reply, and of one event of a stream; counted after decompression."""
 
 LONGEST_STREAM = 40_000_000
-"""Bytes of a stream: most of them stand around the few characters of each token."""
+"""Bytes of a stream: most of them are around the few characters of each token."""
 
 _MOST_LINES = 1_000
 _DECODED = ("content-encoding", "content-length", "transfer-encoding")
@@ -56,7 +56,7 @@ async def whole(response: httpx2.Response, longest: int = LONGEST_BODY) -> httpx
 
 
 def streamed(response: httpx2.Response) -> httpx2.Response:
-    """Give a reply whose events are read as they come, as long as they are within the bounds."""
+    """Return a reply whose events are read as they come, as long as they are within the bounds."""
     return httpx2.Response(
         response.status_code,
         headers=_headers(response),
@@ -122,11 +122,11 @@ _PLACES = ("code", "status", "status_code", "type")
 
 
 def told_status(body: bytes) -> int | None:
-    """Give the HTTP status that the JSON of a chat completion stands for; None if it is a reply."""
+    """Return the HTTP status that a chat completion's JSON means; None if it is a reply."""
     try:
         said: object = json.loads(body)
     except (ValueError, RecursionError):
-        # LangChain tells of what is no JSON, and shows it.
+        # LangChain raises an error for what is not JSON, and shows it.
         return None
     whole = _fields(said)
     if _is_reply(whole):

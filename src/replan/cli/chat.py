@@ -12,19 +12,16 @@ from replan.cli.shared.options import (
     BaseUrlOption,
     DirectoryOption,
     LimitOption,
-    LogFileOption,
     ModelOption,
     OutOption,
-    PlainOption,
-    QuietOption,
-    StorageOption,
     TeamFileOption,
     UserOption,
-    VerboseOption,
 )
-from replan.cli.shared.process import end_with, site
+from replan.cli.shared.process import end_with
+from replan.cli.shared.site_options import GivenSite, with_site
 
 
+@with_site("grace", "as_json")
 def chat(
     context: typer.Context,
     *,
@@ -65,11 +62,7 @@ def chat(
     approve: ApproveOption = None,
     limit: LimitOption = None,
     user: UserOption = None,
-    storage: StorageOption = None,
-    plain: PlainOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
-    log_file: LogFileOption = None,
+    site: GivenSite,
 ) -> None:
     """Talk with a team, a pipeline, or about a job: each line is a message; /help lists more.
 
@@ -113,15 +106,7 @@ def chat(
             out=out,
             settings=settings_of_run(limit or [], approve),
         )
-        told = site(
-            storage=storage,
-            grace=10.0,
-            as_json=False,
-            plain=plain,
-            quiet=quiet,
-            verbose=verbose,
-            log_file=log_file,
-        )
+        told = site()
         options = _options(said_again) + told.place.option
         outlives = told.place.outlives
 
@@ -138,6 +123,6 @@ def chat(
 
 
 def _options(said_again: dict[str, str | Path | None]) -> str:
-    """What a command line says again, to go on with the same team."""
+    """What a command line says again, to continue with the same team."""
     given = {name: str(value) for name, value in said_again.items() if value is not None}
     return "".join(f" {name} {shlex.quote(value)}" for name, value in given.items())

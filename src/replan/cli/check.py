@@ -65,7 +65,7 @@ def check(
 ) -> None:
     """Tell the mistakes of a plan, a team or a job; or what is ahead, and what it takes at worst.
 
-    A team file that is named beside the plan is checked as a whole, with its models and their keys.
+    A team file that is named with the plan is checked completely, with its models and their keys.
     Exit codes: 0 it can run, 2 it has mistakes, or a plan names specialists whom the team does not
     have.
     """
@@ -114,16 +114,16 @@ def _job_checked(path: Path, files: Sequence[Path] | None, *, imports: bool, as_
 
 @dataclass(frozen=True, kw_only=True)
 class _Report:
-    """What is said of a plan or a team."""
+    """What is said about a plan or a team."""
 
     mistakes: Sequence[str] = ()  # its mistakes, as lines for people
     lines: Sequence[str] = ()  # what is ahead where it has none
-    # All of it for programs; its mistakes stand under `mistakes`.
+    # All of it for programs; its mistakes are under `mistakes`.
     record: Mapping[str, JsonValue] = field(default_factory=lambda: {"mistakes": []})
     is_good: bool = True
 
     def with_mistakes(self, error: DeclaredFileError) -> _Report:
-        """Add the mistakes of a file; nothing can be said of what is ahead then."""
+        """Add the mistakes of a file; nothing can be said about what is ahead then."""
         of_plan = cast("list[JsonValue]", self.record["mistakes"])
         of_team = [{"file": str(error.path), **asdict(each)} for each in error.mistakes]
         record: dict[str, JsonValue] = {"mistakes": [*of_plan, *of_team]}
@@ -153,7 +153,7 @@ class _Report:
 
 
 def _told_apart(files: Sequence[Path]) -> tuple[Path | None, Path | None]:
-    """Give the plan and the team among files."""
+    """Return the plan and the team among files."""
     teams = [path for path in files if _is_team(path)]
     plans = [path for path in files if path not in teams]
     if len(plans) > 1 or len(teams) > 1:

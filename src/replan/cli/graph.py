@@ -103,24 +103,24 @@ def draw(team: Path | None, environment: Mapping[str, str], *, ascii_art: bool) 
         raise ConfigurationError(
             "format",
             "ascii",
-            "drawing with signs needs grandalf, which is not installed",
+            "drawing with characters needs grandalf, which is not installed",
             'Install it with: pip install "replan[drawing]"; or draw with --format mermaid.',
         )
     from langchain_core.language_models import BaseChatModel, FakeListChatModel
     from langgraph.store.memory import InMemoryStore
 
-    from replan.assembly import build_graph
+    from replan.assembly.graphs import build_graph
     from replan.team.file_team import DEFAULT_TEAM
     from replan.team.team_file import read_team_file
 
     class Drawn(FakeListChatModel):
-        """Says nothing, and takes the tools that stand in a team."""
+        """Says nothing, and takes the tools that are in a team."""
 
         def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
             return self
 
     class ForDrawing:
-        """Gives a model for every name: a drawing needs no keys."""
+        """Returns a model for every name: a drawing needs no keys."""
 
         def chat_model(self, name: str, *, tenant: str = "") -> BaseChatModel:
             return Drawn(responses=[])

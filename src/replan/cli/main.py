@@ -52,7 +52,7 @@ app.add_typer(team, name="team")
 def main() -> None:
     """Start the program; see the exit codes of `replan run --help`."""
     for output in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character shows a question mark; that is no crash.
+        # A terminal that cannot show a character shows a question mark; that is not a crash.
         if isinstance(output, TextIOWrapper):
             output.reconfigure(errors="replace")
     try:

@@ -5,17 +5,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replan.cli.kept.new_file import write_new
+from replan.cli.kept.new_file import check_output, write_out
 from replan.cli.shared.options import StorageOption, UserOption
-from replan.cli.shared.process import end_with, place
-from replan.cli.views.cells import counted, cut, one_line, padded
+from replan.cli.shared.process import agreed, end_with, place
+from replan.cli.views.cells import counted, in_columns, one_line
 from replan.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def list_(
             sys.stdout.write(_NONE.format(user=one_line(facts.whose.user)))
         if not fit and found:
             sys.stdout.write("No fact has these words. The newest:\n")
-        _write_table(found, sys.stdout)
+        sys.stdout.write("".join(f"{line}\n" for line in _lines(found, sys.stdout)))
         return 0
 
     _with_facts(listed, user, tenant, storage)
@@ -87,19 +86,12 @@ def export(
     """Write all facts of a user into one JSON file."""
 
     async def written(facts: Facts) -> int:
-        if output is None and sys.stdout.isatty():
-            raise InputError(
-                "An export is not printed on a terminal. Name a file with -o FILE, or use a pipe."
-            )
+        check_output(output)
         found = await facts.all()
         told = [each.model_dump(mode="json") for each in found]
         record = {"user": facts.whose.user, "tenant": facts.whose.tenant, "facts": told}
         text = json.dumps(record, ensure_ascii=False, indent=1) + "\n"
-        if output is None:
-            sys.stdout.write(text)
-        else:
-            write_new(output, text)
-            typer.echo(f"wrote {counted(len(found), 'fact')} to {output}")
+        write_out(output, text, f"wrote {counted(len(found), 'fact')} to")
         return 0
 
     _with_facts(written, user, tenant, storage)
@@ -156,18 +148,14 @@ def _with_facts(
     end_with(lambda: asyncio.run(done()))
 
 
-def _write_table(facts: Sequence[Fact], output: TextIO) -> None:
+def _lines(facts: Sequence[Fact], output: TextIO) -> list[str]:
     from replan.cli.runs import when
 
-    width = shutil.get_terminal_size((100, 24)).columns - 1 if output.isatty() else None
-    for fact in facts:
-        line = f"{padded(one_line(fact.id), _ID)}  {when(fact.at):{_DAY}}  {one_line(fact.text)}"
-        output.write(f"{line if width is None else cut(line, width)}\n")
+    rows = [(one_line(fact.id), when(fact.at), one_line(fact.text)) for fact in facts]
+    return in_columns(rows, (_ID, _DAY), output)
 
 
 def _agreed(facts: Sequence[Fact]) -> bool:
-    if not sys.stdin.isatty():
-        raise InputError("Forgotten facts cannot be restored. Confirm it with --yes.")
-    _write_table(facts, sys.stdout)
     what = "this fact" if len(facts) == 1 else f"these {len(facts)} facts"
-    return typer.confirm(f"Forget {what}?")
+    refusal = "Forgotten facts cannot be restored. Confirm it with --yes."
+    return agreed(f"Forget {what}?", _lines(facts, sys.stdout), refusal)

@@ -52,17 +52,17 @@ def pipeline(
 
 
 def write_pipeline(name: str, directory: Path, *, nested: bool) -> Path:
-    """Write the package into a folder of its name; give the folder.
+    """Write the package into a folder of its name; return the folder.
 
     Raises:
-        InputError: It is no name of a package, or something has this name.
+        InputError: It is not a name of a package, or something has this name.
     """
     if not _NAME.fullmatch(name) or keyword.iskeyword(name):
         fix = "Write small letters, digits and underscores, as in tea_praise."
         raise InputError(f"'{name}' cannot be the name of a package. {fix}")
     package = directory / name
     if package.exists():
-        raise InputError(f"'{package}' is there already; nothing was written. Choose another name.")
+        raise InputError(f"'{package}' exists already; nothing was written. Choose another name.")
     starter = files("replan.cli.starters") / "pipeline"
     words = {"name": name, "Name": _class_name(name)}
     parts = [starter / each for each in ("common", "nested" if nested else "plain")]

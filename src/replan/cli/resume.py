@@ -1,4 +1,4 @@
-"""`replan resume`: go on with a run that is kept."""
+"""`replan resume`: continue a run that is kept."""
 # ruff: noqa: PLC0415 - the help of a command loads no framework
 
 from pathlib import Path
@@ -8,22 +8,17 @@ import typer
 
 from replan.cli.shared.options import (
     DirectoryOption,
-    GraceOption,
-    JsonLinesOption,
     LimitOption,
-    LogFileOption,
     OutOption,
-    PlainOption,
     PlanOutOption,
-    QuietOption,
     RunArgument,
-    StorageOption,
     TeamFileOption,
-    VerboseOption,
 )
-from replan.cli.shared.process import end_with, site
+from replan.cli.shared.process import end_with
+from replan.cli.shared.site_options import GivenSite, with_site
 
 
+@with_site()
 def resume(
     run_id: RunArgument,
     *,
@@ -53,15 +48,9 @@ def resume(
     directory: DirectoryOption = None,
     out: OutOption = None,
     plan_out: PlanOutOption = None,
-    grace: GraceOption = 10.0,
-    storage: StorageOption = None,
-    as_json: JsonLinesOption = False,
-    plain: PlainOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
-    log_file: LogFileOption = None,
+    site: GivenSite,
 ) -> None:
-    """Go on with a run that was stopped, killed, waits for an answer or was ended by a limit.
+    """Continue a run that was stopped, killed, waits for an answer or was ended by a limit.
 
     What is finished stays finished. Exit codes are those of `replan run`.
     """
@@ -85,15 +74,6 @@ def resume(
             limits=limits_of(limit or []),
             changes={name: value for name, value in others.items() if value is not None},
         )
-        told = site(
-            storage=storage,
-            grace=grace,
-            as_json=as_json,
-            plain=plain,
-            quiet=quiet,
-            verbose=verbose,
-            log_file=log_file,
-        )
-        return carry_on(wish, told)
+        return carry_on(wish, site())
 
     end_with(resumed)

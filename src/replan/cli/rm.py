@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from replan.cli.shared.options import StorageOption
-from replan.cli.shared.process import end_with, place
+from replan.cli.shared.process import agreed, end_with, place
 from replan.cli.views.cells import one_line
-from replan.errors import InputError
 
 if TYPE_CHECKING:
     from replan.cli.kept.place import Place
@@ -25,7 +23,7 @@ def rm(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     storage: StorageOption = None,
 ) -> None:
-    """Remove runs with all that is kept of them. A run that is not over cannot go on then."""
+    """Remove runs with all that is kept of them. A run that is not over cannot continue then."""
     end_with(lambda: remove_runs(run_ids, place(storage), yes=yes))
 
 
@@ -54,11 +52,9 @@ async def _removed(prefixes: list[str], place: Place, *, yes: bool) -> int:
 
 
 def _agreed(records: list[RunRecord]) -> bool:
-    if not sys.stdin.isatty():
-        raise InputError("Removed runs cannot be restored. Confirm it with --yes.")
     from replan.cli.kept.place import short
 
-    for record in records:
-        typer.echo(f"{short(record.run_id)}  {record.outcome}  {one_line(record.title)}")
     what = "this run" if len(records) == 1 else f"these {len(records)} runs"
-    return typer.confirm(f"Remove {what}, with all that is kept?")
+    lines = [f"{short(each.run_id)}  {each.outcome}  {one_line(each.title)}" for each in records]
+    refusal = "Removed runs cannot be restored. Confirm it with --yes."
+    return agreed(f"Remove {what}, with all that is kept?", lines, refusal)

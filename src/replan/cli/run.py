@@ -12,22 +12,16 @@ from typer.core import TyperCommand
 from replan.cli.shared.options import (
     BaseUrlOption,
     DirectoryOption,
-    GraceOption,
-    JsonLinesOption,
     LabelOption,
     LimitOption,
-    LogFileOption,
     ModelOption,
     OutOption,
-    PlainOption,
     PlanOutOption,
-    QuietOption,
-    StorageOption,
     TeamFileOption,
     UserOption,
-    VerboseOption,
 )
-from replan.cli.shared.process import end_with, site
+from replan.cli.shared.process import end_with
+from replan.cli.shared.site_options import GivenSite, with_site
 
 
 class Approve(StrEnum):
@@ -48,7 +42,7 @@ ApproveOption = Annotated[
 
 
 class RunCommand(TyperCommand):
-    """`replan run`, whose `--approve` may stand without a value."""
+    """`replan run`, whose `--approve` may be without a value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; a word that names no kind of approval is not the option's value."""
@@ -61,6 +55,7 @@ class RunCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
 
+@with_site()
 def run(
     context: typer.Context,
     task: Annotated[
@@ -87,13 +82,7 @@ def run(
     limit: LimitOption = None,
     label: LabelOption = None,
     user: UserOption = None,
-    grace: GraceOption = 10.0,
-    storage: StorageOption = None,
-    as_json: JsonLinesOption = False,
-    plain: PlainOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
-    log_file: LogFileOption = None,
+    site: GivenSite,
 ) -> None:
     """Plan and do a task, or carry out a plan document.
 
@@ -119,21 +108,13 @@ def run(
             settings=settings_of_run(limit or [], approve, user),
             **({"labels": labels_in(label)} if label else {}),
         )
+        told = site()
         if preview:
             from replan.cli.shared.preview import previewed
 
-            text, code = previewed(order, os.environ, as_json=as_json)
+            text, code = previewed(order, os.environ, as_json=told.manner.as_json)
             typer.echo(text, nl=False)
             return code
-        told = site(
-            storage=storage,
-            grace=grace,
-            as_json=as_json,
-            plain=plain,
-            quiet=quiet,
-            verbose=verbose,
-            log_file=log_file,
-        )
         return carry_out(order, told)
 
     end_with(ran)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import shutil
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ import typer
 
 from replan.cli.shared.options import LabelOption, StorageOption
 from replan.cli.shared.process import end_with, place
-from replan.cli.views.cells import cut, one_line, padded
+from replan.cli.views.cells import in_columns, one_line
 from replan.errors import InputError
 
 if TYPE_CHECKING:
@@ -91,8 +90,7 @@ def list_runs(wanted: Wanted, place: Place, output: TextIO, *, as_json: bool) ->
     if as_json:
         output.write("".join(f"{json.dumps(_record(run))}\n" for run in found))
     elif found:
-        width = shutil.get_terminal_size((100, 24)).columns - 1 if output.isatty() else None
-        output.write("".join(f"{line}\n" for line in _table(found, width)))
+        output.write("".join(f"{line}\n" for line in _table(found, output)))
     else:
         has_filters = wanted.labels or wanted.outcomes or wanted.since
         output.write(_NONE_OF_THESE if has_filters else _NONE)
@@ -100,14 +98,14 @@ def list_runs(wanted: Wanted, place: Place, output: TextIO, *, as_json: bool) ->
 
 
 async def _found(wanted: Wanted, place: Place) -> list[RunView]:
-    from replan.assembly import viewer
+    from replan.assembly.graphs import viewer
     from replan.cli.kept.place import now, opened_kept
     from replan.runs.looking import seen
 
     async with opened_kept(place) as storage:
         graph = viewer(storage)
         found: list[RunView] = []
-        # How a run stands is known when it is looked at.
+        # The status of a run is known when it is looked at.
         limit = sys.maxsize if wanted.outcomes or wanted.since else wanted.most
         records = await storage.runs.recent(limit, wanted.labels)
         if wanted.labels and not records:
@@ -179,14 +177,10 @@ def _record(run: RunView) -> dict[str, object]:
     }
 
 
-def _table(runs: list[RunView], width: int | None) -> list[str]:
+def _table(runs: list[RunView], output: TextIO) -> list[str]:
     rows = [("run", "began", "took", "cost", "outcome", "steps", "title"), *map(_row, runs)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
-    lines = [
-        "  ".join([*(padded(cell, wide) for cell, wide in zip(row, widths, strict=False)), row[-1]])
-        for row in rows
-    ]
-    return [line.rstrip() if width is None else cut(line.rstrip(), width) for line in lines]
+    return in_columns(rows, widths, output)
 
 
 def _row(run: RunView) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,15 +12,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from replan.cli.shared.options import StorageOption, UserOption
-from replan.cli.shared.process import end_with, place
-from replan.cli.views.cells import counted, cut, one_line, padded
+from replan.cli.shared.process import agreed, end_with, place
+from replan.cli.views.cells import counted, in_columns, one_line
 from replan.errors import InputError, SessionConflictError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from replan.ports.session_store import SessionRecord
-    from replan.sessions.client import ClientAgentAdapter
+    from replan.sessions.client.adapter import ClientAgentAdapter
     from replan.state.session.context import AgentContext
 
 _NONE = "No sessions are stored here. `replan chat` begins one.\n"
@@ -77,7 +76,7 @@ def show(
     user: UserOption = None,
     storage: StorageOption = None,
 ) -> None:
-    """Show what was said in a session, and how it stands."""
+    """Show what was said in a session, and its status."""
 
     async def shown(client: ClientAgentAdapter) -> int:
         from replan.cli.kept.kept_sessions import found_session
@@ -121,19 +120,12 @@ def export(
 
     async def written(client: ClientAgentAdapter) -> int:
         from replan.cli.kept.kept_sessions import found_session
-        from replan.cli.kept.new_file import write_new
+        from replan.cli.kept.new_file import check_output, write_out
 
-        if output is None and sys.stdout.isatty():
-            raise InputError(
-                "An export is not printed on a terminal. Name a file with -o FILE, or use a pipe."
-            )
+        check_output(output)
         context = await client.export(await found_session(client, session))
         text = json.dumps(context.to_dict(), ensure_ascii=False, indent=1) + "\n"
-        if output is None:
-            sys.stdout.write(text)
-        else:
-            write_new(output, text)
-            typer.echo(f"wrote {output}")
+        write_out(output, text)
         return 0
 
     _with_client(written, user, storage)
@@ -219,9 +211,6 @@ def _with_client(
 def _write_table(found: Sequence[SessionRecord]) -> None:
     from replan.cli.runs import when
 
-    is_terminal = sys.stdout.isatty()
-    width = shutil.get_terminal_size((100, 24)).columns - 1 if is_terminal else None
-    longest = max(len(one_line(each.session_id)) for each in found)
     rows = [("session", "used", "stage", "turns", "title")]
     rows += [
         (
@@ -233,11 +222,9 @@ def _write_table(found: Sequence[SessionRecord]) -> None:
         )
         for each in found
     ]
-    widths = (max(longest, len("session")), _TIME, _STAGE, len("turns"))
-    for row in rows:
-        cells = [padded(cell, wide) for cell, wide in zip(row, widths, strict=False)]
-        line = "  ".join([*cells, row[-1]]).rstrip()
-        sys.stdout.write(f"{line if width is None else cut(line, width)}\n")
+    longest = max(len(row[0]) for row in rows)
+    lines = in_columns(rows, (longest, _TIME, _STAGE, len("turns")), sys.stdout)
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
 def _trusted(context: AgentContext) -> bool:
@@ -245,15 +232,10 @@ def _trusted(context: AgentContext) -> bool:
         f"A run waits in session {one_line(context.session_id)} that another user or machine "
         "began, or that was changed since. The file decides what this run may do."
     )
-    if not sys.stdin.isatty():
-        raise InputError(f"{told} Confirm with --yes that you trust the file.")
-    typer.echo(told)
-    return typer.confirm("Import it?")
+    return agreed("Import it?", [told], f"{told} Confirm with --yes that you trust the file.")
 
 
 def _agreed(ids: Sequence[str]) -> bool:
-    if not sys.stdin.isatty():
-        raise InputError("Removed sessions cannot be restored. Confirm it with --yes.")
     what = "this session" if len(ids) == 1 else f"these {len(ids)} sessions"
-    typer.echo("\n".join(map(one_line, ids)))
-    return typer.confirm(f"Remove {what}, with all that is kept?")
+    refusal = "Removed sessions cannot be restored. Confirm it with --yes."
+    return agreed(f"Remove {what}, with all that is kept?", map(one_line, ids), refusal)

@@ -259,7 +259,9 @@ def _lines(run: WholeRun, view: View, width: int) -> list[str]:
         return prompts_lines(run, _events_of(run, view))
     if not view.is_whole:
         head: list[str] = [] if view.step is None else step_lines(story_of(run), view.step)
-        return [*head, *attempts_lines(run, *_attempts(run, view))] or ["Nobody tried a step yet."]
+        return [*head, *attempts_lines(run, *_attempts(run, view))] or [
+            "No step was attempted yet."
+        ]
     return (timeline if view.timeline else overview)(story_of(run), width)
 
 

@@ -6,33 +6,21 @@ import typer
 
 from replan.cli.shared.corrected import correct
 from replan.cli.shared.options import (
-    GraceOption,
-    JsonLinesOption,
     LimitOption,
-    LogFileOption,
-    PlainOption,
-    QuietOption,
     RunArgument,
-    StorageOption,
     TeamFileOption,
-    VerboseOption,
 )
-from replan.cli.shared.process import site
+from replan.cli.shared.site_options import GivenSite, with_site
 
 
+@with_site()
 def skip(
     run_id: RunArgument,
     step: Annotated[int, typer.Argument(metavar="STEP", help="The number of the step.")],
     *,
     limit: LimitOption = None,
     team: TeamFileOption = None,
-    grace: GraceOption = 10.0,
-    storage: StorageOption = None,
-    as_json: JsonLinesOption = False,
-    plain: PlainOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
-    log_file: LogFileOption = None,
+    site: GivenSite,
 ) -> None:
     """Leave out a step that is not done; steps that wait for it continue without it.
 
@@ -43,15 +31,7 @@ def skip(
         "skip",
         run_id,
         step,
-        lambda: site(
-            storage=storage,
-            grace=grace,
-            as_json=as_json,
-            plain=plain,
-            quiet=quiet,
-            verbose=verbose,
-            log_file=log_file,
-        ),
+        site,
         limit=limit or [],
         team=team,
     )

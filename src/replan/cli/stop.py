@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def stop(run_id: RunArgument, *, storage: StorageOption = None) -> None:
-    """Stop a run, whichever process works on it: what runs may end, and the run can go on later."""
+    """Stop a run in whichever process: running steps may end, and the run can continue later."""
     end_with(lambda: stop_run(run_id, place(storage), sys.stdout))
 
 
@@ -26,7 +26,7 @@ def stop_run(prefix: str, place: Place, output: TextIO) -> int:
 
 
 async def _stopped(prefix: str, place: Place) -> str:
-    from replan.assembly import viewer
+    from replan.assembly.graphs import viewer
     from replan.cli.kept.place import found, opened_kept, short
     from replan.cli.kept.signature import own_name
     from replan.runtime import open_runtime

@@ -48,7 +48,7 @@ def worker(
             metavar="PORT",
             min=1,
             max=65535,
-            help="Tell figures for Prometheus at this port of 127.0.0.1.",
+            help="Serve metrics for Prometheus at this port of 127.0.0.1.",
         ),
     ] = None,
     storage: StorageOption = None,

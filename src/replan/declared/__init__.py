@@ -1,1 +1,1 @@
-"""What a person declares, in Python or YAML; all its mistakes are told at once, in their places."""
+"""What people declare in Python or YAML; all mistakes are reported together, with positions."""

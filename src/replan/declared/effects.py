@@ -7,5 +7,5 @@ Effects = Literal["pure", "keyed", "unsafe"]
 
 - `pure`: nothing, it may run again whenever that is of use;
 - `keyed`: nothing, because it hands an idempotency key on;
-- `unsafe`: its effect once more, so it is never run again without a word.
+- `unsafe`: its effect again, so it is never silently run again.
 """

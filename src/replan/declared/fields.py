@@ -1,9 +1,9 @@
 """Kinds of fields and checks that all that is declared has in common."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher, get_close_matches
-from typing import TYPE_CHECKING, Annotated, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 from pydantic import BeforeValidator, ValidationInfo
 
@@ -31,8 +31,18 @@ def name_like(
     return checked
 
 
+def listed(parts: object) -> Sequence[Any]:
+    """The parts of a field that is a list; none of what is something else."""
+    return cast("Sequence[Any]", parts if isinstance(parts, list | tuple) else ())
+
+
+def fields_of(part: object) -> Mapping[str, Any]:
+    """The fields of a part, in Python or in a file."""
+    return cast("Any", part if isinstance(part, Mapping) else getattr(part, "__dict__", {}))
+
+
 def row(given: object, info: ValidationInfo) -> object:
-    """Refuse what is no list; a text is a sequence, too."""
+    """Refuse what is not a list; a text is a sequence, too."""
     if not isinstance(given, Sequence) or isinstance(given, str | bytes):
         fix = f"Give a list: {info.field_name}=[...]; in a file begin each entry with '- '."
         raise refused("wrong_type", "This is not a list.", fix)

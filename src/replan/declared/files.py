@@ -13,7 +13,7 @@ def text_of(path: Path, error: type[DeclaredFileError], fix_of_none: str) -> str
 
     Args:
         path: The file.
-        error: How mistakes are told.
+        error: How mistakes are reported.
         fix_of_none: What to do if there is no such file.
 
     Raises:
@@ -32,7 +32,7 @@ def text_of(path: Path, error: type[DeclaredFileError], fix_of_none: str) -> str
         reason = f"The file cannot be read: {problem.strerror}."
         refuse("unreadable", reason, "Check its name and its permissions.")
     if content is None:
-        fix = "Keep long prompts in files of their own."
+        fix = "Keep long prompts in separate files."
         refuse("too_large", f"The file is larger than {LARGEST:,} bytes.", fix)
     try:
         return content.decode("utf-8-sig")

@@ -1,4 +1,4 @@
-"""Find keys that stand in a file, and show values without them."""
+"""Find keys that are in a file, and show values without them."""
 
 from collections.abc import Iterator
 from typing import Any, cast
@@ -10,7 +10,7 @@ from replan.secrets.shapes import holds_key
 
 
 def key_fix(field: str, variable: str) -> str:
-    """Say what to do with a key in a file, where a field names the variable that holds it."""
+    """Return what to do with a key in a file, where a field names the variable that holds it."""
     put = f"Put the key in an environment variable and name that one: {field}: {variable}."
     return f"{put} A key that was shared in a file should be replaced."
 

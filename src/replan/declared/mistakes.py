@@ -30,19 +30,21 @@ _WORDS = {
     "bool_type": ("wrong_type", "This must be true or false.", "Write true or false."),
     "dict_type": ("wrong_type", "This must have fields.", "Write fields under it, indented."),
     "mapping_type": ("wrong_type", "This must have fields.", "Write fields under it, indented."),
+    "tuple_type": ("wrong_type", "This must be a list.", "Write a list."),
     "model_type": _FIELDS,
-    "literal_error": ("unknown_choice", "This is none of the choices.", "Write {expected}."),
+    "literal_error": ("unknown_choice", "This is not one of the choices.", "Write {expected}."),
     "greater_than_equal": ("out_of_bounds", "This is too small.", "Write {ge} or more."),
     "greater_than": ("out_of_bounds", "This is too small.", "Write more than {gt}."),
     "less_than_equal": ("out_of_bounds", "This is too large.", "Write {le} or less."),
     "finite_number": (
         "out_of_bounds",
-        "This is no number that can be counted with.",
+        "This is not a finite number.",
         "Write a number, or leave the field out.",
     ),
     "too_short": ("empty", "This is empty.", "Give at least one."),
     "string_too_short": ("empty", "This is empty.", "Write something, or leave the field out."),
 }
+_SEE = "See `replan schema`."
 
 
 @dataclass(frozen=True)
@@ -58,41 +60,45 @@ class Found:
 
 
 def path_of(where: Where) -> str:
-    """Write a path as people do; a key that was put in the place of a name is not told."""
+    """Write a path as people do, without keys that stand in place of names."""
     return field_path(tuple(_masked(part) for part in where))
 
 
 def found_in(error: ValidationError, kind: type[BaseModel]) -> Iterator[Found]:
     for each in error.errors(include_url=False):
-        yield _found(each, kind)
+        yield _found(each, kind, _SEE)
 
 
-def told_of(error: ValidationError, kind: type[BaseModel]) -> Iterator[ConfigurationError]:
-    fields = {path_of(each.where): each for each in reversed([*found_in(error, kind)])}
+def told_of(
+    error: ValidationError, kind: type[BaseModel], see: str = _SEE
+) -> Iterator[ConfigurationError]:
+    """Tell each mistake once; `see` is the fix where no other one is known."""
+    found = [_found(each, kind, see) for each in error.errors(include_url=False)]
+    fields = {path_of(each.where): each for each in reversed(found)}
     for field, each in reversed(fields.items()):
         problem = f"{each.reason[:1].lower()}{each.reason[1:].rstrip('.')}"
         yield ConfigurationError(field, _masked(each.value), problem, each.fix, each.code)
 
 
-def _found(error: ErrorDetails, kind: type[BaseModel]) -> Found:
-    # A wrong key of a mapping has a last part of its own.
+def _found(error: ErrorDetails, kind: type[BaseModel], see: str) -> Found:
+    # A wrong key of a mapping has its own last part.
     where = tuple(part for part in error["loc"] if part != "[key]")
     if error["type"] == "extra_forbidden":
         return _unknown(where, kind, error["input"])
     if error["type"] == "missing":
-        fix = f"Add {where[-1]} ({_purpose(where, kind)})."
+        fix = f"Add {where[-1]}{_purpose(where, kind)}."
         return Found(where, "missing", "This is missing.", fix, in_name=True)
-    code, reason, fix = _words_of(error)
+    code, reason, fix = _words_of(error, see)
     value = MASK if code == "literal_secret" else error["input"]
     return Found(where, code, reason, fix, value, in_name=where != error["loc"])
 
 
-def _words_of(error: ErrorDetails) -> tuple[str, str, str]:
+def _words_of(error: ErrorDetails, see: str) -> tuple[str, str, str]:
     context = error.get("ctx", {})
     if "fix" in context:
         return error["type"], context["reason"], context["fix"]
     if error["type"] not in _WORDS:
-        return "bad_value", f"{error['msg'].rstrip('.')}.", "See `replan schema`."
+        return "bad_value", f"{error['msg'].removeprefix('Value error, ').rstrip('.')}.", see
     code, reason, fix = _WORDS[error["type"]]
     return code, reason, fix.format_map(context)
 
@@ -112,10 +118,11 @@ def _unknown(where: Where, kind: type[BaseModel], value: object) -> Found:
 
 def _purpose(where: Where, kind: type[BaseModel]) -> str:
     model, name = _model_at(where[:-1], kind), str(where[-1])
-    text = model.model_fields[name].description or texts_of(model)[name]
+    field = model.model_fields.get(name)
+    text = (field and field.description) or texts_of(model).get(name, "")
     # The first clause is enough in a message; an editor shows the whole.
     text = text.partition(":")[0].rstrip(".")
-    return text[0].lower() + text[1:]
+    return f" ({text[0].lower()}{text[1:]})" if text else ""
 
 
 def _model_at(where: Where, kind: type[BaseModel]) -> type[BaseModel]:
@@ -133,5 +140,5 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 
 
 def _masked(value: Any) -> Any:
-    """Give a value; not one that looks like a key."""
+    """Return a value; not one that looks like a key."""
     return MASK if isinstance(value, str) and holds_key(value) else value

@@ -1,4 +1,4 @@
-"""What all declared parts have in common: their mistakes are collected, and told at once."""
+"""What all declared parts have in common: their mistakes are collected and reported together."""
 
 import warnings
 from collections.abc import Iterator, Mapping
@@ -24,8 +24,8 @@ _said: set[str] = set()
 class Part(Value):
     """A part of a team or a job.
 
-    A part that is made with mistakes keeps them: the whole that it goes into tells them, with all
-    others.
+    A part that is created with mistakes keeps them: the object that contains it reports them
+    together with all others.
     """
 
     model_config = ConfigDict(strict=True, arbitrary_types_allowed=True)
@@ -37,7 +37,7 @@ class Part(Value):
     if not TYPE_CHECKING:  # A type checker reads the fields.
 
         def __init__(self, *given: Any, **fields: Any) -> None:
-            """Take the fields; those that are `kw_only=False` may stand first, without a name."""
+            """Take the fields; those that are `kw_only=False` may be first, without a name."""
             kind = type(self)
             fields = _named(kind, given) | fields
             for old, new in kind.old_names.items():
@@ -53,11 +53,11 @@ class Part(Value):
                     object.__setattr__(self, slot, getattr(kept, slot))
                 self.refuse(error)
 
-        # Else pydantic would call it for what a file holds, too, and leave out what stands around.
+        # Else pydantic would call it for what a file holds, too, and leave out what is around.
         __init__.__pydantic_base_init__ = True
 
     def refuse(self, mistakes: ValidationError) -> None:
-        """Keep mistakes until they are told."""
+        """Keep mistakes until they are reported."""
         self._refusal = mistakes
 
     @classmethod
@@ -66,7 +66,7 @@ class Part(Value):
         given: Mapping[str, Any],
         around: Surroundings | None,  # noqa: ARG003 - for those who override it
     ) -> Mapping[str, Any]:
-        """Add what follows from what is given; `around` is there if it stands in a file."""
+        """Add what follows from what is given; `around` is there if it is in a file."""
         return given
 
     @classmethod

@@ -1,16 +1,22 @@
-"""Where in a file the mistakes stand."""
+"""Where in a file the mistakes are."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from replan.declared.keys import shown
-from replan.declared.mistakes import Found, path_of
-from replan.declared.surroundings import as_sentence
+from pydantic import ValidationError
+
+from replan.declared.keys import FIX, keys_in, shown
+from replan.declared.mistakes import Found, found_in, path_of
+from replan.declared.part import Part
+from replan.declared.surroundings import Surroundings, as_sentence
 from replan.declared.yaml_source import YamlSource
-from replan.errors import ConfigurationError, FieldMistake, TeamFileError
+from replan.errors import ConfigurationError, DeclaredFileError, FieldMistake, TeamFileError
 from replan.secrets.known import MASK
+
+P = TypeVar("P", bound=Part)
 
 
 def placed(found: Found, source: YamlSource) -> FieldMistake:
@@ -33,9 +39,35 @@ def in_order(mistakes: Iterable[FieldMistake]) -> Sequence[FieldMistake]:
     return sorted(first.values(), key=lambda each: (each.line, each.column))
 
 
+def part_in(
+    source: YamlSource,
+    kind: type[P],
+    around: Surroundings,
+    refused: Callable[[Sequence[FieldMistake]], DeclaredFileError],
+) -> P:
+    """Make what a file declares.
+
+    Raises:
+        DeclaredFileError: It has mistakes, or a key stands in it; the error tells all of them.
+    """
+    found = [
+        Found(where, "literal_secret", "This looks like a key.", FIX, source.at(where))
+        for where in keys_in(source.value)
+    ]
+    part = None
+    try:
+        part = kind.model_validate(source.value, strict=True, context=around)
+    except ValidationError as error:
+        found += found_in(error, kind)
+    mistakes = in_order([*source.mistakes, *(placed(each, source) for each in found)])
+    if part is None or mistakes:
+        raise refused(mistakes)
+    return part
+
+
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """The file that a team was read from; where a team stands makes no difference to it."""
+    """The file that a team was read from; where a team is makes no difference to it."""
 
     path: Path
     source: YamlSource

@@ -32,7 +32,7 @@ def imported(reference: str, folder: Path | None) -> Any:
 
 
 def named(reference: str, folder: Path) -> Callable[..., Any]:
-    """Give something in the place of what a reference names, without running any code of it."""
+    """Return something in place of what a reference names, without running any code of it."""
     module_name, _ = _divided(reference)
     top = module_name.partition(".")[0]
     importlib.invalidate_caches()
@@ -77,14 +77,14 @@ def _module(name: str, folder: Path | None) -> ModuleType:
 
 
 def _check_not_hidden(top: str, folder: Path) -> None:
-    """Refuse a module of one's own whose name a module that is loaded already has."""
+    """Refuse a module of your own whose name a module that is loaded already has."""
     loaded, own = sys.modules.get(top), PathFinder.find_spec(top, [str(folder)])
     if loaded is None or own is None or own.origin is None:
         return
     origin = getattr(loaded.__spec__, "origin", None) or getattr(loaded, "__file__", None)
     if origin is None or not _same_file(origin, own.origin):
         reason = f"Another module called '{top}' is already loaded."
-        raise refused("module_hidden", reason, f"Give {Path(own.origin).name} a name of its own.")
+        raise refused("module_hidden", reason, f"Give {Path(own.origin).name} its own name.")
 
 
 def _same_file(one: str, other: str) -> bool:

@@ -9,7 +9,7 @@ _NONE = {"type": "null"}
 
 
 def file_schema(kind: type[BaseModel]) -> dict[str, Any]:
-    """Give the JSON schema (draft 2020-12) that files of a kind keep."""
+    """Return the JSON schema (draft 2020-12) that files of a kind keep."""
     schema = kind.model_json_schema()
     for definition in (schema, *schema["$defs"].values()):
         for field in definition.get("properties", {}).values():

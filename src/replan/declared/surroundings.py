@@ -1,4 +1,4 @@
-"""What stands around a file that declares something: what its texts may name."""
+"""What is around a file that declares something: what its texts may name."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +9,10 @@ from pydantic_core import PydanticCustomError
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """What stands around a file.
+    """What is around a file.
 
     Attributes:
-        folder: The folder of the file; prompts and modules may stand there.
+        folder: The folder of the file; prompts and modules may be there.
         imports: Whether what the file names is imported, which runs its code.
     """
 
@@ -32,5 +32,5 @@ def as_sentence(problem: str) -> str:
 
 
 def folder_of(path: Path) -> Path:
-    """The folder that a file stands in, as the user names it."""
+    """The folder that a file is in, as the user names it."""
     return path.absolute().parent.resolve()

@@ -47,8 +47,8 @@ class YamlSource:
 
     Attributes:
         value: Mappings with text as keys, lists, text, numbers, truth values.
-        keys: Where the name of a field stands.
-        values: Where the value of a field stands.
+        keys: Where the name of a field is.
+        values: Where the value of a field is.
         mistakes: What is wrong with the YAML itself.
     """
 
@@ -58,7 +58,7 @@ class YamlSource:
     mistakes: tuple[FieldMistake, ...] = ()
 
     def place_of(self, where: Where, *, name: bool = False) -> Place:
-        """Find a value, or the name of its field; what does not stand there is where it belongs."""
+        """Find a value, or the name of its field; what is not there is where it belongs."""
         for end in range(len(where), -1, -1):
             names_it = name or end < len(where)
             found = self.keys.get(where[:end]) if names_it else None
@@ -77,7 +77,7 @@ class YamlSource:
         return value
 
     def renamed(self, where: Where, name: str) -> "YamlSource":
-        """Give a field another name; it stands where it stood."""
+        """Give a field another name; it stays in its place."""
         *section, old = where
         fields = self.at(tuple(section))
         fields[name] = fields.pop(old)
@@ -112,7 +112,7 @@ def read_yaml(text: str) -> YamlSource:
 
 
 class _Reading:
-    """One pass over the nodes of a text; an alias is read again wherever it stands."""
+    """One pass over the nodes of a text; an alias is read again wherever it is used."""
 
     def __init__(self) -> None:
         self.keys: dict[Where, Place] = {}
@@ -120,7 +120,7 @@ class _Reading:
         self.mistakes: list[FieldMistake] = []
 
     def value(self, node: yaml.Node, where: Where) -> Any:
-        # What aliases name is counted, but how deep it comes to stand is seen only here.
+        # What aliases name is counted, but how deep it comes to be is seen only here.
         if len(where) > TEAM.depth:
             raise _refusal("this is nested too deep", node.start_mark)
         self.values[where] = _place(node)
@@ -136,7 +136,7 @@ class _Reading:
         self._check_keys(node, where)
         found: dict[str, Any] = {}
         for key, value in self._pairs(node):
-            # Of a field that is given twice the first one counts: what was told of it stands there.
+            # Of a field that is given twice, the first one counts: its mistakes point there.
             inner = (*where, key.value)
             if key.value not in found:
                 self.keys[inner] = _place(key)

@@ -1,1 +1,1 @@
-"""What happens in a run: events, callbacks, and the one place that tells of them."""
+"""What happens in a run: events, callbacks, and the one place that reports them."""

@@ -18,7 +18,7 @@ from replan.events.types import (
 
 
 class MultiAgentCallback:
-    """Called at eight moments of a run with the event of the moment, and with every event.
+    """Hooks for eight moments of a run, each called with its event, and one hook for every event.
 
     Override the hooks that you need. Plain functions are allowed, too, and run in threads. An
     object that has only some of the methods is also a callback. Each callback receives the events
@@ -47,7 +47,7 @@ class MultiAgentCallback:
         """An attempt of a step starts; it does not wait for this."""
 
     async def on_specialist_complete(self, info: SpecialistCompleted) -> None:
-        """A step ended at a specialist, with success or not."""
+        """A specialist has finished a step, successfully or not."""
 
     async def on_feedback_generated(self, info: FeedbackGenerated) -> None:
         """A round was judged."""
@@ -56,14 +56,14 @@ class MultiAgentCallback:
         """The run is over."""
 
     async def on_event(self, event: BaseEvent) -> None:
-        """Any event, after the hook of the same moment."""
+        """Any event, after the hook for that event."""
 
 
 Hook = Callable[[Any], Any]
 """A method of a callback, async or not."""
 
 ANY_EVENT = "on_event"
-"""The hook that hears every event."""
+"""The hook that receives every event."""
 
 
 HOOKS: dict[type[BaseEvent], str] = {
@@ -76,7 +76,7 @@ HOOKS: dict[type[BaseEvent], str] = {
     FeedbackGenerated: "on_feedback_generated",
     TaskCompleted: "on_task_complete",
 }
-"""Which hook tells of which event."""
+"""Which hook reports which event."""
 
 
 def hooks_of(callback: object) -> dict[str, Hook]:
@@ -90,7 +90,7 @@ def hooks_of(callback: object) -> dict[str, Hook]:
 
 
 def hears_tokens(callback: object) -> bool:
-    """Whether a callback hears tokens."""
+    """Whether a callback receives tokens."""
     return ANY_EVENT in hooks_of(callback) and getattr(callback, "hears_tokens", True) is not False
 
 

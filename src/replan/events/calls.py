@@ -1,4 +1,4 @@
-"""Tells of the calls of models and tools that a node of the host or an attempt of a step makes."""
+"""Reports the calls of models and tools that a node of the host or an attempt of a step makes."""
 
 import json
 import time
@@ -39,7 +39,7 @@ class Calls:
 
     emitter: Emitter
     # The configuration of the node, which LangGraph's stream writer looks for; what calls a model
-    # in a thread of its own has none.
+    # in its own thread has none.
     config: RunnableConfig
     about: Mapping[str, object]  # the fields of the events that say who calls
     effects: Effects = "unsafe"  # of tools that do not say it themselves
@@ -100,18 +100,18 @@ class Calls:
 
 @dataclass
 class ToolTold:
-    """What is told of a tool's call when it is over."""
+    """What is reported about a tool's call when it is over."""
 
     status: ToolEnd = "cancelled"  # how it ended; a call that was cut off says no word
     result: str = ""  # what the model gets
-    # Who tells of it, and the tool, until LangChain tells of the same call.
+    # What reports it, and the tool, until LangChain reports the same call.
     awaited: tuple[Calls, str] | None = None
 
     def ends(self, status: ToolEnd, result: str = "") -> None:
         self.status, self.result = status, result
 
     def answered(self, messages: Sequence[BaseMessage]) -> None:
-        """Say what the tool gave."""
+        """Record what the tool returned."""
         failed = any(getattr(each, "status", "") == "error" for each in messages)
         text = "\n".join(said(each).text for each in messages)
         self.ends("failed" if failed else "success", text)
@@ -123,7 +123,7 @@ class ToolTold:
             self.ends("failed", describe(error))
 
     def is_of(self, calls: Calls, tool: str) -> bool:
-        """Whether LangChain tells for the first time of this very call."""
+        """Whether LangChain reports this call for the first time."""
         if self.awaited is None or self.awaited[0] is not calls or self.awaited[1] != tool:
             return False
         self.awaited = None
@@ -133,16 +133,16 @@ class ToolTold:
 emitter_at_work: ContextVar[tuple[Emitter, RunnableConfig] | None] = ContextVar(
     "replan_emitter", default=None
 )
-"""The emitter of the node that works here, with its configuration; None outside of a run."""
+"""The emitter of the node that works here, with its configuration; None outside a run."""
 
 
 def warn_here(text: str) -> None:
-    """Tell what a person may not expect of the node that works here, whatever runs in it."""
+    """Report what a person may not expect of the node that works here, whatever runs in it."""
     tell_here(WarningGiven, text=text)
 
 
 def tell_here(kind: type[BaseEvent], **fields: Any) -> None:
-    """Tell of an event of the node that works here, whatever runs in it."""
+    """Report an event of the node that works here, whatever runs in it."""
     at_work = emitter_at_work.get()
     if at_work is None:
         return
@@ -155,17 +155,17 @@ def tell_here(kind: type[BaseEvent], **fields: Any) -> None:
 
 
 calls_at_work: ContextVar[Calls | None] = ContextVar("replan_calls", default=None)
-"""Who tells of the tools that are called here; None where nobody hears."""
+"""What reports the tools that are called here; None if nothing listens."""
 
 tool_at_work: ContextVar[ToolTold | None] = ContextVar("replan_tool", default=None)
-"""The call of a tool that a loop of ours makes here, and tells of."""
+"""The call of a tool that a loop of ours makes here, and reports."""
 
 
 @contextmanager
 def telling_of(
     call: str, called: ToolCall, effects: Effects, approval: Approved | None
 ) -> Generator[ToolTold]:
-    """Tell of a tool's call that is made inside, where somebody hears."""
+    """Report a tool's call that is made inside, if something listens."""
     calls = calls_at_work.get()
     if calls is None:
         yield ToolTold()
@@ -200,7 +200,7 @@ def about_tool(
 
 
 def said(message: BaseMessage) -> Said:
-    """Give a message as text: with the tools that it calls, and the kinds of what is no text."""
+    """Return a message as text: with the tools that it calls, and the kinds of what is not text."""
     parts = [message.text, *_others_in(message)]
     if isinstance(message, AIMessage):
         parts += [f"[calls {each['name']} {_json(each['args'])}]" for each in message.tool_calls]

@@ -1,9 +1,8 @@
-"""One place that tells everybody of events: the stream first, then the callbacks.
+"""The one place that sends out events: to the stream first, then to the callbacks.
 
-Hooks of callbacks are foreign code beside a run, which hears every event in order and can stop
-nothing. Each callback has a line of its own in each run: its hooks are called one after the other,
-in the order of the events, with a time for each. A run waits for them between its steps, never in
-one.
+Hooks of callbacks are other people's code: they receive every event in order and can stop nothing.
+Each callback has its own queue in each run: its hooks are called one after another, in the order
+of the events, with a time limit for each. A run waits for them between its steps, never in one.
 """
 
 import asyncio
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
 
+from replan.events.at_once import listener_at_work
 from replan.events.callbacks import ANY_EVENT, HOOKS, Hook, hears_tokens, hooks_of
 from replan.events.log import log
 from replan.events.masking import without_known
@@ -40,31 +40,35 @@ logger.addFilter(with_masked_traceback)
 Caller = Callable[[Hook, BaseEvent], Awaitable[object]]
 
 _TOKENS = (AnswerToken, SpecialistToken)
-# What is told most often: of it there is nothing to warn of, and nothing to log.
+# The most frequent events: they contain nothing to warn about or to log.
 _OFTEN = (*_TOKENS, SpecialistCompleted, SpecialistInvoked)
 
 
 @dataclass(frozen=True)
 class Emitter:
-    """Tells of the events of one node."""
+    """Reports the events of one node."""
 
-    write: Callable[[BaseEvent], None]  # LangGraph's stream writer of the node
+    write: Callable[[Any], None]  # LangGraph's stream writer of the node, or who hears instead
     hooks: "RunHooks"  # the hooks of the callbacks, for the run
     run_id: str
     round: int
-    keeps_prompts: bool = True  # whether what models are told and what they say is told
-    # What the events so far tell that a person may not expect.
+    keeps_prompts: bool = True  # whether prompts and replies of models are reported
+    # What the events so far contain that a person may not expect.
     warnings: list[str] = field(default_factory=list[str])
     trace: Trace | None = field(default_factory=trace_at_work.get)
 
+    def __post_init__(self) -> None:
+        if (listener := listener_at_work.get()) is not None:
+            object.__setattr__(self, "write", listener)
+
     @property
     def is_heard(self) -> bool:
-        """Whether somebody hears of what happens, so that it is worth to be put together."""
+        """Whether something listens, so that events are worth building."""
         return self.trace is not None or self._is_told
 
     @property
     def tells_texts(self) -> bool:
-        """Whether somebody hears what models are told and say."""
+        """Whether something receives the prompts and replies of models."""
         is_traced = self.trace is not None and self.trace.hears_texts
         return self.keeps_prompts and (is_traced or self._is_told)
 
@@ -73,17 +77,17 @@ class Emitter:
         return self.hooks.hears_events or not does_nothing(self.write)
 
     async def warn(self, *texts: str) -> None:
-        """Tell of what a person may not expect."""
+        """Report something that a person may not expect."""
         for text in texts:
             await self.emit(WarningGiven, text=text)
 
     async def emit(self, kind: type[BaseEvent], /, **fields: Any) -> None:
-        """Tell of an event, and wait for its hooks."""
+        """Report an event, and wait for its hooks."""
         self.stream(kind, **fields)
         await self.hooks.heard(is_last=kind is TaskCompleted)
 
     def stream(self, kind: type[BaseEvent], /, **fields: Any) -> None:
-        """Tell of an event at once: the stream first, then the callbacks."""
+        """Report an event at once: the stream first, then the callbacks."""
         told = without_known(kind, fields) if KNOWN.forms else fields
         event = kind(run_id=self.run_id, round=self.round, **told)
         if kind not in _OFTEN:
@@ -95,7 +99,7 @@ class Emitter:
         self.hooks.tell(event)
 
     def pass_on(self, event: BaseEvent) -> None:
-        """Tell of an event of this run that came from another process."""
+        """Report an event of this run that came from another process."""
         if self.trace is not None:
             self.trace.take(event)
         self.write(event)
@@ -154,7 +158,7 @@ class RunHooks:
     def __init__(self, hooks: Hooks, run_id: str) -> None:
         self._seconds = hooks.seconds
         self._lines = [_Line(each, hooks, run_id, self) for each in hooks.callbacks]
-        # Gives the events that are told with the next one, in their order.
+        # Gives the events that are reported with the next one, in their order.
         self._opening: Callable[[BaseEvent], Iterable[BaseEvent]] | None = None
 
     @property
@@ -173,7 +177,7 @@ class RunHooks:
                 line.put(each)
 
     def open_with(self, opening: Callable[[BaseEvent], Iterable[BaseEvent]]) -> None:
-        """Have what opens a piece of work told with its first event, and in its order."""
+        """Report the opening of a piece of work with its first event, and in order."""
         self._opening = opening
 
     async def heard(self, *, is_last: bool = False) -> None:
@@ -189,14 +193,14 @@ class RunHooks:
 
 
 class _Line:
-    """What one callback is still to hear of one run."""
+    """What one callback is still to receive of one run."""
 
     def __init__(self, callback: object, hooks: Hooks, run_id: str, owner: RunHooks) -> None:
         self._own: Mapping[str, Hook] = hooks_of(callback)
         self.hears_events = ANY_EVENT in self._own
         self.hears_tokens = hears_tokens(callback)
         self._hooks, self._run_id = hooks, run_id
-        # Whoever comes to the same run while hooks of it are at work finds this line by its run.
+        # Other code of the same run finds this line by the run while its hooks are at work.
         self._owner = owner
         self._loop = asyncio.get_running_loop()
         self._told: deque[_Told | asyncio.Future[None]] = deque()
@@ -206,7 +210,7 @@ class _Line:
 
     @property
     def is_at_work(self) -> bool:
-        """Whether something is still to be heard."""
+        """Whether something is still to be delivered."""
         return self._worker is not None and not self._worker.done()
 
     @property
@@ -272,7 +276,7 @@ class _Line:
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
-            # A cancellation that nobody asked for is the hook's own, and an error as any other.
+            # A cancellation without a request is the hook's own, and an error like any other.
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise
             logger.exception("callback failed", extra=self._about(told))
@@ -289,7 +293,7 @@ def _settle(marks: Iterable[asyncio.Future[None]]) -> None:
 
 @dataclass(frozen=True)
 class _Told:
-    """One call of a hook, in the context in which its event was told."""
+    """One call of a hook, in the context in which its event was reported."""
 
     name: str
     hook: Hook

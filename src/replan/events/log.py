@@ -1,4 +1,4 @@
-"""What the log says of a run: one constant line for an event, its fields beside it, no texts."""
+"""What the log says about a run: one constant line for each event, with its fields, no texts."""
 
 import logging
 
@@ -34,7 +34,7 @@ _LINES: dict[type[BaseEvent], tuple[int, str, tuple[str, ...]]] = {
 
 
 def log(event: BaseEvent) -> None:
-    """Log an event, if it is one that the log tells of."""
+    """Log an event, if it is one that the log reports."""
     level, line, names = _LINES.get(type(event), (logging.NOTSET, "", ()))
     if line and logger.isEnabledFor(level):
         fields = {name: getattr(event, name) for name in ("run_id", "round", *names)}

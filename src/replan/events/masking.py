@@ -1,6 +1,6 @@
 """Events without the secret values that this process knows of.
 
-Documents, results and answers are told byte for byte, and so are their pieces; that one of them
+Documents, results and answers are reported byte for byte, and so are their pieces; that one of them
 holds a secret is a warning (`replan.events.warnings`).
 """
 
@@ -17,14 +17,14 @@ _KEPT = frozenset({"key", "thought", "approve", "draft", "changes", "revised_pla
 
 
 def without_known(kind: type[BaseEvent], fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give the fields of an event without known secret values."""
+    """Return the fields of an event without known secret values."""
     if not KNOWN.forms or issubclass(kind, _WHOLE):
         return fields
     return {name: _masked(value) for name, value in fields.items()}
 
 
 def _masked(value: Any) -> Any:
-    """Give a value without them; the very same one if it holds none."""
+    """Return a value without them; the very same one if it holds none."""
     if isinstance(value, str):
         return KNOWN.masked(value)
     if isinstance(value, Value):

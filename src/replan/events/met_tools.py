@@ -1,4 +1,4 @@
-"""Tells of the tools that others call: graphs, runnables and functions that are specialists."""
+"""Reports the tools that others call: graphs, runnables and functions that are specialists."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -37,7 +37,7 @@ class MetTools(BaseCallbackHandler):
         tool_call_id: str | None = None,
         **_: Any,
     ) -> None:
-        """Tell that a tool is called, if no loop of ours has told it already."""
+        """Report that a tool is called, unless one of our loops has reported it."""
         name = str((serialized or {}).get("name") or "tool")
         own = tool_at_work.get()
         if self._is_over or (own is not None and own.is_of(self._calls, name)):
@@ -59,13 +59,13 @@ class MetTools(BaseCallbackHandler):
         self._ends(run_id, told)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        """Tell why it gave nothing."""
+        """Report why it gave nothing."""
         told = ToolTold()
         told.broke_off(error)
         self._ends(run_id, told)
 
     def close(self) -> None:
-        """Tell that what is still on its way was cut off."""
+        """Report that what is still on its way was cut off."""
         self._is_over = True
         for call in list(self._on_way):
             self._ends(call, ToolTold())

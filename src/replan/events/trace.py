@@ -1,10 +1,11 @@
-"""A trace hears what happens in a call of a graph at once, in the context in which it happens."""
+"""A trace learns immediately what happens in a call of a graph, in its context."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from contextvars import ContextVar
 from typing import Protocol, TypeVar
 
+from replan.events.at_once import with_set
 from replan.events.types import BaseEvent, StepEvent
 
 T = TypeVar("T")
@@ -18,11 +19,11 @@ class AttemptEnded(StepEvent):
 
 
 class Trace(Protocol):
-    """What hears of one call of a graph."""
+    """The trace of one call of a graph."""
 
     @property
     def hears_texts(self) -> bool:
-        """Whether it takes what models are told and say."""
+        """Whether it takes prompts and replies of models."""
         ...
 
     @property
@@ -55,7 +56,7 @@ class Tracing(Protocol):
         Args:
             team: The team.
             thread_id: The thread of the run.
-            earlier: The `ref` of the call that it goes on with.
+            earlier: The `ref` of the call that it continues with.
             worked: The seconds of work in earlier calls: of the run (`RUN`), and of its open steps
                 by id and specialist.
         """
@@ -68,25 +69,18 @@ RUN = "run"
 worked_before: ContextVar[tuple[str, Callable[[], Mapping[object, float]]] | None] = ContextVar(
     "replan_worked_before", default=None
 )
-"""A thread, and what gives the seconds of work on its run so far; None where nobody counts them."""
+"""A thread, and a function for the seconds of work on its run; None if they are not counted."""
 
 trace_at_work: ContextVar[Trace | None] = ContextVar("replan_trace", default=None)
-"""What hears of what happens here; None where nothing is traced."""
+"""The trace of what happens here; None without tracing."""
 
 
 async def as_traced(trace: Trace, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
-    """Give the parts of a call's stream; what is worked out for them is heard, who reads is not."""
+    """Yield the parts of a call's stream; its work is traced, its reader is not."""
     error: BaseException | None = None
     try:
-        async with aclosing(parts):
-            while True:
-                token = trace_at_work.set(trace)
-                try:
-                    part = await anext(parts)
-                except StopAsyncIteration:
-                    return
-                finally:
-                    trace_at_work.reset(token)
+        async with aclosing(with_set(trace_at_work, trace, parts)) as given:
+            async for part in given:
                 yield part
     except BaseException as raised:
         error = raised

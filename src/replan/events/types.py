@@ -61,7 +61,7 @@ class CallEvent(BaseEvent):
 
 
 class Said(Value):
-    """A message to or from a model, as text; what is no text is named in brackets."""
+    """A message to or from a model, as text; what is not text is named in brackets."""
 
     role: str
     text: str
@@ -89,17 +89,17 @@ class ThinkingStarted(BaseEvent):
 
 
 class MemoryApplied(BaseEvent):
-    """Of a long conversation, not all is seen as it was said.
+    """A part of a long conversation is not seen as it was said.
 
-    `think` tells it for the host and for all specialists that see the same; a specialist that sees
-    something else, for each of its steps.
+    `think` reports it for the host and all specialists that see the same. A specialist that sees
+    something else reports it for each of its steps.
 
     Attributes:
         node: `think` or `specialist`.
         mode: The mode of the memory.
         shown: Messages that are seen.
-        summarised: Messages that a summary stands for.
-        left_out: Messages that nothing stands for.
+        summarised: Messages that a summary replaces.
+        left_out: Messages that were left out without a summary.
         cut: Messages among those that are seen of which only the beginning is.
         step_id: The step; None for the host.
         specialist: Who does it; empty for the host.
@@ -237,12 +237,12 @@ class AnswerGiven(BaseEvent):
 
 
 class ModelCalled(CallEvent):
-    """A model is called; each retry is a call of its own.
+    """A model is called; each retry is a separate call.
 
     `provider` is what LangChain calls its provider; empty if that is not known. `prompt` is what it
-    is sent. It is no part of the event as JSON: what is kept of it is read by reference. It is
-    empty where prompts are not kept, or nobody hears them. `asks_again`: its last reply could not
-    be used as it was, and it is told why.
+    is sent. It is not part of the event as JSON: what is kept of it is read by reference. It is
+    empty if prompts are not kept, or nothing listens. `asks_again`: its last reply could not be
+    used as it was, and it is told why.
     """
 
     type: Literal["model_called"] = "model_called"
@@ -274,8 +274,8 @@ class KnowledgeRetrieved(BaseEvent):
 
     Attributes:
         node: `think` or `specialist`.
-        mode: What becomes of what is found.
-        sources: Where it stands, the best first.
+        mode: What happens to what is found.
+        sources: Where it is, the best first.
         left_out: What could not be searched, a sentence each.
         unused: What was found and is not given, since a model found no help in it or
             `map_max_chunks` kept it from being read, a sentence each.
@@ -302,10 +302,10 @@ class KnowledgeRetrieved(BaseEvent):
 
 
 Approved = Literal["approved", "edited", "rejected"]
-"""What a person said of a tool's call: yes, yes with other arguments, or no."""
+"""What a person said about a tool's call: yes, yes with other arguments, or no."""
 
 ToolEnd = Literal["success", "failed", "rejected", "waiting", "cancelled"]
-"""How a tool's call ended; `waiting` means that it asks a person, and will be called anew."""
+"""How a tool's call ended; `waiting` means that it asks a person, and will be called again."""
 
 
 class ToolEvent(CallEvent):
@@ -372,8 +372,8 @@ class PhaseEntered(BaseEvent):
     Attributes:
         phase: The phase.
         path: The path of the sub-thread; empty in the main thread.
-        step_id: The step; None outside of a plan.
-        specialist: Who does it; empty outside of a plan.
+        step_id: The step; None outside a plan.
+        specialist: Who does it; empty outside a plan.
     """
 
     type: Literal["phase_entered"] = "phase_entered"
@@ -390,8 +390,8 @@ class PlaceholderShown(BaseEvent):
         message_id: The message.
         text: What it says until then.
         path: The path of the sub-thread; empty in the main thread.
-        step_id: The step; None outside of a plan.
-        specialist: Who does it; empty outside of a plan.
+        step_id: The step; None outside a plan.
+        specialist: Who does it; empty outside a plan.
     """
 
     type: Literal["placeholder_shown"] = "placeholder_shown"
@@ -419,7 +419,7 @@ class LimitReached(BaseEvent):
     `why` has the figures, where a call was refused for which there was no room: what is spent, what
     is kept for the answer, and what the call might have needed.
 
-    If the answer is not whole, `limit` is `reply_length` or `content_filter`, and `value` is the
+    If the answer is incomplete, `limit` is `reply_length` or `content_filter`, and `value` is the
     number of its tokens.
     """
 
@@ -460,7 +460,7 @@ class WarningGiven(BaseEvent):
 
 
 class RunStopped(BaseEvent):
-    """The run is not over, and no process works on it any more.
+    """The run is not over, and no process works on it.
 
     `why` is `waiting` for a person, `interrupted` by a request to stop, or `failed`, with the
     `error`. `by` says who requested it, `seconds` how long the run was at work.

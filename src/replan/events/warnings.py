@@ -1,4 +1,4 @@
-"""What of an event a person may not expect: it stands in the state, and at the end of a run."""
+"""What of an event a person may not expect: it is in the state, and at the end of a run."""
 
 from replan.events.types import (
     BaseEvent,
@@ -40,7 +40,7 @@ def warnings_in(event: BaseEvent) -> tuple[str, ...]:  # noqa: PLR0911 - one for
         case KnowledgeRetrieved() | MemorySummary():
             return _lacking(event)
         case LimitReached(limit=limit) if limit in CUTS:
-            return (f"The answer is not whole: {CUTS[limit]}.",)
+            return (f"The answer is incomplete: {CUTS[limit]}.",)
         case _:
             return told_secret("The plan", _new_plan_in(event))
 
@@ -52,8 +52,8 @@ def _lacking(event: KnowledgeRetrieved | MemorySummary) -> tuple[str, ...]:
         return (why,) if event.error else ()
     of = f" (attempt {event.attempt})" if event.attempt else ""
     who = "The host" if event.step_id is None else f"Step {event.step_id}{of}"
-    told = tuple(f"{who} goes on with less knowledge: {each}" for each in event.failed)
-    return (f"{who} goes on without knowledge: {event.error}",) if event.error else told
+    told = tuple(f"{who} continues with less knowledge: {each}" for each in event.failed)
+    return (f"{who} continues without knowledge: {event.error}",) if event.error else told
 
 
 def _new_plan_in(event: BaseEvent) -> str:
@@ -67,7 +67,7 @@ def _new_plan_in(event: BaseEvent) -> str:
 
 
 def told_secret(what: str, text: str) -> tuple[str, ...]:
-    """The warning of a text that is kept and told as it is, if it holds a known secret value."""
+    """The warning about a text that is kept unchanged, if it holds a known secret value."""
     if not KNOWN.stand_in(text):
         return ()
     return (f"{what} holds a secret value of this process, and is kept and shown as it is.",)

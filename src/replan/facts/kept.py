@@ -31,14 +31,14 @@ _SHORTEST = 4
 
 
 class Fact(Value):
-    """Something that a team was told or found out, and keeps for later conversations.
+    """Something that a team was told or found out, and remembers for later conversations.
 
     Attributes:
         id: Names it among the facts of its user.
         text: What is remembered.
         at: When it was remembered.
-        run_id: The run that did.
-        step_id: The step that did; None for the host.
+        run_id: The run that remembered it.
+        step_id: The step that remembered it; None for the host.
         specialist: Who did the step; empty for the host.
     """
 
@@ -58,7 +58,7 @@ class Facts:
     whose: Whose
 
     async def remember(self, fact: Fact) -> Fact:
-        """Keep a fact; give the one that is kept already if it says the very same.
+        """Keep a fact; return the one that is kept already if it says the very same.
 
         Raises:
             FactError: It cannot be kept.
@@ -92,7 +92,7 @@ class Facts:
         return sorted(found.values(), key=lambda fact: (fact.at, fact.id), reverse=True)
 
     async def forget(self, id_: str) -> Fact | None:
-        """Take a fact away, and give it; None where there is none of this id."""
+        """Take a fact away, and return it; None where there is none of this id."""
         if not 0 < len(id_) <= _LONGEST_ID or unstorable(id_):
             return None
         item = await self.store.aget(self.whose.namespace, id_)
@@ -106,7 +106,7 @@ class Facts:
         own = self._own(page)
         if any(each.score is not None for each in own):
             return [_fact(each) for each in own]
-        # A store that does not rank gives what it likes.
+        # A store that does not rank returns what it likes.
         return ranked(query, await self.all(), most) if page else []
 
     def _own(self, page: list[Any]) -> list[Any]:

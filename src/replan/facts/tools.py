@@ -36,12 +36,12 @@ class FactsAtWork:
         return {"step_id": self.step_id, "specialist": self.specialist}
 
     def tell(self, kind: type[FactRemembered | FactForgotten], fact: Fact) -> None:
-        """Tell what became of a fact."""
+        """Report what happened to a fact."""
         tell_here(kind, fact_id=fact.id, text=fact.text, node=self.node, **self.place)
 
 
 facts_at_work: ContextVar[FactsAtWork | None] = ContextVar("replan_facts", default=None)
-"""The facts of the user whom the run here is for."""
+"""The facts of the user of this run."""
 
 
 async def _remember(

@@ -27,7 +27,7 @@ class Whose:
 
     @property
     def namespace(self) -> tuple[str, ...]:
-        """Where the facts stand."""
+        """Where the facts are."""
         # Stores find a namespace by the beginning of its text, some of them with wildcards and
         # without regard to case. The last label ends it, so that "eva" does not find "evan".
         return ("replan", _label(self.tenant), _label(self.user), "facts")

@@ -3,7 +3,6 @@
 LangGraph would hand functions that are not async to a thread, which takes longer than they do.
 """
 
-from collections.abc import Awaitable, Callable
 from typing import Literal
 
 from langchain_core.runnables import RunnableConfig
@@ -13,7 +12,7 @@ from replan.memory.summary import is_due
 from replan.prompts.host import HostPrompts
 from replan.state.enhanced import EnhancedState
 from replan.state.results import FeedbackResult, TaskComplexity
-from replan.state.waiting import open_questions
+from replan.state.rules import open_questions
 from replan.steps.board import argument
 from replan.steps.stale import stale_steps
 
@@ -34,7 +33,7 @@ async def approval_branch(state: EnhancedState) -> Literal["plan_approval", "pla
 async def decision_branch(
     state: EnhancedState,
 ) -> Literal["plan_execution", "plan_update", "final_answer"]:
-    """A plan that was rejected is planned anew or ends the run, every other one is carried out."""
+    """A plan that was rejected is planned again or ends the run, every other one is carried out."""
     decision = state.get("decision")
     if decision is None or decision.action != "reject":
         return "plan_execution"
@@ -44,7 +43,7 @@ async def decision_branch(
 async def specialist_branch(
     state: EnhancedState, config: RunnableConfig
 ) -> list[Send] | Literal["user_input", "result_collector"]:
-    """Every step of the round goes to its specialists at once."""
+    """Send every step of the round to its specialists."""
     # Without one, a person is asked what is open; and if nothing is, the collector is next.
     dispatched = state.get("dispatched", [])
     return [
@@ -60,15 +59,11 @@ async def reflection_branch(state: EnhancedState) -> Literal["plan_update", "fin
     return "plan_update" if judged is not None and stale_steps(state) else _after(judged)
 
 
-def summary_branch(
-    host: HostPrompts,
-) -> Callable[[EnhancedState], Awaitable[Literal["summarise", "__end__"]]]:
-    """After the answer, a summary of the conversation is written if it is due."""
-
-    async def summary_due(state: EnhancedState) -> Literal["summarise", "__end__"]:
-        return "summarise" if is_due(state, host.memory_in(state)) else "__end__"
-
-    return summary_due
+def is_due_behind(state: EnhancedState, update: EnhancedState, host: HostPrompts) -> bool:
+    """Whether a summary of the conversation is to be written after the answer."""
+    messages = [*state.get("messages", []), *update.get("messages", [])]
+    after: EnhancedState = {**state, **update, "messages": messages}
+    return is_due(after, host.memory_in(after))
 
 
 def _after(judged: FeedbackResult | None) -> Literal["plan_update", "final_answer"]:

@@ -1,7 +1,7 @@
 r"""The graph, top to bottom.
 
 ```
-START -> begin -> think -> [complexity_branch] -> direct_answer -> [summary_branch]
+START -> begin -> think -> [complexity_branch] -> direct_answer -> END, or summarise
                                               \-> plan_creation -> [approval_branch]
 [approval_branch] -> plan_execution
                  \-> plan_approval -> [decision_branch] -> plan_execution
@@ -10,9 +10,8 @@ START -> begin -> think -> [complexity_branch] -> direct_answer -> [summary_bran
 plan_execution -> [specialist_branch] -> specialist_<name> (one node each) -> result_collector
                                      \-> user_input -> plan_execution
 result_collector -> feedback -> [reflection_branch] -> plan_update -> [approval_branch]
-                                                   \-> final_answer -> [summary_branch]
-[summary_branch] -> END
-                \-> summarise -> END
+                                                   \-> final_answer -> END, or summarise
+summarise -> END
 ```
 """
 # LangGraph leaves some type arguments of StateGraph open, so its methods read as partly unknown,
@@ -25,15 +24,16 @@ from typing import Any, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
+from langgraph.types import Command
 
 from replan.graph.branches import (
     approval_branch,
     complexity_branch,
     decision_branch,
+    is_due_behind,
     reflection_branch,
     specialist_branch,
     specialist_node,
-    summary_branch,
 )
 from replan.host.new_settings import Node
 from replan.nodes.begin import begin
@@ -50,10 +50,11 @@ from replan.nodes.summarise import summarise
 from replan.nodes.think import think
 from replan.nodes.user_input import user_input
 from replan.ports.specialist_port import SpecialistPort
+from replan.prompts.host import HostPrompts
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, GraphInput
 from replan.state.limits import RunSettings
-from replan.state.plan_edits import EditablePlan
+from replan.state.person.plan_edits import EditablePlan
 from replan.steps.board import Boards, Sent
 from replan.values import texts_of
 
@@ -69,9 +70,13 @@ def host_graph(services: Services) -> HostGraph:
     def bound(node: Node, **more: Any) -> Node:
         return partial(node, services=services, **more)
 
+    def last(node: Node) -> Node:
+        return _with_summary(bound(node), services.prompts)
+
+    behind = ("summarise", END)
     graph.add_node("begin", bound(begin))
     graph.add_node("think", bound(think))
-    graph.add_node("direct_answer", bound(direct_answer))
+    graph.add_node("direct_answer", last(direct_answer), destinations=behind)
     graph.add_node("plan_creation", bound(plan_creation))
     graph.add_node("plan_approval", bound(plan_approval))
     graph.add_node("plan_execution", bound(plan_execution))
@@ -86,13 +91,11 @@ def host_graph(services: Services) -> HostGraph:
     graph.add_node("result_collector", bound(result_collector))
     graph.add_node("feedback", bound(feedback))
     graph.add_node("plan_update", bound(plan_update))
-    graph.add_node("final_answer", bound(final_answer))
+    graph.add_node("final_answer", last(final_answer), destinations=behind)
     graph.add_node("summarise", bound(summarise))
     _add_edges(graph, list(specialists.values()))
-    for answer in ("direct_answer", "final_answer"):
-        graph.add_conditional_edges(answer, summary_branch(services.prompts), ["summarise", END])
     graph.add_edge("summarise", END)
-    # Only here it is known whom a plan that a person edits may name, and what effects they have.
+    # Only here it is known which names a person's plan may have, and their effects.
     cards = [services.specialists[card.name].card for card in services.team]
     graph.channels["current_plan"] = EditablePlan.of("current_plan", cards)
     for key, text in texts_of(EnhancedState).items():
@@ -100,8 +103,27 @@ def host_graph(services: Services) -> HostGraph:
     return graph
 
 
+def _with_summary(node: Node, host: HostPrompts) -> Node:
+    """Let a node that ends the run go on to the summary if it is due.
+
+    A branch of LangGraph's would copy all channels of the state for each run.
+    """
+
+    async def ending(
+        state: EnhancedState, runtime: Runtime[RunSettings], config: RunnableConfig
+    ) -> EnhancedState | Command[Any]:
+        update = await node(state, runtime=runtime, config=config)
+        return (
+            Command(update=update, goto="summarise")
+            if is_due_behind(state, update, host)
+            else update
+        )
+
+    return ending
+
+
 def _at_work(node: Node, specialist: SpecialistPort) -> Node:
-    """Give the node of a specialist; one that is a graph is drawn, since it is found inside."""
+    """Return the node of a specialist; one that is a graph is drawn, since it is found inside."""
     graph = getattr(specialist, "graph", None)
     if graph is None:
         return node

@@ -1,1 +1,1 @@
-"""What the nodes of the host share: how it asks, reads, asks again and streams."""
+"""What the host's nodes share: calling its model, reading replies, asking again, streaming."""

@@ -17,7 +17,7 @@ Gate = Callable[[Mapping[str, str]], bool]
 
 
 class AnswerStream:
-    """Shows the answer of one node, in the place of the host's own calls, which are hidden."""
+    """Shows the answer of one node; the host's own calls are hidden."""
 
     def __init__(self, emitter: Emitter, gate: Gate | None, shown: str = "") -> None:
         """Show an answer; without a gate the reply is all answer, without front matter."""
@@ -39,13 +39,13 @@ class AnswerStream:
             return
         text = self._body.feed(chunk)
         if text and self._is_open is None:
-            # The front matter is whole by now.
+            # The front matter is complete by now.
             self._is_open = self._gate(self._body.fields or {})
         if text and self._is_open:
             self._show(text)
 
     def restart(self) -> None:
-        """Take back what was shown: the reply broke off and is asked for again."""
+        """Take back what was shown: the reply was cut off and is requested again."""
         self._begin()
         if self._shown:
             self._shown = ""
@@ -53,7 +53,7 @@ class AnswerStream:
             self._emitter.stream(AnswerRestarted)
 
     def finish(self, answer: str) -> AIMessage:
-        """Show what is not shown yet, and give the whole answer as a message."""
+        """Show what is not shown yet, and return the whole answer as a message."""
         if not answer.startswith(self._shown):
             self.restart()
         self._show(answer[len(self._shown) :])
@@ -75,7 +75,7 @@ class AnswerStream:
 
 
 def _may_be_wrapped(text: str) -> bool:
-    """Whether an answer that begins so may begin with something else, which is not shown."""
+    """Whether an answer with this beginning may begin with something that is not shown."""
     return any(text.startswith(mark) or mark.startswith(text) for mark in _WRAPPED)
 
 

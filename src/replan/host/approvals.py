@@ -1,4 +1,4 @@
-"""What a person is shown of a plan that waits, and what a changed document makes of it."""
+"""What a person sees of a plan that waits, and how a changed document is applied."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -18,14 +18,14 @@ from replan.state.step_options import option_mistakes
 from replan.state.team import SpecialistCard, find_specialist
 
 BY_PERSON = "Changed by a person."
-"""What the plan's history says of a document that a person changed at the gate."""
+"""The reason in the plan's history for a document that a person changed at approval."""
 
 _CONTEXT = 2
 _PENDING = (StepStatus.PENDING, StepStatus.EXECUTING)
 
 
 def first_plan_waits(settings: RunSettings, *, handed_in: bool) -> bool:
-    """Whether a new plan waits for approval; one that a person handed in only if all plans do."""
+    """Whether a new plan needs approval; a handed-in plan only if all plans do."""
     return settings.approval == "always" or (settings.approval == "plan" and not handed_in)
 
 
@@ -36,7 +36,7 @@ def revision_waits(settings: RunSettings) -> bool:
 def approval_of(
     plan: TaskPlan, *, before: TaskPlan | None = None, reason: str = "", problem: str = ""
 ) -> Approval:
-    """What to show of a plan; of a revision, also the difference from the plan before it."""
+    """What to show of a plan; for a revision, also the difference from the previous plan."""
     old = [] if before is None else before.content.splitlines()
     lines = unified_diff(old, plan.content.splitlines(), "before", "after", n=_CONTEXT, lineterm="")
     return Approval(
@@ -55,7 +55,7 @@ def changed_by_person(
     """Take a person's changed document byte for byte: all of it, or nothing and every mistake."""
     if not text.strip():
         raise InputError("The changed plan is missing. Give the whole document under 'plan'.")
-    # The gate is there so that a person can change what the model may not.
+    # A person may change what the model may not.
     old = plan.replace(allow_dynamic_update=True)
     document = PlanDocument.parse(text)
     if mistakes := option_mistakes(document, plan):
@@ -82,7 +82,7 @@ def changed_by_person(
 
 
 def _placed(refusal: Refusal, document: PlanDocument) -> str:
-    """A refusal as a person finds it: with the line of its step, if the document has the step."""
+    """A refusal with the line of its step, if the document has the step."""
     line = None if refusal.step_id is None else document.line_of(refusal.step_id)
     return refusal.reason if line is None else f"line {line}: {refusal.reason}"
 
@@ -98,7 +98,7 @@ def _named(step: PlanStep, old: TaskPlan, team: Sequence[SpecialistCard]) -> Pla
 
 
 def _touched(old: TaskPlan, new: TaskPlan) -> Iterator[Refusal]:
-    """What a document says otherwise of finished steps, and what no change of a plan can say."""
+    """Changes of a document to finished steps, and others that a plan cannot take."""
     steps, shown = new.by_id, PlanDocument.recover(old.content).plan.by_id
     for step in old.steps:
         if not step.is_finished or step.id not in steps:

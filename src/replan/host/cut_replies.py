@@ -1,4 +1,4 @@
-"""What a reply that was cut off still counts for: an answer as it is, a plan not at all."""
+"""The use of a reply that was cut off: an answer counts as it is, a plan not at all."""
 
 from typing import TypeVar, cast
 
@@ -17,7 +17,7 @@ SHORTER = "Write it again, shorter, so that all of it fits."
 def unless_cut_thought(
     read: ThinkReading | Complaint[ThinkReading], end: ReplyEnd
 ) -> ThinkReading | Complaint[ThinkReading]:
-    """Give the reading of a think reply; a plan without its end is asked for again, then anew."""
+    """Return the reading of a think reply; a plan without its end is requested again, twice."""
     reading = _reading(read)
     if not end.cut or reading is None or reading.complexity is TaskComplexity.SIMPLE:
         return _with_reason(read, end)
@@ -32,7 +32,7 @@ def unless_cut_thought(
 def unless_cut_judgement(
     read: FeedbackReading | Complaint[FeedbackReading], end: ReplyEnd
 ) -> FeedbackReading | Complaint[FeedbackReading]:
-    """Give the reading of a feedback reply; a revision without its end changes nothing."""
+    """Return the reading of a feedback reply; a revision without its end changes nothing."""
     reading = _reading(read)
     if not end.cut or reading is None or reading.verdict == "complete":
         return _with_reason(read, end)
@@ -45,7 +45,7 @@ def unless_cut_judgement(
 
 
 def with_end(found: FoundPlan, end: ReplyEnd) -> FoundPlan:
-    """Give the plan in a reply; that its end is missing is a mistake of it."""
+    """Return the plan in a reply; that its end is missing is a mistake of it."""
     if not end.cut:
         return found
     line = found.text.count("\n") + 1
@@ -54,7 +54,7 @@ def with_end(found: FoundPlan, end: ReplyEnd) -> FoundPlan:
 
 
 def told(end: ReplyEnd) -> str:
-    return f"The reply is not whole: {end.why}."
+    return f"The reply is incomplete: {end.why}."
 
 
 def _reading(read: R | Complaint[R]) -> R | None:
@@ -62,7 +62,7 @@ def _reading(read: R | Complaint[R]) -> R | None:
 
 
 def _with_reason(read: R | Complaint[R], end: ReplyEnd) -> R | Complaint[R]:
-    """Give a reading; a complaint about a reply says why it ends where it does."""
+    """Return a reading; a complaint about a reply also says why it was cut off."""
     if not end.cut or not isinstance(read, Complaint):
         return read
     complaint = cast("Complaint[R]", read)

@@ -1,4 +1,4 @@
-"""What comes in from a caller: whether a run can begin from it, and the plan in it."""
+"""The input of a caller: whether a run can begin from it, and its plan."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -13,15 +13,15 @@ from replan.plan.model import TaskPlan
 from replan.plan.rerun import Rerun, reopened, rerun_reasons
 from replan.services import Services
 from replan.state.channels import checked, conversation
-from replan.state.placing import refusals_of, told_with_place
 from replan.state.step_options import option_mistakes
+from replan.state.team import refusals_of, told_with_place
 
 NOTHING_TO_DO = "There is nothing to do: give `messages` with words, or a `plan`."
-"""What is said of an input that says nothing."""
+"""The error for an empty input."""
 
 
 def check_input(given: Any, services: Services) -> None:
-    """Refuse an input that no run can begin from, before anything of it is stored."""
+    """Refuse an unusable input before anything of it is stored."""
     if not isinstance(given, Mapping):
         raise InputError(
             f"The input is a {type(given).__name__}. Give a mapping with `messages`, for example "
@@ -29,7 +29,7 @@ def check_input(given: Any, services: Services) -> None:
         )
     asked = cast("Mapping[str, Any]", given)
     if not asked:
-        # LangGraph draws a graph by handing it nothing; the first node refuses that.
+        # LangGraph draws a graph by passing it no input; the first node refuses that.
         return
     document = checked("plan", str | None, asked.get("plan")) or ""
     if read_handed_plan(document, services)[0] is None and _is_blank(asked.get("messages")):
@@ -50,7 +50,7 @@ def _is_blank(given: Any) -> bool:
 def read_handed_plan(
     text: str | None, services: Services
 ) -> tuple[TaskPlan | None, tuple[Rerun, ...]]:
-    """Read a person's plan document, strictly, and open what was edited since it was done."""
+    """Read a person's plan document strictly, and reopen steps that were edited."""
     if not text or not text.strip():
         return None, ()
     document = PlanDocument.parse(text)

@@ -1,4 +1,4 @@
-"""How a node of the host asks a model: counted, hidden from the stream, retried if it can pass."""
+"""A call of a host's model: counted, hidden from the stream, retried if that can help."""
 
 import logging
 from collections.abc import Callable
@@ -43,16 +43,16 @@ _LIMITS_OF_LENGTH = ("max_tokens", "max_cost")
 
 @dataclass
 class HostCall:
-    """What one node of the host needs to ask a model and to tell of it."""
+    """What one node of the host needs to call a model and to report events."""
 
     node: Node
     services: Services  # the live things
-    emitter: Emitter  # tells of events
+    emitter: Emitter  # reports events
     config: RunnableConfig  # the caller's configuration, for callbacks, tags and metadata
     seconds: float  # how long one turn of an attempt may take
     run_id: str
     scope: Scope  # the run, and what of it is kept back for others
-    tells_calls: bool = True  # whether each call is told of
+    tells_calls: bool = True  # whether each call is reported
     used: TokenCount = field(default_factory=TokenCount)  # what the calls so far used
     # The limit that kept the newest call from being made, or none.
     refused: LimitReachedError | None = None
@@ -61,7 +61,7 @@ class HostCall:
     async def ask(
         self, chat: Chat, messages: list[BaseMessage], answer: AnswerStream | None = None
     ) -> str:
-        """Give the text of the model's reply, shown through `answer` as it comes.
+        """Return the text of the model's reply, shown through `answer` as it comes.
 
         Raises:
             ModelCallError: The model could not be reached or refused the call.
@@ -88,7 +88,7 @@ class HostCall:
     async def _replied(
         self, chat: Chat, messages: list[BaseMessage], answer: AnswerStream | None, meter: Meter
     ) -> AIMessage:
-        """Ask the model, and ask again where it failed by something that can pass."""
+        """Ask the model, and ask again after a transient failure."""
         config = with_handlers(self.config, meter.handlers, tags=["nostream"])
         is_heard = stream_is_heard(self.emitter.write, config) or has_listener(config)
         is_heard = is_heard or self.emitter.hooks.hears_tokens
@@ -118,7 +118,7 @@ class HostCall:
         prompt_of: Callable[[int], list[BaseMessage]],
         answer: AnswerStream | None = None,
     ) -> tuple[str, int]:
-        """Ask, with a shorter prompt where the limits have no room for it; tell how long it was."""
+        """Ask, with a shorter prompt if the limits require it; return the length that was used."""
         budget, refusals = RESULTS_BUDGET, list[LimitReachedError]()
         while True:
             try:
@@ -129,7 +129,7 @@ class HostCall:
                     raise
                 refusals.append(error)
             else:
-                # A run around this one may be who refused.
+                # A limit of an outer run may have refused it.
                 for each in refusals:
                     each.is_overcome = True
                 return reply, budget
@@ -143,7 +143,7 @@ class HostCall:
         complaint: str,
         answer: AnswerStream | None = None,
     ) -> str:
-        """Show the model its reply and what is wrong with it, and give its second reply."""
+        """Show the model its reply and what is wrong with it, and return its second reply."""
         if answer is not None:
             answer.restart()
         shown = within_budget(reply, RESULTS_BUDGET)
@@ -153,25 +153,25 @@ class HostCall:
         await self.emitter.emit(LimitReached, limit=limit, value=value, why=why)
 
     async def tell_cut(self) -> str:
-        """Tell that the newest reply, which is an answer, is not whole; give why, or nothing."""
+        """Report that the newest answer is incomplete; return why, or an empty text."""
         if self.end.cut:
             await self.tell_limit(self.end.cut, self.end.tokens)
         return self.end.cut
 
     async def close(self, state: EnhancedState, answer: AIMessage) -> None:
-        """Let go of what only a run that goes on needs; its summary may be still to be written."""
+        """Release what only a run that continues needs; a summary may still be written."""
         said: EnhancedState = {**state, "messages": [*state.get("messages", []), answer]}
         if not is_due(said, self.services.prompts.memory_in(state)):
             await self.let_go()
 
     async def let_go(self) -> None:
-        """Let go of what only a run that goes on needs."""
+        """Release what only a run that continues needs."""
         await self.services.journal.closed(self.run_id)
         await self.services.threads.closed(self.run_id)
         self.services.accounts.close(self.run_id)
 
     async def usage(self, state: EnhancedState) -> Usage:
-        """The run's usage with this node's part, and with what calls that were cut off may cost."""
+        """The run's usage with this node's share, and the possible cost of calls cut off."""
         used = state.get("usage", Usage()).plus((self.node, self.used))
         # Nothing else is on its way while a node of the host is at work.
         charged = await self._account.charged()
@@ -188,7 +188,7 @@ class HostCall:
         if self.tells_calls and self.emitter.is_heard:
             about = {"node": self.node}
             calls = Calls(emitter=self.emitter, config=self.config, about=about)
-        # Those of its tools are told, too. Each node is a task, and its context ends with it.
+        # Those of its tools are reported, too. Each node is a task, and its context ends with it.
         calls_at_work.set(calls)
         emitter_at_work.set((self.emitter, self.config))
         return Meter(
@@ -218,7 +218,7 @@ def host_call(
     config: RunnableConfig,
     closing: bool,
 ) -> HostCall:
-    """Prepare a call; one that is not `closing` leaves the closing reserve to one that is."""
+    """Prepare a call; only a `closing` call may use the closing reserve."""
     limits = settings_of(state).limits
     return HostCall(
         node=node,
@@ -232,7 +232,7 @@ def host_call(
 
 
 def emitter_of(state: EnhancedState, services: Services, runtime: Runtime[RunSettings]) -> Emitter:
-    """What tells of the events of a node."""
+    """The emitter for the events of a node."""
     return Emitter(
         write=runtime.stream_writer,
         hooks=services.hooks.of(state.get("run_id", "")),

@@ -21,7 +21,7 @@ _AS_FOUND = RAGOptions(mode="stuff", use_summary=False)
 
 
 async def knowledge_of_request(state: EnhancedState, call: HostCall) -> Knowledge | None:
-    """What the team's knowledge has on the request; None where nothing is asked for or found."""
+    """What the team's knowledge has on the request; None if nothing is searched or found."""
     retriever, settings = call.services.knowledge, settings_of(state)
     if retriever is None:
         return None
@@ -43,7 +43,7 @@ async def knowledge_of_request(state: EnhancedState, call: HostCall) -> Knowledg
         async with meter:
             found = await search.told(call.emitter, node="think")
     except LimitReachedError:
-        # The calls of the host tell of it.
+        # The calls of the host report it.
         return None
     finally:
         call.used += meter.count
@@ -51,7 +51,7 @@ async def knowledge_of_request(state: EnhancedState, call: HostCall) -> Knowledg
 
 
 def with_sources(answer: AIMessage, state: EnhancedState, call: HostCall) -> AIMessage:
-    """List the sources that an answer cites, and take out the marks that name none."""
+    """List the sources that an answer cites, and remove marks that name none."""
     if call.services.knowledge is None or call.services.output is not None:
         return answer
     known = sources_in(state)

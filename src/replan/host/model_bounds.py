@@ -1,4 +1,4 @@
-"""What of a model's plan does not count: attempts at unsafe work, and more time than allowed."""
+"""Parts of a model's plan that do not count: retries of unsafe work, and too much time."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ def bounded(
     step_timeout: float,
     before: TaskPlan | None = None,
 ) -> tuple[TaskPlan, tuple[Overlooked, ...]]:
-    """Take from a model's plan what only a person may give, and tell what was taken."""
+    """Remove from a model's plan what only a person may set, and return what was removed."""
     known = (before or TaskPlan()).by_id
     cards = [each.card for each in services.specialists.values()]
     unsafe = {card.name for card in cards if card.is_declared and card.effects == "unsafe"}
@@ -48,7 +48,7 @@ def _bounded(
 
 
 def _given_retries(step: PlanStep, before: PlanStep | None) -> int:
-    """The retries that a person gave to this very work; -1 if nobody did."""
+    """The retries that a person set for exactly this work; -1 without any."""
     if before is None or before.max_retries is None:
         return -1
     is_same = all(getattr(step, name) == getattr(before, name) for name in _WORK)

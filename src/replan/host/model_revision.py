@@ -1,4 +1,4 @@
-"""What becomes of a revision that a model wrote: what of it can be taken, and what cannot."""
+"""Applies a revision that a model wrote: which parts can be taken, and which cannot."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,8 +16,8 @@ from replan.replies.dropping import crossed_out, taken_away
 from replan.replies.vocabulary.naming import Names
 from replan.replies.written_plans.finding import problems_of
 from replan.services import Services
-from replan.state.placing import refusals_of, told_with_place
 from replan.state.results import ActionType, FeedbackResult
+from replan.state.team import refusals_of, told_with_place
 from replan.texts.bounds import MODEL_PLAN
 
 SUGGESTION = "Plan updated from execution feedback."
@@ -29,8 +29,8 @@ MOST_NAMED = 20
 class Revision:
     plan: TaskPlan  # the plan after it; the old one if nothing could be taken
     complaints: list[str] = field(default_factory=list[str])  # what could not be taken, and why
-    left_out: str = ""  # the complaint about the steps that it leaves out without a word, or empty
-    withheld: tuple[Overlooked, ...] = ()  # what it asks for that only a person may give
+    left_out: str = ""  # the complaint about steps that it silently leaves out, or empty
+    withheld: tuple[Overlooked, ...] = ()  # what it sets that only a person may set
 
     @property
     def problems(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Settings that come with a call that goes on with a run: they hold from its first node on."""
+"""Settings that come with a call that continues a run: they hold from its first node on."""
 
 from collections.abc import Awaitable, Callable
 from inspect import signature
@@ -18,11 +18,11 @@ from replan.state.questions import fingerprint_of
 from replan.state.tightening import LOOSENED, refused, tightened, told_loosened
 
 Node = Callable[..., Awaitable[Any]]
-"""A node of the graph: an async function of the state that gives what it changes of it."""
+"""A node of the graph: an async function of the state that returns its changes."""
 
 
 def asked_in(runtime: Runtime[RunSettings], services: Services) -> RunSettings | None:
-    """The settings that came with the call; from outside of the process they only tighten."""
+    """The settings that came with the call; from outside the process they only tighten."""
     context = cast("object", runtime.context)
     if not isinstance(context, RunSettings):
         return None
@@ -30,7 +30,7 @@ def asked_in(runtime: Runtime[RunSettings], services: Services) -> RunSettings |
 
 
 def refused_in(runtime: Runtime[RunSettings], services: Services) -> list[str]:
-    """What the call asked for that only the team may loosen, a sentence each."""
+    """What the call asked for that only the team may loosen, one sentence each."""
     context, taken = cast("object", runtime.context), asked_in(runtime, services)
     if taken is None or not isinstance(context, RunSettings):
         return []
@@ -38,7 +38,7 @@ def refused_in(runtime: Runtime[RunSettings], services: Services) -> list[str]:
 
 
 def settings_in(runtime: Runtime[RunSettings], services: Services) -> RunSettings:
-    """The team's settings; whom a server has authenticated, he is the user."""
+    """The team's settings; a person whom the server has authenticated is the user."""
     user = user_of_server(runtime) if services.is_served else ""
     return services.settings.replace(user=user) if user else services.settings
 
@@ -60,14 +60,14 @@ def _within(asked: RunSettings, runtime: Runtime[RunSettings], services: Service
 
 
 def resumed_with(state: EnhancedState, asked: RunSettings | None) -> EnhancedState:
-    """What settings change in the state of a run under way; nothing if they are the same."""
+    """What new settings change in the state of a running run; empty if they are the same."""
     if asked is None:
         return {}
     old = settings_of(state)
     new = old.overridden_by(asked)
     if new == old:
         return {}
-    # What a person's answers gave back stays on top.
+    # Rounds that a person's answers gave back are added.
     more = rounds_of(state) + new.limits.max_rounds - old.limits.max_rounds
     return {"settings": new, "max_rounds": max(1, more)}
 
@@ -114,7 +114,7 @@ def with_new_settings(node: Node) -> Node:
 async def _told(
     new: list[str], state: EnhancedState, runtime: Runtime[RunSettings], services: Services
 ) -> list[str]:
-    """Tell of new warnings, and of those that came with a call, by one event each."""
+    """Report new warnings, and of those that came with a call, by one event each."""
     loosened = [each for each in state.get("warnings", []) if each.startswith(LOOSENED)]
     if not new and not loosened:
         return []
@@ -144,7 +144,7 @@ def _untold(
     runtime: Runtime[RunSettings],
     services: Services,
 ) -> list[str]:
-    """What a client wrote into the state, or asked for with the call, and does not get."""
+    """What a client wrote into the state, or asked for with the call, without effect."""
     told = [
         *refused(settings_of(edited), settings_of(state)),
         *refused_in(runtime, services),

@@ -1,4 +1,4 @@
-"""The words of a person at an interrupt: each is judged once, and only the newest one counts."""
+"""A person's answers to an interrupt: each is judged once, and only the newest counts."""
 
 from collections.abc import Callable
 from itertools import count
@@ -13,11 +13,11 @@ from replan.ports.journal import Journal
 T = TypeVar("T")
 
 REFUSED = "refused/"
-"""What the notes begin with that say why a word could not be taken."""
+"""The prefix of notes that say why an answer could not be used."""
 
 
 class OldWordError(Exception):
-    """A word that was taken before: a graph around this one brings it again with a newer one."""
+    """An answer that was used before: an outer graph delivers it again with a newer one."""
 
 
 async def newest_word(
@@ -29,17 +29,17 @@ async def newest_word(
     *,
     schema: dict[str, Any],
 ) -> T:
-    """Ask until the newest word can be taken, and give what comes of it.
+    """Ask until the newest answer can be used, and return its outcome.
 
-    Each resumption brings all words again. One that was refused stays refused, whatever the team
-    or the state has become since.
+    Each resumption delivers all answers again. A refused one stays refused, even if the team or
+    the state has changed since.
 
     Args:
         journal: Where refusals are on record.
         run_id: The run.
         place: What is asked, and at which checkpoint the words are counted.
         show: Gives what the interrupt shows: with the problem of the last word, and that word.
-        judge: Gives what comes of a word, or raises an error that says why it cannot be taken, or
+        judge: Gives the outcome of a word, or raises an error that says why it cannot be taken, or
             that it was taken before.
         schema: The JSON schema of a word, for clients that draw a form; LangGraph checks nothing.
     """

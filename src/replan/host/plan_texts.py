@@ -1,4 +1,4 @@
-"""From what a model wrote to a plan: read, complained about once, then recovered."""
+"""Turns a model's text into a plan: read, complained about once, then recovered."""
 
 from collections.abc import Collection, Sequence
 
@@ -13,8 +13,7 @@ from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.replies.readings import read_plan
 from replan.replies.vocabulary.naming import Names
 from replan.replies.written_plans.finding import FoundPlan, problems_of
-from replan.state.placing import refusals_of, told_with_place
-from replan.state.team import SpecialistCard, find_specialist
+from replan.state.team import SpecialistCard, find_specialist, refusals_of, told_with_place
 from replan.texts.bounds import MODEL_PLAN
 
 LONGEST_LINE = 300
@@ -24,11 +23,11 @@ LONGEST_LINE = 300
 async def read_model_plan(
     found: FoundPlan, call: HostCall, prompt: list[BaseMessage]
 ) -> tuple[TaskPlan, str]:
-    """Give the plan that a model's text holds, and what is still wrong with the text.
+    """Return the plan that a model's text holds, and what is still wrong with the text.
 
-    A text with mistakes is shown to the model once with all of them; of its second text, and
-    else of its first, what can be read is taken. A plan without steps means that none could; of
-    a text that was cut off, none is.
+    A text with mistakes is shown to the model once, with all of them. What can be read of the
+    second text, or else of the first, is used. A plan without steps means that nothing could be
+    read; a text that was cut off is never used.
     """
     team = call.services.team
     first = _plan_of(found)
@@ -59,7 +58,7 @@ def plan_in(text: str, team: Collection[str]) -> FoundPlan:
 
 
 def complaint_about(found: FoundPlan, team: Sequence[SpecialistCard]) -> str:
-    """What is wrong with a model's document and with whom it names, one line each."""
+    """The mistakes of a model's document and of its names, one line each."""
     document = _document_of(found)
     # The marks of a model's own plan do not count: all of its steps are to be done.
     steps = [step.replace(status=StepStatus.PENDING) for step in document.plan.steps]
@@ -74,7 +73,7 @@ def assigned(plan: TaskPlan, team: Sequence[SpecialistCard]) -> TaskPlan:
 
 
 def one_step_plan(request: str) -> TaskPlan:
-    """The plan where none could be read: the request itself as its only step."""
+    """The plan if none could be read: the request itself as its only step."""
     line = " ".join(request.split()) or "Do what was asked."
     is_long = len(line) > LONGEST_LINE
     step = PlanStep(id=1, description=line[:LONGEST_LINE], brief=request if is_long else "")
@@ -83,7 +82,7 @@ def one_step_plan(request: str) -> TaskPlan:
 
 
 def written(plan: TaskPlan) -> TaskPlan:
-    """The plan with its document in step; a document that stays faulty is written anew."""
+    """The plan with a matching document; a document that stays faulty is written again."""
     kept = refresh_content(plan)
     if PlanDocument.recover(kept.content).mistakes:
         return plan.replace(content=render(plan))

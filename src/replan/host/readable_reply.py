@@ -1,4 +1,4 @@
-"""Ask once more for a reply that cannot be read, and record what is done if that does not help."""
+"""Requests an unreadable reply again, and records what is done if that does not help."""
 
 from collections.abc import Callable
 from typing import TypeVar, cast
@@ -25,7 +25,7 @@ async def ask_readable(
     *,
     fallback: str,
 ) -> tuple[R | None, list[UnreadableReply]]:
-    """Give the reading of a reply, or of a second one; none where `fallback` has to do."""
+    """Return the reading of a reply, or of a second one; None if `fallback` is needed."""
     text = await call.ask(chat, messages, answer)
     reading = read(text)
     if not isinstance(reading, Complaint):

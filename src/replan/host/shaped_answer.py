@@ -1,4 +1,4 @@
-"""The answer that ends a run: of the type that the host was given, told, and for the state."""
+"""The answer that ends a run: read as the host's output type, reported, put into the state."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from replan.state.results import Outcome
 
 
 class Answer(NamedTuple):
-    """An answer, and what a program reads of it."""
+    """An answer, and its value for programs."""
 
     message: AIMessage
     output: JsonValue = None  # its value, where the host has an output type
@@ -34,7 +34,7 @@ async def shaped(
     answer: AIMessage,
     raw: str = "",
 ) -> Answer:
-    """Read the value of an answer; one that has none is asked for once more."""
+    """Read the value of an answer; an answer without one is requested again."""
     shape = call.services.output
     if shape is None:
         return Answer(answer)
@@ -66,7 +66,7 @@ async def shaped(
 async def told_as_last(
     state: EnhancedState, call: HostCall, answer: Answer, outcome: Outcome, limit: str
 ) -> EnhancedState:
-    """Tell that the run is over, and give what its end puts into the state."""
+    """Report that the run is over, and return the update of the state."""
     usage = await call.usage(state)
     await call.close(state, answer.message)
     await call.emitter.warn(*([answer.problem] if answer.problem else []))

@@ -1,4 +1,4 @@
-"""How actions are done: functions of one's own, data that is checked or extracted, and APIs."""
+"""How actions are done: functions of your own, data that is checked or extracted, and APIs."""
 
 import asyncio
 import inspect

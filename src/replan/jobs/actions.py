@@ -55,7 +55,7 @@ class ActionCall:
 
 
 class Outcome(Value):
-    """What came of a call.
+    """The outcome of a call.
 
     Attributes:
         success: Whether it did what it should.
@@ -84,7 +84,7 @@ def unanswered(call: ActionCall, problem: str, **facts: Any) -> Outcome:
     """A call that failed, and may have had its effect all the same."""
     if not call.unsafe:
         return Outcome(success=False, error=problem, **facts)
-    doubt = f"{call.what} may have taken effect. Look what became of it before it is done again"
+    doubt = f"{call.what} may have taken effect. Check what became of it before it is done again"
     return Outcome(success=False, error=f"{problem.rstrip('.')}; {doubt}", in_doubt=True, **facts)
 
 
@@ -97,7 +97,7 @@ class Executor(Protocol):
 
 
 class UnsafeValueError(ValueError):
-    """A value cannot stand where it would stand."""
+    """A value is not allowed in the place that it would fill."""
 
 
 def parameters_of(
@@ -138,7 +138,7 @@ def _address(value: JsonValue, known: Mapping[str, JsonValue]) -> str:
         text = _text(known.get(found[1]))
         # A server would read these as the folder itself, or the one above.
         if text.strip(".") == "":
-            raise UnsafeValueError(f"{text!r} cannot stand in an address")
+            raise UnsafeValueError(f"{text!r} cannot be part of an address")
         return quote(text, safe="")
 
     return PLACEHOLDER.sub(escaped, str(value))

@@ -17,7 +17,7 @@ NOTHING: tuple[object, ...] = (None, "", [], {})
 
 @dataclass(frozen=True, kw_only=True)
 class Merge:
-    """What came of given values.
+    """The outcome of given values.
 
     Attributes:
         values: The values after them.
@@ -63,7 +63,7 @@ def merged(
 
 
 def _says_something(spec: JobSpec, name: str, value: object) -> bool:
-    """Whether a value is one. What is shown in the place of a secret may come back from a model."""
+    """Whether a value is one. What is shown in place of a secret may come back from a model."""
     is_mask = isinstance(value, str) and value.strip() == MASK and spec.slot(name).secret
     return value not in NOTHING and not is_mask
 

@@ -22,7 +22,7 @@ _OTHERS = frozenset({COMMAND, CONFIRMATION, "answer"})
 def read_job(given: object, spec: JobSpec) -> Job:
     """Read a job that comes from outside.
 
-    What follows from its spec is computed anew, and a plan that does not fit what it has collected
+    What follows from its spec is computed again, and a plan that does not fit what it has collected
     is taken away, so that its phase is corrected.
 
     Raises:
@@ -31,7 +31,7 @@ def read_job(given: object, spec: JobSpec) -> Job:
     """
     if not isinstance(given, (Job, Mapping)):
         fix = "Hand over what to_dict() gave."
-        raise JobError([ConfigurationError("job", given, "it is no mapping", fix, "wrong_type")])
+        raise JobError([ConfigurationError("job", given, "it is not a mapping", fix, "wrong_type")])
     fields = cast("Job | Mapping[str, Any]", given)
     job = fields if isinstance(fields, Job) else _read_at_once(fields)
     if job is None:
@@ -102,12 +102,12 @@ def _mistake(field: str, value: object, problem: str, fix: str) -> Configuration
 
 
 def _grounded(job: Job, spec: JobSpec) -> Job:
-    """Compute anew what follows from the spec and from the values."""
+    """Compute again what follows from the spec and from the values."""
     names = spec.slots_of(job.command)
     values = {
         name: each
         for name, each in job.collected_info.items()
-        # A view has a mask in the place of a secret value: then the value is missing.
+        # A view has a mask in place of a secret value: then the value is missing.
         if name in names and not (each == MASK and spec.slot(name).secret)
     }
     command = spec.command(job.command)

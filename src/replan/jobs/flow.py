@@ -28,7 +28,7 @@ class JobContext(Value):
 
 
 class JobMetadata(Value):
-    """What travels beside the messages (`ListingMetadata` of the design that jobs come from).
+    """What travels with the messages (`ListingMetadata` in the design that jobs come from).
 
     Attributes:
         command: The command of the job.
@@ -71,17 +71,17 @@ async def run_flow(
     messages: Sequence[Said],
     jobs: JobManager | None = None,
 ) -> FlowOutput:
-    """Take a turn of the job in the metadata, or of a new one. Nothing is kept here.
+    """Take a turn of the job in the metadata, or of a new one. Nothing is stored here.
 
     Args:
         processor: Processes the job.
-        metadata: What the last turn gave; None at the beginning.
+        metadata: The metadata from the last turn; None at the beginning.
         messages: The conversation, or its newest messages.
-        jobs: The jobs that are kept, if the metadata may name one by its id. A job in the metadata
-            counts before the one that is kept.
+        jobs: The stored jobs, if the metadata may name one by its id. A job in the metadata takes
+            precedence over the stored one.
 
     Raises:
-        JobError: The job in the metadata cannot be used, or there is none of its id.
+        JobError: The job in the metadata cannot be used, or no job has its id.
     """
     given = adapter(JobMetadata).validate_python(metadata or {})
     job = await _job_in(given, processor, jobs)

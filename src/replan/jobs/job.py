@@ -13,7 +13,7 @@ from replan.values import Value
 
 
 class JobPhase(StrEnum):
-    """Where a job stands."""
+    """The phase of a job."""
 
     INTENT_RECOGNITION = "INTENT_RECOGNITION"
     INFORMATION_COLLECTION = "INFORMATION_COLLECTION"
@@ -34,7 +34,7 @@ class JobPhase(StrEnum):
 
 
 JobStatus = Literal["pending", "in_progress", "completed", "failed"]
-"""How a job stands, derived from its phase."""
+"""The status of a job, derived from its phase."""
 
 JobStage = Literal["reasoning", "acting", "completed", "failed"]
 """What a job does, derived from its phase: it finds out what to do, or does it."""
@@ -101,7 +101,7 @@ class IntermediateResult(Value):
 
 
 class JobExecutionContext(Value):
-    """What a caller wants an execution to know (`ExecutionContext` of the design of jobs).
+    """Data of the caller for an execution (`ExecutionContext` in the design of jobs).
 
     Attributes:
         parameters: Values by name.
@@ -125,7 +125,7 @@ class JobStep(Value):
         phase: The phase of the job after it.
         reason: Why, or what.
         slots: The slots that it is about.
-        dropped: Names that an extractor gave, and that are no slots of the command.
+        dropped: Names that an extractor gave, and that are not slots of the command.
     """
 
     turn: int
@@ -153,32 +153,32 @@ class Asked(Value):
 
 
 class Job(Value):
-    """One piece of work: what is known of it, and where it stands.
+    """One piece of work: what is known about it, and its phase.
 
-    It is a value. `JobProcessor.process` takes it with the newest messages and gives the next one.
+    It is a value. `JobProcessor.process` takes it with the newest messages, and returns the next.
     `to_dict` and `read_job` carry it through JSON.
 
     Attributes:
         id: The job.
         type: The name of its spec.
         version: The version of its spec.
-        phase: Where it stands. What it really holds decides; a wrong phase is corrected.
+        phase: Its phase. What the job holds decides; a wrong phase is corrected.
         command: The command; empty until it is known.
         required_info: The slots that the command needs.
         collected_info: The values of slots.
         missing_info: The needed slots without a value.
         validation_errors: What the last validation found.
         plan: What is about to be done.
-        planned_secrets: What secret slots had when they were planned last.
-        intermediate_results: What actions gave.
-        context: What the caller wants the execution to know.
+        planned_secrets: The values of secret slots in the last plan.
+        intermediate_results: The results of actions.
+        context: Data of the caller for the execution.
         error: Why it failed.
         error_code: The kind of this reason.
-        language: The language in which its user is spoken to.
+        language: The language of its user.
         confirmed: The id of the plan that the user confirmed.
-        remarks: What was wrong with values that were taken back, until the user is told.
+        remarks: Why values were removed, until the user is told.
         asked: What it asks for.
-        turns: How many turns it has had since it began or was taken up again.
+        turns: How many turns it has had since it began or was resumed.
         corrections: How many given values were changed since then.
         history: What happened, the oldest first.
         status: Derived: pending, in_progress, completed or failed.
@@ -220,7 +220,7 @@ class Job(Value):
     @computed_field
     @property
     def status(self) -> JobStatus:
-        """How it stands."""
+        """Its status."""
         if self.phase is JobPhase.COMPLETED:
             return "completed"
         if self.phase is JobPhase.FAILED:
@@ -252,7 +252,7 @@ class Job(Value):
         return tuple(name for name in self.required_info if name not in self.collected_info)
 
     def noted(self, what: Any, reason: str = "", **facts: Any) -> "Job":
-        """Give the job with an entry in its history."""
+        """Return the job with an entry in its history."""
         step = JobStep(turn=self.turns, what=what, phase=self.phase, reason=reason, **facts)
         return self.replace(history=(*self.history[-_LONGEST_HISTORY:], step))
 

@@ -19,7 +19,7 @@ class JobRepository(Protocol):
         ...
 
     async def save(self, job: Job) -> None:
-        """Keep a job in the place of the one with its id."""
+        """Keep a job in place of the one with its id."""
         ...
 
 
@@ -35,12 +35,12 @@ class MemoryJobs:
         return self._jobs.get(job_id)
 
     async def save(self, job: Job) -> None:
-        """Keep a job in the place of the one with its id."""
+        """Keep a job in place of the one with its id."""
         self._jobs[job.id] = job
 
 
 class JobManager:
-    """The life of jobs that are kept by their ids."""
+    """Manages jobs that are stored by their ids."""
 
     def __init__(self, processor: JobProcessor, jobs: JobRepository | None = None) -> None:
         """Prepare.
@@ -54,7 +54,7 @@ class JobManager:
         self._corrector = PhaseCorrector()
 
     async def create_job(self, command: str, user_message: str) -> Job:
-        """Make a job, let it hear a first message, and keep it."""
+        """Create a job, process its first message, and store it."""
         job = self._processor.new_job(command)
         said = [user_message] if user_message.strip() else []
         job = (await self._processor.process(job, said)).job
@@ -75,7 +75,7 @@ class JobManager:
         return job
 
     async def update_job(self, job: Job) -> None:
-        """Keep what became of a job."""
+        """Store a changed job."""
         await self._jobs.save(job)
 
     async def transition_phase(self, job_id: str, new_phase: JobPhase) -> Job:

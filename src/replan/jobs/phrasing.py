@@ -25,7 +25,7 @@ class Phraser(Protocol):
     """Puts a question in other words."""
 
     async def phrase(self, text: str, keeps: Sequence[str], language: Language) -> str:
-        """Give a question in other words; the texts that it keeps stand in it as they are."""
+        """Return a question in other words; the texts that it keeps are in it as they are."""
         ...
 
 
@@ -67,7 +67,7 @@ class ModelPhraser:
 
 
 def kept_in_question(spec: JobSpec, job: Job) -> list[str] | None:
-    """What must stand in a question of a job; None if it is asked in the words of the spec."""
+    """What must be in a question of a job; None if it is asked in the words of the spec."""
     asked = job.asked.names[0] if job.asked.names else ""
     if asked == COMMAND:
         return [each.called(job.language) for each in spec.commands]

@@ -14,13 +14,20 @@ from replan.jobs.job import CONFIRMATION, Asked, Job, JobExecutionContext, JobPh
 from replan.jobs.messages import Said, messages_of
 from replan.jobs.phases.collector import InformationCollector
 from replan.jobs.phases.corrector import PhaseCorrector
-from replan.jobs.phases.handlers import PhaseHandler, handlers_of
-from replan.jobs.phases.outputs import Engine, ProcessInput, ProcessOutput, fail, failed
+from replan.jobs.phases.handlers import handlers_of
+from replan.jobs.phases.outputs import (
+    Engine,
+    PhaseHandler,
+    ProcessInput,
+    ProcessOutput,
+    fail,
+    failed,
+)
 from replan.jobs.phases.planning import ItemPlanner, Planner, following_id
 from replan.jobs.phases.tracker import ProgressTracker
 from replan.jobs.phrasing import Phraser, kept_in_question
 from replan.jobs.sayings import Language, language_of, say
-from replan.jobs.spec.job_spec import JobSpec, languages_of
+from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.turn import Turn
 from replan.jobs.views import without_secrets
 from replan.values import Value
@@ -30,14 +37,14 @@ MOST_TRANSITIONS = 20
 
 
 class ProcessResult(Value):
-    """What came of a turn.
+    """The outcome of a turn.
 
     Attributes:
         next_phase: The phase of the job.
         response_message: What the user is told or asked.
         need_user_input: Whether the job waits for the user.
         is_completed: Whether the job is done.
-        job: The job after the turn; hand it to the next one.
+        job: The job after the turn; pass it to the next turn.
         understood: Whether something was found in what the user said.
     """
 
@@ -50,7 +57,7 @@ class ProcessResult(Value):
 
 
 class JobProcessor:
-    """Processes the jobs of a spec. It keeps nothing between two calls."""
+    """Processes the jobs of a spec. It stores nothing between two calls."""
 
     def __init__(  # noqa: PLR0913 - each part can be replaced
         self,
@@ -110,7 +117,7 @@ class JobProcessor:
             values: Values of slots that are known already. They are checked like those of a user.
             job_id: The id; by default a new one.
             language: The language of the user, if it is known.
-            context: What the execution is to know.
+            context: Data for the execution.
 
         Raises:
             JobError: The command or a name is unknown.
@@ -123,7 +130,7 @@ class JobProcessor:
             version=self.spec.version,
             command=command,
             collected_info=dict(values or {}),
-            language=language or languages_of(self.spec)[0],
+            language=language or self.spec.languages[0],
             context=context,
         )
         return read_job(job, self.spec).noted("started", command)
@@ -139,7 +146,7 @@ class JobProcessor:
     async def process(
         self, job: Job | Mapping[str, Any], messages: Sequence[Said] = ()
     ) -> ProcessResult:
-        """Take one turn of a job, which stays as it is.
+        """Take one turn of a job; the given job is not changed.
 
         The phases follow each other until the user is needed or the job is over. What the user said
         since the assistant spoke last is new; the messages before it are context. A job that is
@@ -188,7 +195,7 @@ class JobProcessor:
         return fail(job, "broken", f"The job passed {MOST_TRANSITIONS} phases in one turn.")
 
     async def _phrased(self, output: ProcessOutput) -> ProcessOutput:
-        """Put what is asked in the words of the phraser, where there is one."""
+        """Ask in the words of the phraser, if there is one."""
         if self._phraser is None or not output.needs_user_interaction:
             return output
         keeps, job = kept_in_question(self.spec, output.job), output.job
@@ -200,15 +207,13 @@ class JobProcessor:
 
     def _opened(self, job: Job, said: str) -> Job:
         """Begin a turn: a new job after one that is over, or one that failed taken up again."""
-        language = (
-            language_of(said, languages_of(self.spec), job.language) if said else job.language
-        )
+        language = language_of(said, self.spec.languages, job.language) if said else job.language
         if job.is_over and (job.phase is JobPhase.COMPLETED or job.error_code == "cancelled"):
             follows = following_id(job)
             job = self.new_job(job_id=follows, language=language, context=job.context)
         elif job.is_over:
             phase = JobPhase.INFORMATION_COLLECTION if job.command else JobPhase.INTENT_RECOGNITION
-            # What an API refused may be given anew; what it was asked for last is over.
+            # What an API refused may be given again; what it was asked for last is over.
             failed = (CONFIRMATION, *job.collected_info) if job.error_code == "action" else ()
             asked = Asked(names=failed or job.asked.names)
             job = job.replace(

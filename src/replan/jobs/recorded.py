@@ -19,7 +19,7 @@ from replan.jobs.views import without_secrets
 from replan.models.transcript import ToolRun, Transcript
 from replan.ports.ask_user import ask
 from replan.ports.journal import Journal
-from replan.state.verdicts import ask_what_became_of
+from replan.state.person.verdicts import ask_what_became_of
 from replan.values import restored
 
 ACTION, PHRASE = "job/", "phrase/"
@@ -43,7 +43,7 @@ class RecordedExecutor:
         self._record = record
 
     async def execute(self, call: ActionCall) -> Outcome:
-        """Give what is on record of an action; else do it, unless nobody knows if it was done."""
+        """Return the record of an action; else do it, unless it may have been done."""
         place = f"{ACTION}{call.key}"
         kept = await self._record.outcome(place)
         if kept is not None:
@@ -80,7 +80,7 @@ class RecordedExecutor:
         return outcome
 
     async def _settled(self, call: ActionCall, place: str) -> Outcome | None:
-        """Say what became of an action that was cut off; None if it can be done."""
+        """Return the outcome of an action that was cut off; None if it can be done."""
         begun = await self._record.begun(place)
         if begun is None or begun.effects != "unsafe":
             return None
@@ -103,9 +103,9 @@ class RecordedExecutor:
 
 
 class JournaledExecutor:
-    """Does actions on record, each job in a record of its own, where no run has one.
+    """Does actions on record, each job in its own record, where no run has one.
 
-    Where nobody knows whether an unsafe action took effect, the job fails and says so. Whoever
+    If it is unknown whether an unsafe action took effect, the job fails and says so. Whoever
     takes it up and confirms it again has it done again.
     """
 
@@ -115,7 +115,7 @@ class JournaledExecutor:
         self._journal = journal
 
     async def execute(self, call: ActionCall) -> Outcome:
-        """Give what is on record of an action; else do it."""
+        """Return what is on record of an action; else do it."""
         record = Transcript(self._journal, f"job/{call.job.id}", call.job.id, "tell")
         return await RecordedExecutor(self._executor, record).execute(call)
 
@@ -129,7 +129,7 @@ class RecordedExtractor:
         self._record = record
 
     async def extract(self, wanted: Wanted) -> Extracted:
-        """Give what is on record of the turn, if it is about the same words."""
+        """Return what is on record of the turn, if it is about the same words."""
         turn = wanted.job.turns
         kept = await self._record.reply(turn)
         if isinstance(kept, Mapping) and kept.get("said") == wanted.said:
@@ -152,7 +152,7 @@ class RecordedPhraser:
         self._record = record
 
     async def phrase(self, text: str, keeps: Sequence[str], language: Language) -> str:
-        """Give what is on record of the question; else let it be put in other words."""
+        """Return what is on record of the question; else let it be put in other words."""
         asked = json.dumps([text, language], ensure_ascii=True)
         place = f"{PHRASE}{hashlib.sha256(asked.encode()).hexdigest()[:32]}"
         kept = await self._record.outcome(place)
@@ -164,6 +164,6 @@ class RecordedPhraser:
 
 
 def _doubts(call: ActionCall) -> int:
-    """How many attempts there were of which nobody knows whether they took effect."""
+    """How many attempts may or may not have taken effect."""
     results = call.job.intermediate_results
     return sum(each.key == call.key and each.in_doubt for each in results)

@@ -20,12 +20,12 @@ _AROUND = " \t\r\n.!,;\u3002\uff01\uff0c\uff1b\u3001~\uff5e'\"\u201c\u201d\u2018
 
 
 def say(key: str, language: Language, **values: object) -> str:
-    """Give a sentence of the engine; values are put in, and never read as a template."""
+    """Return a sentence of the engine; values are put in, and never read as a template."""
     return render(_words()[language][key], **values)
 
 
 def problem(code: str, language: Language, **values: object) -> str:
-    """Say what is wrong with a value."""
+    """Describe what is wrong with a value."""
     return render(_words()[language]["problems"][code], **values)
 
 

@@ -100,7 +100,7 @@ async def heard(spec: JobSpec, tracker: ProgressTracker, job: Job, turn: Turn) -
 
 
 def switch(spec: JobSpec, job: Job, command: str) -> Job:
-    """Give a job another command; the values stay that it uses, too."""
+    """Return a job another command; the values stay that it uses, too."""
     wanted = spec.command(command)
     names = () if wanted is None else wanted.slots
     kept = {name: each for name, each in job.collected_info.items() if name in names}

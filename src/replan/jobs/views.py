@@ -1,4 +1,4 @@
-"""What of a job may be shown: where it stands, and nothing of the values of secret slots."""
+"""What of a job may be shown: where it is, and nothing of the values of secret slots."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +13,7 @@ from replan.secrets.known import MASK
 
 
 def view_of(spec: JobSpec, job: Job) -> dict[str, JsonValue]:
-    """Where a job stands, for people: its stage, what it has, what is missing, what it asks for."""
+    """Where a job is, for people: its stage, what it has, what is missing, what it asks for."""
     view: dict[str, Any] = {
         "id": job.id,
         "type": job.type,
@@ -62,7 +62,7 @@ def shown_job(spec: JobSpec, job: Job) -> Job:
 
 
 def without_secrets(spec: JobSpec, job: Job, value: Any) -> Any:
-    """Plain data with a mask in the place of each value that secret slots of a job have or had."""
+    """Plain data with a mask in place of each value that secret slots of a job have or had."""
     held = [job.collected_info.get(slot.name) for slot in spec.slots if slot.secret]
     planned = [list(each.values) for each in job.planned_secrets.values()]
     secrets = sorted({*_leaves([*held, *planned])}, key=len, reverse=True)
@@ -70,7 +70,7 @@ def without_secrets(spec: JobSpec, job: Job, value: Any) -> Any:
 
 
 def _leaves(value: JsonValue) -> Iterator[str]:
-    """The texts and numbers of plain data; a yes or a no alone tells nothing."""
+    """The texts and numbers of plain data; a yes or a no alone reveals nothing."""
     if isinstance(value, dict):
         value = [*value.values()]
     if isinstance(value, list):
@@ -78,7 +78,7 @@ def _leaves(value: JsonValue) -> Iterator[str]:
             yield from _leaves(each)
     elif value not in (None, "") and not isinstance(value, bool):
         yield str(value)
-        # As it stands in a text that is JSON.
+        # As it is in a text that is JSON.
         yield json.dumps(str(value), ensure_ascii=False)[1:-1]
 
 
@@ -97,7 +97,7 @@ def _masked(value: Any, secrets: Sequence[str]) -> Any:
 
 
 def masked(spec: JobSpec, values: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Give values by slot, with a mask in the place of those that are secret."""
+    """Return values by slot, with a mask in place of those that are secret."""
     return {
         name: MASK if spec.knows(name) and spec.slot(name).secret else each
         for name, each in values.items()

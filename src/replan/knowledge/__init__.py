@@ -1,1 +1,1 @@
-"""Knowledge for whoever works on a request: searched, and made shorter where that is asked."""
+"""Knowledge for a request: searched, and shortened if the options say so."""

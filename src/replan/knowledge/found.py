@@ -16,11 +16,11 @@ LONGEST_NAME = 400
 """Characters of a source, a heading, or a sentence of a retriever."""
 
 MOST_TOLD = 20
-"""Sentences that tell what could not be searched."""
+"""Sentences about what could not be searched."""
 
 
 def best_of(found: SearchResponse, options: RAGOptions) -> tuple[list[Chunk], tuple[str, ...]]:
-    """Give the chunks that count, the best first, and a sentence for each that is left out."""
+    """Return the chunks that count, the best first, and a sentence for each that is left out."""
     least, most = options.said["min_score"], options.said["top_k"]
     odd = [each for each in found.chunks if not math.isfinite(each.score)]
     counting = (each for each in found.chunks if math.isfinite(each.score) and each.score >= least)

@@ -34,7 +34,7 @@ _NO_HELP = "nothing in it helps"
 
 
 class _Note(NamedTuple):
-    """What a model made of a text: empty where nothing in it helps, or where it failed."""
+    """A model's notes on a text: empty if nothing in it helps, or if the call failed."""
 
     text: str = ""
     error: str = ""
@@ -50,7 +50,7 @@ class Reading:
     ask: Ask
 
     async def of(self, chunks: Sequence[Chunk]) -> Knowledge:
-        """Give the chunks as they are, or what a model makes of them; failing that as they are."""
+        """Return the chunks, or what a model makes of them; the chunks again if that fails."""
         if not chunks:
             return Knowledge()
         if self.options.mode == "map_reduce":
@@ -117,13 +117,13 @@ class Reading:
             return _Note(error=describe(error).rstrip("."))
         made = read_answer(reply).strip()
         if not made:
-            return _Note(error="the model gave an empty reply")
+            return _Note(error="the model returned an empty reply")
         is_nothing = made.strip(".*`\"'").casefold() == _NOTHING
         return _Note() if is_nothing else _Note(within_budget(made, LONGEST_NOTE))
 
 
 def _citing(text: str, chunks: Sequence[Chunk]) -> Knowledge:
-    """A text that was made of chunks, and what it cites of them; one without a mark is of all."""
+    """A text made of chunks, and the chunks that it cites; without a mark, all of them."""
     known = tuple(map(source_of, chunks))
     text, named = cited(text, known)[0], cited_among(text, known)
     left = [each for each in chunks if named and source_of(each) not in named]

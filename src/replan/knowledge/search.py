@@ -1,4 +1,4 @@
-"""One search, and the telling of it."""
+"""One search, and its event."""
 
 import asyncio
 import time
@@ -34,7 +34,7 @@ class Search:
     ask: Ask
 
     async def told(self, emitter: Emitter, **about: Any) -> Knowledge | None:
-        """Search, and tell of it; None where that failed, and the work goes on without."""
+        """Search, and report it; None if it failed, and the work continues without knowledge."""
         started = time.monotonic()
         knowledge, left_out, error = Knowledge(), (), ""
         try:
@@ -71,7 +71,7 @@ class Search:
         try:
             found = await call(self.retriever.search, request, self.config)
         except SystemExit as error:
-            raise RuntimeError(f"it tried to end the process (exit {error.code})") from error
+            raise RuntimeError(f"it tried to exit the process (exit {error.code})") from error
         except (Exception, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:

@@ -1,5 +1,5 @@
 """The one door to what is private, beta or undocumented in LangGraph and LangChain.
 
-Nobody else touches it, and each thing behind the door has a contract test: what a new version of
-either changes is told there, in the words of what Replan needs it for.
+No other code touches these parts, and each has a contract test: what a new version of
+either changes shows there, in terms of what Replan needs it for.
 """

@@ -1,4 +1,4 @@
-"""How LangChain calls callbacks, what it tells them, and which of them hear replies in pieces."""
+"""How LangChain calls callbacks, what it reports, and which of them get replies in pieces."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
@@ -15,7 +15,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config, get_callback_manager_for_config
 from langchain_core.tracers.base import AsyncBaseTracer, BaseTracer
 
-# A log of runs gets tokens, too, and is no reason to stream.
+# A log of runs gets tokens, too, and is not a reason to stream.
 _NOT_LISTENING = (BaseCallbackHandler, AsyncCallbackHandler, BaseTracer, AsyncBaseTracer)
 
 
@@ -23,7 +23,7 @@ _NOT_LISTENING = (BaseCallbackHandler, AsyncCallbackHandler, BaseTracer, AsyncBa
 # asynchronous it would run on the side there, and drop what it raises; in code that awaits, what is
 # plain could wait for nothing. Two handlers do not do, since LangChain changes their order.
 class _Callback:
-    """A callback that is a coroutine function to who asks, and a plain function to all others."""
+    """A callback that looks like a coroutine function to code that asks, else like a plain one."""
 
     __defaults__ = None
     __kwdefaults__ = None
@@ -70,7 +70,7 @@ def handlers_of(config: RunnableConfig) -> list[BaseCallbackHandler]:
 
 def has_listener(config: RunnableConfig) -> bool:
     """Whether a callback of a configuration, or of what runs right now, takes tokens."""
-    # Such are handlers of one's own that take them, LangGraph's `messages` mode, `astream_events`.
+    # Such are handlers of your own that take them, LangGraph's `messages` mode, `astream_events`.
     return any(_listens(handler) for handler in handlers_of(config))
 
 
@@ -90,7 +90,7 @@ def _listens(handler: BaseCallbackHandler) -> bool:
 
 
 class Told(NamedTuple):
-    """What LangChain tells of a model before it is called."""
+    """What LangChain reports about a model before it is called."""
 
     parameters: Mapping[str, Any]
     names: Sequence[str]
@@ -116,10 +116,10 @@ def told_of_call(serialized: Mapping[str, Any] | None, given: Mapping[str, Any])
 def begin_told_call(
     config: RunnableConfig | None, names: Sequence[str], messages: Sequence[BaseMessage]
 ) -> CallbackManagerForLLMRun:
-    """Tell callbacks that a call begins of which LangChain tells nothing; it has no output.
+    """Report to callbacks a call that LangChain does not report; it has no output.
 
     Args:
-        config: Whose callbacks hear it.
+        config: The configuration with the callbacks.
         names: What the model is called, its full name first.
         messages: What it is given.
     """

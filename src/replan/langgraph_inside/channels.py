@@ -53,7 +53,7 @@ class Delta(DeltaChannel[Any]):
         self.least = least
 
     def update(self, values: Sequence[Any]) -> bool:
-        """Take the writes of a super-step; LangGraph tells also of one without writes."""
+        """Take the writes of a super-step; LangGraph also calls this without writes."""
         self.idle = 0 if values else self.idle + 1
         return bool(values) and super().update([self.written(value) for value in values])
 
@@ -84,7 +84,7 @@ class Delta(DeltaChannel[Any]):
 
     def empty_twin(self) -> Self:
         """A channel like this one without a value."""
-        # For each fork, a copy of each channel: making it anew takes eight times as long.
+        # For each fork, a copy of each channel: making it again takes eight times as long.
         twin = object.__new__(type(self))
         twin.key, twin.typ, twin.reducer = self.key, self.typ, self.reducer  # pyright: ignore[reportUnknownMemberType]
         twin.least, twin.idle = self.least, 0

@@ -35,7 +35,7 @@ def newest_time() -> int:
 
 
 def go_on_after(time: int) -> None:
-    """Let LangGraph make ids of later times only; it has no public way to tell it so."""
+    """Let LangGraph make ids of later times only; it has no public way for this."""
     setattr(ids, _NEWEST, time)
 
 
@@ -48,4 +48,4 @@ MIGRATIONS_TABLE = "checkpoint_migrations"
 """Where that saver keeps which changes were made."""
 
 NEWEST_MIGRATION = "SELECT coalesce(max(v), -1) FROM checkpoint_migrations"
-"""Gives the number of the newest one."""
+"""Returns the number of the newest one."""

@@ -6,7 +6,7 @@ from langchain_core.language_models import BaseChatModel
 
 
 def can_call_tools(model: BaseChatModel) -> bool:
-    """Whether a model has a way of its own to take tools; LangChain's only raises."""
+    """Whether a model has its own way to take tools; LangChain's only raises."""
     return type(model).bind_tools is not BaseChatModel.bind_tools
 
 

@@ -1,4 +1,4 @@
-"""What a running task of LangGraph has beside its arguments."""
+"""What a running task of LangGraph has in addition to its arguments."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
@@ -45,29 +45,29 @@ def read_state(config: RunnableConfig, keys: Sequence[str]) -> dict[str, Any]:
 
 
 def answers_to_interrupts(config: RunnableConfig) -> Mapping[str, Any]:
-    """What a run goes on with, by the ids of the interrupts that it answers."""
+    """What a run continues with, by the ids of the interrupts that it answers."""
     return configurable(config).get(_RESUMED) or {}
 
 
 def is_checkpointed(config: RunnableConfig) -> bool:
-    """Whether a saver keeps what the run comes to."""
+    """Whether a saver keeps the outcome of the run."""
     return bool(configurable(config).get(_CHECKPOINTER))
 
 
 def runtime_in(config: RunnableConfig) -> Runtime[Any] | None:
-    """The runtime that graphs inside of this task would take over."""
+    """The runtime that graphs inside this task would take over."""
     given = configurable(config).get(_RUNTIME)
     return cast("Runtime[Any]", given) if isinstance(given, Runtime) else None
 
 
 def with_runtime(config: RunnableConfig, runtime: Runtime[Any], context: Any) -> RunnableConfig:
-    """Let graphs inside of a task take over its runtime, under no control and with this context."""
+    """Let graphs inside a task take over its runtime, under no control and with this context."""
     own = runtime.override(control=None, context=context)
     return {**config, "configurable": {**configurable(config), _RUNTIME: own}}
 
 
 def user_of_server(runtime: Runtime[Any]) -> str:
-    """Who calls, as LangGraph's server has authenticated it; empty if nobody did."""
+    """The caller that LangGraph's server has authenticated; empty without one."""
     # The server lets no client write this into its configuration.
     info = runtime.server_info
     return "" if info is None or info.user is None else str(info.user.identity)
@@ -91,7 +91,7 @@ def bounds_in(config: RunnableConfig) -> CallerBounds:
 
 
 def config_inside(config: RunnableConfig, own_context: type) -> RunnableConfig:
-    """The configuration for what a task runs, such as a graph of its own."""
+    """The configuration for what a task runs, such as its own graph."""
     # It comes to its end when the run is to stop: LangGraph would stop it at its next super-step,
     # without the grace that running steps have. LangGraph's bounds hold there as the caller gave
     # them. Nor does a context of the task's own kind bind another team's.
@@ -111,7 +111,7 @@ def with_handlers(
     tags: Sequence[str] = (),
     metadata: Mapping[str, Any] | None = None,
 ) -> RunnableConfig:
-    """Give a node's configuration with more callbacks, tags and metadata."""
+    """Return a node's configuration with more callbacks, tags and metadata."""
     # LangChain's `merge_configs` fills both sides up from the surroundings first. What a node gets
     # is whole already, and there is a merge around each call of a model.
     callbacks = config.get("callbacks")
@@ -140,17 +140,17 @@ def push_text(text: str, message_id: str) -> None:
 
 
 def without_tokens(config: RunnableConfig) -> RunnableConfig:
-    """Say that whoever reads the stream of custom events reads no tokens."""
+    """Declare that the reader of the stream of custom events reads no tokens."""
     return merge_configs(config, {"configurable": {_UNHEARD: True}})
 
 
 def stream_is_heard(write: Callable[[Any], None], config: RunnableConfig) -> bool:
-    """Whether tokens that are written to LangGraph's stream reach somebody."""
+    """Whether tokens that are written to LangGraph's stream have a reader."""
     return not (configurable(config).get(_UNHEARD) or does_nothing(write))
 
 
 def does_nothing(write: Callable[[Any], None]) -> bool:
-    """Whether this is the writer that LangGraph gives a node where nobody reads custom events."""
+    """Whether this is LangGraph's writer for nodes whose custom events nobody reads."""
     # It has no public sign, so its code is compared: an unknown writer counts as one that is read.
     is_plain = isinstance(write, FunctionType) and write.__closure__ is None
     return is_plain and write.__code__.co_code == _nothing.__code__.co_code
@@ -163,8 +163,8 @@ def _nothing(_: Any) -> None:
 def of_whole_tasks(writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
     """Leave out what a task wrote before it failed or was cancelled.
 
-    LangGraph hands it to the saver beside the error, and then takes the task for done: a node whose
-    branch was cancelled would be the last one of its run.
+    LangGraph passes it to the saver together with the error, and then takes the task for done: a
+    node whose branch was cancelled would be the last one of its run.
     """
     is_broken_off = any(channel == ERROR for channel, _ in writes)
     return [each for each in writes if each[0] in WRITES_IDX_MAP] if is_broken_off else writes

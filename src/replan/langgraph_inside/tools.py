@@ -8,16 +8,16 @@ from langchain_core.tools import BaseTool, StructuredTool, Tool
 
 
 def with_schema(tool: BaseTool, schema: Any, metadata: dict[str, Any]) -> BaseTool:
-    """Give a tool with other arguments for the model to see."""
+    """Return a tool with other arguments for the model to see."""
     twin = tool.model_copy()
     twin.metadata = metadata
-    # Assigned, not copied in: LangChain forgets by it what it has worked out of the old schema.
+    # Assigned, not copied in: LangChain forgets by it what it has computed of the old schema.
     twin.args_schema = schema
     return twin
 
 
 def runs_in_thread(tool: BaseTool) -> bool:
-    """Whether LangChain runs a tool in a thread of its own, since it has no coroutine."""
+    """Whether LangChain runs a tool in its own thread, since it has no coroutine."""
     if getattr(tool, "coroutine", None) is not None:
         return False
     owner = next(kind for kind in type(tool).__mro__ if "_arun" in vars(kind))
@@ -41,12 +41,12 @@ class _StandIn:
 
 
 def called_by(tool: BaseTool, work: Callable[[Any, RunnableConfig], Awaitable[Any]]) -> BaseTool:
-    """Give what stands for a tool in one call, and does `work` with its input instead."""
+    """Return a replacement for a tool in one call, which does `work` with its input instead."""
     return cast("BaseTool", _StandIn(tool, work))
 
 
 class ServerTool(BaseTool):
-    """A tool of a server: who calls it calls the server."""
+    """A tool of a server: a call of it is a call of the server."""
 
     provider: Any
     tool: str  # its name at the server

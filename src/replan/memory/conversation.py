@@ -1,8 +1,9 @@
-"""The conversation that a request belongs to, as whoever works on the request sees it."""
+"""The conversation of a request, as the host and specialists see it."""
 
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, cast
 
 from langchain_core.messages import (
@@ -46,8 +47,8 @@ class Seen:
     """What a model sees of a conversation, and what it does not."""
 
     messages: list[AnyMessage]  # the caller's instructions, the summary, the rest, the request
-    summarised: int = 0  # messages that the summary stands for
-    left_out: int = 0  # messages that nothing stands for
+    summarised: int = 0  # messages that the summary replaces
+    left_out: int = 0  # messages that were left out without a summary
     cut: int = 0  # messages that are shown in part
 
     @property
@@ -68,12 +69,13 @@ class Parts:
     """A conversation, taken apart."""
 
     told: list[AnyMessage]  # the system messages that the caller began it with
-    covered: list[AnyMessage]  # what the summary stands for
+    covered: list[AnyMessage]  # what the summary replaces
     since: list[AnyMessage]  # what was said since
     request: list[AnyMessage]
     summary: Summary | None = None
 
 
+@lru_cache(maxsize=256)
 def resolved(*levels: MemoryOptions) -> Memory:
     """What the options of several levels come to, the innermost last."""
     said: dict[str, Any] = dict(BUILT_IN)
@@ -93,7 +95,7 @@ def resolved(*levels: MemoryOptions) -> Memory:
 
 
 def seen_in(state: EnhancedState, memory: Memory) -> Seen:
-    """Give what is seen of the conversation of a thread, the request last."""
+    """Return what is seen of the conversation of a thread, the request last."""
     # The request is whole, and so are the system messages that the conversation begins with.
     if memory.mode == "summary":
         return _summarised(parts_of(state))
@@ -118,7 +120,7 @@ def parts_of(state: EnhancedState) -> Parts:
     earlier, request = split_at_request(state.get("messages", []))
     told = _leading_instructions(earlier)
     said, summary = earlier[len(told) :], state.get("memory_summary")
-    # One of messages that are not there any more must not outlive them.
+    # A summary of removed messages must not outlive them.
     if summary is None or not _is_of(summary, said):
         return Parts(told, [], said, request)
     return Parts(told, said[: summary.covered], said[summary.covered :], request, summary)
@@ -146,12 +148,12 @@ def shortened(message: AnyMessage) -> AnyMessage:
     calls = calls_of(message)
     if sum(len(written_arguments(call)) for call in calls) <= LONGEST_OLD:
         return cut
-    # What is cut is no JSON any more, so it stands as text where the arguments were.
+    # What was cut is no longer JSON, so text replaces the arguments.
     most = LONGEST_OLD // len(calls)
     short: Any = [
         {**call, "args": {"cut": within_budget(written_arguments(call), most)}} for call in calls
     ]
-    # Providers keep what they sent once more.
+    # Providers keep what they sent again.
     raw = {"tool_calls", "function_call"}
     others = {name: each for name, each in message.additional_kwargs.items() if name not in raw}
     return cut.model_copy(update={"tool_calls": short, "additional_kwargs": others})

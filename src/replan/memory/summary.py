@@ -31,7 +31,7 @@ def is_due(state: EnhancedState, memory: Memory) -> bool:
 
 
 def to_cover(state: EnhancedState, memory: Memory) -> tuple[str, Sequence[AnyMessage]]:
-    """The newest summary, and the messages that the next one takes in beside it."""
+    """The newest summary, and the messages that the next one adds to it."""
     parts = parts_of(state)
     return "" if parts.summary is None else parts.summary.text, _next(parts, memory)
 

@@ -10,7 +10,7 @@ BEAT = 0.25
 
 @asynccontextmanager
 async def lag_told(tell: Callable[[float], None]) -> AsyncGenerator[None]:
-    """Tell how late the loop woke, again and again, for as long as the block."""
+    """Return how late the loop woke, again and again, for as long as the block."""
     loop = asyncio.get_running_loop()
 
     def look(due: float) -> None:

@@ -31,7 +31,7 @@ Standing = Mapping[tuple[str, str], int]
 
 
 class Watch:
-    """Counts what the runs of a process do, and writes it for whoever scrapes it."""
+    """Counts what the runs of a process do, and writes it for Prometheus."""
 
     def __init__(self) -> None:
         """Make the instruments; each process has its own."""
@@ -112,11 +112,11 @@ class Watch:
                 pass
 
     def counts_works(self, team: str, number: Callable[[], int]) -> None:
-        """Have the runs of a team counted that are worked on here, whenever somebody looks."""
+        """Count the runs of a team at work here, at each scrape."""
         self._at_work.labels(team).set_function(number)
 
     def counts_streams(self, number: Callable[[], int]) -> None:
-        """Have the open streams counted whenever somebody looks."""
+        """Count the open streams at each scrape."""
         self._streams.set_function(number)
 
     def lagged(self, seconds: float) -> None:
@@ -141,7 +141,7 @@ class Watch:
 
     @contextmanager
     def served(self, port: int) -> Generator[None]:
-        """Tell the figures to whoever asks at a port of this machine, for as long as the block.
+        """Serve metrics for Prometheus at a port of this machine, for as long as the block.
 
         Raises:
             InputError: The port cannot be used.
@@ -149,7 +149,7 @@ class Watch:
         try:
             server, thread = start_http_server(port, "127.0.0.1", self._registry)
         except OSError as error:
-            told = f"The figures cannot be told at port {port}: {error.strerror}."
+            told = f"The metrics cannot be served at port {port}: {error.strerror}."
             raise InputError(f"{told} Give --metrics another port.") from error
         try:
             yield

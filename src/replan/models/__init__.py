@@ -1,1 +1,1 @@
-"""How a chat model is asked: streamed or whole, again where its server is busy."""
+"""How a chat model is called: streamed or whole, and again if its server is busy."""

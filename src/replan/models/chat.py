@@ -1,4 +1,4 @@
-"""One call of a chat model: streamed where somebody hears it, whole where nobody does."""
+"""One call of a chat model: streamed if something listens, else as a whole."""
 
 import inspect
 import json
@@ -40,13 +40,13 @@ OnText = Callable[[str], None]
 """Gets the pieces of a reply's text as they arrive."""
 
 LONGEST_REMARK = 200
-"""Characters that a model may say before its tool calls without their being taken for an answer."""
+"""Characters before a tool call that are not yet taken for an answer."""
 
 LONG_REPLY = 16_384
-"""Tokens of a reply, where its model bounds it by nothing and is known to write so much."""
+"""Tokens of a reply of a model without a bound that is known to write this much."""
 
 LONGEST_REPLY = 2_000_000
-"""Characters of a reply's text; one that goes on beyond them is broken off."""
+"""The maximum number of characters of a reply's text; a longer one is cut off."""
 
 # What a piece counts for at least: it takes a thousand times the memory of its text.
 _LEAST_PIECE = 10
@@ -80,7 +80,7 @@ async def holds_tool_call(chunks: AsyncIterator[AIMessageChunk]) -> bool:
 
 @dataclass(frozen=True)
 class Toolset:
-    """The tools that a model may call, and who says whether it does."""
+    """The tools that a model may call, and what detects whether it does."""
 
     tools: Sequence[Any]  # LangChain tools, and names of tools that the model's provider has
     # While it says that a reply holds a tool call, or nothing yet, the text is not shown.
@@ -100,10 +100,10 @@ class Chat:
         other: "Chat | None" = None,
     ) -> None:
         self.model = model
-        self.other = other  # who is asked where this model gives no reply
-        # What it is called: by the one who configured it, by its provider, and by its class.
+        self.other = other  # the model to call if this one gives no reply
+        # Its names: as configured, of its provider, and of its class.
         self.names = names_of(model, name)
-        self.provider_name = names_of(model)[0]  # what its provider calls it
+        self.provider_name = names_of(model)[0]  # its name at the provider
         # Further calls of one reply, while its server is busy or cannot be reached.
         self.retries = retries
         self.can_stream = True  # whether its server has not refused to stream
@@ -111,7 +111,7 @@ class Chat:
         self.ends = StreamEnds()  # how its server ends streams
 
     def within(self, tokens: int) -> "Chat":
-        """The same model, whose replies end after so many tokens where it can be told so."""
+        """The same model, whose replies end after this many tokens if it supports a bound."""
         field, _ = _bound_of(self.model)
         own = None if field is None else getattr(self.model, field)
         if field is None or (isinstance(own, int) and 0 < own <= tokens):
@@ -128,10 +128,10 @@ class Chat:
         toolset: Toolset | None = None,
     ) -> AIMessage:
         """Ask the model; `on_text` gets the pieces of the text as they arrive."""
-        # The reply is streamed if `on_text` or a callback hears its pieces, or if the server has
+        # The reply is streamed if `on_text` or a callback receives its pieces, or if the server has
         # dropped a whole one before. Each call asks for leave by itself: the first one, each
         # further attempt at a busy server, and the one for the whole reply where the server refuses
-        # to stream, or where a stream ended without a word and may have been a refusal.
+        # to stream, or if a stream ended without text and may have been a refusal.
         is_heard = on_text is not None or has_listener(config)
         asked = _Asked(
             self, messages, config, on_text, toolset, is_heard, is_refused=not self.can_stream
@@ -139,7 +139,7 @@ class Chat:
         try:
             return await asked.reply()
         except Exception as error:
-            # Of a reply that has begun, nobody may see another beginning.
+            # A reply that was partly shown must not begin again.
             if self.other is None or asked.chunks or isinstance(error, _OURS):
                 raise
             why = describe(error)
@@ -150,7 +150,7 @@ class Chat:
 
     @property
     def chain(self) -> "Iterator[Chat]":
-        """This one, and those that are asked in its place."""
+        """This model, and its fallbacks."""
         chat: Chat | None = self
         while chat is not None:
             yield chat
@@ -159,7 +159,7 @@ class Chat:
 
 @dataclass(slots=True)
 class _Asked:
-    """A reply that is asked for: what goes out, and what its attempts have shown so far."""
+    """A requested reply: the request, and what its attempts have shown so far."""
 
     chat: Chat
     messages: Sequence[BaseMessage]
@@ -199,7 +199,7 @@ class _Asked:
         except ValidationError:
             if self.is_refused or is_silent:
                 raise
-            # LangChain makes no message of a tool call whose arguments are no object. Of the
+            # LangChain makes no message of a tool call whose arguments are not an object. Of the
             # pieces of such a call, one can be made that says so.
             self.is_unreadable = True
             return await self._streamed()
@@ -211,7 +211,7 @@ class _Asked:
 
     def _retrying(self) -> AsyncRetrying:
         return AsyncRetrying(
-            # Of a reply that has begun, nobody may see the beginning twice.
+            # The beginning of a reply must not be shown twice.
             retry=retry_if_exception(lambda error: not self.chunks and is_busy(error)),
             stop=stop_after_attempt(self.chat.retries + 1),
             wait=_pause,
@@ -227,7 +227,7 @@ class _Asked:
         return self._joined()
 
     async def _whole(self, *, in_one: bool) -> AIMessage:
-        """Ask for a reply in one piece; with `in_one` also where LangChain would stream it."""
+        """Request a reply in one piece; with `in_one`, even if LangChain would stream it."""
         chat, config = self.chat, self.config
         streams_all_the_same = in_one and makes_langchain_stream(config)
         changes = {"disable_streaming": True} if streams_all_the_same else {}
@@ -236,7 +236,7 @@ class _Asked:
             try:
                 message = _well_formed(await model.ainvoke(list(self.messages), config))
             except Exception as error:
-                # Something on the way ends connections on which nothing comes for long.
+                # A proxy ends connections that are silent for long.
                 chat.sends_whole = chat.sends_whole and not broke_off(error)
                 if isinstance(error, _UNREAD) and is_of_openai(chat.model):
                     raise ValueError(f"the server sent no reply ({describe(error)})") from error
@@ -249,7 +249,7 @@ class _Asked:
     async def _allowed(
         self, stack: AsyncExitStack, changes: Mapping[str, Any]
     ) -> Runnable[Any, AIMessage]:
-        """Ask for leave to make one call, and give the model with `changes` to its fields."""
+        """Reserve one call, and return the model with `changes` to its fields."""
         # One of the changes says how long its reply may be.
         chat, tools = self.chat, () if self.toolset is None else self.toolset.tools
         length, own = _bound_of(chat.model)
@@ -275,7 +275,7 @@ class _Asked:
         if not chunks:
             return AIMessage("")
         if not isinstance(cast("object", chunks[0]), BaseMessageChunk):
-            # A model that was told not to stream gives its whole message as the only piece.
+            # A model that must not stream returns its whole message as the only piece.
             return _well_formed(cast("AIMessage", chunks[0]))
         whole = chunks[0] if len(chunks) == 1 else chunks[0] + chunks[1:]
         self.chat.ends.take(whole)
@@ -289,7 +289,7 @@ class _Asked:
 
 
 def names_of(model: BaseChatModel, name: str = "") -> tuple[str, ...]:
-    """What a model is called: as it was configured, by its provider, and as its class."""
+    """The names of a model: as configured, of its provider, and of its class."""
     fields = (getattr(model, field, None) for field in ("model_name", "model", "model_id"))
     found = (name, name.partition(":")[2], *fields, type(model).__name__)
     return tuple(dict.fromkeys(one for one in found if isinstance(one, str) and one))
@@ -387,7 +387,7 @@ async def _if_answer(
     chunks: Sequence[AIMessageChunk],
     on_text: OnText,
 ) -> OnText | None:
-    """Let the checker hear as much as it wants; then show what it heard, or nothing at all."""
+    """Let the checker read as much as it needs; then show what it read, or nothing."""
     if await _verdict(checker, heard):
         return None
     for chunk in chunks:
@@ -397,7 +397,7 @@ async def _if_answer(
 
 
 async def _verdict(checker: ToolCallChecker, heard: AsyncIterator[AIMessageChunk]) -> bool:
-    """Ask the team's checker; what the stream raises is none of its errors."""
+    """Ask the team's checker; errors of the stream are not its errors."""
     failed: list[Exception] = []
 
     async def remembered() -> AsyncIterator[AIMessageChunk]:
@@ -415,13 +415,13 @@ async def _verdict(checker: ToolCallChecker, heard: AsyncIterator[AIMessageChunk
         if error in failed:
             raise
         problem = f"this checker failed: {describe(error)}"
-        fix = "Let it give True or False, or leave the field out."
+        fix = "Let it return True or False, or leave the field out."
         raise ConfigurationError("stream_tool_call_checker", checker, problem, fix) from error
 
 
 def _calls(chunks: Sequence[ToolCallChunk]) -> dict[str, Any]:
     """Read the calls of a whole reply."""
-    # LangChain completes arguments that broke off, and a tool would be called with half of them.
+    # LangChain completes arguments that were cut off, and would call a tool with half of them.
     calls: list[ToolCall] = []
     broken: list[InvalidToolCall] = []
     for chunk in chunks:

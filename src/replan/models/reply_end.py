@@ -1,4 +1,4 @@
-"""How a reply of a model ended, read from what LangChain's providers say of it."""
+"""How a model's reply ended, read from what LangChain's providers report."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -32,8 +32,8 @@ _LONGEST_WORDS, _LONGEST_NAME = 500, 200
 class ReplyEnd(NamedTuple):
     """How a reply ended."""
 
-    cut: str = ""  # why it is not whole, a name of `CUTS`; empty where it is
-    words: str = ""  # what a model that refused said of it
+    cut: str = ""  # why it is incomplete, a name of `CUTS`; empty where it is
+    words: str = ""  # what a model that refused said about it
     tokens: int = 0  # the tokens of the reply, as its server counted them
 
     @property
@@ -43,14 +43,14 @@ class ReplyEnd(NamedTuple):
 
 
 def end_of(message: BaseMessage) -> ReplyEnd:
-    # Of a server's reply without any reason, its structure tells whether it broke off. Any other
+    # Of a server's reply without any reason, its structure tells whether it was cut off. Any other
     # message that says nothing known of its end is whole.
     if words := refusal_in(message):
         return ReplyEnd(CONTENT_FILTER, words, _tokens_of(message))
     reasons = set(_reasons(message.response_metadata))
     if reasons & _FILTER_NAMES:
         return ReplyEnd(CONTENT_FILTER, tokens=_tokens_of(message))
-    # What has no metadata at all is no server's reply, but a text of somebody's function.
+    # What has no metadata at all is not a server's reply, but a text of somebody's function.
     is_silent = bool(message.response_metadata) and not reasons
     is_cut = reasons & _LENGTH_NAMES or (is_silent and is_unfinished(message.text))
     return ReplyEnd(REPLY_LENGTH, tokens=_tokens_of(message)) if is_cut else WHOLE
@@ -60,7 +60,7 @@ WHOLE = ReplyEnd()
 
 
 def refusal_in(message: BaseMessage) -> str:
-    """The words of a refusal, which stand beside the text of a reply; empty if it is none."""
+    """The text of a refusal, which is separate from that of the reply; empty without one."""
     # Where a server gives a refusal as the reason of the end, the text itself has the words.
     blocks = message.content if isinstance(message.content, list) else []
     found = [message.additional_kwargs.get(_REFUSAL)]
@@ -77,7 +77,7 @@ def refused(answer: AIMessage, words: str) -> AIMessage:
 
 
 def may_hide_refusal(message: AIMessage) -> bool:
-    """Whether a stream ended without a word, as LangChain shows one of a refusal."""
+    """Whether a stream ended without text, as a refusal does in LangChain."""
     # Whole replies have the field `refusal`, `None` included; of a stream, LangChain's own model of
     # the OpenAI protocol drops it.
     if message.content or message.tool_calls or message.invalid_tool_calls:
@@ -88,14 +88,14 @@ def may_hide_refusal(message: AIMessage) -> bool:
 
 
 def check_unbroken(message: BaseMessage) -> None:
-    """Check that a reply does not say of itself that its server failed."""
+    """Check that a reply does not report a failure of its server."""
     broken = set(_reasons(message.response_metadata)) & _BROKEN_NAMES
     if broken:
-        raise ConnectionError(f"the server broke the reply off ({', '.join(sorted(broken))})")
+        raise ConnectionError(f"the server cut the reply off ({', '.join(sorted(broken))})")
 
 
 class StreamEnds:
-    """What is known of how a server ends its streams: with a reason, or in silence."""
+    """What is known about how a server ends its streams: with a reason, or silently."""
 
     def __init__(self) -> None:
         # Whether the next reply is to be asked for as a whole, since nobody knows whether a stream
@@ -109,7 +109,7 @@ class StreamEnds:
         if any(joined.response_metadata.get(key) for key in _KEYS):
             self._are_told = True
             return
-        # Servers of this protocol tell of each end, so a silent one says something, too.
+        # Servers of this protocol report each end, so a silent one says something, too.
         if not self._are_told and joined.response_metadata.get("model_provider") != "openai":
             return
         if not self._are_told:
@@ -118,7 +118,7 @@ class StreamEnds:
         raise ConnectionError("the stream ended before the reply did")
 
     def take_whole(self) -> None:
-        """Stream again after one silent end; after a second one, this server tells of none."""
+        """Stream again after one silent end; after a second one, this server reports none."""
         self.is_in_doubt = self._silent > 1
 
 
@@ -132,9 +132,9 @@ def _reasons(metadata: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _name(value: object) -> str:
-    """Give a reason in one spelling: of `FinishReason.MAX_TOKENS` and `maxTokens` the same."""
+    """Return a reason in one spelling: the same for `FinishReason.MAX_TOKENS` and `maxTokens`."""
     name = re.sub(r"[^a-z]", "", str(value)[-_LONGEST_NAME:].rpartition(".")[2].casefold())
-    # LangChain joins a reason that stands in two pieces of a stream.
+    # LangChain joins a reason that is in two pieces of a stream.
     repeated = _REPEATED.fullmatch(name)
     return repeated.group(1) if repeated else name
 

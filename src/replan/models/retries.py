@@ -1,4 +1,4 @@
-"""More attempts, by tenacity, for what failed at the first; a pause where a server is busy."""
+"""Further attempts after a failed one, by tenacity; with a pause if a server is busy."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -9,7 +9,7 @@ from tenacity.wait import wait_exponential_jitter
 from replan.failures import asked_pause, is_busy
 
 LONGEST_ASKED = 60.0
-"""Seconds that a server may ask to be left alone for; one that asks for more is not heeded."""
+"""The longest pause in seconds that a server may ask for; a longer one is ignored."""
 
 T = TypeVar("T")
 
@@ -17,9 +17,9 @@ T = TypeVar("T")
 async def retried(
     attempt: Callable[[], Awaitable[T]], retrying: AsyncRetrying, first: T | Exception
 ) -> T:
-    """Let tenacity decide about more attempts, by what came of the first one."""
-    # Most attempts are the only one, and what tenacity does around one costs more than all that
-    # Replan does around it. So who calls makes the first one, and comes here if it was not enough.
+    """Let tenacity decide about more attempts, by the outcome of the first one."""
+    # Most work needs one attempt, and tenacity's work around it costs more than Replan's own. So
+    # the caller makes the first attempt, and comes here if it was not enough.
     made = [first]
 
     async def once() -> T:
@@ -35,7 +35,7 @@ def pause_if_busy(
     cause: Callable[[RetryCallState], BaseException | None], *, first: float, longest: float
 ) -> Callable[[RetryCallState], float]:
     """Make a wait for tenacity: seconds that double from attempt to attempt, with some chance."""
-    # What failed by its own word is no better later, so it is attempted again at once.
+    # A result that says it failed is not better later, so the next attempt follows immediately.
     usual = wait_exponential_jitter(multiplier=first, jitter=first, max=longest)
 
     def pause(state: RetryCallState) -> float:

@@ -1,7 +1,7 @@
-"""The record of a tool loop: what the model said before its tools run, what came of their calls.
+"""The record of a tool loop: the model's replies before its tools run, and the calls' outcomes.
 
-A loop that is run again goes on from its record: what the model said is not asked again, and what
-a tool did is not done again. All of it stands in the journal, under the key of the step.
+A loop that is run again continues from its record: what the model said is not asked again, and what
+a tool did is not done again. All of it is in the journal, under the key of the step.
 """
 
 import asyncio
@@ -20,13 +20,13 @@ from replan.state.team import Effects
 from replan.values import restored
 
 REPLY = "reply/"
-"""What the notes of a run begin with that hold the replies of a model; the loop's key follows."""
+"""The prefix of notes that hold the replies of a model; the loop's key follows."""
 
 CALL = "call/"
-"""What the notes of a run begin with that are about the calls of tools; the loop's key follows."""
+"""The prefix of notes about tool calls; the loop's key follows."""
 
 BEGUN, ENDED = "/begun", "/ended"
-"""What the key of a note about a call ends with."""
+"""The end of the key of a note about a call."""
 
 
 class ToolRun(Value):
@@ -39,7 +39,7 @@ class ToolRun(Value):
 
 
 class ToolEnd(Value):
-    """What came of a tool's call: all that the model sees of it."""
+    """The outcome of a tool's call: all that the model sees of it."""
 
     messages: tuple[ToolMessage, ...]
     is_command: bool = False  # whether the tool gave the messages as a command of LangGraph
@@ -53,7 +53,7 @@ class Transcript:
         self, journal: Journal, run_id: str, key: str, on_doubt: Literal["ask", "fail", "tell"]
     ) -> None:
         self.key = key  # the idempotency key of the work that the loop does
-        # What becomes of an unsafe call that was cut off: a person is asked, the step fails, or the
+        # What happens to an unsafe call that was cut off: a person is asked, the step fails, or the
         # model is told.
         self.on_doubt: Literal["ask", "fail", "tell"] = on_doubt
         self.attempt = 1
@@ -70,11 +70,11 @@ class Transcript:
         await self._note(f"{self._replies}{number}", message)
 
     async def outcome(self, place: str) -> JsonValue:
-        """What came of a call; none if that is not on record."""
+        """The outcome of a call; None if it is not on record."""
         return (await self._load()).get(f"{self._calls}{place}{ENDED}")
 
     async def begun(self, place: str) -> ToolRun | None:
-        """The call that has begun at a place and may have ended in silence; none if none has."""
+        """The call that has begun at a place and may have ended in silence; None if none has."""
         noted = (await self._load()).get(f"{self._calls}{place}{BEGUN}")
         return None if noted is None else restored(ToolRun, noted)
 
@@ -85,13 +85,13 @@ class Transcript:
         await self._note(f"{self._calls}{place}{BEGUN}", run.model_dump(mode="json"))
 
     async def end(self, place: str, outcome: JsonValue, *, has_acted: bool = True) -> None:
-        """Record what came of a call, before the model hears of it."""
+        """Record the outcome of a call before the model receives it."""
         await self._note(f"{self._calls}{place}{ENDED}", outcome)
         if not has_acted:
             await self._strike(f"{self._calls}{place}{BEGUN}")
 
     async def forget(self, place: str) -> None:
-        """Take a call back that waits for a person: it will be made again."""
+        """Remove a call that waits for a person: it will be made again."""
         await self._strike(f"{self._calls}{place}/")
 
     def key_of(self, place: str, tool: str, arguments: Mapping[str, JsonValue]) -> str:
@@ -100,7 +100,7 @@ class Transcript:
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     async def restart(self) -> None:
-        """Let the next attempt begin anew, unless a tool has begun what must not be done again."""
+        """Let the next attempt begin again, unless a tool has begun what must not be done again."""
         if self._effects_begun() <= {"pure"}:
             await self.close()
 
@@ -114,7 +114,7 @@ class Transcript:
         return {restored(ToolRun, note).effects for note in begun}
 
     async def close(self) -> None:
-        """Strike the whole record, once what came of the loop is on record itself."""
+        """Delete the whole record, once the outcome of the loop is on record itself."""
         if self._notes:
             await self._strike(self._replies)
             await self._strike(self._calls)
@@ -146,7 +146,7 @@ class Transcript:
 
 
 transcript_at_work: ContextVar[Callable[[], Transcript]] = ContextVar("replan_transcript")
-"""Gives the record of the loop that runs here; few specialists have tools, so it is made then."""
+"""Returns the record of the loop that runs here; created on demand, as few need it."""
 
 
 def plain(value: object) -> dict[str, JsonValue]:

@@ -1,1 +1,1 @@
-"""The host's steps: one node, one file, one async function."""
+"""The nodes of the graph: one file and one async function for each."""

@@ -1,4 +1,4 @@
-"""`begin`: a fresh run on the newest input, with what earlier runs left behind settled."""
+"""`begin`: start a run on the newest input, and settle what earlier runs left open."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -28,7 +28,7 @@ from replan.state.knowledge import RAGOptions
 from replan.state.limits import RunSettings
 from replan.state.memory import MemoryOptions, log_unused
 from replan.state.options import joined
-from replan.state.questions import given_answers
+from replan.state.person.answers import given_answers
 from replan.state.results import ExecutionRecord, SpecialistResult
 from replan.state.step_options import vain_wishes
 from replan.steps.answers_told import tell_answered
@@ -43,7 +43,7 @@ async def begin(
     *,
     services: Services,
 ) -> dict[str, Any]:
-    """Begin a run on the newest input; what it changes of the thread's state."""
+    """Begin a run on the newest input; return what changes in the thread's state."""
     settings = _settings(runtime, services)
     plan, reruns = read_handed_plan(state.get("plan"), services)
     given = _request_of(state, plan)
@@ -67,7 +67,7 @@ async def begin(
     update = {
         **fresh_run(run_id, settings),
         "warnings": Overwrite(emitter.warnings),
-        # Told from a person's edit of the plan that stands there.
+        # Told from a person's edit of the plan that is there.
         "current_plan": Overwrite(plan),
         "left_open": _left_open(state),
         "plan_author": "model" if plan is None else "person",
@@ -80,12 +80,12 @@ async def begin(
 
 
 def _settings(runtime: Runtime[RunSettings], services: Services) -> RunSettings:
-    """The settings of a new run, which can be what they ask for."""
+    """The settings of a new run, after a check that the team can satisfy them."""
     asked = asked_in(runtime, services)
     settings = settings_in(runtime, services).overridden_by(asked)
     _check_user(settings, runtime, services)
     check_prices(settings.limits, services)
-    # What the team says of its memory lies around what its specialists say, and this within it.
+    # What the team says about its memory lies around what its specialists say, and this within it.
     memory = MemoryOptions() if asked is None else asked.memory
     if memory.summary_model_id:
         services.model_of(memory.summary_model_id)
@@ -95,7 +95,7 @@ def _settings(runtime: Runtime[RunSettings], services: Services) -> RunSettings:
 
 
 def _check_user(settings: RunSettings, runtime: Runtime[RunSettings], services: Services) -> None:
-    """Refuse a run of a team that remembers, if nobody knows whom it is for."""
+    """Refuse a run of a team that remembers facts, if the run has no user."""
     services.facts(settings, runtime.store, "", node="begin")
     known = user_of_server(runtime) if services.is_served else ""
     asked = cast("object", runtime.context)
@@ -105,7 +105,7 @@ def _check_user(settings: RunSettings, runtime: Runtime[RunSettings], services: 
 
 
 def _request_of(state: EnhancedState, plan: TaskPlan | None) -> list[AnyMessage]:
-    """The request, where the caller gave a plan alone."""
+    """The request, if the caller gave only a plan."""
     if state.get("messages"):
         return []
     if plan is None:
@@ -125,7 +125,7 @@ async def _kept(
 
 
 def _left_open(state: EnhancedState) -> str:
-    """The plan that an earlier run did not finish, so that "go on" means something."""
+    """The plan that an earlier run did not finish, so that "continue" means something."""
     plan = state.get("current_plan")
     if plan is None or state.get("is_completed"):
         return ""
@@ -133,7 +133,7 @@ def _left_open(state: EnhancedState) -> str:
 
 
 def _changed(update: Mapping[str, Any], state: EnhancedState) -> dict[str, Any]:
-    """What the state does not hold already: on a new thread, most of what is reset is empty."""
+    """The part of an update that the state does not hold yet: on a new thread, most is empty."""
     news = {
         key: value.value if isinstance(value, Overwrite) else value for key, value in update.items()
     }
@@ -141,7 +141,7 @@ def _changed(update: Mapping[str, Any], state: EnhancedState) -> dict[str, Any]:
 
 
 async def _run_id(given: str, began: str, services: Services) -> str:
-    """The name that the caller gave, if this run is the first to bear it; else a new one."""
+    """The name that the caller gave, if this run is the first to have it; else a new one."""
     # Graphs inherit the names of those that run them, and batches share one. So a name belongs to
     # the run that began at one checkpoint, which only a run that begins again finds there.
     if not given or await _began_at(given, began, services.journal) != began:
@@ -150,7 +150,7 @@ async def _run_id(given: str, began: str, services: Services) -> str:
 
 
 async def _began_at(name: str, began: str, journal: Journal) -> JsonValue:
-    """The checkpoint at which the run of a name began; this one if no run bears the name yet."""
+    """The checkpoint at which the run of a name began; this one if no run has the name yet."""
     noted = (await journal.notes(name, BEGAN)).get(BEGAN)
     if noted is None and await journal.ledger(name):
         # A version that noted no beginnings began it, and steps begin after the run has.

@@ -1,4 +1,4 @@
-"""`direct_answer`: answer a simple request, with the answer that thinking brought if it did."""
+"""`direct_answer`: answer a simple request, with the answer from `think` if there is one."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -70,7 +70,7 @@ def _prompt(state: EnhancedState, call: HostCall) -> list[BaseMessage]:
 async def _answered(
     call: HostCall, prompt: list[BaseMessage]
 ) -> tuple[AIMessage, str, Outcome, str]:
-    """Ask for the answer; give it with its reply, the outcome of the run, and what cut it off."""
+    """Request the answer; return it, its reply, the outcome of the run, and what cut it off."""
     services, reply = call.services, ""
     shown = AnswerStream(call.emitter, None)
     record = Transcript(services.journal, call.run_id, f"direct_answer/{call.run_id}", "tell")
@@ -86,7 +86,7 @@ async def _answered(
     limit = await call.tell_cut()
     if text:
         return shown.finish(text), reply, "answered", limit
-    why = call.end.why or "the model gave an empty reply"
+    why = call.end.why or "the model returned an empty reply"
     return shown.finish(f"There is no answer: {why}."), reply, "failed", limit
 
 

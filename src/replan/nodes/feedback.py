@@ -41,7 +41,7 @@ async def feedback(
     *,
     services: Services,
 ) -> EnhancedState:
-    """Judge by rule where nothing needs judgement, else ask; the rules have the last word."""
+    """Judge by rule if nothing needs judgement, else ask the model; the rules overrule it."""
     collected = state.get("current_collected_results")
     if collected is None:
         raise InputError("There are no collected results in the state to judge.")
@@ -91,7 +91,7 @@ async def feedback(
 async def _judged(
     state: EnhancedState, collected: CollectedResults, call: HostCall
 ) -> tuple[FeedbackResult, list[UnreadableReply]]:
-    """Ask the model; where it cannot be reached or read, go by the status of the steps."""
+    """Ask the model; if its reply cannot be had or read, decide by the status of the steps."""
     prompts = call.services.prompts
     missing = missing_from(state) or "nothing" if reached_limit(state) else ""
     prompt = build_feedback_prompt(collected, state, prompts, missing=missing)

@@ -1,4 +1,4 @@
-"""`final_answer`: end the run with the answer, and say what is missing if something is."""
+"""`final_answer`: end the run with the answer, and list what is missing."""
 
 from collections.abc import Callable
 
@@ -61,7 +61,7 @@ async def final_answer(
 
 
 async def _ended(state: EnhancedState, call: HostCall, problem: str) -> tuple[Outcome, str]:
-    """Say how the run ended, and at which limit; `problem`: why its answer has no output."""
+    """Return how the run ended, and at which limit; `problem` says why there is no output."""
     plan, limit = state.get("current_plan") or TaskPlan(), state.get("limit_reached", "")
     if call.refused is not None and not limit:
         limit = call.refused.limit
@@ -92,14 +92,14 @@ def generate_final_answer(state: EnhancedState) -> str:
     parts = list[str]()
     for step in plan.steps:
         own = [each.marked_text for each in results if each.step_id == step.id and each.text]
-        # What an earlier run did stands in the plan alone.
+        # What an earlier run did is in the plan alone.
         kept = [step.result] if step.status is StepStatus.COMPLETED and step.result else []
         parts += [f"## {step.id}. {step.description}\n\n{text}" for text in own or kept]
-    return "\n\n".join(parts) or "No step brought a result."
+    return "\n\n".join(parts) or "No step returned a result."
 
 
 def generate_rejection(state: EnhancedState) -> str:
-    """The answer of a run whose plan a person did not want: so, why, and what was done before."""
+    """The answer of a run whose plan was rejected: that, the reason, and what was done before."""
     decision = state.get("decision")
     reason = "" if decision is None else decision.reason
     text = f"The plan was rejected: {reason}" if reason else "The plan was rejected."
@@ -149,7 +149,7 @@ def _undone(state: EnhancedState) -> str:
 
 
 def _with_missing(answer: AIMessage, state: EnhancedState, call: HostCall) -> AIMessage:
-    """Add what was left undone: a rule says it, so that no model can leave it out."""
+    """Add what was left undone: a rule does it, so that no model can omit it."""
     missing = _undone(state)
     if not missing:
         return answer

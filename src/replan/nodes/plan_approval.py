@@ -18,22 +18,17 @@ from replan.services import Services
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
-from replan.state.questions import (
-    Approval,
-    Decision,
-    given_for,
-    read_decision,
-    still_asked,
-)
+from replan.state.person.answers import given_for, read_decision
+from replan.state.person.reviews import PLAN_SCHEMA, plan_decided, review_of_plan
+from replan.state.questions import Approval, Decision, still_asked
 from replan.state.results import ActionType, FeedbackResult
-from replan.state.reviews import PLAN_SCHEMA, plan_decided, review_of_plan
 from replan.state.rules import limit_value, spent_limit
 from replan.steps.answers_told import tell_plan_decided
 
 
 @dataclass(frozen=True)
 class _Decided:
-    """A decision, and the plan as it is after it."""
+    """A decision, and the plan after it."""
 
     decision: Decision
     plan: TaskPlan
@@ -52,7 +47,7 @@ async def plan_approval(
         # It was edited in the state since.
         approval = approval_of(plan, reason=approval.reason)
     key = decision_key(plan, state.get("current_round", 1))
-    # The history stands beside the plan while the run goes on, so that it is stored once.
+    # The history is kept apart from the plan during a run, so that it is stored once.
     history = tuple(state.get("plan_history", []))
     plan = plan.replace(update_history=history)
     info = runtime.execution_info
@@ -76,7 +71,7 @@ def decision_key(plan: TaskPlan, current_round: int) -> str:
 
 @dataclass
 class _Gate:
-    """Where the words of a person about a plan come in, one after the other."""
+    """Takes a person's decisions about a plan, one after another."""
 
     approval: Approval  # what is asked; with the problem of the last word, if it could not be taken
     plan: TaskPlan
@@ -86,7 +81,7 @@ class _Gate:
     asked_at: str  # the checkpoint at which the words are counted
 
     async def decided(self) -> _Decided:
-        """Take the decision on record, else ask until the newest word can be taken."""
+        """Take the decision on record, else ask until the newest decision can be used."""
         journal = self.services.journal
         # A decision that came just before the process was killed: LangGraph has forgotten it.
         noted = (await journal.notes(self.run_id, self.key)).get(self.key)
@@ -137,7 +132,7 @@ async def _taken(
     runtime: Runtime[RunSettings],
     services: Services,
 ) -> EnhancedState:
-    """Go on with the plan; if a person changed it, it and its history say so."""
+    """Continue with the plan; a change by a person is recorded in its history."""
     if new == old:
         return {}
     emitter = emitter_of(state, services, runtime)
@@ -161,7 +156,7 @@ async def _rejected(
     runtime: Runtime[RunSettings],
     services: Services,
 ) -> EnhancedState:
-    """With a reason there is one new plan, as long as the limits leave room; else the run ends."""
+    """Request a new plan if there is a reason and the limits leave room; else end the run."""
     limit = spent_limit(state) if decision.reason else ""
     goes_on = bool(decision.reason) and not limit
     update: EnhancedState = {

@@ -19,16 +19,14 @@ from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
-from replan.state.placing import places_of
 from replan.state.results import (
     Assignment,
     ExecutionContext,
     ExecutionStatus,
     SpecialistResult,
 )
-from replan.state.rules import round_results, runnable_steps, within_limit
-from replan.state.team import SpecialistCard
-from replan.state.waiting import waiting_steps
+from replan.state.rules import round_results, runnable_steps, waiting_steps, within_limit
+from replan.state.team import SpecialistCard, places_of
 from replan.steps.on_record import keys_in
 from replan.steps.outcomes import inputs_of, results_in
 from replan.steps.stale import stale_steps
@@ -38,7 +36,7 @@ from replan.steps.stale import stale_steps
 async def plan_execution(
     state: EnhancedState, runtime: Runtime[RunSettings], *, services: Services
 ) -> EnhancedState:
-    """Choose the steps of the round and their specialists; a step that nobody does has failed."""
+    """Choose the steps of the round and their specialists; a step that nobody can do fails."""
     plan = state.get("current_plan")
     if plan is None:
         raise InputError("There is no plan in the state. Put one into `current_plan`.")
@@ -92,7 +90,7 @@ async def _tell_opened(
 
 
 def _past(steps: Sequence[PlanStep], state: EnhancedState) -> dict[str, SpecialistResult]:
-    """The results of steps that a person opened again in this round, as of no round any more."""
+    """The results of steps that a person reopened in this round, without a round."""
     opened = {step.id for step in steps}
     return {
         key: result.replace(round=0)
@@ -104,7 +102,7 @@ def _past(steps: Sequence[PlanStep], state: EnhancedState) -> dict[str, Speciali
 def _dispatched(
     steps: Sequence[PlanStep], ready: Sequence[PlanStep], team: Sequence[SpecialistCard]
 ) -> list[Assignment]:
-    """The assignments of a round; a step that nobody does fails when its turn comes."""
+    """The assignments of a round; a step that nobody can do fails when its turn comes."""
     begins = {step.id for step in ready}
     return [
         Assignment(step_id=step.id, specialist=each.specialist, refused=each.refused)
@@ -117,7 +115,7 @@ def _dispatched(
 def _newly_chosen(
     steps: Sequence[PlanStep], dispatched: Sequence[Assignment], state: EnhancedState
 ) -> dict[int, str]:
-    """Who does the steps that name nobody; what an earlier round has told is left out."""
+    """The specialists of steps that name nobody, without those that an earlier round reported."""
     unnamed = {step.id for step in steps if not step.specialists}
     told = state.get("dispatched", [])
     return {
@@ -131,7 +129,7 @@ def _failed(refused: Assignment, state: EnhancedState) -> SpecialistResult:
     return SpecialistResult(
         specialist_name=refused.specialist,
         status=ExecutionStatus.FAILED,
-        error=f"Nobody on the team does this: the step {refused.refused}",
+        error=f"Nobody on the team can do this: the step {refused.refused}",
         step_id=refused.step_id,
         round=state.get("current_round", 1),
         retry=False,
@@ -147,7 +145,7 @@ def _leading(
     name = places_of(step, services.team)[0].specialist
     inputs = inputs_of(step, plan.by_id, results_in(state))
     key = keys_in(state, step, name, inputs).idempotency
-    # The conversation stands in the state already, and so do the results.
+    # The conversation is in the state already, and so are the results.
     return context_of(step, {}, key, state, services, messages=())
 
 

@@ -37,18 +37,18 @@ async def plan_update(
     *,
     services: Services,
 ) -> EnhancedState:
-    """Take the revision that the feedback carries or asks for; without one the plan goes on."""
+    """Apply the revision that the feedback has or requests; without one, the plan continues."""
     judged, old = state.get("current_feedback_result"), state.get("current_plan")
     if judged is None or old is None:
         raise InputError("There is no feedback or no plan in the state to revise a plan from.")
     call = host_call(
         "plan_update", state, services=services, runtime=runtime, config=config, closing=False
     )
-    # The history stands beside the plan while the run goes on, so that it is stored once.
+    # The history is kept apart from the plan during a run, so that it is stored once.
     old = old.replace(update_history=tuple(state.get("plan_history", [])))
     revision = Revision(old)
     asked_by_person = judged.by == "person"
-    # A run whose rounds are spent goes on only to wait for answers: nothing new may begin.
+    # A run whose rounds are spent continues only to wait for answers: nothing new may begin.
     has_rounds = state.get("current_round", 0) < rounds_of(state)
     if (old.allow_dynamic_update and has_rounds) or asked_by_person:
         # A person may want another plan even where the model must not change it.
@@ -79,7 +79,7 @@ async def plan_update(
 
 
 async def _told(revision: Revision, old: TaskPlan, call: HostCall) -> list[UnreadableReply]:
-    """Tell what of a revision could not be taken, and give it for the record."""
+    """Report which parts of a revision could not be applied, and return them for the record."""
     if not revision.problems:
         return []
     is_taken = revision.plan.version != old.version
@@ -95,7 +95,7 @@ async def _told(revision: Revision, old: TaskPlan, call: HostCall) -> list[Unrea
 async def _tell_doubts(
     old: TaskPlan, new: TaskPlan, withheld: Sequence[Overlooked], call: HostCall
 ) -> None:
-    """Tell what a revision's document may mean otherwise, and what of it does not count."""
+    """Report what in a revision's document may have been misread, and what does not count."""
     known = {each.text for each in overlooked(old.content)}
     found = () if new.version == old.version else overlooked(new.content)
     fresh = (each for each in found if each.text not in known)
@@ -152,14 +152,14 @@ def _taken(
     said: str,
     step_timeout: float,
 ) -> Revision:
-    """Apply what is valid of a reply; of one that was cut off nothing: its rest was not removed."""
+    """Apply what is valid in a reply; nothing of one that was cut off: its rest may follow."""
     if call.end.cut:
         return Revision(old, [told(call.end)])
     return revision_of(old, text, judged, call.services, step_timeout=step_timeout, said=said)
 
 
 def _new_version(new: TaskPlan, old: TaskPlan, state: EnhancedState) -> EnhancedState:
-    """What a revision writes; a plan that is not revised stands in the state already."""
+    """The update of a revision; a plan that is not revised is already in the state."""
     newest = new.update_history[-1]
     update: EnhancedState = {
         "current_plan": plan_write(state.get("current_plan"), new.replace(update_history=())),

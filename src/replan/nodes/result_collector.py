@@ -73,10 +73,10 @@ def _about_secrets(results: dict[str, SpecialistResult]) -> list[str]:
 
 
 def _stalls(before: TaskPlan, after: TaskPlan, state: EnhancedState) -> int:
-    """Count rounds without progress; what came of a repeated revision takes none of them back."""
+    """Count rounds without progress; results of a repeated revision do not count as progress."""
     stalls = state.get("stalls", 0)
     if not made_progress(before, after):
-        # A person's turn is bounded by a limit of its own.
+        # A person's turn is bounded by its own limit.
         return stalls if asked_questions(state) else stalls + 1
     history = state.get("plan_history", [])
     is_new = bool(history) and history[-1].version == after.version

@@ -1,7 +1,7 @@
-"""`specialist_<name>`: wait for what the step depends on, then do it, once and on record.
+"""`specialist_<name>`: wait for the dependencies of a step, then do it once and on record.
 
-The way of a step: its node makes a `StepRun`, which waits on the `Board` for the steps before it;
-its `Attempts` run the specialist, and its `StepRecord` keeps what must not be lost meanwhile.
+The path of a step: its node creates a `StepRun`, which waits on the `Board` for its dependencies.
+Its `Attempts` call the specialist, and its `StepRecord` keeps what must survive a crash.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ async def specialist(
     services: Services,
     boards: Boards,
 ) -> EnhancedState:
-    """Do one step at one specialist; without a result the step stays pending."""
+    """Do one step with one specialist; without a result, the step stays pending."""
     info = runtime.execution_info
     board = boards.join(
         sent["run_id"],
@@ -55,10 +55,10 @@ async def specialist(
     )
     step = StepRun.of(sent, board, services, runtime, config)
     with board.seat(step.key):
-        # All siblings of the super-step take their seats before anybody looks for one.
+        # All siblings of the super-step take their seats before any of them looks for one.
         await asyncio.sleep(0)
         result = await step.result()
-    # By now nobody waits for this step any more, and its place is free.
+    # Nothing waits for this step any longer, and its place is free.
     await step.emitter.hooks.heard()
     update: EnhancedState = {}
     if result is not None:
@@ -77,14 +77,14 @@ def _state_of_round(
 ) -> EnhancedState:
     state = read_state(sent, config)
     if services.is_served or cast("object", runtime.context) is not None:
-        # What came with the call holds at once; the collector puts it into the state.
+        # Settings of the call apply immediately; the collector puts them into the state.
         return as_called(state, runtime, services)
     return state
 
 
 @dataclass
 class StepRun:
-    """One step at one specialist in one round: recalled, parked, skipped or done."""
+    """One step of one specialist in one round: recalled, parked, skipped or done."""
 
     step: PlanStep
     specialist: str
@@ -93,11 +93,11 @@ class StepRun:
     services: Services
     runtime: Runtime[RunSettings]
     config: RunnableConfig
-    # The questions that the step waits for, once it was tried.
+    # The questions that the step waits for, after an attempt.
     asked: list[Question] = field(default_factory=list[Question])
-    # The limit of the run that kept the step from being done, if one did.
+    # The limit of the run that stopped the step, or None.
     limit: LimitHit | None = None
-    part: SpecialistResult | None = None  # what was made of the step all the same, or none
+    part: SpecialistResult | None = None  # the partial result at that limit, or None
 
     @classmethod
     def of(
@@ -125,7 +125,7 @@ class StepRun:
         return result_key(self.step.id, self.specialist)
 
     async def result(self) -> SpecialistResult | None:
-        """The result on record, else the one that the step brings; None leaves it pending."""
+        """The recorded result, else the result of the step; None leaves the step pending."""
         recorded = (await self._journal()).known.get(self.key)
         if recorded is not None:
             return self._recall(recorded)
@@ -153,7 +153,7 @@ class StepRun:
                     inputs = inputs_of(self.step, awaited, results)
                 case _:
                     return self._park(awaited)
-        # What it waits for may have been done again, and have come to the same.
+        # Its dependencies may have run again with the same results.
         recorded = (await self._journal()).answer(
             self.board.state, self.step, self.specialist, inputs
         )
@@ -161,7 +161,7 @@ class StepRun:
             return self._recall(recorded)
         async with self.board.slots.take(self.step.priority):
             if self.runtime.drain_requested:
-                # Not parked: the round is not over, and goes on here when the run does.
+                # Not parked: the round is not over, and continues here when the run does.
                 raise GraphDrained(self.runtime.drain_reason or "stopped")
             if await self.board.is_halted(self.services.journal):
                 return self._park({})
@@ -179,7 +179,7 @@ class StepRun:
             self.board,
             services,
             self.emitter,
-            # Where nothing keeps the run, no answer would find it again.
+            # Without a checkpointer, no answer could reach the run.
             on_doubt=settings.on_doubt if is_checkpointed(self.config) else "fail",
         )
         await record.recall()
@@ -200,7 +200,7 @@ class StepRun:
         return result
 
     def _said(self) -> Sequence[AnyMessage]:
-        """What of the conversation is seen here; what is seen here alone is told of."""
+        """The messages that the specialist sees; an event reports if the host sees others."""
         board, services = self.board, self.services
         of_host = resolved(services.prompts.memory, board.settings.memory)
         if not self.step.parameters and self.specialist not in services.memory:
@@ -217,7 +217,7 @@ class StepRun:
     async def _awaited(
         self,
     ) -> tuple[dict[int, PlanStep], dict[int, list[SpecialistResult]]]:
-        """The steps that this one waits for, as they have come to be, and results by step."""
+        """The steps that this one waits for, with their outcomes, and the results by step."""
         steps, results = dict[int, PlanStep](), results_in(self.board.state)
         for step_id in self.step.awaits:
             step = self.board.step(step_id)
@@ -227,7 +227,7 @@ class StepRun:
         return steps, results
 
     async def _ended(self, step: PlanStep) -> tuple[PlanStep, list[SpecialistResult]]:
-        """A step of this round with what came of it; as it was if that will not come."""
+        """A step of this round with its outcome; unchanged if the outcome will not come."""
         known = self.board.ended.get(step.id)
         if known is None:
             outcomes = await self._outcomes(step)
@@ -238,7 +238,7 @@ class StepRun:
 
     async def _outcomes(self, step: PlanStep) -> list[Outcome]:
         recorded = await self._journal()
-        # What LangGraph does not run again has no seat: a left out step has no result either.
+        # Tasks that LangGraph does not run again have no seat, and a skipped step has no result.
         otherwise: Outcome = "skipped" if step.id in recorded.left_out else None
         outcomes: list[Outcome] = []
         for assignment in self.board.sent.get(step.id, ()):
@@ -290,7 +290,7 @@ def _results_of(outcomes: Sequence[Outcome]) -> list[SpecialistResult]:
 
 
 def _after(step: PlanStep, outcomes: Sequence[Outcome]) -> PlanStep:
-    """The step with what came of it; as it was if one of its outcomes will not come."""
+    """The step with its outcome; unchanged if one of its outcomes will not come."""
     if "skipped" in outcomes:
         return step.replace(status=StepStatus.SKIPPED)
     results = _results_of(outcomes)

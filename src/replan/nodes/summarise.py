@@ -1,4 +1,4 @@
-"""`summarise`: behind the answer, write the summary of what was said, when that is due."""
+"""`summarise`: after the answer, write the summary of the conversation if it is due."""
 
 import logging
 import time
@@ -24,7 +24,7 @@ from replan.state.limits import RunSettings
 from replan.state.memory import Summary
 
 ROOM_TO_THINK = 4_096
-"""Tokens of a reply beside its summary, for models that think before they write."""
+"""Tokens of a reply in addition to its summary, for models that think before they write."""
 
 _CHARACTERS = 4  # of a token, approximately
 
@@ -39,7 +39,7 @@ async def summarise(
     *,
     services: Services,
 ) -> EnhancedState:
-    """Write the summary; where that fails, the one before stays, and the answer is what it was."""
+    """Write the summary; if that fails, the earlier one and the answer stay unchanged."""
     call = host_call(
         "memory_summary", state, services=services, runtime=runtime, config=config, closing=False
     )
@@ -58,7 +58,7 @@ async def summarise(
 
 
 async def written_summary(state: EnhancedState, call: HostCall) -> Summary:
-    """Have the next summary written, and tell of it.
+    """Have the next summary written, and report it.
 
     Raises:
         ReplanError: There is none: the model failed, refused or wrote nothing, or a limit of the
@@ -97,17 +97,17 @@ async def written_summary(state: EnhancedState, call: HostCall) -> Summary:
 
 
 def _summary_in(reply: str, call: HostCall, memory: Memory) -> str:
-    """The summary in a reply; what is none must not become one."""
+    """The summary in a reply; any other reply must not become one."""
     text = read_answer(reply).strip()
     if call.end.words or call.end.cut == CONTENT_FILTER:
         raise ModelCallError(call.node, call.end.why)
     if not text:
-        raise ModelCallError(call.node, call.end.why or "the model gave an empty reply")
+        raise ModelCallError(call.node, call.end.why or "the model returned an empty reply")
     return _bounded(text, memory.max_tokens)
 
 
 def _bounded(text: str, tokens: int) -> str:
-    """The beginning of a text that is longer than so many tokens, approximately."""
+    """The beginning of a text that is longer than this many tokens, approximately."""
     size = 0
     for at, character in enumerate(text):
         # Most scripts take a token for a character, or more.

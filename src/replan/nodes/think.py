@@ -1,4 +1,4 @@
-"""`think`: judge the request; with it comes the answer (simple) or the plan (complex)."""
+"""`think`: judge the request; the reply may include the answer (simple) or plan (complex)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -117,7 +117,7 @@ async def _judged(
             fallback="the request counts as simple",
         )
     except LimitReachedError:
-        # What is too small for this call has no room for an answer either, and that is told there.
+        # A limit that is too small for this call is too small for an answer, which reports it.
         reading, unreadable = None, []
     if reading is None:
         return ThinkReading(complexity=TaskComplexity.SIMPLE), None, unreadable

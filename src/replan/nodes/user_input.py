@@ -1,4 +1,4 @@
-"""`user_input`: wait for a person's answers when nothing else can go on."""
+"""`user_input`: wait for a person's answers when nothing else can continue."""
 
 from langgraph.errors import GraphInterrupt
 from langgraph.runtime import Runtime
@@ -12,9 +12,10 @@ from replan.ports.journal import Journal
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of
 from replan.state.limits import RunSettings
-from replan.state.questions import Question, read_answers
-from replan.state.reviews import answers_decided, review_of_questions, schema_of
-from replan.state.waiting import open_questions
+from replan.state.person.answers import read_answers
+from replan.state.person.reviews import answers_decided, review_of_questions, schema_of
+from replan.state.questions import Question
+from replan.state.rules import open_questions
 from replan.steps.answers_told import tell_answered
 from replan.steps.step_record import ANSWERS
 
@@ -23,7 +24,7 @@ from replan.steps.step_record import ANSWERS
 async def user_input(
     state: EnhancedState, runtime: Runtime[RunSettings], *, services: Services
 ) -> EnhancedState:
-    """Take the answers that are on record, else ask; each answer is on record before it is used."""
+    """Take the recorded answers, else ask; each answer is on record before it is used."""
     run_id, asked, journal = state.get("run_id", ""), open_questions(state), services.journal
     by_key = {question.key: question for question in asked}
     noted = await journal.notes(run_id, ANSWERS)
@@ -67,7 +68,7 @@ async def _given(
     run_id: str,
     asked_at: str,
 ) -> dict[str, JsonValue]:
-    """Ask until there is an answer that can be taken; a GraphInterrupt where there is none yet."""
+    """Ask until there is a usable answer; raises GraphInterrupt if there is none yet."""
     # Steps that run graphs may ask at once, and each graph counts its own steps from 1.
     path = path_of_step()
     shown = [question.replace(key=path + question.key) for question in asked]

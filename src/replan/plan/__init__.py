@@ -41,7 +41,7 @@ from replan.plan.model import (
     TaskPlan,
     Value,
 )
-from replan.plan.order import critical_length, critical_path, find_cycle, run_order
+from replan.plan.order import critical_length, critical_path, run_order
 from replan.plan.progress import made_progress, repeats_revision
 from replan.plan.rerun import Rerun, reopened, rerun_reasons
 from replan.plan.statuses import excerpt, step_outcome, with_statuses
@@ -74,7 +74,6 @@ __all__ = [
     "critical_length",
     "critical_path",
     "excerpt",
-    "find_cycle",
     "fingerprint",
     "looks_like_plan",
     "made_progress",

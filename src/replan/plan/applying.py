@@ -37,7 +37,7 @@ def apply(
         plan: The plan; it stays as it is.
         changes: What is to change, in order.
         at: The time of the revision.
-        by: Who made it. Steps that a model adds are pending, whatever it says of them.
+        by: Who made it. Steps that a model adds are pending, whatever it says about them.
         description: What the revision is for.
         team: The names of all specialists; none: any name will do.
 
@@ -63,9 +63,9 @@ def apply_valid(  # noqa: PLR0913 - one name for each thing that a revision says
     team: Collection[str] | None = None,
     misread: Collection[int] = (),
 ) -> tuple[TaskPlan, tuple[Refusal, ...]]:
-    """Apply what can be applied of some changes, and tell what cannot.
+    """Apply the valid ones of some changes, and return why the others are refused.
 
-    A refused change goes as a whole, and with it each one that leans on it: the change of a step
+    A change is refused as a whole, and with it each change that depends on it: that of a step
     that waits for a step whose own change is refused. A change that is refused only for its
     specialists loses those.
 
@@ -76,7 +76,7 @@ def apply_valid(  # noqa: PLR0913 - one name for each thing that a revision says
         by: Who made it.
         description: What the revision is for.
         team: The names of all specialists; none: any name will do.
-        misread: Steps of which it is known before that what is said of them cannot be taken.
+        misread: Steps whose changes are already known to be unusable.
 
     Returns:
         The plan in its next version (or the same plan), and the reasons against the rest.
@@ -159,7 +159,7 @@ def _next_version(plan: TaskPlan, draft: Draft, revision: _Revision) -> TaskPlan
 
 
 def _stamped(step: PlanStep, before: PlanStep | None, revision: _Revision) -> PlanStep:
-    """Give a step the times of its making and changing, and a model's new step a fresh start."""
+    """Return a step the times of its making and changing, and a model's new step a fresh start."""
     if before is None:
         fresh = unstarted(step) if revision.by == "model" else step
         return fresh.replace(created_at=step.created_at or revision.at)
@@ -167,7 +167,7 @@ def _stamped(step: PlanStep, before: PlanStep | None, revision: _Revision) -> Pl
 
 
 def replay(first: TaskPlan, history: Sequence[PlanUpdate]) -> TaskPlan:
-    """Carry the revisions of a history out on the plan that it began with.
+    """Apply the revisions of a history to the plan that it began with.
 
     Args:
         first: The plan in its first version.
@@ -175,7 +175,7 @@ def replay(first: TaskPlan, history: Sequence[PlanUpdate]) -> TaskPlan:
 
     Returns:
         A plan with the structure, title, version and history of the current one; how its steps
-        went is no part of a history.
+        went is not part of a history.
 
     Raises:
         pydantic.ValidationError: A revision's changes were not written by `apply`.

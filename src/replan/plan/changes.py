@@ -23,7 +23,7 @@ STRUCTURAL: Final = (
     "writes",
     "estimated_duration",
 )
-"""The fields of a step that a revision may change; the others tell how it went."""
+"""The fields of a step that a revision may change; the others record how it went."""
 
 
 class AddStep(Value):
@@ -90,7 +90,7 @@ class ModifyPlan(Value):
 PlanChange = Annotated[
     AddStep | RemoveStep | ModifyStep | ReorderSteps | ModifyPlan, Field(discriminator="kind")
 ]
-"""One change of a plan; JSON tells the kinds apart by `kind`."""
+"""One change of a plan; in JSON, `kind` distinguishes the kinds."""
 
 
 def compare(old: TaskPlan, new: TaskPlan) -> tuple[PlanChange, ...]:
@@ -127,7 +127,7 @@ def difference(old: TaskPlan, new: TaskPlan) -> tuple[PlanChange, ...]:
 
 
 def aligned(old: TaskPlan, new: TaskPlan) -> TaskPlan:
-    """Give the new plan with the ids that its steps have in the old one; see `compare`."""
+    """Return the new plan with the ids that its steps have in the old one; see `compare`."""
     before, after = old.by_id, new.by_id
     missing: dict[str, list[int]] = {}
     for step in old.steps:
@@ -142,12 +142,12 @@ def aligned(old: TaskPlan, new: TaskPlan) -> TaskPlan:
 
 
 def renumbered(plan: TaskPlan, renamed: Mapping[int, int]) -> TaskPlan:
-    """Give a plan in which some steps have other ids, wherever they are named."""
+    """Return a plan in which some steps have other ids, wherever they are named."""
     return plan.replace(steps=tuple(_renumbered(step, renamed) for step in plan.steps))
 
 
 def title_key(step: PlanStep) -> str:
-    """Give a step's description without what does not change its meaning: case, blanks, marks."""
+    """Return a step's description without what does not change its meaning: case, blanks, marks."""
     return " ".join(step.description.casefold().replace("*", "").replace("`", "").split()).rstrip(
         ".:;。"
     )

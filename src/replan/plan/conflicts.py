@@ -56,7 +56,7 @@ class _Order:
 
     @classmethod
     def of(cls, plan: TaskPlan) -> "_Order":
-        """Find the order of the open steps; what is settled keeps nobody waiting."""
+        """Find the order of the open steps; settled steps block none."""
         ordered = run_order(tuple(plan.open_steps()))
         places = {step.id: at for at, step in enumerate(ordered)}
         before: dict[int, int] = {}
@@ -73,7 +73,7 @@ class _Order:
 
 
 def _together(steps: Sequence[PlanStep], order: _Order) -> tuple[int, ...]:
-    """Give those of some steps that may run at the same time as another one of them."""
+    """Return those of some steps that may run at the same time as another one of them."""
     found: set[int] = set()
     for one, two in combinations(steps, 2):
         if not order.parts(one, two) and not _exclude_each_other(one, two):

@@ -16,7 +16,7 @@ _OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
 
 
 def readiness(step: PlanStep, steps: Mapping[int, PlanStep]) -> Readiness:
-    """Tell whether an open step can run, from the statuses of the steps that it waits for.
+    """Return whether an open step can run, from the statuses of the steps that it waits for.
 
     A condition is decided once its step has ended; if it does not hold, the step is skipped,
     whatever else it waits for. A failed dependency blocks, unless it is optional or the step also
@@ -37,14 +37,14 @@ def readiness(step: PlanStep, steps: Mapping[int, PlanStep]) -> Readiness:
 
 
 def ready_steps(plan: TaskPlan) -> tuple[PlanStep, ...]:
-    """Give the open steps that can run now, the largest priority first, then the lowest id."""
+    """Return the open steps that can run now, the largest priority first, then the lowest id."""
     steps = plan.by_id
     ready = [step for step in plan.open_steps() if readiness(step, steps) == "ready"]
     return tuple(sorted(ready, key=lambda step: (-step.priority, step.id)))
 
 
 def blocked_steps(plan: TaskPlan) -> tuple[PlanStep, ...]:
-    """Give the open steps that can never run without a revision, in the plan's order.
+    """Return the open steps that can never run without a revision, in the plan's order.
 
     That are those that wait for a failed step, and those that wait for such ones.
     """
@@ -59,7 +59,7 @@ def blocked_steps(plan: TaskPlan) -> tuple[PlanStep, ...]:
 
 
 def skippable_steps(plan: TaskPlan) -> tuple[PlanStep, ...]:
-    """Give the open steps that are to be skipped, also those that others' skipping leaves out."""
+    """Return the open steps that are to be skipped, also those that others' skipping leaves out."""
     after = _with_conditions_settled(plan)
     return tuple(step for step in plan.open_steps() if after[step.id].status is StepStatus.SKIPPED)
 
@@ -83,7 +83,7 @@ def settle_conditions(plan: TaskPlan, at: datetime) -> TaskPlan:
 
 
 def unmet_steps(plan: TaskPlan) -> tuple[PlanStep, ...]:
-    """Give the required steps that keep the plan from being complete.
+    """Return the required steps that keep the plan from being complete.
 
     A failed step does not if a completed step handled its failure: one with the condition that it
     failed.
@@ -105,7 +105,7 @@ def unmet_steps(plan: TaskPlan) -> tuple[PlanStep, ...]:
 
 
 def steps_left_out(plan: TaskPlan) -> tuple[PlanStep, ...]:
-    """Give the required steps that a person skipped: those that no condition of theirs left out."""
+    """Return the required steps that a person skipped: no condition of theirs left them out."""
     steps = plan.by_id
     return tuple(
         step
@@ -154,7 +154,7 @@ def _never_runs(
 
 
 def _with_conditions_settled(plan: TaskPlan) -> dict[int, PlanStep]:
-    """Give the steps by id, in one pass, with those skipped whose condition does not hold."""
+    """Return the steps by id, in one pass, with those skipped whose condition does not hold."""
     steps = dict(plan.by_id)
     for step in run_order(plan):
         condition = step.condition

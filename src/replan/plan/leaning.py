@@ -8,7 +8,7 @@ from replan.plan.model import PlanStep, TaskPlan
 
 
 def step_of(change: PlanChange) -> int | None:
-    """Give the step that a change adds or modifies; none if it does neither."""
+    """Return the step that a change adds or modifies; None if it does neither."""
     match change:
         case AddStep():
             return change.step.id
@@ -21,7 +21,7 @@ def step_of(change: PlanChange) -> int | None:
 def standing(
     plan: TaskPlan, changes: Sequence[PlanChange], gone: set[int]
 ) -> tuple[list[PlanChange], list[Refusal]]:
-    """Divide changes into those that stand, and the reasons against those that lean on others."""
+    """Return the changes that are kept, and the refusals of those that depend on refused ones."""
     left = list(changes)
     refusals: list[Refusal] = []
     while True:

@@ -14,7 +14,7 @@ from replan.plan.revision import unstarted
 
 
 def as_new_plan(plan: TaskPlan, at: datetime) -> TaskPlan:
-    """Give a model's first plan a fresh start: marks, results and seals of its own do not count.
+    """Return a model's first plan a fresh start: marks, results and seals of its own do not count.
 
     Args:
         plan: The plan as its document shows it.
@@ -63,11 +63,11 @@ def taken_over(
 
 
 def matched(old: TaskPlan, new: TaskPlan) -> TaskPlan:
-    """Give a model's revised plan with the ids that its steps have in the old one.
+    """Return a model's revised plan with the ids that its steps have in the old one.
 
     Models renumber. So a title that both plans have once says more than a number: its step is the
     old one, whatever its number. Any other step is the one with its number, unless a title has
-    taken that; then it is a new step with a number of its own.
+    taken that; then it is a new step with its own number.
     """
     places = _once(old.steps)
     ids = {step_id: places[title] for title, step_id in _once(new.steps).items() if title in places}
@@ -82,7 +82,7 @@ def matched(old: TaskPlan, new: TaskPlan) -> TaskPlan:
 
 
 def left_out(old: TaskPlan, new: TaskPlan, gone: Collection[int]) -> tuple[PlanStep, ...]:
-    """Give the unfinished steps that a revision neither mentions, takes away nor replaces."""
+    """Return the unfinished steps that a revision neither mentions, takes away nor replaces."""
     mentioned = new.by_id
     unsaid = [
         step
@@ -95,7 +95,7 @@ def left_out(old: TaskPlan, new: TaskPlan, gone: Collection[int]) -> tuple[PlanS
 
 
 def without(plan: TaskPlan, gone: Collection[int]) -> TaskPlan:
-    """Give a plan without some steps; what waited for one waits for what that one waited for."""
+    """Return a plan without some steps; what waited for one waits for what that one waited for."""
     if not gone:
         return plan
     steps = plan.by_id
@@ -157,7 +157,7 @@ def _merged(old: PlanStep | None, new: PlanStep) -> PlanStep:
 
 
 def _repeats(old: PlanStep, new: PlanStep) -> bool:
-    """Whether a line tells of a finished step again; one that it marks as finished may say more."""
+    """Whether a line repeats a finished step; one that it marks as finished may say more."""
     before, after = title_key(old), title_key(new)
     return before == after or (new.is_finished and (before in after or after in before))
 

@@ -18,7 +18,7 @@ Author = Literal["model", "person", "rule"]
 
 
 class StepStatus(StrEnum):
-    """Where a step stands."""
+    """The status of a step."""
 
     PENDING = "pending"
     EXECUTING = "executing"
@@ -159,7 +159,7 @@ class TaskPlan(Value):
         allow_dynamic_update: Whether a revision may change more than statuses.
         created_at: When the plan was made.
         updated_at: When the step last changed.
-        update_history: Every revision. While a run goes on the state keeps them apart (in
+        update_history: Every revision. While a run continues the state keeps them apart (in
             `plan_history`), so that a checkpoint does not repeat them; the final plan has all.
     """
 
@@ -175,7 +175,7 @@ class TaskPlan(Value):
 
     @property
     def goal(self) -> str:
-        """What it is about, in a line: its heading, else its first step and how many follow."""
+        """Its subject in one line: its heading, else its first step and the number of others."""
         if self.title or not self.steps:
             return " ".join(self.title.split())
         more = len(self.steps) - 1
@@ -209,7 +209,7 @@ class TaskPlan(Value):
         raise UnknownStepError(step_id, self.by_id)
 
     def with_steps(self, *changed: PlanStep) -> Self:
-        """Give the plan with these steps in the place of those with the same ids.
+        """Return the plan with these steps in place of those with the same ids.
 
         Raises:
             UnknownStepError: A changed step is not in the plan.

@@ -6,21 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 
 
-def find_cycle(plan: TaskPlan | Iterable[PlanStep]) -> tuple[int, ...] | None:
-    """Find steps that wait for each other.
+def closing_edges(steps: Sequence[PlanStep]) -> list[tuple[tuple[int, int], tuple[int, ...]]]:
+    """Find the dependencies that close cycles; without them the steps have none.
 
     Args:
-        plan: A plan or its steps; a dependency on a step that is not among them is ignored.
+        steps: Steps; a dependency on a step that is not among them is ignored.
 
     Returns:
-        The ids around the cycle, each waiting for the next one and the last for the first.
+        For each of them the waiting step and the awaited one, and the ids around its cycle, each
+        waiting for the next one and the last for the first.
     """
-    edges = closing_edges(_steps(plan))
-    return edges[0][1] if edges else None
-
-
-def closing_edges(steps: Sequence[PlanStep]) -> list[tuple[tuple[int, int], tuple[int, ...]]]:
-    """Find the dependencies that close cycles; without them the steps have none."""
     awaits = {step.id: step.awaits for step in steps}
     found: list[tuple[tuple[int, int], tuple[int, ...]]] = []
     done: set[int] = set()
@@ -46,9 +41,9 @@ def closing_edges(steps: Sequence[PlanStep]) -> list[tuple[tuple[int, int], tupl
 
 
 def run_order(plan: TaskPlan | Iterable[PlanStep]) -> tuple[PlanStep, ...]:
-    """Order steps so that each stands after all that it waits for; ties by priority, then id.
+    """Order steps so that each is after all that it waits for; ties by priority, then id.
 
-    Steps in a cycle, and those that wait for them, stand last in their given order.
+    Steps in a cycle, and those that wait for them, come last in their given order.
     """
     steps = _steps(plan)
     by_id = {step.id: step for step in steps}
@@ -72,7 +67,7 @@ def run_order(plan: TaskPlan | Iterable[PlanStep]) -> tuple[PlanStep, ...]:
 
 
 def layers(plan: TaskPlan) -> list[list[PlanStep]]:
-    """The steps by how many stand in a row before them; each layer in the order of the plan."""
+    """The steps by how many are in a row before them; each layer in the order of the plan."""
     depth = dict[int, int]()
     for step in run_order(plan):
         depth[step.id] = 1 + max((depth[each] for each in step.awaits if each in depth), default=-1)
@@ -93,7 +88,7 @@ def critical_path(plan: TaskPlan, durations: Mapping[int, float] | None = None) 
 
 
 def critical_length(plan: TaskPlan, durations: Mapping[int, float] | None = None) -> float:
-    """Tell how long the critical path takes, however many steps run at once."""
+    """Return how long the critical path takes, however many steps run at once."""
     return _longest_chain(plan, durations)[0]
 
 

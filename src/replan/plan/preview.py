@@ -77,7 +77,7 @@ class Bounds(Protocol):
 
 
 class Preview(Value):
-    """What can be known of a plan before it runs."""
+    """What can be known about a plan before it runs."""
 
     title: str  # the plan's title
     steps: int
@@ -114,7 +114,7 @@ def usual_calls(
     merged: bool = True,
     per_try: Mapping[str, int | None] | None = None,
 ) -> int:
-    """Count the model calls of a handed-in plan in which everything goes well at once."""
+    """Count the model calls of a handed-in plan if everything succeeds at the first attempt."""
     # Steps that wait for a failure do not run where all goes well.
     going = [step for step in _startable(plan, limits) if not _handles_failure(step, plan)]
     seats = [seat for step in going for seat in _seats(step)]
@@ -134,7 +134,7 @@ def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
     per_step: Callable[[PlanStep], int] | None = None,
     per_reply: int = CALLS_PER_REPLY,
 ) -> int:
-    """Give a number of model calls that no run of a handed-in plan can exceed.
+    """Return a number of model calls that no run of a handed-in plan can exceed.
 
     A plan that may be revised can get new steps with any number of retries, so nothing but
     `max_model_calls` bounds it. Of a plan that stays as it is, it is the smaller one of
@@ -144,17 +144,17 @@ def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
 
     - seats: (1 + retries) * T for each specialist of each open step within `max_steps` that a
       failed step does not block and no condition leaves out, but no more for a step than its
-      budget; retries are at most `MOST_RETRIES`, T is what `per_try` says of the specialist, and
-      what `per_step` says of the step is added for each of its attempts. A step ends in one way
+      budget; retries are at most `MOST_RETRIES`, T is what `per_try` says about the specialist, and
+      what `per_step` says about the step is added for each of its attempts. A step ends in one way
       only, so of the steps that run if it failed and those that run if it completed the dearer
       ones count;
     - rounds: the smaller one of `max_rounds` and (number of seats) + `max_stalls`: a round that
       can start anything settles a seat, and those that cannot end the run after `max_stalls`;
     - a question of the host is tried `HOST_TRIES` times: Q = 3 * `per_reply`;
-    - each round is judged once, J = 2 * Q - 1: a question, and once more where the reply could
+    - each round is judged once, J = 2 * Q - 1: a question, and again where the reply could
       not be read; the call that brought it was not the last that its question had;
-    - the answer is asked for once, Q; one of a type once more where it is not of it, J;
-    - where summaries of the conversation are written, one is asked for behind the answer, Q.
+    - the answer is asked for once, Q; one of a type again where it is not of it, J;
+    - where summaries of the conversation are written, one is asked for after the answer, Q.
 
     Args:
         plan: The plan as it is handed in.

@@ -17,9 +17,8 @@ class Rerun(Value):
 
     Attributes:
         step: The step.
-        why: `edited`: it is asked something else than before; `reopened`: somebody took its mark
-            away; `awaits`: steps that it waits for run again; `given`: results that it was
-            given have changed since.
+        why: `edited`: its work has changed; `reopened`: somebody removed its mark; `awaits`: steps
+            that it waits for run again; `given`: results that it was given have changed since.
         of: The steps that it waits for and that run again, or whose results have changed.
     """
 
@@ -34,11 +33,11 @@ class Rerun(Value):
 
 
 def rerun_reasons(plan: TaskPlan) -> tuple[Rerun, ...]:
-    """Tell which steps of a plan have to run again, by the fingerprints in its document.
+    """Return which steps of a plan have to run again, by the fingerprints in its document.
 
     These are the steps that were settled when the document was written and are now edited or
     marked as open, and all settled steps that wait for them, directly or not, also by their
-    conditions. A mark of which the document holds no fingerprint was set by hand and stands.
+    conditions. A mark without a fingerprint in the document was set by hand, and counts.
 
     Args:
         plan: The plan as its document shows it.
@@ -65,7 +64,7 @@ def rerun_reasons(plan: TaskPlan) -> tuple[Rerun, ...]:
 
 
 def rerun_from(plan: TaskPlan, step_id: int) -> tuple[Rerun, ...]:
-    """Tell which settled steps run again if somebody opens one of them: it, and what waits for it.
+    """Return the settled steps that run again if one is reopened: it, and what waits for it.
 
     Args:
         plan: The plan.
@@ -78,11 +77,11 @@ def rerun_from(plan: TaskPlan, step_id: int) -> tuple[Rerun, ...]:
 
 
 def reopened(plan: TaskPlan, reruns: Iterable[Rerun]) -> TaskPlan:
-    """Give a plan in which these steps never ran, in a document without fingerprints.
+    """Return a plan in which these steps never ran, in a document without fingerprints.
 
     Args:
         plan: The plan as its document shows it.
-        reruns: What `rerun_reasons` says of it.
+        reruns: What `rerun_reasons` says about it.
     """
     again = {rerun.step for rerun in reruns}
     steps = tuple(unstarted(step) if step.id in again else step for step in plan.steps)

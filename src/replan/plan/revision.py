@@ -51,7 +51,7 @@ def carry_out(plan: TaskPlan, changes: Sequence[PlanChange]) -> Draft:
 def attempt(
     plan: TaskPlan, changes: Sequence[PlanChange], team: Collection[str] | None
 ) -> tuple[Draft, list[Refused]]:
-    """Carry out what can be, and tell why the rest cannot."""
+    """Apply the valid changes, and return why the others are refused."""
     draft = Draft(list(plan.steps), plan.title)
     refused: list[Refused] = []
     touched: dict[int, int] = {}
@@ -214,7 +214,7 @@ class _Refuser:
 
 
 def _misfits(draft: Draft, touched: dict[int, int], refuser: _Refuser) -> Iterator[Refused]:
-    """Give the reasons against the steps as they now fit together."""
+    """Yield the reasons against the steps as they now fit together."""
     ids = _ids(draft)
     for step in draft.steps:
         for refusal in refuser.unknown(step, ids):

@@ -7,7 +7,7 @@ from replan.plan.markdown.document import refresh_content
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 
 EXCERPT = 600
-"""The most characters of a result that a plan keeps; the whole stands in the state's results."""
+"""The most characters of a result that a plan keeps; the whole is in the state's results."""
 
 
 def excerpt(text: str, limit: int = EXCERPT) -> str:
@@ -23,7 +23,7 @@ def excerpt(text: str, limit: int = EXCERPT) -> str:
 def step_outcome(
     step: PlanStep, *, succeeded: bool, result: str, error: str, duration: float, retry_count: int
 ) -> PlanStep:
-    """Give a step with its outcome; `with_statuses` writes many of them into a plan at once."""
+    """Return a step with its outcome; `with_statuses` writes many of them into a plan at once."""
     return step.replace(
         status=StepStatus.COMPLETED if succeeded else StepStatus.FAILED,
         result=excerpt(result),

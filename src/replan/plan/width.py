@@ -1,11 +1,11 @@
-"""How many steps of a plan can run at once at most."""
+"""How many steps of a plan can run at the same time."""
 
 from replan.plan.model import TaskPlan
 from replan.plan.order import run_order
 
 
 def width(plan: TaskPlan) -> int:
-    """Count the most open steps of which none waits, directly or not, for another.
+    """Return the largest number of open steps of which none waits, directly or not, for another.
 
     By Dilworth's theorem that is the number of open steps less the size of the largest matching
     between steps and steps that wait for them. Exact; about a second for 2,000 steps.
@@ -15,7 +15,7 @@ def width(plan: TaskPlan) -> int:
 
 
 def _waiting_for(plan: TaskPlan) -> list[int]:
-    """Give for each open step the set of open steps that wait for it, as the bits of a number."""
+    """Return for each open step the set of open steps that wait for it, as the bits of a number."""
     ordered = run_order(plan)
     is_open = {step.id for step in plan.open_steps()}
     places = {step.id: at for at, step in enumerate(step for step in ordered if step.id in is_open)}

@@ -1,4 +1,4 @@
-"""An agent that keeps nothing between two calls: whoever calls it keeps the session."""
+"""An agent that stores nothing between two calls: its caller keeps the session."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -9,21 +9,21 @@ from replan.state.limits import RunSettings
 from replan.state.session.context import AgentContext, AgentResult
 
 UserInput = str | Sequence[Mapping[str, Any]] | Mapping[str, Any] | None
-"""A text; content blocks; answers by the keys of what is asked; None goes on with stopped work."""
+"""A text; content blocks; answers by the keys of what is asked; None continues stopped work."""
 
 
 class TurnOptions(TypedDict, total=False):
     """How a turn is taken."""
 
-    new_request: bool  # whether the input begins anew, and what waits is given up
+    new_request: bool  # whether the input begins again, and what waits is abandoned
     run_id: str | None  # the name of a new run; by default a new one
-    settings: RunSettings | None  # the settings of the run, of whoever operates the agent
+    settings: RunSettings | None  # the settings of the run, from the operator of the agent
     labels: Mapping[str, str]  # what a run is found by that is kept in a storage
-    stop: asyncio.Event | None  # stops the work: a later call goes on with it
+    stop: asyncio.Event | None  # stops the work: a later call continues it
 
 
 class Agent(Protocol):
-    """What processes a session: a function of the input and the context."""
+    """Processes a session: a function of the input and the context."""
 
     async def process(
         self,
@@ -31,7 +31,7 @@ class Agent(Protocol):
         context: AgentContext | Mapping[str, Any],
         **options: Unpack[TurnOptions],
     ) -> AgentResult:
-        """Take one turn of a session, which stays as it is.
+        """Take one turn of a session; the given session is not changed.
 
         An error is a result without success; only a cancellation passes through.
         """

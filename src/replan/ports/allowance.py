@@ -36,7 +36,7 @@ class Request:
 
 
 class Allowance(ABC):
-    """Allows calls before they are made; it stands among the callbacks of a configuration.
+    """Allows calls before they are made; it is among the callbacks of a configuration.
 
     A base class, since a check against a protocol costs more than all else here.
     """
@@ -45,7 +45,7 @@ class Allowance(ABC):
     def allowed(self, request: Request) -> AbstractAsyncContextManager[int | None]:
         """Allow the one call that is made inside.
 
-        It gives the tokens that the reply may have; none where nobody bounds them.
+        It returns the tokens that the reply may have; None without a bound.
 
         Raises:
             LimitReachedError: There is no room for it.

@@ -31,29 +31,29 @@ class Asks(Protocol):
     def ask(
         self, text: str, kind: QuestionKind, details: JsonValue, *, secret: bool = False
     ) -> JsonValue:
-        """Give the answer to a question, or raise `Waiting` if there is none."""
+        """Return the answer to a question, or raise `Waiting` if there is none."""
         ...
 
 
 asker_at_work: ContextVar[Asks | None] = ContextVar("replan_asker", default=None)
-"""Who asks for the code that runs here; None outside of a step."""
+"""Who asks for the code that runs here; None outside a step."""
 
 place_at_work: ContextVar[str] = ContextVar("replan_place_of_questions", default="")
-"""The round of a pipeline's thread that asks; empty outside of a pipeline."""
+"""The round of a pipeline's thread that asks; empty outside a pipeline."""
 
 
 def ask_user(text: str) -> JsonValue:
     """Ask a person, from a specialist, from one of its tools, or from a graph that it runs.
 
-    If there is an answer, it is given. Else the step stops here and waits, while other branches go
-    on; when the answer is there, the step is done again from its beginning, and gets it here. A
-    question is known by its words, so ask the same thing in the same words each time.
+    If there is an answer, it is returned. Otherwise the step stops here and waits, while other
+    branches continue. When the answer arrives, the step runs again from its beginning, and gets the
+    answer here. A question is identified by its words, so ask the same thing in the same words.
 
     Returns:
-        The answer as it was given: text, or any JSON value.
+        The answer, unchanged: text, or any JSON value.
 
     Raises:
-        QuestionError: Nobody can be asked: this is no specialist's step, or it asked too much.
+        QuestionError: Nobody can be asked: this is not a specialist's step, or it asked too much.
     """
     return ask(text)
 
@@ -65,9 +65,9 @@ def ask(
     details: JsonValue = None,
     secret: bool = False,
 ) -> JsonValue:
-    """Ask like `ask_user`, about anything; what is no plain question is known by its details, too.
+    """Ask like `ask_user`, about anything; the details identify what is not a plain question, too.
 
-    No event tells the answer to a question that is `secret`.
+    No event contains the answer to a question that is `secret`.
 
     Raises:
         QuestionError: Nobody can be asked.
@@ -75,13 +75,13 @@ def ask(
     asker = asker_at_work.get()
     if asker is None:
         raise QuestionError(
-            "ask_user was called outside of a specialist's step. Call it in a specialist, in one "
-            "of its tools, or in a graph that it runs; hand the context on to threads of your own."
+            "ask_user was called outside a specialist's step. Call it in a specialist, in one "
+            "of its tools, or in a graph that it runs; pass the context to threads of your own."
         )
     return asker.ask(text, kind, details, secret=secret)
 
 
 def path_of_step() -> str:
-    """The step that runs this code, as the beginning of a question's key; empty outside of one."""
+    """The step that runs this code, as the beginning of a question's key; empty outside one."""
     asker = asker_at_work.get()
     return "" if asker is None else f"{asker.path}/"

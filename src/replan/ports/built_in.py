@@ -11,7 +11,7 @@ from replan.plan.model import Value
 
 
 class BuiltIn(Value):
-    """A model that comes with Replan: it runs in this process, and nobody is paid for it.
+    """A model that comes with Replan: it runs in this process and costs nothing.
 
     Attributes:
         model: Its class, as `module:class`.

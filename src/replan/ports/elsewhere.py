@@ -13,13 +13,13 @@ from replan.values import Value
 
 
 class StepErrand(Value):
-    """An attempt of a step, as another process is given it.
+    """An attempt of a step, as another process gets it.
 
     Attributes:
         context: What the specialist sees.
         specialist: Its name.
         settings: The settings of the run, with its limits.
-        on_doubt: What becomes of calls of tools that were cut off.
+        on_doubt: What happens to calls of tools that were cut off.
         questions: The questions that the step asked before, with their answers.
         thread_id: Where a pipeline keeps what it does for the step.
     """
@@ -43,7 +43,7 @@ class AskedElsewhere(Value):
 
 
 class StepEnd(Value):
-    """What came of an attempt that another process made.
+    """The outcome of an attempt that another process made.
 
     Attributes:
         how: Whether there is a result, or why not: it failed, reached a limit, or was cut off in
@@ -77,12 +77,12 @@ class Elsewhere(Protocol):
         hear: Callable[[Any], None],
         begins: Callable[[], None],
     ) -> StepEnd:
-        """Have an attempt made, and wait for its end; whoever stops to wait stops the attempt.
+        """Have an attempt made, and wait for its end; cancelling the wait stops the attempt.
 
         Args:
             queue: The name of the queue.
             errand: The attempt.
-            hear: Hears the events of its calls.
+            hear: Receives the events of its calls.
             begins: Is called once a worker has it, maybe more than once.
         """
         ...

@@ -25,7 +25,7 @@ folders_at_work: ContextVar[Folders] = ContextVar("folders", default=HERE)
 
 
 def folders_of_step() -> Folders:
-    """Give the folders of the step that is being done; outside of one, the working directory."""
+    """Return the folders of the step that is being done; outside one, the working directory."""
     return folders_at_work.get()
 
 

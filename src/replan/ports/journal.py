@@ -1,8 +1,8 @@
-"""The journal: what must be known of a run even if a node never returns.
+"""The journal: what must be known about a run even if a node never returns.
 
 LangGraph writes what a node returns, when it returns. What a kill in the middle of a step must not
-take away stands here first: what was spent, which attempts were begun, what came of them, and every
-value that may be worked out or asked for only once.
+take away is here first: what was spent, which attempts were begun, their outcome, and every
+value that may be computed or asked for only once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ BEGAN = "began"
 
 
 TOLD = "told/"
-"""What the notes begin with that say which warnings an event has told."""
+"""The prefix of notes that say which warnings an event has reported."""
 
 
 ACTED = "acted/"
@@ -29,7 +29,7 @@ ACTED = "acted/"
 
 
 DOUBTED = "doubted/"
-"""What the notes begin with that say which attempts failed as nobody was asked what they did."""
+"""The prefix of notes about attempts in doubt that failed without a question."""
 
 
 class Attempt(Value):
@@ -55,7 +55,7 @@ class Attempt(Value):
 
 
 def begun_already(where: str, attempt: Attempt) -> StorageError:
-    """What is raised where somebody else began the very same attempt."""
+    """The error if another process began the same attempt."""
     return StorageError(
         where,
         f"Attempt {attempt.number} of step {attempt.step_id} at @{attempt.specialist} was begun by "
@@ -72,7 +72,7 @@ UNKNOWN_ENDS: tuple[AttemptOutcome, ...] = ("in doubt", "cancelled")
 
 
 class LedgerEntry(Attempt):
-    """An attempt, and what came of it.
+    """An attempt, and its outcome.
 
     Attributes:
         ended_at: When it ended; none for one that is in doubt.
@@ -171,7 +171,7 @@ class RunRows(Value):
     """All rows of a run, which is at rest.
 
     Attributes:
-        spent: What each scope has spent; what was reserved, and is settled by nobody any more, too.
+        spent: What each scope has spent, including reservations that are never settled.
         attempts: The attempts, in the order in which they began.
         results: The recorded final results, by the keys that they answer for.
         notes: The recorded values with their keys, in the order in which they came.
@@ -220,10 +220,10 @@ class Journal(Protocol):
 
         Args:
             attempt: The attempt.
-            key: What its result would answer for, beside what the attempt is of.
+            key: The key of its result, in addition to the key of the attempt.
 
         Returns:
-            The result that somebody recorded meanwhile: then there is nothing to do.
+            The result that another process recorded in the meantime: then there is nothing to do.
 
         Raises:
             StorageError: Somebody else began the attempt.
@@ -245,7 +245,7 @@ class Journal(Protocol):
 
         Args:
             attempt: The newest attempt.
-            result: What came of the step.
+            result: The outcome of the step.
             at: When it ended.
             key: What the result answers for; empty: what the attempt is of.
         """
@@ -262,7 +262,7 @@ class Journal(Protocol):
     async def note(self, run_id: str, key: str, value: JsonValue) -> JsonValue:
         """Record a value under a key; the first word counts, and is given back.
 
-        Answers of a person, replies in a tool loop, calls of a tool stand here.
+        Answers of a person, replies in a tool loop, calls of a tool are here.
         """
         ...
 

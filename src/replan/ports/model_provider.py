@@ -7,14 +7,14 @@ from langchain_core.language_models import BaseChatModel
 
 
 class ModelProvider(Protocol):
-    """Builds the chat model that a name stands for."""
+    """Builds the chat model of a name."""
 
     def chat_model(self, name: str, *, tenant: str = "") -> BaseChatModel:
-        """Give the model for a name such as `openai:gpt-...` or `offline`, once for each graph.
+        """Return the model for a name such as `openai:gpt-...` or `offline`, once for each graph.
 
         Args:
-            name: The name, as it stands in the team.
-            tenant: For whom the graph is built, as `build_graph` was told; empty for nobody.
+            name: The name, as it is in the team.
+            tenant: For whom the graph is built, as passed to `build_graph`; empty without one.
 
         Raises:
             replan.errors.ConfigurationError: The name is unknown, or its key is missing.
@@ -23,10 +23,10 @@ class ModelProvider(Protocol):
 
 
 class EmbeddingsProvider(Protocol):
-    """Builds the model for embeddings that a name stands for; few model providers do."""
+    """Builds the embedding model of a name; few model providers do."""
 
     def embeddings(self, name: str) -> Embeddings:
-        """Give the model for a name such as `openai:text-embedding-3-small`.
+        """Return the model for a name such as `openai:text-embedding-3-small`.
 
         Raises:
             replan.errors.ConfigurationError: The name is unknown, or its key is missing.

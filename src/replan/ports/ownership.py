@@ -1,7 +1,7 @@
 """Whose a thread is: each take of it has a number, and only the newest take may write.
 
 A run may lose its thread without noticing: the connection that holds it falls, or its process
-stands still, and another run takes the thread. So all that a run writes is checked against the
+hangs, and another run takes the thread. So all that a run writes is checked against the
 number of its take, in the transaction that writes it.
 """
 
@@ -35,7 +35,7 @@ class Owner:
 
     @property
     def loss(self) -> ThreadLostError:
-        """What is raised of what the owner does once it is none."""
+        """The error for what an owner does after it lost its thread."""
         return ThreadLostError(self.where, self.thread_id)
 
     def check(self, newest: int | None) -> None:
@@ -81,7 +81,7 @@ class Owner:
         try:
             yield
         except asyncio.CancelledError as error:
-            # As `asyncio.timeout` does: who else cancelled the task is heard.
+            # As in `asyncio.timeout`: a cancellation from elsewhere passes through.
             if self.is_lost and task.uncancel() <= before:
                 raise self.loss from error
             raise
@@ -101,7 +101,7 @@ class Holds(Protocol):
         ...
 
     async def is_held(self, thread_id: str) -> bool:
-        """Whether somebody works on a thread now."""
+        """Whether any process works on a thread now."""
         ...
 
 
@@ -109,7 +109,7 @@ _owners: ContextVar[tuple[Owner, ...]] = ContextVar("owners", default=())
 
 
 def owner_in(where: str, thread_id: str | None = None) -> Owner | None:
-    """Who writes here: the innermost owner of a thread of a storage; None if nobody owns one.
+    """The writer here: the innermost owner of a thread of a storage; None without an owner.
 
     Args:
         where: The storage.
@@ -122,14 +122,14 @@ def owner_in(where: str, thread_id: str | None = None) -> Owner | None:
 
 
 def unowned() -> Context:
-    """Give a context in which nobody owns a thread, for work that outlives who begins it."""
+    """Return a context without an owner of a thread, for work that outlives its caller."""
     context = copy_context()
     context.run(_owners.set, ())
     return context
 
 
 def as_owner(owner: Owner | None, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
-    """Give the parts of a stream, each worked out by the owner of its thread; who reads is not."""
+    """Yield the parts of a stream; its work owns the thread, its reader does not."""
     return parts if owner is None else _owned(owner, parts)
 
 

@@ -13,12 +13,12 @@ class SearchRequest(Value):
     """A question to a retriever. Tenant and filters come from settings, never from a model.
 
     Attributes:
-        query: What is asked, as people or models wrote it.
+        query: The question, as people or models wrote it.
         knowledge_base_ids: Where to look; empty: everywhere.
-        top_k: How many chunks at most.
-        min_score: The least score that counts.
-        filters: What chunks must be of, in the words of the retriever.
-        tenant_id: Whose knowledge; empty where there are no tenants.
+        top_k: The maximum number of chunks.
+        min_score: The minimum score.
+        filters: Conditions on chunks, in the terms of the retriever.
+        tenant_id: The tenant; empty without tenants.
     """
 
     query: str
@@ -34,7 +34,7 @@ class SearchResponse(Value):
 
     Attributes:
         chunks: The best first.
-        left_out: What could not be searched, a sentence each, with the name of the file.
+        left_out: What could not be searched, one sentence each, with the name of the file.
     """
 
     chunks: Sequence[Chunk] = ()
@@ -47,6 +47,6 @@ class Retriever(Protocol):
     def search(self, request: SearchRequest) -> SearchResponse | Awaitable[SearchResponse]:
         """Find the chunks that fit a question best; a function that is not async gets a thread.
 
-        It may raise: whoever asked goes on without knowledge, and says so.
+        It may raise: the caller then continues without knowledge, and reports that.
         """
         ...

@@ -1,4 +1,4 @@
-"""The book of runs: which there were, how they stand, and what it takes to go on with one."""
+"""The book of runs: which there were, their status, and what it takes to continue one."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -10,11 +10,11 @@ from replan.plan.model import Value
 from replan.state.results import Outcome
 
 RunOutcome = Literal["running", "waiting", "interrupted"] | Outcome
-"""How a run stands: still going, waiting for a person, stopped in the middle, or how it ended."""
+"""The status of a run: running, waiting for a person, stopped in the middle, or how it ended."""
 
 
 RunOrder = Literal["began", "took", "tokens", "cost", "outcome"]
-"""What runs are ordered by: the newest, longest or dearest first, or those that need somebody."""
+"""The orders of runs: the newest, longest or most expensive first, or those that need a person."""
 
 
 BY_NEED: tuple[RunOutcome, ...] = (
@@ -31,7 +31,7 @@ BY_NEED: tuple[RunOutcome, ...] = (
 
 
 NOT_OVER: tuple[RunOutcome, ...] = ("running", "waiting", "interrupted")
-"""The outcomes with which a run can still go on."""
+"""The outcomes with which a run can still continue."""
 
 
 class RunRecord(Value):
@@ -42,9 +42,9 @@ class RunRecord(Value):
         thread_id: The LangGraph thread whose checkpoints hold its state.
         title: What it is about, for people.
         order: What is needed to build the same graph again; no secrets.
-        outcome: How it stands. A process that is killed cannot say so: its run reads `running`.
+        outcome: Its status. A process that is killed cannot say so: its run reads `running`.
         started_at: When it began.
-        updated_at: When it was last heard of.
+        updated_at: The time of its last sign of life.
         labels: What it is found by, such as its user; given where it begins, and never encrypted.
     """
 
@@ -88,11 +88,11 @@ RequestKind = Literal["stop", "answer"]
 
 
 class Request(Value):
-    """What somebody asks of a run, whoever works on it.
+    """A request to a run, whichever process works on it.
 
     Attributes:
         run_id: The run.
-        name: What tells it apart from all other requests.
+        name: What distinguishes it from all other requests.
         kind: To stop, or to take answers.
         at: When it was made.
         by: Who made it.
@@ -108,14 +108,14 @@ class Request(Value):
 
 
 class RunBook(Protocol):
-    """Rows about runs, beside the checkpoints and the journal that hold what the runs did."""
+    """Rows about runs; the checkpoints and the journal hold what the runs did."""
 
     async def begin(self, record: RunRecord) -> None:
         """Enter a run; one that is there keeps its order, title and beginning."""
         ...
 
     async def update(self, run_id: str, outcome: RunOutcome, at: datetime) -> None:
-        """Say how a run stands; a run that is not there stays so."""
+        """Set the status of a run; an unknown run is ignored."""
         ...
 
     async def get(self, run_id: str) -> RunRecord | None:
@@ -138,7 +138,7 @@ class RunBook(Protocol):
         """The first runs in an order, by default the newest; those that have these labels.
 
         With `behind`, those that come after this run in that order. With `outcomes`, those whose
-        records stand so. Of equal runs, the newest come first. One whose record says `running` took
+        records are so. Of equal runs, the newest come first. One whose record says `running` took
         the time until now.
         """
         ...
@@ -158,7 +158,7 @@ class RunBook(Protocol):
     async def add_events(
         self, run_id: str, events: Sequence[JsonValue], texts: Sequence[KeptText] = ()
     ) -> int:
-        """Append events of a run, in this order, and give the number of the first one.
+        """Append events of a run, in this order, and return the number of the first one.
 
         Args:
             run_id: The run.
@@ -168,7 +168,7 @@ class RunBook(Protocol):
         ...
 
     async def text(self, run_id: str, ref: str) -> str | None:
-        """A long text of an event; None if it is not kept, or not any more."""
+        """A long text of an event; None if it is not kept, or no longer."""
         ...
 
     async def forget_texts(self, before: datetime) -> None:
@@ -190,7 +190,7 @@ class RunBook(Protocol):
         ...
 
     async def requests(self, run_ids: Collection[str], *, taken: bool = False) -> Sequence[Request]:
-        """What is asked of these runs and nobody has taken, in the order in which it was asked.
+        """The requests to these runs that no process has taken, in their order.
 
         With `taken`, all that was ever asked.
         """

@@ -13,7 +13,7 @@ VERSION = "version"
 """The entry of a context's `session_metadata` with the number of the session's newest turn."""
 
 AGENT = "agent"
-"""The entry of a context's `session_metadata` with the name of who takes the session's turns."""
+"""The entry of `session_metadata` with the name of the agent that takes the turns."""
 
 
 class SessionKey(NamedTuple):
@@ -34,12 +34,12 @@ class SessionTurn(Value):
     """One turn of a session, as it is kept.
 
     Attributes:
-        turn_id: What tells it apart from all other turns of the session.
+        turn_id: What distinguishes it from all other turns of the session.
         at: When it ended.
         given: The digest of the input, by which a repeated delivery is known; empty where nobody
             said anything: a summary, what was taken over, or what only takes back a turn.
         title: What it is about, for lists; that of the first turn names the session.
-        stage: How the session stands after it.
+        stage: The status of the session after it.
         run_id: The run that did the work; empty where none did.
         updates: What it changed of the context, for `AgentContext.apply`.
         result: The result that was given, without the updates.
@@ -62,16 +62,16 @@ class SessionTurn(Value):
 
         Args:
             number: The number of this turn.
-            before: What can be taken back of the session that this turn is made of.
+            before: What can be undone in the session of this turn.
         """
         return number if self.given else before
 
 
 class KeptSession(NamedTuple):
-    """A session as it stands.
+    """A session as it is.
 
     Attributes:
-        context: All that is known of it.
+        context: All that is known about it.
         version: The number of its newest turn; a turn is appended to this version only.
         newest: The number of the newest turn that can be taken back; 0 if there is none.
     """
@@ -87,8 +87,8 @@ class SessionRecord(Value):
     Attributes:
         session_id: The session.
         title: What it is about.
-        stage: How it stands.
-        version: How many turns were kept.
+        stage: Its status.
+        version: How many turns were stored.
         created_at: When it began.
         updated_at: When its newest turn ended.
     """
@@ -102,11 +102,11 @@ class SessionRecord(Value):
 
 
 class HistoryPage(NamedTuple):
-    """A part of what was said in a session.
+    """A page of the messages of a session.
 
     Attributes:
         messages: The messages, the oldest first.
-        before: What `before` is for the page with the messages before these; None on the first.
+        before: The value of `before` for the page with the earlier messages; None on the first.
     """
 
     messages: tuple[Message, ...]
@@ -114,34 +114,34 @@ class HistoryPage(NamedTuple):
 
 
 class SessionStore(Protocol):
-    """Sessions by tenant, user and id. Turns are appended, and nothing that is kept changes."""
+    """Sessions by tenant, user and id. Turns are appended, and stored data never changes."""
 
     async def load(self, key: SessionKey, version: int | None = None) -> KeptSession | None:
-        """The session as it stands, or as it stood at a version; None if there is none."""
+        """The session as it is, or as it was at a version; None if there is none."""
         ...
 
     async def begin(self, key: SessionKey, at: datetime) -> None:
         """Begin a session at version 0, so that it is found if its first turn is cut off.
 
-        A session that is there stays as it is.
+        An existing session stays unchanged.
         """
         ...
 
     async def append(self, key: SessionKey, turn: SessionTurn, version: int) -> None:
-        """Keep a turn, and begin the session with version 0.
+        """Store a turn; version 0 creates the session.
 
         Args:
             key: The session.
             turn: The turn.
-            version: The version that the turn was taken at.
+            version: The version with which the turn began.
 
         Raises:
-            SessionConflictError: The session stands at another version; nothing was kept.
+            SessionConflictError: The session has another version; nothing was stored.
         """
         ...
 
     async def turn(self, key: SessionKey, turn_id: str) -> SessionTurn | None:
-        """A turn that was kept, also one that was taken back; without its updates."""
+        """A stored turn, also one that was undone; without its updates."""
         ...
 
     async def history(self, key: SessionKey, before: int | None, limit: int) -> HistoryPage:
@@ -149,7 +149,7 @@ class SessionStore(Protocol):
         ...
 
     async def recent(self, tenant: str, user: str, limit: int) -> Sequence[SessionRecord]:
-        """The sessions of a user, the one that was used last first."""
+        """The sessions of a user, the most recently used first."""
         ...
 
     async def unused_since(self, at: datetime) -> Sequence[SessionKey]:
@@ -162,10 +162,10 @@ class SessionStore(Protocol):
 
 
 class ContextStore(Protocol):
-    """A store of one's own, with two methods, which may be asynchronous or not.
+    """A store of your own, with two methods, which may be asynchronous or not.
 
-    It needs to know nothing of turns: the client keeps the version and the newest turn in the
-    session's metadata.
+    It need not know about turns: the client keeps the version and the newest turn in the session's
+    metadata.
     """
 
     def load_session_context(self, session_id: str) -> object:

@@ -13,7 +13,7 @@ TEXT_SHOWN = "replan.specialist_text"
 """The name of LangChain's custom event for a piece of text that no model said."""
 
 TEXT_BESIDE = "replan.specialist_text_beside"
-"""The name of the event for one that is shown beside what models say."""
+"""The name of the event for one that is shown in addition to what models say."""
 
 
 async def show_text(text: str, config: RunnableConfig, *, beside_models: bool = False) -> None:
@@ -25,9 +25,9 @@ async def show_text(text: str, config: RunnableConfig, *, beside_models: bool = 
     Args:
         text: The piece.
         config: The configuration of the attempt.
-        beside_models: Whether it is none of a model's words, so that it is always shown.
+        beside_models: Whether it is not from a model, so that it is always shown.
     """
-    # Outside of a run there is nobody to show it to.
+    # Outside a run there is no stream.
     if get_async_callback_manager_for_config(config).parent_run_id is not None:
         kind = TEXT_BESIDE if beside_models else TEXT_SHOWN
         await adispatch_custom_event(kind, text, config=config)
@@ -46,5 +46,5 @@ class SpecialistPort(Protocol):
         ...
 
     async def run(self, context: ExecutionContext, config: RunnableConfig) -> SpecialistResult:
-        """Do the step of the context and give its result."""
+        """Do the step of the context and return its result."""
         ...

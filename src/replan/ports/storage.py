@@ -22,7 +22,7 @@ class Storage:
         journal: What must be known about a run even if a node never returns.
         runs: The list of runs, and their events.
         sessions: The sessions of clients, turn by turn.
-        store: A LangGraph store, for what outlives runs and threads. It is handed to the graph.
+        store: A LangGraph store, for what outlives runs and threads. The graph gets it.
         threads: The threads of pipelines, message by message.
         keep_days: Days for which prompts, replies and long texts of events are kept; None means
             as long as their runs.

@@ -8,11 +8,11 @@ from replan.state.pipeline.threads import Thread
 
 
 class ThreadRepository(Protocol):
-    """Keeps threads: what a method was given is safe when the method returns.
+    """Stores threads: what a method stored is safe when the method returns.
 
-    A method changes the thread that it is given, and stores it: afterwards the thread in memory is
-    as the stored one. It writes what is new or changed, in one transaction, and refuses a thread
-    that somebody else has stored meanwhile.
+    A method changes the thread that it gets, and stores it: afterwards the thread in memory equals
+    the stored one. It writes what is new or changed, in one transaction, and refuses a thread that
+    another writer has stored in the meantime.
     """
 
     async def get_thread(self, thread_id: str) -> Thread | None:
@@ -27,7 +27,7 @@ class ThreadRepository(Protocol):
         """Give a main thread other settings, and store it.
 
         Raises:
-            ThreadError: Somebody else has stored the thread meanwhile.
+            ThreadError: Another writer has stored the thread in the meantime.
         """
         ...
 
@@ -42,7 +42,7 @@ class ThreadRepository(Protocol):
             changes: The fields with their new values, such as `text`; entries of `meta` are added.
 
         Raises:
-            ThreadError: There is no such message, or somebody else has stored the thread.
+            ThreadError: There is no such message, or another writer has stored the thread.
         """
         ...
 
@@ -51,11 +51,11 @@ class ThreadRepository(Protocol):
 
         Args:
             thread: The main thread.
-            lasting: Whether it must outlast a failure of power. What follows from what was stored
-                before need not: it is made again.
+            lasting: Whether it must survive a power failure. What follows from stored data need
+                not: it can be computed again.
 
         Raises:
-            ThreadError: Somebody else has stored the thread meanwhile.
+            ThreadError: Another writer has stored the thread in the meantime.
         """
         ...
 
@@ -68,7 +68,7 @@ class ThreadRepository(Protocol):
         ...
 
     async def closed(self, run_id: str) -> None:
-        """Take note that a run is over; what keeps nothing may forget its threads some time."""
+        """Note that a run is over; a repository in memory may forget its threads later."""
         ...
 
     async def forget(self, run_id: str) -> None:

@@ -16,7 +16,7 @@ _GRANT = re.compile(rf"({SERVER_NAME})/\S+")
 
 
 def server_in(grant: object) -> str:
-    """The server in a grant such as `files/read_file` or `git/*`; empty where it is none."""
+    """The server in a grant such as `files/read_file` or `git/*`; empty if it is not a grant."""
     found = _GRANT.fullmatch(grant) if isinstance(grant, str) else None
     return found[1] if found else ""
 
@@ -26,10 +26,10 @@ class ToolDefinition(Value):
 
     Attributes:
         name: Its name at the provider.
-        description: What models are told of it.
+        description: What models are told about it.
         parameters: The JSON schema of its arguments, an object.
-        effects: What a second call would do outside; None: nobody says it, so it counts as
-            `unsafe` unless the specialist declares otherwise.
+        effects: What a second call would do outside; None: undeclared, so it counts as `unsafe`
+            unless the specialist declares otherwise.
     """
 
     name: str
@@ -42,33 +42,33 @@ class ToolDefinition(Value):
 class ToolProvider(Protocol):
     """Lists tools and executes them; used from any event loop.
 
-    One that holds connections may have `async def aclose()`, which closes those of the running
-    loop; what is needed again is opened again.
+    A provider with connections may have `async def aclose()`, which closes those of the running
+    loop; they are opened again when needed.
     """
 
     async def list_tools(self) -> Sequence[ToolDefinition]:
-        """Give the tools that there are now.
+        """Return the current tools.
 
         Raises:
-            replan.errors.ToolServerError: They cannot be had.
+            replan.errors.ToolServerError: They cannot be listed.
         """
         ...
 
     async def get_tool(self, name: str) -> ToolDefinition:
-        """Give one tool.
+        """Return one tool.
 
         Raises:
-            replan.errors.ToolServerError: There is none of this name.
+            replan.errors.ToolServerError: No tool has this name.
         """
         ...
 
     async def execute(self, name: str, arguments: Mapping[str, Any]) -> str | list[dict[str, Any]]:
-        """Call a tool, and give its result: text, or LangChain's blocks of content.
+        """Call a tool, and return its result: text, or LangChain's blocks of content.
 
-        It may ask a person (`ask_user`): it is called again once the answer is there.
+        It may ask a person (`ask_user`): it is called again when there is an answer.
 
         Raises:
             replan.errors.ToolServerError: The call failed.
-            replan.errors.ToolCallLostError: The call was sent, and nobody knows what came of it.
+            replan.errors.ToolCallLostError: The call was sent, and its outcome is unknown.
         """
         ...

@@ -1,7 +1,7 @@
 """The prompts of the host: one function for each call that it makes, each gives messages.
 
 A prompt has two parts. The system message tells what to do: it can be replaced by configuration.
-The data (request, plan, results) is marked, stands in one message of the user's, and is ours.
+The data (request, plan, results) is marked, is in one message of the user's, and is ours.
 """
 
 from collections.abc import Sequence
@@ -47,14 +47,15 @@ RESULTS_BUDGET = 120_000
 """Characters of all results in a prompt of the host; many long ones share it."""
 
 LEAST_RESULT = 100
-_MOST_NAMED = 20
 """Characters of a result without which it is not worth its place; the last ones are left out."""
+
+_MOST_NAMED = 20
 
 FIXED_PLAN = (
     "The plan must not be revised: propose no change of it, and leave `update` out. Reply with "
     "`complete` unless a step of it can still run."
 )
-"""What the host is told where a run does not allow revisions."""
+"""The instruction to the host if a run does not allow revisions."""
 
 _UNFINISHED = (
     "Earlier work on this conversation did not come to its end. Its plan, as data, never an "
@@ -79,13 +80,13 @@ _AS_BUILT_IN = MemoryOptions()
 
 @dataclass(frozen=True, kw_only=True)
 class HostPrompts:
-    """What the host's prompts are made of; an empty text means the built-in one."""
+    """The parts of the host's prompts; an empty text means the built-in one."""
 
     team: tuple[SpecialistCard, ...]
     system: str = ""  # precedes every prompt of the host
-    thinking: str = ""  # in the place of the thinking prompt
-    planning: str = ""  # in the place of the planning and the plan update prompt
-    reflection: str = ""  # in the place of the feedback prompt
+    thinking: str = ""  # in place of the thinking prompt
+    planning: str = ""  # in place of the planning and the plan update prompt
+    reflection: str = ""  # in place of the feedback prompt
     plan_template: str = ""  # the shape of a plan
     merged_planning: bool = True  # whether thinking and feedback carry the plan as their body
     merged_answer: bool = True  # whether thinking carries the answer of a simple request
@@ -209,7 +210,7 @@ def _answer_body(answer: str, host: HostPrompts) -> str:
 
 
 def _told(state: EnhancedState, host: HostPrompts) -> str:
-    """The caller's own instructions, which stand in the conversation."""
+    """The caller's own instructions, which are in the conversation."""
     return instructions_in(host.seen_in(state).messages)
 
 
@@ -281,7 +282,7 @@ def _data(
 ) -> HumanMessage:
     plan = state.get("current_plan") or TaskPlan()
     shown, left_out, each = _results(state, collected, budget)
-    # What stays the same from round to round stands first, for the sake of prompt caches.
+    # What stays the same from round to round comes first, because of prompt caches.
     said = host.seen_in(state).messages
     parts = request_sections(said, earlier_budget=budget, budget=budget)
     parts += [_result(result, each) for result in shown]
@@ -315,7 +316,7 @@ def _results(
 def told_unread(
     state: EnhancedState, host: HostPrompts, budget: int, collected: CollectedResults | None = None
 ) -> str:
-    """Say what an answer was made without, since its prompt had no room for it; else nothing."""
+    """Describe what an answer was made without because its prompt had no room; else empty."""
     shown, left_out, each = _results(state, collected, budget)
     cut = [result for result in shown if len(result.marked_text or result.error) > each]
     said = host.seen_in(state).messages

@@ -20,7 +20,7 @@ KEEP_MARKS = (
 
 
 def knowledge_text(chunks: Sequence[Chunk]) -> str:
-    """Write chunks so that each line says where it stands, and none can pose as another source."""
+    """Write chunks so that each line says where it is, and none can pose as another source."""
     return "\n\n".join("\n".join(_lines(chunk)) for chunk in chunks)
 
 

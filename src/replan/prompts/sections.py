@@ -1,6 +1,6 @@
 """Data inside prompts: marked sections whose content can never close or open one.
 
-What users, documents, tools and other models wrote stands between tags, as data. The tags that end
+What users, documents, tools and other models wrote is between tags, as data. The tags that end
 a section are disarmed inside it, so that a text cannot pretend to be the next section.
 """
 
@@ -85,13 +85,13 @@ def sections_of(text: str) -> tuple[Section, ...]:
 
 
 def call_tag(call: Call) -> str:
-    """The line that ends every system message of ours: it tells logs and tests who is calling."""
+    """The last line of every system message: it identifies the caller for logs and tests."""
     fields = call.model_dump(exclude_none=True)
     return "<call" + "".join(f' {name}="{_attribute(v)}"' for name, v in fields.items()) + "/>"
 
 
 def call_of(messages: Sequence[BaseMessage]) -> Call | None:
-    """Who made a call, read from its system message; none if the prompt is not ours."""
+    """Who made a call, read from its system message; None if the prompt is not ours."""
     for message in messages:
         if isinstance(message, SystemMessage):
             return call_in(message.text)
@@ -131,7 +131,7 @@ def request_sections(
 
 
 def conversation_text(messages: Sequence[AnyMessage]) -> str:
-    """Write messages, each behind its speaker; none of them can pose as another one's."""
+    """Write messages, each after its speaker, so that none can pose as another's."""
     return "\n".join(_spoken(message) for message in messages)
 
 

@@ -32,7 +32,7 @@ REQUEST_BUDGET = 4_000
 
 @dataclass(frozen=True)
 class StepPrompt:
-    """What stands in all prompts of a specialist, put together when the team is."""
+    """What is in all prompts of a specialist, assembled when the team is."""
 
     specialist: str
     instructions: str
@@ -59,7 +59,7 @@ class StepPrompt:
 def _data(context: ExecutionContext) -> list[str]:
     step = context.plan_step
     task = "\n\n".join(part for part in (context.task_description, step.brief) if part)
-    # As for the host: what is known stands before what was said.
+    # As for the host: what is known is before what was said.
     parts = [knowledge_section(context.knowledge_context)] if context.knowledge_context else []
     parts += request_sections(context.messages, budget=REQUEST_BUDGET)
     parts.append(section("step", task, id=step.id))
@@ -75,7 +75,7 @@ def _data(context: ExecutionContext) -> list[str]:
 
 
 def _with_images(text: str, messages: Sequence[BaseMessage]) -> Any:
-    """Give the text, or content blocks if the request holds more than text."""
+    """Return the text, or content blocks if the request holds more than text."""
     blocks = [
         block
         for message in messages

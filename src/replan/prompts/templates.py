@@ -14,7 +14,7 @@ def load(name: str) -> str:
 
 
 def render(template: str, **values: object) -> str:
-    """Put values in the place of `$name`, in one pass; any other `$` stays as it is."""
+    """Put values in place of `$name`, in one pass; any other `$` stays as it is."""
 
     def value_of(found: re.Match[str]) -> str:
         name = found[1] or found[2]

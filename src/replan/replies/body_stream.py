@@ -15,7 +15,7 @@ _MARKS = "<[◁"
 
 
 class Shown:
-    """Gives a text piece by piece, up to where thoughts, blanks or the end of it may begin."""
+    """Returns a text piece by piece, up to where thoughts, blanks or the end of it may begin."""
 
     def __init__(self) -> None:
         self._blanks: list[str] = []
@@ -59,7 +59,7 @@ def _unsure(text: str) -> int:
 
 
 class BodyStream:
-    """Gives the body of a reply as it is streamed; of any but the plain form, nothing."""
+    """Returns the body of a reply as it is streamed; of any but the plain form, nothing."""
 
     def __init__(self, known: Collection[str] = HOST_KEYS) -> None:
         self.fields: dict[str, str] | None = None
@@ -75,7 +75,7 @@ class BodyStream:
         self._take: Callable[[str], None] = self._take_start
 
     def feed(self, chunk: str) -> str:
-        """Take the next piece of the reply, and give what is certain to be shown of the body."""
+        """Take the next piece of the reply, and return what is certain to be shown of the body."""
         text = self._plain(chunk)
         at = 0
         while self._is_open and not self.is_streaming:
@@ -136,7 +136,7 @@ class BodyStream:
         if opens_fence(shown) in MARKDOWN or _is_long_mark(text) or _may_be_more(text):
             self._is_open = False
         elif text and not text.strip(RULES):
-            self._is_open = False  # rules around nothing are no body
+            self._is_open = False  # rules around nothing are not a body
         elif text:
             self._begin()
 

@@ -19,7 +19,7 @@ _Known = Mapping[str, Sequence[Source]]
 
 
 def cited(text: str, sources: Sequence[Source]) -> tuple[str, str]:
-    """Give a text without the marks that name no source, and the list of those that are cited."""
+    """Return a text without the marks that name no source, and the list of those that are cited."""
     if not sources:
         return text, ""
     known, found = _by_name(sources), dict[str, str]()
@@ -36,7 +36,7 @@ def cited_among(text: str, sources: Sequence[Source]) -> tuple[Source, ...]:
 
 
 def without_places(text: str) -> str:
-    """Give a text of somebody without sources: what names a line of a file can only be made up."""
+    """Return a text that got no sources: marks that name a line can only be made up."""
 
     def kept(mark: re.Match[str]) -> str:
         names = _BETWEEN.split(mark["names"])
@@ -78,7 +78,7 @@ def _named(names: str, known: _Known) -> Iterator[tuple[str, Source]]:
     ends = [*(each.start() for each in breaks), len(names)]
     at = 0
     while at < len(begins):
-        # A file's own name may hold what stands between names: the longest one counts.
+        # A file's own name may hold what is between names: the longest one counts.
         lasts = range(at, len(ends))[:MOST_PARTS][::-1]
         parts = ((last, names[begins[at] : ends[last]].strip()) for last in lasts)
         tried = ((last, bare, _of_name(bare, known)) for last, bare in parts)

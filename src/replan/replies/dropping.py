@@ -21,7 +21,7 @@ def crossed_out(text: str) -> str:
 def taken_away(
     old: Sequence[PlanStep], new: Sequence[PlanStep], said: Iterable[str]
 ) -> frozenset[int]:
-    """Give the steps that a revision marks with `[-]`, or leaves out and says that they go."""
+    """Return the steps that a revision marks with `[-]`, or leaves out and says that they go."""
     known = {step.id: step for step in old}
     mentioned = {step.id for step in new}
     unsaid = [step for step in old if not step.is_finished and step.id not in mentioned]
@@ -61,7 +61,7 @@ def _numbers_removed(clause: str) -> set[int]:
 
 
 def _prose(text: str) -> str:
-    """Give a text without the lines of steps in it, and nothing of what is no reply any more."""
+    """Return a text without its lines of steps, and without what no longer is the reply."""
     text = text[:_LONGEST]
     inside = {
         at
@@ -92,7 +92,7 @@ def _marked(match: re.Match[str]) -> str:
 
 
 def _any_of(found: Iterable[str]) -> re.Pattern[str]:
-    """Give a pattern for any of some words; those of scripts without blanks stand anywhere."""
+    """Return a pattern for any of some words; those of scripts without blanks may be anywhere."""
     ordered = sorted({word.casefold() for word in found}, key=lambda word: (-len(word), word))
     kinds: dict[bool, list[str]] = {False: [], True: []}
     for word in ordered:

@@ -91,7 +91,7 @@ def _fields(found: Mapping[str, object], known: Collection[str]) -> dict[str, st
 
 
 def _body(found: Mapping[str, object], fields: Mapping[str, str]) -> str:
-    """Give the body under `answer`, `plan` or `body`: of both the one that is wanted."""
+    """Return the body under `answer`, `plan` or `body`: of both the one that is wanted."""
     is_plan = complexity_of(fields.get("complexity", "")) in ("moderate", "complex") or (
         verdict_of(fields.get("verdict", "")) == "continue"
     )
@@ -124,7 +124,7 @@ def _are_lines(rows: list[object]) -> bool:
 
 
 def _without_markup(rest: str) -> str:
-    """Give the text after a JSON object without the closing markup of a tool call or a fence."""
+    """Return the text after a JSON object without the closing markup of a tool call or a fence."""
     for pattern in _MARKUP:
         found = pattern.match(rest)
         rest = rest[found.end() :] if found else rest

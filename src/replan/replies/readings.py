@@ -44,14 +44,14 @@ __all__ = [
 ]
 
 BodyKind = Literal["answer", "plan", "text", "empty"]
-"""What a body is: an answer, a plan, text under a complex judgement that is no plan, or nothing."""
+"""What a body is: an answer, a plan, other text under a complex judgement, or nothing."""
 
 _NOTHING = frozenset(words("others", "nothing"))
-"""What says in a place for a wish that there is none."""
+"""Words that mean "nothing" in a place for a wish."""
 
 
 class ThinkReading(Value):
-    complexity: TaskComplexity  # the label; without one, what score or body stand for
+    complexity: TaskComplexity  # the label; without one, what score or body mean
     score: float | None = None  # the number from 0 to 1, if the model gave one
     reasoning: str = ""  # why
     next_action: ActionType | None = None  # what the host means to do; it may contradict the label
@@ -63,7 +63,7 @@ class ThinkReading(Value):
 
 class FeedbackReading(Value):
     verdict: Verdict  # whether the work is done
-    feedback: str = ""  # what the host says of the results
+    feedback: str = ""  # what the host says about the results
     # What the host would do next; it may contradict the verdict.
     suggested_action: ActionType | None = None
     update: str = ""  # what should change in the plan
@@ -110,7 +110,7 @@ def read_think(
 def _plan_below_simple(
     reply: Reply, plan: FoundPlan, score: float | None
 ) -> ThinkReading | Complaint[ThinkReading]:
-    """Read a plan for the team below a label that says there is none: no answer is written so."""
+    """Read a plan for the team in spite of a label that says there is none: no answer looks so."""
     reading = _think_reading(reply, TaskComplexity.MODERATE, plan, score)
     if action_of(reply.fields.get("next_action", "")) is ActionType.CREATE_PLAN:
         return reading
@@ -238,14 +238,14 @@ def _feedback_reading(reply: Reply, verdict: Verdict, plan: FoundPlan | None) ->
 
 
 def read_plan(text: str, team: Collection[str] = ()) -> FoundPlan:
-    """Give the plan in a reply that should be nothing else; without steps, the reply as it is."""
+    """Return the plan in a reply that should be nothing else; without steps, the reply as it is."""
     reply = read_reply(text, HOST_KEYS)
     plan = find_plan(reply.body, team, expected=True, is_cut=reply.is_cut)
     return plan or FoundPlan(reply.body, problems_of(reply.body, Names(team)), is_certain=False)
 
 
 def read_answer(text: str) -> str:
-    """Give the answer in a reply that should be nothing else, without thinking or front matter."""
+    """Return the answer of a reply that should be nothing else, without its thoughts and marks."""
     is_framed = text.lstrip().startswith(("-", "<", "[", "◁"))
     return read_reply(text, HOST_KEYS if is_framed else ()).body
 

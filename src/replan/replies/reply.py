@@ -33,7 +33,7 @@ HOST_KEYS = THINK_KEYS | FEEDBACK_KEYS
 
 _GLUED = re.compile(r"\A(\s{0,20}(?:```|~~~)\w{0,20})[ \t]+(?=---)")
 RULES = BLANK + "-*_=.+`~\u2014\u2013"
-"""What stands in rules, fences and blanks: a body of nothing else is none."""
+"""Rules, fences and blanks: a body with nothing else is empty."""
 
 _MAX_NESTING = 3
 _MAX_DELIMITERS = 200
@@ -50,7 +50,7 @@ class Reply(Value):
 def read_reply(text: str, known: Collection[str]) -> Reply:
     """Take a reply apart; any text at all gives a reply, in time that grows with its length.
 
-    Front matter stands between a first line `---` and the next one; without them it is the leading
+    Front matter is between a first line `---` and the next one; without them it is the leading
     lines that begin with a known key. Thinking before it, a fence or an answer tag around it and a
     line or two of talk before it are passed over, and a JSON object with the same keys is read too.
     A `---` or a tag further down belongs to the body.
@@ -182,7 +182,7 @@ def _below(text: str, known: frozenset[str], *, drop: bool) -> Parts | None:
     """Read a delimited front matter further down.
 
     After a line or two of talk one known key is enough; after more text, which may be an answer
-    with rules in it, two keys must stand there without a blank line. A front matter at the very end
+    with rules in it, two keys must be there without a blank line. A front matter at the very end
     belongs to the text before it.
     """
     for count, opened in enumerate(DELIMITER.finditer(text)):

@@ -1,6 +1,6 @@
 """The type that an answer has to be of: how it is asked for, and how it is read.
 
-The idea is pydantic-ai's `output_type`; the schema stands in the prompt, so that any model can
+The idea is pydantic-ai's `output_type`; the schema is in the prompt, so that any model can
 follow it, and what comes back is checked by pydantic.
 """
 
@@ -43,7 +43,7 @@ class Shape:
 
     @property
     def asked(self) -> str:
-        """What a model is told."""
+        """The instruction to the model."""
         schema = json.dumps(self.schema, ensure_ascii=False)
         return (
             "The answer is read by a program: it is one JSON value that fits this JSON schema, "
@@ -51,7 +51,7 @@ class Shape:
         )
 
     def read(self, text: str) -> JsonValue:
-        """Read the value in a reply: the whole reply, its fence, or what stands amid talk."""
+        """Read the value in a reply: the whole reply, its fence, or a value inside other text."""
         fitting: list[JsonValue] = []
         first: MisshapenError | None = None
         for value in _values_in(text):
@@ -64,11 +64,11 @@ class Shape:
         if len(fitting) > 1:
             raise MisshapenError(f"there are {len(fitting)} values that fit {self.name}; give one")
         if not fitting:
-            raise first or MisshapenError("there is no JSON value in it, or it breaks off")
+            raise first or MisshapenError("there is no JSON value in it, or it is cut off")
         return fitting[0]
 
     def taken(self, given: object) -> JsonValue:
-        """Check what a program gave, or what was read, and give it as JSON holds it."""
+        """Check what a program gave, or what was read, and return it as JSON holds it."""
         try:
             if isinstance(given, dict | list | str | int | float | bool | None):
                 value = self._adapter.validate_json(to_json(given))
@@ -88,14 +88,14 @@ class Shape:
         return kept
 
     def value_of(self, kept: JsonValue) -> Any:
-        """Give the value of the type that was kept as JSON."""
+        """Return the value of the type that was kept as JSON."""
         return self._adapter.validate_json(to_json(kept))
 
     def _told(self, error: ValidationError) -> str:
         found = error.errors(include_url=False, include_context=False, include_input=False)
         told = [f"{_place(each['loc'])}{each['msg']}" for each in found[:_MOST_MISTAKES]]
         told += [f"{len(found) - len(told)} more"] if len(found) > len(told) else []
-        return f"it is no {self.name}: {'; '.join(told)}"
+        return f"it is not a valid {self.name}: {'; '.join(told)}"
 
 
 def _place(path: tuple[int | str, ...]) -> str:
@@ -103,7 +103,7 @@ def _place(path: tuple[int | str, ...]) -> str:
 
 
 def _values_in(text: str) -> Iterator[JsonValue]:
-    """The JSON values that may be meant: the whole text, else those of its fences, else amid it."""
+    """The JSON values that may be meant: the whole text, else its fences, else values inside it."""
     whole = _strictly(text)
     if whole is not _NO_VALUE:
         yield cast("JsonValue", whole)

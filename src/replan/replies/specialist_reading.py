@@ -8,18 +8,16 @@ from pydantic import Field
 from replan.plan.model import Value
 from replan.replies.forms.front_matter import DELIMITER, KeyLine, match_key
 from replan.replies.forms.json_text import as_text, decode
-from replan.replies.forms.thoughts import without_thoughts, without_tokens
+from replan.replies.forms.thoughts import without_thoughts
 from replan.replies.forms.wrapping import (
     BLANK,
     few_lines,
     find_fence,
     first_fence,
-    plain,
     skip_blank,
-    skip_thinking,
-    skip_unopened_thinking,
     trimmed,
     whole_fence,
+    without_thinking,
 )
 from replan.replies.vocabulary.keys import BODY_KEYS, find_key, squeezed
 from replan.replies.vocabulary.labels import flag_of, number_of, status_of
@@ -43,14 +41,11 @@ class SpecialistReading(Value):
 def read_specialist(text: str) -> SpecialistReading:
     """Read a specialist's text, which is all body unless it certainly begins with a front matter.
 
-    A report may begin with a line such as `status: on track` or with a front matter of its own. So
+    A report may begin with a line such as `status: on track` or with its own front matter. So
     no value may be wrong where a label is expected, and a block stays part of the body if there is
-    anything in it beside the known keys. A text without any result is no success.
+    anything in it in addition to the known keys. A text without any result is not a success.
     """
-    source = without_tokens(plain(text))
-    thinking = skip_thinking(source)
-    source = source[thinking.end if thinking.closed else len(source) :]
-    source = source[skip_unopened_thinking(source) or 0 :]
+    source = without_thinking(text)
     reading = (
         next(filter(None, map(_read, _forms(source))), None)
         or _object(source)
@@ -64,7 +59,7 @@ def read_specialist(text: str) -> SpecialistReading:
 
 
 def _forms(text: str) -> Iterator[str]:
-    """Give the text, and what is in the fence or stands below the talk that it may begin with."""
+    """Yield the text, and what is in the fence or is below the talk that it may begin with."""
     yield text
     start = skip_blank(text)
     delimiter, fence = DELIMITER.search(text, start), find_fence(text)
@@ -99,7 +94,7 @@ def _delimited(text: str, *, with_others: bool = False) -> SpecialistReading | N
     found = [match_key(line, SPECIALIST_KEYS) for line in written]
     if not written or not (with_others or all(found)):
         return None
-    # What is not only front matter is somebody's text.
+    # Anything beyond front matter is foreign text.
     body = text[closed.end() :] if all(found) else text
     return _reading([line for line in found if line], body)
 
@@ -115,7 +110,7 @@ def _bare(text: str) -> SpecialistReading | None:
         found.append(line)
         at = end + 1 if end >= 0 else len(text)
     rest = text[at:]
-    # Without delimiters, a blank line or a second key has to show that these are no sentences.
+    # Without delimiters, a blank line or a second key has to show that these are not sentences.
     is_apart = len(found) > 1 or rest[:1] == "\n" or DELIMITER.match(rest) is not None
     words = [line.value.lower() for line in found if line.key == "status"]
     is_own = bool(set(words) & {str(status) for status in ExecutionStatus})

@@ -17,7 +17,7 @@ _BLOCKS.disable("inline")
 
 
 def is_unfinished(text: str) -> bool:
-    """Tell whether a reply that is JSON or ends with a code block breaks off; prose never does."""
+    """Whether a reply that is JSON, or ends with a code block, is cut off; prose never is."""
     if len(text) > _LONGEST:
         return False
     reply = read_reply(text, _KEYS)

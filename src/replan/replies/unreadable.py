@@ -48,7 +48,7 @@ class Complaint(Value, Generic[Reading]):
 
 
 def wrong_in(reply: Reply, key: str, labels: str) -> str:
-    """Say what is wrong with a reply whose label cannot be read."""
+    """Describe what is wrong with a reply whose label cannot be read."""
     value = reply.fields.get(key, "").partition("\n")[0][:_LONGEST_VALUE]
     if not reply.has_front_matter and not reply.body:
         return f"The reply is empty, so it has no `{key}`."

@@ -20,12 +20,12 @@ def checked_labels(given: Mapping[str, str] | None) -> dict[str, str]:
     """Take labels as they are given."""
     labels = dict(given or {})
     if len(labels) > MOST:
-        raise InputError(f"These are {len(labels)} labels. Give a run {MOST} at most.")
+        raise InputError(f"There are {len(labels)} labels. A run can have at most {MOST}.")
     for name, value in cast("dict[object, object]", labels).items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise InputError(
                 f"{str(name)[:LONGEST]!r} cannot be the name of a label. Begin with a letter or a "
-                "digit, and go on with up to 63 letters, digits, '_', '.' and '-'."
+                "digit, then use up to 63 letters, digits, '_', '.' and '-'."
             )
         if not isinstance(value, str) or len(value) > LONGEST or not value.isprintable():
             raise InputError(

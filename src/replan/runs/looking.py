@@ -8,7 +8,7 @@ from typing import Any, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
-from replan.calling import Graph
+from replan.calling.compiled import Graph
 from replan.plan.model import StepStatus, TaskPlan
 from replan.ports.journal import LedgerEntry, Spending
 from replan.ports.run_book import RunRecord
@@ -39,7 +39,7 @@ class RunView:
         is_held: Whether a process works on it now, or will: its work waits in a queue.
         is_queued: Whether its work waits in a queue.
         at_work: The steps in progress, each `running` or `waiting`.
-        usage: What its calls of models took until now, those of the round in progress included.
+        usage: The usage of its model calls so far, including those of the current round.
     """
 
     record: RunRecord
@@ -60,19 +60,19 @@ class RunView:
 
     @property
     def seconds(self) -> float:
-        """From its beginning to when it was last heard of, whoever worked on it."""
+        """Seconds from its beginning to its last sign of life, in all processes."""
         return (self.heard_at - self.record.started_at).total_seconds()
 
     @property
     def why(self) -> str:
-        """Why it ended, or stands still, in words; empty while it is at work."""
+        """Why it ended, or does not continue, in words; empty while it is at work."""
         match self.outcome:
             case "running":
                 return ""
             case "waiting":
                 return "it waits for an answer"
             case "interrupted":
-                return "its process ended without a word" if self.is_killed else "it was stopped"
+                return "its process was killed" if self.is_killed else "it was stopped"
             case "rejected" if not self.state.get("limit_reached"):
                 return "a person rejected its plan"
             case outcome:
@@ -94,7 +94,7 @@ class RunView:
 
     @property
     def outcome(self) -> str:
-        """How it stands; a process that was killed at the wrong moment could not say so."""
+        """Its status; also correct if its process was killed before it could record it."""
         if self.state.get("is_completed") and (ended := self.state.get("outcome")):
             return ended
         if self.record.outcome != "running" or self.is_held:
@@ -103,12 +103,12 @@ class RunView:
 
     @property
     def is_killed(self) -> bool:
-        """Whether its process ended without a word: nobody knows when."""
+        """Whether its process was killed, at an unknown time."""
         return self.outcome in ("waiting", "interrupted") and self.record.outcome == "running"
 
     @property
     def steps(self) -> dict[int, str]:
-        """How each step stands: as the plan says, or `running`, or `waiting` for a person."""
+        """The status of each step: as the plan says, or `running`, or `waiting` for a person."""
         asking = {ask.step_id: "waiting" for ask in self.waiting}
         now = {**asking, **self.at_work}
         open_ones = {step.id for step in self.plan.open_steps()} if self.plan else set[int]()
@@ -157,7 +157,7 @@ async def seen(graph: Graph, storage: Storage, record: RunRecord, at: datetime) 
 
 
 def _is_guessed(state: EnhancedState, charged: Spending) -> bool:
-    """Whether a run was charged for calls that nobody counted: its events say for which."""
+    """Whether a run was charged for uncounted calls: its events say for which."""
     usage = state.get("usage", Usage())
     return CUT_OFF in usage.by or charged.tokens > usage.total_tokens
 
@@ -191,7 +191,7 @@ async def _heard_at(
 
 
 def _at_work(ledger: Sequence[LedgerEntry], since: datetime) -> dict[int, str]:
-    """The steps whose newest attempt goes on, or asked; of those before nobody knows it now."""
+    """The steps whose newest attempt is at work, or asked; earlier ones are not known."""
     newest = {(entry.step_id, entry.specialist): entry for entry in ledger}.values()
     began = [entry for entry in newest if entry.started_at >= since]
     asked = {entry.step_id: "waiting" for entry in began if entry.outcome == "waiting"}
@@ -211,5 +211,5 @@ async def snapshot_of(graph: Graph, record: RunRecord) -> StateSnapshot:
 
 
 def config_of(thread_id: str) -> RunnableConfig:
-    """What LangGraph is told of a run: its thread."""
+    """LangGraph's configuration of a run: its thread."""
     return {"configurable": {"thread_id": thread_id}}

@@ -1,4 +1,4 @@
-"""A run as whoever began it holds it: wait for it, follow, answer, stop and look at it."""
+"""The handle of a run: wait for it, follow it, answer, stop and inspect it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator
@@ -34,7 +34,7 @@ class Run:
         if self._task is None:
             return await self._runtime.rested(self.run_id)
         try:
-            # Who waits for it and is cancelled does not take it from the others.
+            # Whoever waits for it and is cancelled does not take it from the others.
             return await asyncio.shield(self._task)
         finally:
             if self._task.done():

@@ -6,7 +6,7 @@ from typing import Any, cast
 from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
 from pydantic import JsonValue
 
-from replan.calling import Input
+from replan.calling.calls import Input
 from replan.errors import InputError
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import TaskPlan
@@ -28,7 +28,7 @@ def asked(given: Input) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         raise InputError(
             "A run begins with a text, or with a mapping that has `messages` or `plan`. "
-            "Go on with one that was begun by `resume` or `answer`."
+            "Continue one that has begun with `resume` or `answer`."
         )
     return dict(given)
 

@@ -4,7 +4,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Sequence
 from contextlib import aclosing, contextmanager, nullcontext, suppress
 from typing import Any, cast
 
@@ -13,17 +13,16 @@ from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
-from replan.calling import Call, Graph, alone, is_served, loosened, prepared
+from replan.calling.calls import Call, prepared
+from replan.calling.compiled import Graph
+from replan.calling.team_graph import TeamGraph, alone
 from replan.errors import InputError, PlanDocumentError
+from replan.events.at_once import Listener
 from replan.events.types import BaseEvent, Event, TaskCompleted
 from replan.ports.ownership import as_owner
 from replan.runs.asked.asks import state_at_rest
 from replan.runs.stopping import GRACE, RunStopped, on_its_own, put_an_end_to, stoppable
-from replan.state.cuts import CUTS
-from replan.state.enhanced import EnhancedState, rounds_of, settings_of
-from replan.state.limits import RunSettings
-from replan.state.rules import limit_value
-from replan.texts.storable import storable_text
+from replan.state.enhanced import EnhancedState
 
 _END = object()
 
@@ -33,7 +32,7 @@ logger = logging.getLogger(__name__)
 async def run_graph(
     graph: Graph, asked: Call, *, stop: asyncio.Event | None = None, grace: float = GRACE
 ) -> EnhancedState:
-    """Run a graph to its end and give the final state; see `replan.run`."""
+    """Run a graph to its end and return the final state; see `replan.run`."""
     # That of a run that waits has LangGraph's `__interrupt__`.
 
     async def work(control: RunControl | None = None) -> dict[str, Any]:
@@ -56,7 +55,7 @@ async def run_graph(
 async def stream_graph(
     graph: Graph, asked: Call, *, stop: asyncio.Event | None = None, grace: float = GRACE
 ) -> AsyncIterator[Event]:
-    """Run a graph and give its events as they happen; see `replan.stream`."""
+    """Run a graph and return its events as they happen; see `replan.stream`."""
     controls: list[RunControl] = []
     with suppress(RunStopped):
         async with alone(graph, asked.config) as owner:
@@ -87,7 +86,7 @@ async def followed(
     grace: float = GRACE,  # seconds that running steps have to end once `stop` is set
     at_once: asyncio.Event | None = None,  # set it to wait for them no longer
 ) -> EnhancedState:
-    """Run a graph until it rests, hand on its events as they happen, and give its state."""
+    """Run a graph until it rests, hand on its events as they happen, and return its state."""
 
     async def work(control: RunControl) -> dict[str, Any]:
         call, last = await prepared(graph, asked), dict[str, Any]()
@@ -101,13 +100,54 @@ async def followed(
                     take(cast("Event", part))
         return last
 
+    return await _at_rest(graph, asked, stoppable(work, stop, grace, at_once))
+
+
+async def followed_at_once(
+    graph: TeamGraph,
+    asked: Call,
+    take: Callable[[Event], None],
+    *,
+    stop: asyncio.Event | None,
+    begins: bool,
+) -> EnhancedState:
+    """Run a graph as `followed` does, on a thread that lives as long as its caller's work.
+
+    Args:
+        graph: The graph, with a checkpointer in memory.
+        asked: What it is called with; its configuration has the name of the run.
+        take: Takes the events where they happen, and raises nothing.
+        stop: Stops the run; None if nobody does.
+        begins: Whether a run begins that nothing on the thread has begun; its input is checked.
+    """
+    listener = Listener(take)
+
+    async def work(control: RunControl) -> dict[str, Any]:
+        call = asked if begins else await prepared(graph, asked)
+        last = dict[str, Any]()
+        async with aclosing(graph.states(call, listener, control)) as states:
+            async for state in states:
+                last = state
+        return last
+
+    try:
+        working = on_its_own(work(RunControl())) if stop is None else stoppable(work, stop, GRACE)
+        return await _at_rest(graph, asked, working)
+    finally:
+        listener.close()
+
+
+async def _at_rest(
+    graph: Graph, asked: Call, working: Coroutine[Any, Any, dict[str, Any]]
+) -> EnhancedState:
+    """Wait for a run, and give its state."""
     with _logged(asked):
         try:
-            state = await stoppable(work, stop, grace, at_once)
+            state = await working
         except RunStopped:
             return cast("EnhancedState", _stopped(await _saved(graph, asked.config)))
     if graph.checkpointer and not state.get("is_completed"):
-        # Only a snapshot tells what is asked, and by whom.
+        # Only a snapshot shows what is asked, and by whom.
         snapshot: StateSnapshot = await graph.aget_state(asked.config)
         state = state_at_rest(snapshot)
         if snapshot.interrupts:
@@ -118,7 +158,7 @@ async def followed(
 async def _events_in(
     parts: AsyncGenerator[Any], controls: Sequence[RunControl]
 ) -> AsyncGenerator[Event]:
-    """Give the events of a run; an answer is kept whose reader leaves, and nothing begins then."""
+    """Yield the events of a run; if the reader leaves, an answer is kept and nothing new begins."""
     async for part in parts:
         if not isinstance(part, BaseEvent):
             continue
@@ -137,7 +177,7 @@ async def _events_in(
 async def _until_stopped(
     parts: Callable[[RunControl], AsyncGenerator[Any]], stop: asyncio.Event, grace: float
 ) -> AsyncGenerator[Any]:
-    """Give the parts of a stream until it ends."""
+    """Yield the parts of a stream until it ends."""
     arrived: asyncio.Queue[Any] = asyncio.Queue()
 
     async def work(control: RunControl) -> None:
@@ -157,7 +197,7 @@ async def _until_stopped(
 
 @contextmanager
 def _logged(asked: Call) -> Generator[None]:
-    """Log how a run broke off; that it came to its end, its last event tells."""
+    """Log how a run was cut off; a normal end is in its last event."""
     thread = asked.config.get("configurable", {}).get("thread_id")
     about = {"run_id": asked.name, "thread_id": thread}
     try:
@@ -187,7 +227,7 @@ async def _saved(graph: Graph, config: RunnableConfig) -> dict[str, Any]:
 
 
 def _stopped(state: dict[str, Any]) -> dict[str, Any]:
-    """The state of a run that was stopped; one whose answer was told lacks only its summary."""
+    """The state of a run that was stopped; one whose answer was reported lacks only its summary."""
     return state if state.get("is_completed") else {**state, "outcome": "interrupted"}
 
 
@@ -196,65 +236,3 @@ def _options(graph: Graph, call: Call) -> dict[str, Any]:
     if graph.checkpointer:
         options["durability"] = "sync"
     return options
-
-
-async def raise_limits(
-    graph: Graph, *, settings: RunSettings, config: RunnableConfig, by: str = "raise_limits"
-) -> None:
-    """Let a run that a limit ended go on: `run` or `stream` with the input none then does so.
-
-    The plan, its results and what was spent stay as they are. A run that is not over needs none of
-    this: it takes new limits as `settings` when it goes on. Who raised which limit, and when, is
-    one of the run's `warnings`.
-
-    Args:
-        graph: From `build_graph`, with the storage or the checkpointer of the run, and not served:
-            whatever calls a served graph counts as a client, who loosens nothing.
-        settings: The new limits, and what else is to change; fields left out stay as they are.
-        config: LangChain's configuration; the thread's id stands in it under `configurable`.
-        by: Who raises them.
-
-    Raises:
-        InputError: No limit ended the newest run of the thread, the limit is not raised, or the
-            graph is served.
-    """
-    snapshot = await graph.aget_state(config)
-    state = cast("EnhancedState", snapshot.values)
-    limit = state.get("limit_reached", "")
-    is_under_way = set(snapshot.next) - {"summarise"} or not state.get("is_completed")
-    if is_under_way or limit in ("", *CUTS):
-        raise InputError("No limit ended this run, so larger ones change nothing.")
-    new = settings_of(state).overridden_by(settings)
-    value, before = getattr(new.limits, limit), limit_value(state, limit)
-    if value is not None and value <= before:
-        raise InputError(
-            f"The limit {limit}={before:g} ended this run. Raise it, for example to {2 * before:g}."
-        )
-    if is_served(graph):
-        raise InputError(
-            f"The limit {limit}={before:g} cannot be raised on a graph with served=True: whatever "
-            "calls it counts as a client. Build the same team with the same storage without "
-            "`served`, raise the limit there, and go on with the run there."
-        )
-    update: EnhancedState = {
-        **revived(state, new),
-        "warnings": loosened(graph, settings_of(state), new, storable_text(by)),
-    }
-    # The run goes on behind the node that comes before the work.
-    before_work = "think" if state.get("current_plan") is None else "plan_update"
-    await graph.aupdate_state(config, cast("Any", update), as_node=before_work)
-
-
-def revived(state: EnhancedState, settings: RunSettings) -> EnhancedState:
-    """What lets a run that a limit ended go on: in a new round, with all that it has."""
-    return {
-        "settings": settings,
-        "max_rounds": max(settings.limits.max_rounds, rounds_of(state)),
-        "current_round": state.get("current_round", 0) + 1,
-        "stalls": 0,
-        "is_completed": False,
-        "outcome": None,
-        "limit_reached": "",
-        "final_answer": None,
-        "current_feedback_result": None,
-    }

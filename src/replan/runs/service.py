@@ -14,7 +14,9 @@ from typing import Any, Unpack, cast
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
-from replan.calling import Input, alone, check_input
+from replan.calling.calls import Input
+from replan.calling.compiled import check_input
+from replan.calling.team_graph import alone
 from replan.errors import InputError
 from replan.facts.kept import Fact, facts_of
 from replan.ports.run_book import RunRecord
@@ -23,27 +25,25 @@ from replan.runs.asked.asks import answers_by_key
 from replan.runs.asked.correcting import Correction, is_over
 from replan.runs.asked.corrections import CorrectionOptions, anew, in_place
 from replan.runs.asked.requests import BEAT, answer_row
+from replan.runs.asked.resuming import going_on
 from replan.runs.course.reading import (
     events_of,
     is_worked_on,
     kept_record_of,
-    only_waits,
     record_of,
     result_at_rest,
     view_of,
 )
 from replan.runs.labels import checked_labels
 from replan.runs.log.run_event import RunEvent
-from replan.runs.looking import RunView, config_of, snapshot_of
+from replan.runs.looking import RunView, config_of
 from replan.runs.result import RunResult
 from replan.runs.run import Run
-from replan.runs.run_input import asked, input_again, kept_input, title_of
-from replan.runs.running import raise_limits
+from replan.runs.run_input import asked, kept_input, title_of
 from replan.runs.travel.adoption import adopt_into, export_of
 from replan.runs.travel.portable import PortableRun
 from replan.runs.work import Bench, Errand, Following
 from replan.runs.works import Works
-from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 
 
@@ -70,7 +70,7 @@ class Runtime:
 
     @property
     def bench(self) -> Bench:
-        """What its runs are worked on with; for what is built around a runtime."""
+        """The parts that work on its runs; for code that extends a runtime."""
         return self._bench
 
     @property
@@ -109,7 +109,7 @@ class Runtime:
         labels: Mapping[str, str] | None = None,
         **following: Unpack[Following],
     ) -> Run:
-        """Begin a run, and return it at once.
+        """Begin a run, and return it immediately.
 
         Args:
             input: The request as a text, or a mapping with `messages` and optionally `plan`.
@@ -129,7 +129,7 @@ class Runtime:
             InputError: It says nothing, or its plan names unknown specialists.
             PlanDocumentError: Its plan has mistakes.
             ThreadBusyError: Another run works on the thread.
-            StorageError: It cannot be kept.
+            StorageError: It cannot be stored.
         """
         given = asked(input)
         check_input(self._bench.graph, given)
@@ -156,7 +156,7 @@ class Runtime:
         return Run(self, errand.run_id, await self._works.known(errand, is_new=known is None))
 
     async def carry_out(self, errand: Errand) -> Run:
-        """Work on a run as an errand says; for what is built around a runtime."""
+        """Work on a run as an errand says; for code that extends a runtime."""
         return Run(self, errand.run_id, await self._works.known(errand))
 
     async def resume(
@@ -195,33 +195,18 @@ class Runtime:
         by: str = "",
         **following: Unpack[Following],
     ) -> Run:
-        """Resume a run, and return it at once; see `resume`."""
+        """Resume a run, and return it immediately; see `resume`."""
         record = await kept_record_of(run_id, self._bench)
-        snapshot = await snapshot_of(self._bench.graph, record)
-        state = cast("EnhancedState", snapshot.values)
-        is_over = state.get("is_completed") and not set(snapshot.next) - {"summarise"}
-        if is_over and (settings is not None or not snapshot.next):
-            if settings is None or not state.get("limit_reached"):
-                return Run(self, run_id)
-            at = config_of(record.thread_id)
-            await raise_limits(
-                self._bench.graph, settings=settings, config=at, by=by or "raise_limits"
-            )
-            settings = None
-        if settings is None and await only_waits(run_id, snapshot, self._bench):
-            return Run(self, run_id)
-        begins = not snapshot.values and not snapshot.tasks
-        given = input_again(record) if begins else None
         errand = Errand(
             record=record,
-            input=given,
             settings=settings,
             config=config,
             following=following,
             goes_on=True,
             by=by,
         )
-        return Run(self, run_id, await self._works.known(errand))
+        left = await going_on(errand, self._bench)
+        return Run(self, run_id, left and await self._works.known(left))
 
     async def answer(
         self,
@@ -277,8 +262,8 @@ class Runtime:
 
         Raises:
             InputError: There is no such run or step, the step is not settled yet, a limit leaves
-                no room, or work with effects would be done once more.
-            ThreadBusyError: Somebody works on the run.
+                no room, or work with effects would be done again.
+            ThreadBusyError: Another process works on the run.
         """
         return await self._corrected(run, Correction(action="retry", step=step, by=by), options)
 
@@ -298,7 +283,7 @@ class Runtime:
         Raises:
             InputError: There is no such run or step, the step is settled well, or a limit leaves
                 no room.
-            ThreadBusyError: Somebody works on the run.
+            ThreadBusyError: Another process works on the run.
         """
         return await self._corrected(run, Correction(action="skip", step=step, by=by), options)
 
@@ -329,7 +314,7 @@ class Runtime:
             InputError: There is no such run.
         """
         if work := self._works.begun(run_id):
-            # Whatever becomes of the storage.
+            # Whatever happens to the storage.
             work.stop(at_once=at_once)
         record = await record_of(run_id, self._bench)
         if work is None and record.outcome != "running" and not (await self._seen(record)).is_held:
@@ -359,10 +344,12 @@ class Runtime:
                 `tokens`.
 
         Raises:
-            InputError: There is no such run, or no such number can be.
+            InputError: There is no such run, or `after` is not a valid number.
         """
         if after < 0:
-            raise InputError(f"after={after} is no number of an event. The first is 1; write 0.")
+            raise InputError(
+                f"after={after} is not the number of an event. The first is 1; write 0."
+            )
         await record_of(run_id, self._bench)
         work = self._works.begun(run_id)
         kept = events_of(run_id, after, self._bench)
@@ -381,7 +368,7 @@ class Runtime:
     async def text(self, run_id: str, ref: str) -> str | None:
         """Return a long text of an event, to which a `ref` in its `details` points.
 
-        None if the text is not kept any more (`keep_days`), or does not exist.
+        None if the text is no longer kept (`keep_days`), or does not exist.
 
         Raises:
             InputError: There is no such run.
@@ -397,7 +384,7 @@ class Runtime:
         return [await self._seen(each) for each in found]
 
     async def facts(self, user: str, *, tenant: str = "", query: str = "") -> list[Fact]:
-        """Return what the team remembers of a user: the newest first, or what fits a query best.
+        """Return what the team remembers about a user: the newest first, or what fits a query best.
 
         Raises:
             ConfigurationError: No user is named, or the graph has no store.
@@ -446,7 +433,7 @@ class Runtime:
         order: JsonValue = None,
         labels: Mapping[str, str] | None = None,
     ) -> None:
-        """Take over a run that another runtime exported: `resume` or `answer` goes on with it.
+        """Take over a run that another runtime exported: `resume` or `answer` continues it.
 
         Args:
             run: The run.
@@ -456,7 +443,7 @@ class Runtime:
 
         Raises:
             InputError: The run is here already, or the thread is not new.
-            StorageError: It cannot be kept.
+            StorageError: It cannot be stored.
         """
         await adopt_into(self._bench, run, thread_id or run.run_id, order, labels)
 
@@ -466,7 +453,7 @@ class Runtime:
             await self._bench.book.remove(run_id)
 
     async def close(self) -> None:
-        """Stop what runs here, and wait until it rests; it can go on later."""
+        """Stop what runs here, and wait until it rests; it can continue later."""
         self._is_closed = True
         await self._works.close()
 

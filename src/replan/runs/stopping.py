@@ -21,9 +21,9 @@ async def stoppable(
     work: Callable[[RunControl], Awaitable[T]],
     stop: asyncio.Event,
     grace: float,  # seconds that running steps have once `stop` is set
-    at_once: asyncio.Event | None = None,  # set by whoever does not want to wait for them any more
+    at_once: asyncio.Event | None = None,  # set to stop waiting for them
 ) -> T:
-    """Run a graph until it ends; stopped before, it comes to rest and RunStopped is raised."""
+    """Run a graph until it ends. If it is stopped before, it rests and RunStopped is raised."""
     control = RunControl()
     running = asyncio.ensure_future(work(control))
     waiting = asyncio.ensure_future(stop.wait())
@@ -45,7 +45,7 @@ async def stoppable(
 
 
 async def on_its_own(work: Awaitable[T]) -> T:
-    """Do work that is cancelled once, and then comes to its end, however often this is."""
+    """Do work that is cancelled once and then finishes, however often this is called."""
     running = asyncio.ensure_future(work)
     try:
         await asyncio.wait({running})

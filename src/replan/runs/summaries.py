@@ -1,4 +1,4 @@
-"""The summary of a thread, outside of its runs: read it, write it, take it away."""
+"""The summary of a thread, outside its runs: read it, write it, take it away."""
 # LangGraph leaves the type arguments of savers open, so these methods read as partly unknown.
 # pyright: reportUnknownMemberType=false
 
@@ -10,7 +10,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import StateSnapshot
 
-from replan.calling import Graph, alone, services_in
+from replan.calling.compiled import Graph, services_in
+from replan.calling.team_graph import alone
 from replan.errors import InputError
 from replan.host.host_call import host_call
 from replan.memory.summary import to_cover
@@ -23,21 +24,21 @@ _NODE = "summarise"
 
 
 async def read_summary(graph: Graph, config: RunnableConfig) -> Summary | None:
-    """Give the summary of a thread; None where there is none.
+    """Return the summary of a thread; None where there is none.
 
     Args:
         graph: From `build_graph`, with the storage or the checkpointer of the thread.
-        config: LangChain's configuration; the thread's id stands in it under `configurable`.
+        config: LangChain's configuration; the thread's id is in it under `configurable`.
     """
     return _state_of(await graph.aget_state(config)).get("memory_summary")
 
 
 async def reset_summary(graph: Graph, config: RunnableConfig) -> None:
-    """Take the summary of a thread away; what it covered is seen again as it was said.
+    """Remove the summary of a thread; models see the covered messages again.
 
     Raises:
         InputError: A run of the thread is not over.
-        ThreadBusyError: Somebody works on the thread.
+        ThreadBusyError: Another process works on the thread.
     """
     async with _held(graph, config) as state:
         if state.get("memory_summary") is not None:
@@ -45,7 +46,7 @@ async def reset_summary(graph: Graph, config: RunnableConfig) -> None:
 
 
 async def summarise(graph: Graph, config: RunnableConfig) -> Summary | None:
-    """Write the summary of a thread now, also where runs write none, and give it.
+    """Write the summary of a thread now, also where runs write none, and return it.
 
     All messages are covered but the newest ones, as many as a window has; of a very long
     conversation this takes several calls. They count for the newest run of the thread, in its
@@ -53,11 +54,11 @@ async def summarise(graph: Graph, config: RunnableConfig) -> Summary | None:
 
     Args:
         graph: From `build_graph`, with the storage or the checkpointer of the thread.
-        config: LangChain's configuration; the thread's id stands in it under `configurable`.
+        config: LangChain's configuration; the thread's id is in it under `configurable`.
 
     Raises:
         InputError: A run of the thread is not over, or its memory is not in mode `summary`.
-        ThreadBusyError: Somebody works on the thread.
+        ThreadBusyError: Another process works on the thread.
         ModelCallError: The model failed, refused or wrote nothing; what there was stays.
         LimitReachedError: The newest run has no room left for it.
     """
@@ -97,7 +98,7 @@ async def _with_next(state: EnhancedState, graph: Graph, config: RunnableConfig)
 
 @asynccontextmanager
 async def _held(graph: Graph, config: RunnableConfig) -> AsyncGenerator[EnhancedState]:
-    """Hold a thread of which no run is under way, and give its state."""
+    """Hold a thread of which no run is under way, and return its state."""
     if not graph.checkpointer or services_in(graph) is None:
         raise InputError("This graph keeps no threads. Give build_graph(team, storage=...).")
     async with alone(graph, config) as owner:
@@ -105,7 +106,7 @@ async def _held(graph: Graph, config: RunnableConfig) -> AsyncGenerator[Enhanced
             snapshot = await graph.aget_state(config)
             if set(snapshot.next) - {_NODE}:
                 raise InputError(
-                    "A run of this thread is not over. Go on with it, or answer it, first."
+                    "A run of this thread is not over. Continue it or answer it first."
                 )
             yield _state_of(snapshot)
 

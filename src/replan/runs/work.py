@@ -1,4 +1,4 @@
-"""One run while this process works on it: from where it stands to its end, a question or a stop."""
+"""One run while this process works on it: from where it is to its end, a question or a stop."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -11,7 +11,9 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.types import StateSnapshot
 
-from replan.calling import Call, Graph, Input, alone, services_in, shapes_of
+from replan.calling.calls import Call, Input
+from replan.calling.compiled import Graph, services_in, shapes_of
+from replan.calling.team_graph import alone
 from replan.events.trace import worked_before
 from replan.events.types import Event
 from replan.langgraph_inside.tasks import without_tokens
@@ -32,22 +34,22 @@ from replan.steps.answers_told import answered_by
 
 
 class Following(TypedDict, total=False):
-    """How whoever begins a run, or goes on with it, follows and stops it."""
+    """How the caller of a run follows and stops it."""
 
-    tokens: bool  # whether texts are told piece by piece
-    heard: Heard  # hears each event as it is, once it is on record
-    stop: asyncio.Event  # set it to stop the run; whoever else stops the run sets it, too
+    tokens: bool  # whether texts are reported piece by piece
+    heard: Heard  # receives each event as it is, once it is on record
+    stop: asyncio.Event  # set it to stop the run; also set if the run is stopped by other means
 
 
 Stand = Literal["waits", "at work"]
-"""How the job of a run stands: it waits in the queue, or a worker has it."""
+"""The status of the job of a run: it waits in the queue, or a worker has it."""
 
 
 class Queued(Protocol):
-    """Tells how runs stand in the queue."""
+    """Reports the status of runs in the queue."""
 
     async def __call__(self, run_id: str, *, is_followed: bool = False) -> Stand | None:
-        """How the job of a run stands; None: there is none.
+        """The status of the job of a run; None: there is none.
 
         Args:
             run_id: The run.
@@ -67,8 +69,8 @@ class Bench:
     clock: Callable[[], datetime]  # the time, with a zone
     new_id: Callable[[], str]
     grace: float  # seconds that running steps have to end once a run is to stop
-    heard: Heard | None = None  # hears the events of all runs, once they are on record
-    queued: Queued | None = None  # how runs stand in the queue; none: there is no queue
+    heard: Heard | None = None  # receives the events of all runs, once they are on record
+    queued: Queued | None = None  # the status of runs in the queue; None without a queue
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,14 +78,14 @@ class Errand:
     """What a run is called with."""
 
     record: RunRecord  # the run, as it is entered into the book
-    input: Input = None  # what it begins or goes on with
+    input: Input = None  # what it begins or continues with
     settings: RunSettings | None = None
     config: RunnableConfig | None = None
     goes_on: bool = False  # whether it has begun before
-    by: str = ""  # who goes on with it
-    gives_way: bool = False  # whether it is left alone if its owner was told to stop it meanwhile
+    by: str = ""  # who continues it
+    gives_way: bool = False  # whether to leave it alone if a stop was requested in the meantime
     told: tuple[Event, ...] = ()  # what a person did to it before
-    # How it is followed and stopped by whoever calls it.
+    # How its caller follows and stops it.
     following: Following = field(default_factory=Following)
 
     @property
@@ -111,9 +113,9 @@ class Work:
         self.errand = errand
         self.log = log
         self.has_begun = False  # whether it is in the book, and its thread is held here
-        # Set once it has begun, or somebody else turns out to work on it.
+        # Set once it has begun, or another process turns out to work on it.
         self.is_known = asyncio.Event()
-        # Whether it heeds no further answer: who gives one goes on with the run.
+        # Whether it takes no further answer: an answer then continues the run elsewhere.
         self.is_resting = False
         self._bench = bench
         self._stop = errand.following.get("stop") or asyncio.Event()
@@ -241,7 +243,7 @@ class Work:
             given, settings = command, None
 
     async def _first(self) -> Input:
-        """What the run begins or goes on with: answers that are there already, as one word."""
+        """What the run begins or continues with: answers that are there already, as one word."""
         if self.errand.input is not None or not self._answers:
             return self.errand.input
         config = config_of(self.errand.thread_id)
@@ -254,7 +256,7 @@ class Work:
         return command if command.resume else None
 
     async def _take(self, requests: Sequence[Request]) -> None:
-        """The run has heeded these; who reads the rows next need not."""
+        """Mark requests as handled; later readers of the rows skip them."""
         if requests:
             self._answers = [each for each in self._answers if each not in requests]
             await self._bench.book.take_requests(requests, self._bench.clock())

@@ -23,7 +23,7 @@ Doing = asyncio.Task[RunResult]
 
 
 class Works:
-    """The works on runs, each beside everything else."""
+    """The works on runs, each in the background."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
@@ -57,7 +57,7 @@ class Works:
         return task
 
     async def known(self, errand: Errand, *, is_new: bool = False) -> Doing | None:
-        """Work on a run; wait until it has begun, or somebody else turns out to work on it."""
+        """Work on a run; wait until it has begun, or another process turns out to work on it."""
         self.begin(errand, is_new=is_new)
         work, task = self._works[errand.run_id]
         known = asyncio.ensure_future(work.is_known.wait())
@@ -79,7 +79,7 @@ class Works:
         await asyncio.wait({self._works[run_id][1]})
 
     async def rested(self, run_id: str) -> None:
-        """Wait for the end of the work on a run that heeds no answer any more."""
+        """Wait for the end of the work on a run that takes no more answers."""
         if run_id in self._works and self._works[run_id][0].is_resting:
             await self.ended(run_id)
 
@@ -101,7 +101,7 @@ class Works:
         return request
 
     async def close(self) -> None:
-        """Stop what is worked on, and wait until it rests; it can go on later."""
+        """Stop what is worked on, and wait until it rests; it can continue later."""
         for work, _ in self._works.values():
             work.stop()
         if tasks := [task for _, task in self._works.values()]:
@@ -113,7 +113,7 @@ class Works:
     def _ended(self, run_id: str) -> None:
         _, task = self._works.pop(run_id)
         if not task.cancelled() and (error := task.exception()):
-            # Who waits for the run is told; nobody may.
+            # The error goes to whoever waits for the run, if anyone does.
             logger.info("run broke off", extra={"run_id": run_id, "error": type(error).__name__})
 
     async def _own(self, work: Work, *, is_new: bool) -> RunResult:
@@ -121,12 +121,12 @@ class Works:
             return await work.done()
         except UsageError:
             if is_new and work.has_begun:
-                # Nothing was started that anybody could go on with.
+                # Nothing was started that anybody could continue with.
                 await self._bench.book.remove(work.errand.run_id)
             raise
 
     async def _shared(self, work: Work) -> RunResult:
-        """Work on a run, unless its owner heeds what is asked of it, or was told to stop."""
+        """Work on a run, unless its owner handles the request, or was told to stop."""
         run_id, is_heeded = work.errand.run_id, False
         while not is_heeded:
             try:
@@ -144,7 +144,7 @@ class Works:
         """Read what others ask of the runs that are worked on here, as long as there are any."""
         while self._works:
             await asyncio.sleep(BEAT)
-            with suppress(StorageError):  # the run itself tells of it
+            with suppress(StorageError):  # the run itself reports it
                 here = [run_id for run_id in self._works if self.begun(run_id)]
                 for request in await self._bench.book.requests(here):
                     await self._heed(request)

@@ -25,7 +25,7 @@ _WORD = r"[\w.~+/=*$!@#%^-]{6,2000}"
 # What a shell fills in is the name of a secret, and none itself.
 _VARIABLE = r"\$(?-i:[A-Z_]{1,40}|\{[A-Z_]{1,40}\})(?![^\s,;\"'])"
 
-# A line that goes on in words tells of a password, and does not hold it.
+# A line that continues in words mentions a password, and does not contain it.
 _PROSE = re.compile(r"[A-Za-z]{1,14}[.,;!?]?\s+[a-z]|(?:required|missing|invalid|empty)\b")
 _PASSWORD = re.compile(r"(?i)passw|pwd|passphrase|credential")
 _LETTERS = re.compile(r"\w{4}")
@@ -50,7 +50,7 @@ def _if_certain(found: re.Match[str]) -> bool:
 
 
 def _if_assigned(found: re.Match[str]) -> bool:
-    """Whether what stands after a name for a secret and a sign is one, and no remark about it."""
+    """Whether what is after a name for a secret and a sign is one, and no remark about it."""
     lead, value = found["lead"], found["value"]
     opening = _OPENING.match(value)
     bare = value[opening.end() :].rstrip("\\\"'`") if opening else value
@@ -66,7 +66,7 @@ def _if_assigned(found: re.Match[str]) -> bool:
 
 @dataclass(frozen=True)
 class _Form:
-    """A form in which secrets stand in texts: what leads to the value, and whether it is one."""
+    """A form in which secrets are in texts: what leads to the value, and whether it is one."""
 
     pattern: re.Pattern[str]
     is_secret: Callable[[re.Match[str]], bool] = _always

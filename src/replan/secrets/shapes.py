@@ -47,7 +47,7 @@ def is_likely(word: str) -> bool:
 
 
 def is_certain(word: str) -> bool:
-    """Whether a word looks like a secret wherever it stands: long, of letters and digits."""
+    """Whether a word looks like a secret in any place: long, of letters and digits."""
     return any(
         len(run) >= _CERTAIN and not run.isdigit() and any(map(str.isdigit, run))
         for run in _RUN.findall(word)
@@ -62,7 +62,7 @@ def holds_key(text: str) -> bool:
 
 
 def is_key(found: re.Match[str]) -> bool:
-    """Whether what begins like a key goes on like one, and not like words of people."""
+    """Whether what begins like a key continues like one, and not like words of people."""
     text = found[0]
     if "-" not in text[:12] and "_" not in text[:12]:
         return True

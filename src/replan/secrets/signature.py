@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 
 def signature_of(key: bytes, *signed: JsonValue) -> str:
-    """Sign values; who has not the key cannot, and the order of keys in mappings says nothing."""
+    """Sign values, which needs the key; the order of keys in mappings does not matter."""
     return hmac.digest(key, json.dumps(signed, sort_keys=True).encode(), "sha256").hex()
 
 

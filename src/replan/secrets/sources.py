@@ -18,7 +18,7 @@ _WORDS = frozenset(
     )
 )
 _ENDS = ("PASSWORD", "PASSWD", "TOKEN", "SECRET", "APIKEY", "PWD")
-# What says of a variable that it tells about a secret, and holds none.
+# Parts of names of variables that describe a secret without holding it.
 _ABOUT = frozenset(
     (
         *("COUNT", "DIR", "ENV", "EXPIRES", "FILE", "HEADER", "HOST", "ID", "LIMIT", "MODE"),
@@ -91,7 +91,7 @@ def _in_address(address: str) -> Iterator[str]:
     for found in _USER_INFO.finditer(address):
         yield from (found[2], unquote(found[2]))
     for found in _USER.finditer(address):
-        # A token stands alone before a host, as a user's name does.
+        # A token is alone before a host, as a user's name does.
         if is_certain(found[1]):
             yield found[1]
     for found in _NAMED.finditer(address):

@@ -50,7 +50,7 @@ class AskTold(Value):
 
     @classmethod
     def of(cls, ask: Ask) -> "AskTold":
-        """Tell what is asked."""
+        """Report what is asked."""
         names = cls.model_fields.keys() - {"response_schema"}
         fields: dict[str, Any] = {name: getattr(ask, name) for name in names}
         return cls(**fields, response_schema=RESPONSES[ask.kind])
@@ -62,7 +62,7 @@ class StepTold(Value):
     Attributes:
         id: Its number.
         description: Its line.
-        specialist: Who does it; empty until somebody is chosen.
+        specialist: The specialist that does it; empty until one is chosen.
         status: `running`, `waiting` for a person, `pending`, or how it ended.
         result: The beginning of its result.
         feedback: Why it failed or was skipped.
@@ -83,7 +83,7 @@ class UsageTold(Value):
         calls: The calls that came to an end.
         tokens: Tokens in and out.
         cost: Money in the currency of the prices; null where a price is not known.
-        calls_without_end: Calls that go on, or were cut off.
+        calls_without_end: Calls that continue, or were cut off.
     """
 
     calls: int
@@ -93,16 +93,16 @@ class UsageTold(Value):
 
 
 class RunTold(Value):
-    """A run as it stands.
+    """A run as it is.
 
     Attributes:
         run_id: The run.
         team: Its team.
         title: What it is about.
-        outcome: How it stands.
-        why: Why it ended or stands still, in words.
+        outcome: Its status.
+        why: Why it ended or rests, in words.
         started_at: When it began.
-        heard_at: When it was last heard of.
+        heard_at: The time of its last sign of life.
         labels: What it is found by.
         steps: The steps of its plan.
         plan: The document of its plan; empty if there is none.
@@ -135,7 +135,7 @@ class RunTold(Value):
 
     @classmethod
     def of(cls, view: RunView) -> "RunTold":
-        """Tell how a run stands."""
+        """Return the status of a run."""
         record, state, usage = view.record, view.state, view.usage
         answer, outcome = state.get("final_answer"), view.outcome
         fields: dict[str, Any] = {
@@ -189,9 +189,9 @@ class RunListed(Value):
         run_id: The run.
         team: Its team.
         title: What it is about.
-        outcome: How it stands.
+        outcome: Its status.
         started_at: When it began.
-        updated_at: When it began to stand so.
+        updated_at: When it began to be so.
         labels: What it is found by.
     """
 

@@ -25,10 +25,10 @@ def checked_file_name(name: str) -> str:
     """Take a name of a file that comes from outside: people and models read it in texts.
 
     Raises:
-        ValueError: It is no name of a file, or shows as something else than it is.
+        ValueError: It is not a name of a file, or shows as something else than it is.
     """
     if not name.strip() or name in (".", "..") or any(sign in name for sign in "/\\"):
-        raise ValueError("it is no name of a file; give one such as notes.txt")
+        raise ValueError("it is not the name of a file; write one such as notes.txt")
     for sign in name:
         if unicodedata.category(sign) in ("Cc", "Cf", "Zl", "Zp") and sign not in _JOINERS:
             told = f"it has the invisible character U+{ord(sign):04X}"
@@ -40,7 +40,7 @@ def _decodable(text: str) -> str:
     try:
         base64.b64decode(text, validate=True)
     except binascii.Error:
-        raise ValueError("it is no base64") from None
+        raise ValueError("it is not base64") from None
     return text
 
 
@@ -77,7 +77,7 @@ class StartBody(Value):
             `session` are the server's.
         settings: What this run is to do otherwise than its team; it can only tighten.
         answers: Answers to questions that may be asked, by key or step.
-        tokens: Whether texts are told piece by piece to whoever follows the run.
+        tokens: Whether texts are reported piece by piece to whoever follows the run.
     """
 
     task: str = Field(default="", max_length=1_000_000)
@@ -160,7 +160,7 @@ class RunsQuery(Value):
     Attributes:
         team: Those of this team.
         label: Those with these labels, each NAME:VALUE; repeatable.
-        outcome: Those that stand so; repeatable.
+        outcome: Those that are so; repeatable.
         since: Those that began then or later.
         most: How many, the newest first.
         behind: Those that come after this run: `next` of the page before.
@@ -175,7 +175,7 @@ class RunsQuery(Value):
 
 
 class EventsQuery(Value):
-    """Which events are told.
+    """Which events are reported.
 
     Attributes:
         after: The number of the last known event. A stream's `Last-Event-ID` counts before it.

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -41,7 +41,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer with a status of its own."""
+    """An answer with its own status."""
 
     value: Value
     status: int = 200
@@ -50,7 +50,7 @@ class Reply:
 Does = Callable[[Call], Awaitable[Value | Reply | Response]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Endpoint:
     """One address of the server."""
 
@@ -58,9 +58,10 @@ class Endpoint:
     path: str
     does: Does
     says: str  # what it does, in a line
+    _: KW_ONLY
     role: Role | None = "read"  # who may call it; None: anybody, without a token
     takes: type[BaseModel] = Nothing
-    asks: type[Value] = Nothing  # what stands behind the question mark
+    asks: type[Value] = Nothing  # what is after the question mark
     gives: Mapping[int, type[Value] | None] = field(default_factory=dict[int, type[Value] | None])
     text: str = ""  # the media type of what it gives as a text, and not as JSON
     streams: bool = False  # whether it can tell events as they come
@@ -79,8 +80,7 @@ async def answered(endpoint: Endpoint, house: "House", request: Request) -> Resp
     """Answer a request; an error is a problem."""
     try:
         who: Identity = request.state.who
-        if endpoint.role is not None and not who.may(endpoint.role):
-            raise forbidden(who, endpoint.role)
+        check_role(who, endpoint.role)
         takes_body = endpoint.method != "GET"
         call = Call(
             house=house,
@@ -108,10 +108,16 @@ def told(refusal: RefusedError) -> Response:
     return Response(problem.model_dump_json(), problem.status, headers, media_type=PROBLEM)
 
 
-def forbidden(who: Identity, role: Role) -> RefusedError:
-    """Say that a token does not have the role for this."""
+def check_role(who: Identity, role: Role | None) -> None:
+    """Refuse what a token does not have the role for; without a role it is open to anybody.
+
+    Raises:
+        RefusedError: It does not have it.
+    """
+    if role is None or who.may(role):
+        return
     has = ", ".join(sorted(who.roles))
-    return RefusedError(
+    raise RefusedError(
         403,
         "not_allowed",
         f"The token '{who.name}' may not do this: it needs the role '{role}', and has {has}. "

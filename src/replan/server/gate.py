@@ -63,7 +63,9 @@ class Gate:
 
         path = scope["path"]
         if _says_two_lengths(Headers(scope=scope)):
-            told = "It says its length twice: by Content-Length and by Transfer-Encoding. Say one."
+            told = (
+                "It states its length twice: by Content-Length and by Transfer-Encoding. Use one."
+            )
             answer = self.tell(path, RefusedError(400, "two_lengths", told))
             # What follows is a request to one of two readers, and a body to the other.
             answer.headers["Connection"] = "close"
@@ -78,7 +80,7 @@ class Gate:
             logger.exception("a request failed", extra={"path": path})
             if began:
                 raise
-            told = "The server failed. Its log says why; what is kept of runs is safe."
+            told = "The server failed. Its log says why; stored runs are safe."
             failed = RefusedError(500, "failed", told)
             await self.tell(path, failed)(scope, receive, send)
 
@@ -86,12 +88,12 @@ class Gate:
         """Who calls.
 
         Raises:
-            RefusedError: The host, the origin or the token is none of this server's.
+            RefusedError: The host, the origin or the token is not valid for this server.
         """
         hosts = headers.getlist("host")
         if len(hosts) != 1 or _name_of(hosts[0]) not in self.hosts:
             there = ", ".join(self.hosts)
-            told = f"This server is not called so. It is called: {there}."
+            told = f"This server does not have this name. Its names are: {there}."
             fix = "Start it with --name for another name."
             raise RefusedError(421, "wrong_host", f"{told} {fix}")
         for origin in headers.getlist("origin"):

@@ -17,7 +17,8 @@ from functools import partial
 from typing import Any, cast
 from uuid import uuid4
 
-from replan.calling import services_in
+from replan.assembly.graphs import AnyTeam
+from replan.calling.compiled import services_in
 from replan.errors import ReplanError
 from replan.metrics.loop_lag import lag_told
 from replan.metrics.watch import Watch
@@ -25,7 +26,7 @@ from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.run import Run
 from replan.runs.service import Runtime
-from replan.runtime import AnyTeam, check_kept, open_runtime
+from replan.runtime import check_kept, open_runtime
 from replan.server.answers import SESSION, TEAM, TENANT, TOKEN, USER
 from replan.server.callers.allowances import Allowances, Lease
 from replan.server.callers.identity import Identity
@@ -85,11 +86,23 @@ class House:
             raise bad_field("team", name, told, f"Give one of: {there}.")
         return name, self.runtimes[name]
 
-    async def record_of(self, run_id: str, who: Identity) -> RunRecord:
-        """A run that somebody may see, by its id or by the name that he gave it.
+    def team_at(self, name: str, what: str = "team") -> str:
+        """The team that an address, a tool or a model names.
 
         Raises:
-            RefusedError: There is none; of the runs of others nothing is told.
+            RefusedError: There is none.
+        """
+        if name in self.runtimes:
+            return name
+        code = "model_not_found" if what == "model" else "unknown_team"
+        told = f"There is no {what} '{name[:100]}' here. There are: {', '.join(self.runtimes)}."
+        raise RefusedError(404, code, told)
+
+    async def record_of(self, run_id: str, who: Identity) -> RunRecord:
+        """A run that the caller may see, by its id or by the name that the caller gave it.
+
+        Raises:
+            RefusedError: There is none; runs of others look the same.
         """
         for name in (run_id, own_id(run_id, who)):
             record = await self.storage.runs.get(name)
@@ -100,7 +113,7 @@ class House:
         )
 
     def is_seen(self, record: RunRecord, who: Identity) -> bool:
-        """Whether somebody may see a run: one of his tenant, and of a team that is served.
+        """Whether the caller may see a run: one of the same tenant, and of a served team.
 
         A run of a session is seen by the person whose session it is.
         """
@@ -141,7 +154,7 @@ class House:
         return held()
 
     async def rest_of(self, record: RunRecord) -> str:
-        """Wait until no process works on a run, and give its outcome."""
+        """Wait until no process works on a run, and return its outcome."""
         run_id, runtime = record.run_id, self.runtime_of(record)
 
         async def rested() -> str:
@@ -150,7 +163,7 @@ class House:
         if run_id not in self.resting:
             task = self.resting[run_id] = asyncio.ensure_future(rested())
             task.add_done_callback(lambda _: self.resting.pop(run_id))
-        # Who leaves does not take it from the others.
+        # Whoever leaves does not take it from the others.
         return await asyncio.shield(self.resting[run_id])
 
     def payer_of(self, record: RunRecord, who: Identity) -> Identity:
@@ -164,7 +177,7 @@ class House:
             try:
                 await run
             except ReplanError as error:
-                # Who follows the run is told; nobody may.
+                # The error goes to whoever follows the run, if anyone does.
                 kind = type(error).__name__
                 logger.info("run broke off", extra={"run_id": run.run_id, "error": kind})
             finally:
@@ -195,7 +208,7 @@ def _at_work(runtime: Runtime) -> int:
 
 
 def own_id(run_id: str, who: Identity) -> str:
-    """The id of a run that somebody named: nobody else can take it, or meet it."""
+    """The id of a run with a given name: no other caller can take it, or see it."""
     return f"{who.tenant}.{run_id}" if who.tenant else run_id
 
 
@@ -229,7 +242,7 @@ async def open_house(  # noqa: PLR0913 - what its server leaves open
         queue: Where the runs wait for workers; none: they are done here.
 
     Raises:
-        ConfigurationError: Money is bounded that nobody can count, or a graph was built without
+        ConfigurationError: Money is bounded without a price, or a graph was built without
             storage.
     """
     async with AsyncExitStack() as stack:

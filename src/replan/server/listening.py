@@ -23,7 +23,7 @@ _BACKLOG = 1024
 
 
 class _PatientProtocol(H11Protocol):
-    """HTTP/1.1, for clients that do not stand there with half of a request."""
+    """HTTP/1.1, which drops clients that stop in the middle of a request."""
 
     def __init__(self, *args: Any, seconds: float, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -46,7 +46,7 @@ class _PatientProtocol(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, which leaves the signals to whoever started it."""
+    """uvicorn, which leaves the signals to its caller."""
 
     def __init__(self, config: uvicorn.Config, before: Callable[[], Awaitable[None]]) -> None:
         super().__init__(config)

@@ -17,12 +17,12 @@ from replan.values import Value
 _AT = "#/components/schemas/{model}"
 _OF_OPENAI = {"type": "object", "required": ["error"]}
 _PROBLEMS = {
-    400: "No JSON, or half a request",
+    400: "Not JSON, or not a whole request",
     401: "No valid token",
     403: "Not allowed",
     404: "There is no such thing",
     408: "A request that is too slow",
-    409: "It does not fit how things stand",
+    409: "It conflicts with the current state",
     413: "Too large a request",
     421: "Another host",
     422: "Mistakes, each with its field and fix",

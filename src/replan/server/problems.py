@@ -127,7 +127,7 @@ def refusal_of(error: ReplanError) -> RefusedError:
         return _documented(error)
     if isinstance(error, ConfigurationError):
         listed = isinstance(error, TeamError | ContextError)
-        return bad_request([_of_field(each) for each in (error.mistakes if listed else [error])])
+        return bad_request([of_field(each) for each in (error.mistakes if listed else [error])])
     for kind, status, code, seconds in _KINDS:
         if isinstance(error, kind):
             return RefusedError(status, code, str(error), retry_after=seconds)
@@ -140,7 +140,8 @@ def shown(value: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-def _of_field(error: ConfigurationError) -> FieldProblem:
+def of_field(error: ConfigurationError) -> FieldProblem:
+    """The mistake of a field as an answer has it."""
     return FieldProblem(
         field=error.field,
         value="" if error.value is None else shown(error.value),

@@ -8,7 +8,8 @@ from typing import Any, TypeVar, get_origin
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
-from replan.server.problems import FieldProblem, RefusedError, bad_request, shown
+from replan.declared.mistakes import told_of
+from replan.server.problems import FieldProblem, RefusedError, bad_request, of_field, shown
 from replan.state.session.context_fields import Reading, shown_path
 from replan.texts.storable import DEEPEST
 from replan.values import adapter
@@ -22,19 +23,9 @@ BODY_SECONDS = 30.0
 """Seconds in which a body has to arrive."""
 
 _BIG = 50_000
-"""Bytes of a body that is read beside the event loop."""
+"""Bytes from which a body is read in a thread, outside the event loop."""
 
-_WORDS = {
-    "missing": ("it is missing", "Add it."),
-    "extra_forbidden": ("there is no such field", "Leave it out. There are: {known}."),
-    "string_type": ("it is no text", "Write a text."),
-    "bool_type": ("it is neither true nor false", "Write true or false."),
-    "int_type": ("it is no whole number", "Write a whole number."),
-    "int_parsing": ("it is no whole number", "Write a whole number."),
-    "dict_type": ("it is no mapping", "Write a mapping with texts as keys."),
-    "model_type": ("it is no mapping", "Write a mapping with texts as keys."),
-    "tuple_type": ("it is no list", "Write a list."),
-}
+_SEE = "GET /openapi.json describes this field."
 
 
 async def body_of(request: Request, kind: type[V], seconds: float) -> V:
@@ -50,7 +41,7 @@ async def body_of(request: Request, kind: type[V], seconds: float) -> V:
 
 
 def query_of(request: Request, kind: type[V]) -> V:
-    """Read what stands behind the question mark.
+    """Read what is after the question mark.
 
     Raises:
         RefusedError: It has wrong fields.
@@ -79,12 +70,12 @@ async def bytes_of(request: Request, seconds: float) -> bytes:
     except TimeoutError:
         raise too_slow(seconds) from None
     except ClientDisconnect:
-        raise RefusedError(400, "half_request", "The body broke off. Send all of it.") from None
+        raise RefusedError(400, "half_request", "The body was cut off. Send all of it.") from None
     return b"".join(parts)
 
 
 def too_slow(seconds: float) -> RefusedError:
-    """What is said of a body that does not arrive."""
+    """What is said about a body that does not arrive."""
     told = f"The body did not arrive within {seconds:g} seconds. Send it."
     return RefusedError(408, "slow_request", told)
 
@@ -108,7 +99,7 @@ def json_of(held: bytes) -> object:
     """Read JSON of which nothing is lost when it is kept or sent on.
 
     Raises:
-        RefusedError: It is none, too deep, or has a value that cannot be kept.
+        RefusedError: It is not JSON, too deep, or has a value that cannot be stored.
     """
     try:
         given: object = json.loads(held) if held.strip() else {}
@@ -121,10 +112,10 @@ def json_of(held: bytes) -> object:
         mistake = FieldProblem(
             problem=error.msg, fix=fix, code="bad_json", line=error.lineno, column=error.colno
         )
-        told = f"The body is no JSON: {error.msg}, line {error.lineno}, column {error.colno}."
+        told = f"The body is not JSON: {error.msg}, line {error.lineno}, column {error.colno}."
         raise RefusedError(400, "bad_json", told, [mistake]) from None
     except ValueError:
-        told = "The body is no JSON in UTF-8, or has a number of too many digits. Send JSON."
+        told = "The body is not JSON in UTF-8, or has a number of too many digits. Send JSON."
         raise RefusedError(400, "bad_json", told) from None
     reading = Reading(MOST_BYTES, deepest=DEEPEST)
     copy: object = reading.plain(given)
@@ -135,7 +126,7 @@ def json_of(held: bytes) -> object:
                     field=shown_path(path) if path else "",
                     value=shown(each.value),
                     problem=each.problem,
-                    fix="Send what JSON can keep.",
+                    fix="Send only what JSON can hold.",
                 )
                 for path, each in reading.mistakes.items()
             ]
@@ -152,31 +143,5 @@ def valid(kind: type[V], read: Callable[[], V]) -> V:
     try:
         return read()
     except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False)
-        raise bad_request([_mistake(each, kind) for each in found]) from None
-
-
-def _mistake(found: Any, kind: type[BaseModel]) -> FieldProblem:
-    told = found["msg"].removeprefix("Value error, ")
-    problem, fix = _WORDS.get(found["type"], (told, "GET /openapi.json describes this field."))
-    path = found["loc"]
-    return FieldProblem(
-        field=shown_path(path).replace("context", "") if not path else shown_path(path),
-        value="" if found["type"] == "missing" else shown(found["input"]),
-        problem=problem,
-        fix=fix.format(known=", ".join(_fields_at(kind, path[:-1]))),
-        code=found["type"],
-    )
-
-
-def _fields_at(kind: Any, path: tuple[Any, ...]) -> list[str]:
-    """The fields of what stands at a place."""
-    for part in path:
-        field = getattr(kind, "model_fields", {}).get(part)
-        kinds = [] if field is None else [field.annotation, *_parts(field.annotation)]
-        kind = next((each for each in kinds if hasattr(each, "model_fields")), kind)
-    return list(getattr(kind, "model_fields", {}))
-
-
-def _parts(annotation: Any) -> list[Any]:
-    return list(getattr(annotation, "__args__", ()))
+        told = [of_field(each) for each in told_of(error, kind, _SEE)]
+        raise bad_request(told) from None

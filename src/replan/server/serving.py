@@ -1,5 +1,6 @@
 """A server of teams on an address: in a program for as long as a block, or until it is ended."""
 
+import gc
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -8,12 +9,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from replan.adapters.storage.opening import open_storage
-from replan.assembly import Graph, build_graph
+from replan.assembly.graphs import AnyTeam, Graph, build_graph
 from replan.errors import ConfigurationError
 from replan.own_loop import completed
 from replan.ports.storage import Storage
 from replan.runs.service import Runtime
-from replan.runtime import AnyTeam
 from replan.server.app import open_application
 from replan.server.callers.tokens import TOKEN, Tokens, new_token, one_token, read_tokens
 from replan.server.gate import LOOPBACK
@@ -49,7 +49,7 @@ async def open_server(  # noqa: PLR0913 - what a server leaves open
     head_seconds: float = HEADER_SECONDS,
     **options: Any,
 ) -> AsyncGenerator[Address]:
-    """Serve teams over HTTP for as long as the block; the extra `server` has what it needs.
+    """Serve teams over HTTP until the block ends; this needs the extra `server`.
 
     At the end of the block, runs at work are stopped, so that they can be resumed.
 
@@ -60,10 +60,10 @@ async def open_server(  # noqa: PLR0913 - what a server leaves open
         tokens: The path of a file of tokens, or the only token. Without it a token is made up.
         host: The address to listen on.
         port: The port; 0 takes a free one.
-        names: Further names by which clients may call the server.
+        names: Further host names under which clients may reach the server.
         head_seconds: Seconds in which the head of a connection's first request has to arrive.
         options: `grace` is the seconds that running steps have to end at the end of the block,
-            `beat` those between two signs of life of a silent stream, and `body_seconds` those in
+            `beat` those between two heartbeats of a silent stream, and `body_seconds` those in
             which the body of a request has to arrive. `queue` is where the runs wait for workers.
 
     Raises:
@@ -129,6 +129,8 @@ async def _served(wanted: Wanted, say: Callable[[str], None]) -> None:
         )
         async with opened as address:
             say(_introduced(wanted, [*teams], address))
+            # What is there by now stays until the end: the garbage collector need not look at it.
+            gc.freeze()
             await until_signalled()
 
 
@@ -216,6 +218,6 @@ def _introduced(wanted: Wanted, teams: Sequence[str], address: Address) -> str:
     if address.token:
         told = f"token (made for this start; set {TOKEN} or --tokens to choose)"
         lines.append(f"{told}: {address.token}")
-    told = "workers go on with the runs" if wanted.queue else "runs at work can be resumed"
+    told = "workers continue the runs" if wanted.queue else "runs at work can be resumed"
     lines.append(f"Ctrl-C stops it; {told}.")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Turns of sessions, taken on the account of whoever calls; who leaves does not end one."""
+"""Turns of sessions, charged to the caller; a caller that leaves does not end one."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -17,19 +17,19 @@ from replan.server.callers.settings import settings_for
 from replan.server.house import House, team_services
 from replan.server.problems import bad_field
 from replan.server.work import lease_of, within
-from replan.sessions.client import ClientAgentAdapter
+from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.session_runs import run_in
 from replan.sessions.stateless_agent import StatelessAgent, agent_on
 from replan.state.limits import RunSettings
 from replan.state.session.context import AgentContext, AgentResult
 
 Told = Event | AgentResult | ReplanError
-"""What a turn tells: its events, and at the end its result, or why there is none."""
+"""The stream of a turn: its events, and at the end its result, or why there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PayingAgent:
-    """The agent of a team, whose turns somebody pays for: it reserves before a run works."""
+    """The agent of a team, charged to a caller: it reserves before a run works."""
 
     house: House
     who: Identity
@@ -86,7 +86,7 @@ class PayingAgent:
             return lease, within(lease, limits, settings)
         team = record.labels.get(TEAM, "")
         if team != self.team:
-            fix = f"Give '{team}', or begin anew with new_request."
+            fix = f"Give '{team}', or start again with new_request."
             raise bad_field("team", self.team, "another team works on what is open here", fix)
         return await lease_of(self.house, self.who, record, settings)
 
@@ -97,7 +97,7 @@ class PayingAgent:
 def client_of(
     house: House, who: Identity, team: str, settings: RunSettings | None = None
 ) -> ClientAgentAdapter:
-    """The client of the sessions of somebody, who lets a team take their turns."""
+    """The client for a caller's sessions, whose turns a team takes."""
     agent = agent_on(house.runtimes[team], house.storage, house.clock, house.new_id)
     paying = PayingAgent(house=house, who=who, team=team, agent=agent, settings=settings)
     return ClientAgentAdapter(
@@ -113,7 +113,7 @@ def client_of(
 async def told_of(
     house: House, client: ClientAgentAdapter, session_id: str, given: UserInput, **options: Any
 ) -> AsyncGenerator[Told]:
-    """Take a turn beside whoever asks for it, and give what it tells, the result last.
+    """Take a turn independently of the caller, and yield its events, the result last.
 
     Whoever stops to listen leaves the turn alone: sent again with its `turn_id`, it has its result.
     """
@@ -125,7 +125,7 @@ async def told_of(
             async with aclosing(client.stream(session_id, given, **options)) as parts:
                 async for part in parts:
                     if isinstance(part, AgentResult):
-                        # The session is kept here, and nobody has to apply what changed.
+                        # The session is stored here, so no client has to apply updates.
                         heard.put_nowait(part.replace(context_updates={}))
                     elif is_heard:
                         heard.put_nowait(part)
@@ -140,7 +140,7 @@ async def told_of(
     try:
         while (each := await heard.get()) is not None:
             yield each
-        # What is no error of the library is the server's to report.
+        # What is not an error of the library is the server's to report.
         await task
     finally:
         is_heard = False

@@ -48,7 +48,7 @@ class Stream(StreamingResponse):
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            # Who leaves takes nothing from the run.
+            # Whoever leaves takes nothing from the run.
             for task in tasks:
                 await put_an_end_to(task)
         for task in done:
@@ -88,7 +88,7 @@ def event_stream(
     beat: float,
     seat: AbstractContextManager[None],
 ) -> Stream:
-    """Give the events of a run as they come, and at the end how it stands.
+    """Return the events of a run as they come, and at the end its status.
 
     Each event has its number as its `id`; a piece of text has none. The run appends its events to
     the storage and to a queue of this stream, so a slow reader keeps nothing but the stream.

@@ -1,6 +1,6 @@
 """The graph that LangGraph Studio serves: of a team file, or else of the default team.
 
-`langgraph dev` finds it through `langgraph.json`, and beside it the saver for its threads.
+`langgraph dev` finds it through `langgraph.json`, and also the saver for its threads.
 """
 
 import os
@@ -14,7 +14,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 
 from replan.adapters.storage.opening import open_storage
-from replan.assembly import team_graph
+from replan.assembly.graphs import team_graph
 from replan.team.file_team import DEFAULT_TEAM
 
 TEAM = "REPLAN_TEAM"
@@ -25,7 +25,7 @@ BASE_URL = "REPLAN_BASE_URL"
 STORAGE = "REPLAN_STORAGE"
 STORAGE_KEY = "REPLAN_STORAGE_KEY"
 BESIDE_THE_SERVERS = ".langgraph_api/replan.sqlite"
-"""Where the threads stand if nobody says otherwise: in the folder of the server's own files."""
+"""The default place of the threads: in the folder of the server's own files."""
 
 
 @cache
@@ -57,7 +57,7 @@ async def make_checkpointer() -> AsyncGenerator[BaseCheckpointSaver[Any]]:
     """Open the saver of the server's threads.
 
     The server's own saver would restore any class that a checkpoint names. `REPLAN_STORAGE` says
-    where the threads stand, `REPLAN_STORAGE_KEY` encrypts them.
+    where the threads are, `REPLAN_STORAGE_KEY` encrypts them.
 
     Raises:
         StorageError: The storage cannot be opened.

@@ -1,4 +1,4 @@
-"""Runs begun and continued for whoever calls: within his allowance, and on his account."""
+"""Runs that are begun and continued for a caller, within the caller's allowance."""
 
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
@@ -28,10 +28,10 @@ async def begun(  # noqa: PLR0913 - what a run can be told
     labels: Mapping[str, str],
     **options: Any,
 ) -> Run:
-    """Begin a run for somebody.
+    """Begin a run for a caller.
 
     Raises:
-        RefusedError: A setting is looser than the team's, or nothing is left of his allowance.
+        RefusedError: A setting is looser than the team's, or the allowance is used up.
         UsageError: The run cannot begin from this.
     """
     settings = settings_for(house, who, team, settings)
@@ -95,7 +95,7 @@ async def lease_of(
     settings: RunSettings | None = None,
     new_id: str = "",
 ) -> tuple[Lease, RunSettings | None]:
-    """Reserve for a run that goes on, or for the new one that goes on from one that is over."""
+    """Reserve for a run that continues, or for the new one that continues from one that is over."""
     state = (await house.runtime_of(record).look(record.run_id)).state
     limits = settings_of(state).overridden_by(settings).limits
     run_id = new_id if new_id and is_over(state) else record.run_id

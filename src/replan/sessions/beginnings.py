@@ -1,4 +1,4 @@
-"""Turns begin one after the other, so that many at once keep the event loop from nobody."""
+"""Turns begin one after another, so that many of them do not block the event loop."""
 
 import asyncio
 from asyncio import AbstractEventLoop

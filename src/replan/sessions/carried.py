@@ -46,7 +46,7 @@ def written_run(run: PortableRun, session_id: str, key: bytes | None) -> dict[st
 def _unsigned() -> ContextError:
     reading = Reading()
     problem = "this agent's key did not sign it for this session, or somebody changed it"
-    fix = "Send the run as it was, or remove it from project_state and begin anew."
+    fix = "Send the run as it was, or remove it from project_state and start again."
     reading.refuse((*_PATH, _SIGNATURE), None, problem, fix)
     return ContextError(list(reading.mistakes.values()))
 

@@ -1,4 +1,4 @@
-"""A turn that is heard while it is taken: its events as they happen, the result last."""
+"""A turn as a stream: its events as they happen, the result last."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -8,13 +8,13 @@ from replan.runs.stopping import put_an_end_to
 from replan.state.session.context import AgentResult
 
 Hear = Callable[[Event], None]
-"""Takes an event at once."""
+"""Takes an event immediately."""
 
 
 async def heard(
     take: Callable[[Hear], Awaitable[AgentResult]],
 ) -> AsyncGenerator[Event | AgentResult]:
-    """Take a turn in a task of its own; whoever closes the iterator before its end cancels it."""
+    """Take a turn in its own task; closing the iterator before its end cancels it."""
     parts: asyncio.Queue[Event | AgentResult | None] = asyncio.Queue()
 
     async def taken() -> None:

@@ -16,7 +16,7 @@ class Shown(NamedTuple):
     """What of a history the graph is given."""
 
     messages: list[AnyMessage]
-    summary: Summary | None  # of the first of them, and of what stood before
+    summary: Summary | None  # of the first of them, and of what was before
     held_back: int  # messages that it is not given
 
 
@@ -33,7 +33,7 @@ def shown_of(
 
     Args:
         history: What was said before the request.
-        summary: What stands for the beginning of the history.
+        summary: The summary of the beginning of the history.
         memories: What models see; the graph is given what the widest of them needs.
     """
     # As `memory.conversation` takes a conversation apart: instructions, what was said, and at the
@@ -78,7 +78,7 @@ def _covered(history: Sequence[Message], summary: Summary | None) -> int:
 
 
 def _first(memory: Memory, count: int, covered: int) -> int:
-    """The first message that somebody sees, and with a summary the last one that it covers."""
+    """The first visible message, and with a summary the last one that it covers."""
     if memory.mode == "summary":
         return max(0, covered - 1)
     return max(0, count - memory.limit) if memory.limit else 0

@@ -24,13 +24,13 @@ from replan.state.session.context import AgentContext, AgentResult, Message, Sta
 
 
 class JobAgent:
-    """Takes the turns of sessions that are each about a job; `job_agent` makes it.
+    """Takes the turns of sessions about a job; `job_agent` creates it.
 
-    It keeps nothing between two calls: the job is in `project_state["job"]`, with all its values;
+    It stores nothing between two calls: the job is in `project_state["job"]`, with all its values;
     those of secret slots are sealed.
     """
 
-    # No run of a storage tells of its turns.
+    # No run of a storage reports its turns.
     has_runs: ClassVar[bool] = False
 
     def __init__(
@@ -45,7 +45,7 @@ class JobAgent:
         Args:
             processor: Processes the jobs.
             clock: Gives the time of messages, with its zone.
-            others: Answers what a user asks beside the job; then the job asks its question again.
+            others: Answers other requests of the user; then the job asks its question again.
             seal: Writes jobs into contexts.
         """
         self._processor = processor
@@ -54,7 +54,7 @@ class JobAgent:
         self._seal = seal
 
     def view(self, context: AgentContext) -> dict[str, JsonValue] | None:
-        """Where the job of a session stands, without secrets; None if the session has no job.
+        """The status of a session's job, without secrets; None if the session has no job.
 
         Raises:
             JobError: The job cannot be used.
@@ -68,13 +68,13 @@ class JobAgent:
         context: AgentContext | Mapping[str, Any],
         **options: Unpack[TurnOptions],
     ) -> AgentResult:
-        """Take one turn of a session, which stays as it is.
+        """Take one turn of a session; the given session is not changed.
 
         Args:
             user_input: A text, content blocks, or values of slots by name. None shows what the job
                 asks for.
             context: The session, or a dictionary that `AgentContext.from_dict` reads.
-            options: `new_request=True` gives the job up, and begins a new one.
+            options: `new_request=True` abandons the job, and begins a new one.
 
         Returns:
             The result. Errors are results without success; only a cancellation passes through.
@@ -89,7 +89,7 @@ class JobAgent:
     ) -> AsyncGenerator[Event | AgentResult]:
         """Take one turn as `process` does; yields its events as they happen, the result last.
 
-        Events tell of actions that are on record, of warnings, and of what `others` do. Whoever
+        Events report recorded actions, warnings, and what `others` do. Whoever
         closes the iterator before its end cancels the turn.
         """
         parts = heard(lambda hear: self._taken(user_input, context, options, hear))
@@ -146,7 +146,7 @@ class JobAgent:
         options: TurnOptions,
         hear: Hear | None,
     ) -> AgentResult | None:
-        """Let others answer what was asked beside the job."""
+        """Let others answer what was asked outside the job."""
         if self._others is None or not text or result.understood or not result.need_user_input:
             return None
         asked: TurnOptions = {"new_request": True, "stop": options.get("stop")}
@@ -171,7 +171,7 @@ class JobAgent:
         *,
         is_beside: bool,
     ) -> AgentContext:
-        """The session after the turn; what was said stands in it without secrets."""
+        """The session after the turn; what was said is in it without secrets."""
         at = self._clock().isoformat()
         asked = said.messages(at) if not is_beside else ()
         messages = [self._masked(each, result.job) for each in asked]
@@ -229,7 +229,7 @@ class JobAgent:
 
 
 def _tell(hear: Hear, run_id: str) -> None:
-    """Have those who listen told of what is called from here on in this task."""
+    """Report calls from here on in this task to those who listen."""
     write = cast("Callable[[BaseEvent], None]", hear)
     emitter = Emitter(write=write, hooks=Hooks().of(run_id), run_id=run_id, round=0)
     emitter_at_work.set((emitter, {}))

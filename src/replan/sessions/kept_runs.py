@@ -1,4 +1,4 @@
-"""The runs of a turn in a storage: what was killed goes on, and everybody can look at it."""
+"""The runs of a turn in a storage: what was killed continues, and everybody can look at it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Any, cast
 from langgraph.types import StateSnapshot
 from pydantic import JsonValue
 
-from replan.calling import Graph
+from replan.calling.compiled import Graph
 from replan.errors import ReplanError
 from replan.ports.journal import Journal
 from replan.ports.ownership import unowned
@@ -24,7 +24,7 @@ from replan.runs.service import Runtime
 from replan.runs.stopping import put_an_end_to
 from replan.runs.travel.portable import PortableRun
 from replan.runs.work import Following
-from replan.sessions.run_place import Followed, RunPlace, RunPlaces, State, put_before
+from replan.sessions.run_place import Followed, RunPlace, RunPlaces, State, at_rest, put_before
 from replan.sessions.session_runs import TURN, own_record
 from replan.sessions.tool_calls import calls_on_record
 from replan.state.limits import RunSettings
@@ -84,6 +84,8 @@ class KeptRuns:
         if known is not None:
             await self._hear_again(run_id, datetime.fromisoformat(known["at"]))
             return await self._asked(run_id, known["answers"], None), True
+        if run.waits and run.graphs is not None and (found := await self.snapshot()).interrupts:
+            return at_rest(found), False
         if not run.waits:
             await self._note(run_id, {})
         return await self._resumed(run_id, None if run.waits else settings), False
@@ -107,7 +109,8 @@ class KeptRuns:
     @property
     def _followed(self) -> Following:
         each = self.following
-        return {"tokens": each.tokens, "heard": each.hear, "stop": each.stop}
+        followed: Following = {"tokens": each.tokens, "heard": each.hear}
+        return followed if each.stop is None else {**followed, "stop": each.stop}
 
     async def _note(self, run_id: str, rows: dict[str, JsonValue]) -> None:
         """Have on record what this turn asks of a run, and since when."""
@@ -139,8 +142,8 @@ class KeptRuns:
         return await self._worked(run_id, doing)
 
     async def _worked(self, run_id: str, doing: Coroutine[Any, Any, RunResult]) -> State:
-        """Wait for a run; who is cancelled stops it, so that the turn can go on later."""
-        # A run has an owner of its own, and the runtime serves others, too.
+        """Wait for a run; who is cancelled stops it, so that the turn can continue later."""
+        # A run has its own owner, and the runtime serves others, too.
         task = asyncio.get_running_loop().create_task(doing, context=unowned())
         try:
             result = await asyncio.shield(task)

@@ -1,4 +1,4 @@
-"""What came of a turn, in the words of a result."""
+"""The outcome of a turn, as a result."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -14,7 +14,7 @@ _DEGRADED = ("partial", "failed")
 
 
 def stage_of(result: RunResult) -> Stage:
-    """How a session stands after a run that has come to rest."""
+    """The status of a session after a run that has come to rest."""
     if result.outcome == "interrupted":
         return "stopped"
     if result.outcome != "waiting":
@@ -32,7 +32,7 @@ def response_of(result: RunResult, problem: str) -> str:
 
 
 def metadata_of(result: RunResult, problem: str) -> dict[str, JsonValue]:
-    """How the run stands, as JSON."""
+    """The status of the run, as JSON."""
     failures = failures_of(result)
     plans = [_payload(ask) for ask in result.waiting if ask.kind == "plan"]
     return {

@@ -20,8 +20,8 @@ from replan.ports.ask_user import Waiting
 from replan.ports.storage import Storage
 from replan.ports.thread_repository import ThreadRepository
 from replan.sessions.heard import Hear, heard
-from replan.sessions.kept_turn import digest_of
 from replan.sessions.request import Said, read_input
+from replan.sessions.session_runs import digest_of
 from replan.sessions.turn_thread import (
     MARK,
     QUESTIONS,
@@ -40,10 +40,10 @@ from replan.steps.step_record import Asker
 from replan.texts.storable import well_formed
 from replan.threads.ai_adapter import AIAdapter
 from replan.threads.audience import Audience
-from replan.threads.base_agent import BaseAgent
 from replan.threads.host_utils import HostUtils
-from replan.threads.pipeline import turn_on
-from replan.threads.turn import Turn
+from replan.threads.phases.base_agent import BaseAgent
+from replan.threads.turns.pipeline import turn_on
+from replan.threads.turns.turn import Turn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class PipelineAgent:
         agent: The class of the pipeline's main agent.
         chat: What its handlers ask; None if they ask no model.
         settings: The limits of a turn.
-        prices: What models cost, by their names.
+        prices: The prices of models, by their names.
         clock: Returns the time, with a time zone.
         new_id: Returns a new unique id.
         threads: Where the thread of a turn is kept while the turn is taken; None keeps nothing.
@@ -67,13 +67,13 @@ class PipelineAgent:
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
     threads: ThreadRepository | None = None
-    # No run of a storage tells of its turns.
+    # No run of a storage reports its turns.
     has_runs: ClassVar[bool] = False
 
     def kept_in(self, storage: Storage) -> "PipelineAgent":
         """Return this agent with the thread of a turn in a storage, for a client.
 
-        A turn with the `run_id` and the input of one that was killed goes on with it.
+        A turn with the `run_id` and the input of one that was killed continues it.
 
         Args:
             storage: The storage of the client's sessions.
@@ -89,13 +89,13 @@ class PipelineAgent:
         """Take one turn of a session, whose context carries the pipeline's threads.
 
         Args:
-            user_input: A text, which answers what is asked. None goes on with what was stopped or
+            user_input: A text, which answers what is asked. None continues with what was stopped or
                 has failed.
             context: The session, or a dictionary that `AgentContext.from_dict` reads.
-            options: `new_request=True` gives up what waits. `stop` is an `asyncio.Event` that
+            options: `new_request=True` abandons what waits. `stop` is an `asyncio.Event` that
                 stops the work after the phase. `settings` bound the turn by `max_model_calls`,
                 `max_tokens`, `max_cost` and `max_seconds`, and all turns from a message to its
-                end by `max_questions`; a later turn goes on.
+                end by `max_questions`; a later turn continues.
 
         Returns:
             The result. Errors are results without success; only a cancellation passes through.
@@ -181,7 +181,7 @@ class PipelineAgent:
     async def _worked(
         self, turn: Turn, questions: list[Question], most: int, stop: asyncio.Event | None
     ) -> Question | None:
-        """Work until nothing is left to do, or a question is open; give the question."""
+        """Work until nothing is left to do, or a question is open; return the question."""
 
         def new(question: Question) -> Question:
             if len(questions) >= most:
@@ -239,7 +239,7 @@ class PipelineAgent:
 
 
 async def _begun(turn: Turn, said: str | None, *, is_new: bool, goes_on: bool) -> list[Question]:
-    """Begin a turn with what a user said, which may be an answer; give the questions so far."""
+    """Begin a turn with what a user said, which may be an answer; return the questions so far."""
     questions = questions_in(turn.settings)
     open_ones = [each for each in questions if each.is_open]
     if goes_on or said is None:
@@ -247,7 +247,7 @@ async def _begun(turn: Turn, said: str | None, *, is_new: bool, goes_on: bool) -
     elif open_ones and not is_new:
         answered = open_ones[0].replace(answer=said)
         questions = [answered if each is open_ones[0] else each for each in questions]
-        # Kept at once, so that nobody is asked again after a limit or a failure.
+        # Stored immediately, so that no question is repeated after a limit or a failure.
         await turn.keep(**{QUESTIONS: _written(questions)})
         await turn.begin()
     else:
@@ -275,7 +275,7 @@ def _written(questions: Iterable[Question]) -> list[JsonValue]:
 
 
 def _text_of(said: Said) -> str | None:
-    """What a user says as text; None goes on."""
+    """What a user says as text; None continues."""
     if said.is_empty:
         return None
     if said.answers is not None:

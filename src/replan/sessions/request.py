@@ -29,7 +29,7 @@ class Said:
         return self.content is None and self.answers is None
 
     def messages(self, at: str) -> tuple[Message, ...]:
-        """What stands of it in the history; nothing if nothing was said."""
+        """Its text in the history; empty if nothing was said."""
         if self.answers is not None:
             told = [a if isinstance(a, str) else json.dumps(a) for a in self.answers.values()]
             named: dict[str, JsonValue] = {"answers": dict(self.answers)}
@@ -55,7 +55,7 @@ def read_input(given: UserInput) -> Said:
         return Said(answers=cast("dict[str, JsonValue]", copy))
     if not (copy.strip() if isinstance(copy, str) else copy):
         raise InputError("The input is empty. Give a text, content blocks, or answers by key.")
-    content = reading.value(Content, cast("object", copy), ("user_input",))
+    content = reading.value(Content, cast("object", copy), ("user_input",), is_copied=True)
     reading.end()
     return Said(content=content)
 
@@ -70,11 +70,11 @@ def answers_to(said: Said, asks: Sequence[Ask], shown: Collection[str]) -> dict[
     Args:
         said: What the user says.
         asks: What is asked now.
-        shown: The fingerprints of what the user saw: where a turn was cut off after it had
-            answered, the run may ask something else now.
+        shown: The marks of what the user saw: where a turn was cut off after it had answered, the
+            run may ask something else now.
 
     Raises:
-        InputError: It cannot be told what it answers, or it answers nothing that was asked.
+        InputError: It is not clear what it answers, or it answers nothing that was asked.
     """
     if said.answers is None:
         if len(asks) > 1 or asks[0].kind != "question":
@@ -96,16 +96,22 @@ def answers_to(said: Said, asks: Sequence[Ask], shown: Collection[str]) -> dict[
     return answers_by_key(dict(said.answers), asks)
 
 
+def mark_of(ask: Ask) -> str:
+    """What tells something that is asked from everything else that is."""
+    # LangGraph gives two questions of one node the same id.
+    return ask.fingerprint or f"{ask.key}/{ask.text}"
+
+
 def _check_shown(ask: Ask, shown: Collection[str]) -> None:
-    if ask.fingerprint not in shown:
+    if mark_of(ask) not in shown:
         raise InputError(
-            "An earlier message of this session was cut off, and its work went on. What is asked "
-            "now is new, so this message is no answer to it."
+            "An earlier message of this session was cut off, and its work continued. What is asked "
+            "now is new, so this message does not answer it."
         )
 
 
 def how_to_answer(asks: Sequence[Ask]) -> str:
-    """Say how answers are given that no text gives: by key, and decisions by fingerprint."""
+    """Explain how answers are given that no text gives: by key, and decisions by fingerprint."""
     forms = [f"{json.dumps({ask.key: _form(ask)})}" for ask in asks]
     told = "Which of these is it? Answer by key" if len(asks) > 1 else "Answer this by its key"
     return f"{told}: {', or '.join(forms)}."

@@ -1,4 +1,4 @@
-"""Where the run of a turn is worked on, and what it is asked and told there."""
+"""Where the run of a turn works, and how it is asked and answered there."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -10,20 +10,24 @@ from contextlib import (
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 from pydantic import JsonValue
 
-from replan.calling import Call, Graph, Input
+from replan.calling.calls import Call, Input, check_storable
+from replan.calling.compiled import Graph
+from replan.calling.team_graph import TeamGraph
 from replan.events.types import Event
 from replan.langgraph_inside.tasks import without_tokens
 from replan.ports.journal import Journal
-from replan.runs.asked.asks import Ask, resumption
+from replan.runs.asked.asks import Ask, resumption, state_at_rest
 from replan.runs.looking import config_of
-from replan.runs.running import followed
+from replan.runs.running import followed_at_once
 from replan.runs.travel.portable import PortableRun, adopted
 from replan.state.limits import RunSettings
 
 _BEHIND_ALL = "summarise"
+_UNHEARD = without_tokens({}).get("configurable", {})
 
 State = dict[str, Any]
 
@@ -33,9 +37,9 @@ class Followed:
     """How the run of a turn is followed and stopped."""
 
     hear: Callable[[Event], None]
-    hear_again: Callable[[Event], None]  # hears what was told before the worker was killed
-    tokens: bool  # whether texts are told piece by piece
-    stop: asyncio.Event
+    hear_again: Callable[[Event], None]  # receives what was reported before the worker was killed
+    tokens: bool  # whether texts are reported piece by piece
+    stop: asyncio.Event | None  # None: nobody stops it
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
@@ -59,18 +63,18 @@ class RunPlace(Protocol):
     async def begin(
         self, given: State, seen: State | None, settings: RunSettings | None, run_id: str
     ) -> State:
-        """Begin a run, and give its state.
+        """Begin a run, and return its state.
 
         Args:
             given: What it begins with.
-            seen: What stands in its state before.
+            seen: What is in its state before.
             settings: Its settings.
             run_id: Its name.
         """
         ...
 
     async def go_on(self, run: PortableRun, settings: RunSettings | None) -> tuple[State, bool]:
-        """Go on with a run; and say whether it was answered by this turn before."""
+        """Continue a run; and say whether it was answered by this turn before."""
         ...
 
     async def answer(
@@ -80,7 +84,7 @@ class RunPlace(Protocol):
         answers: Mapping[str, JsonValue],
         settings: RunSettings | None,
     ) -> State:
-        """Answer what a run asks, and go on with it."""
+        """Answer what a run asks, and continue it."""
         ...
 
     async def snapshot(self) -> StateSnapshot:
@@ -96,7 +100,7 @@ RunPlaces = Callable[[str, Followed], AbstractAsyncContextManager[RunPlace]]
 class CallPlace:
     """The memory of one call: nothing of its run is kept."""
 
-    graph: Graph
+    graph: TeamGraph
     journal: Journal
     thread_id: str  # a new one
     following: Followed
@@ -109,9 +113,14 @@ class CallPlace:
     ) -> State:
         if seen is not None:
             await put_before(seen, self.graph, self.thread_id)
-        return await self._followed(given, settings, run_id)
+        # Nothing that was begun stands on the thread, so there is nothing to go on with.
+        contents = [each.content for each in given["messages"]]
+        check_storable({"run_id": run_id, "messages": contents})
+        return await self._followed(given, settings, run_id, begins=True)
 
     async def go_on(self, run: PortableRun, settings: RunSettings | None) -> tuple[State, bool]:
+        if run.waits and run.graphs is not None:
+            return at_rest(await self.snapshot()), False
         return await self._followed(None, None if run.waits else settings, run.run_id), False
 
     async def answer(
@@ -127,14 +136,22 @@ class CallPlace:
     async def snapshot(self) -> StateSnapshot:
         return await cast("Any", self.graph).aget_state(config_of(self.thread_id))
 
-    async def _followed(self, given: Input, settings: RunSettings | None, run_id: str) -> State:
-        config, each = config_of(self.thread_id), self.following
-        call = Call(given, settings, config if each.tokens else without_tokens(config), run_id)
-        return dict(await followed(self.graph, call, each.hear, stop=each.stop))
+    async def _followed(
+        self, given: Input, settings: RunSettings | None, run_id: str, *, begins: bool = False
+    ) -> State:
+        each = self.following
+        heard = {} if each.tokens else _UNHEARD
+        config: RunnableConfig = {
+            "configurable": {**heard, "thread_id": self.thread_id},
+            "metadata": {"run_id": run_id},
+        }
+        call = Call(given, settings, config, run_id)
+        state = await followed_at_once(self.graph, call, each.hear, stop=each.stop, begins=begins)
+        return dict(state)
 
 
 def call_places(
-    graph: Graph,
+    graph: TeamGraph,
     journals: Callable[[], AbstractContextManager[Journal]],
     new_thread: Callable[[], str],
 ) -> RunPlaces:
@@ -156,6 +173,11 @@ def call_places(
             await cast("Any", graph).checkpointer.adelete_thread(thread)
 
     return opened
+
+
+def at_rest(snapshot: StateSnapshot) -> State:
+    """The state of a run whose graphs wait: without an answer they would only ask once more."""
+    return {**state_at_rest(snapshot), "outcome": "waiting"}
 
 
 async def put_before(seen: State, graph: Graph, thread_id: str) -> None:

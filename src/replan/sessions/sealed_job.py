@@ -36,7 +36,7 @@ class JobSeal:
     seal: Seal | None
 
     def written(self, job: Job, session: AgentContext) -> dict[str, JsonValue]:
-        """Give the project state of a session with a job in it."""
+        """Return the project state of a session with a job in it."""
         before = {name: each for name, each in session.project_state.items() if name != SECRETS}
         whole = cast("dict[str, JsonValue]", job.to_dict())
         if self.seal is None:
@@ -50,7 +50,7 @@ class JobSeal:
         return {**before, JOB: shown, SECRETS: base64.b64encode(closed).decode()}
 
     def opened(self, session: AgentContext) -> dict[str, JsonValue] | None:
-        """Give the JSON of the whole job of a session; None if there is none.
+        """Return the JSON of the whole job of a session; None if there is none.
 
         Raises:
             InputError: What is there is no job.
@@ -60,7 +60,9 @@ class JobSeal:
         if job is None:
             return None
         if not isinstance(job, dict):
-            raise InputError("project_state['job'] is no job. Leave it out, or give it back as is.")
+            raise InputError(
+                "project_state['job'] is not a job. Leave it out, or send it back unchanged."
+            )
         sealed, known = session.project_state.get(SECRETS), job.get("collected_info", {})
         if self.seal is None or sealed is None or not isinstance(known, dict):
             return job
@@ -84,7 +86,7 @@ class JobSeal:
             for name in step.slots
         )
         values = [job.collected_info.get(name) for name in heard if self._is_secret(name)]
-        # A value that was refused, or written in another way, cannot be told from the rest.
+        # A value that was refused, or written in another way, cannot be recognised in the rest.
         is_hidden = any(value is None or str(value) not in text for value in values)
         return MASK if is_hidden else self.without_secrets(text, job)
 
@@ -102,7 +104,7 @@ def _place(job: Mapping[str, JsonValue], session: AgentContext) -> tuple[str, ..
 
 
 def job_seal(spec: JobSpec, key: bytes) -> JobSeal:
-    """Make what writes and reads the jobs of a spec.
+    """Create the serializer of the jobs of a spec.
 
     Raises:
         ConfigurationError: The spec has secret slots, and what encrypts is not installed.
@@ -115,7 +117,7 @@ def _unopened() -> JobError:
     # Asking again for what is lost would do again what was done with it.
     problem = "it was sealed with another key or for another session, or somebody changed it"
     fix = (
-        "Give all agents of a session the same context_key and the job as it was, or begin anew "
+        "Give all agents of a session the same context_key and the unchanged job, or start again "
         "with new_request."
     )
     return JobError([ConfigurationError(f"project_state.{SECRETS}", "***", problem, fix)])

@@ -1,14 +1,15 @@
 """The runs of a session in a storage: what they are found by, and how they go."""
 
+import hashlib
+import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from replan.errors import InputError
 from replan.ports.run_book import RunRecord
 from replan.ports.session_store import SessionKey
 from replan.ports.storage import Storage
 from replan.sessions.carried import RUN
-from replan.sessions.kept_turn import digest_of
 from replan.state.session.context import AgentContext
 
 TURN = "turn/"
@@ -16,6 +17,17 @@ TURN = "turn/"
 
 _NAMES = ("session", "tenant", "user")
 _LONGEST = 200
+_DIGITS = 32
+
+
+def digest_of(parts: Sequence[object]) -> str:
+    """A name of fixed length for whatever names something."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGITS]
+
+
+def name_of_turn(key: SessionKey, turn_id: str) -> str:
+    """What a turn is called in a storage, and its run if it begins one."""
+    return digest_of([*key, turn_id])
 
 
 def thread_of(key: SessionKey) -> str:
@@ -33,19 +45,19 @@ async def own_record(storage: Storage, run_id: str, labels: Mapping[str, str]) -
     """The entry of a run of a session; None if the storage does not have it.
 
     Raises:
-        InputError: It is the run of another session: somebody wrote its id into a context.
+        InputError: It is the run of another session, whose id was written into a context.
     """
     record = await storage.runs.get(run_id)
     if record is not None and not _is_own(record, labels):
         problem = f"The run '{run_id}' of this session belongs to another session here."
-        raise InputError(f"{problem} Give the context as it was, or begin anew.")
+        raise InputError(f"{problem} Give the context as it was, or start again.")
     return record
 
 
 async def forget_run(
     storage: Storage, key: SessionKey, context: AgentContext, turn: str = ""
 ) -> None:
-    """Remove the run that a context carries, unless a turn has begun to go on with it.
+    """Remove the run that a context carries, unless a turn has begun to continue it.
 
     The storage may have it at a later place; the next turn takes it up from the context.
     """

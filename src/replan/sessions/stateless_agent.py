@@ -1,6 +1,5 @@
-"""An agent without a memory of its own: a function of the input and the context."""
+"""An agent without its own memory: a function of the input and the context."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -10,7 +9,7 @@ from typing import Any, Self, Unpack
 
 from pydantic import JsonValue
 
-from replan.calling import Graph, tool_servers_of
+from replan.calling.compiled import Graph, tool_servers_of
 from replan.errors import InputError
 from replan.events.types import Event
 from replan.failures import describe
@@ -46,7 +45,7 @@ class Workplace:
 
 
 class StatelessAgent:
-    """An agent that keeps nothing between two calls; `build_agent` makes it.
+    """An agent that stores nothing between two calls; `build_agent` creates it.
 
     Any agent of the same team, in any process, can take the next turn of any session. Close it, or
     use it with `async with`, if its team has tool servers.
@@ -94,17 +93,17 @@ class StatelessAgent:
         """Take one turn of a session. The context stays as it is; the result has the updates.
 
         While something waits, a text answers the one question that the last result showed, and a
-        mapping answers by key. What lets something happen (a plan, a call of a tool, work in doubt)
-        is decided by its key and fingerprint only. What cannot be read is asked again, with the
-        reason.
+        mapping answers by key. Approvals (of a plan, of a tool call, of work in
+        doubt) need the key and the fingerprint. If an answer cannot be read, the question is asked
+        again, with the reason.
 
         Args:
-            user_input: A text, content blocks, or answers by key. None goes on with work that was
-                stopped or failed, and shows what waits once more.
+            user_input: A text, content blocks, or answers by key. None continues work that was
+                stopped or failed, and shows what waits again.
             context: The session, or a dictionary that `AgentContext.from_dict` reads.
-            options: `new_request=True` begins anew and gives up what waits. `run_id` names a new
+            options: `new_request=True` begins again and abandons what waits. `run_id` names a new
                 run. `settings` are the operator's, for the run. `stop` is an `asyncio.Event` that
-                stops the work; a later call goes on with it.
+                stops the work; a later call continues it.
 
         Returns:
             The result. Errors are results without success; only a cancellation passes through.
@@ -161,7 +160,7 @@ class StatelessAgent:
                 hear=turn.hear,
                 hear_again=turn.hear_again,
                 tokens=tokens,
-                stop=options.get("stop") or asyncio.Event(),
+                stop=options.get("stop"),
                 labels=options.get("labels") or {},
             )
             async with place.places(turn.run_id, following) as here:
@@ -197,7 +196,7 @@ class KeptAgent(StatelessAgent):
             context: The session before the turn.
 
         Raises:
-            ReplanError: The storage cannot be used, or somebody works on the run.
+            ReplanError: The storage cannot be used, or another process works on the run.
         """
         state = (await self._runtime.resume(run_id)).state
         summary = whole_summary(context.dialogue_history, state.get("memory_summary"))
@@ -225,12 +224,12 @@ def _check(said: Said, run: PortableRun | None, *, begins_anew: bool) -> None:
     if begins_anew and said.content is None:
         raise InputError("A new request begins with a text or with content blocks.")
     if run is None and said.is_empty:
-        raise InputError("There is nothing to go on with. Give a text.")
+        raise InputError("There is nothing to continue. Give a text.")
     if run is None and said.answers is not None:
         raise InputError("Nothing is asked. Give a text, not answers by key.")
     if run is not None and not (run.waits or begins_anew or said.is_empty):
         raise InputError(
-            "Earlier work of this session was stopped, or failed. Go on with it by the input None, "
+            "Earlier work of this session was stopped, or failed. Continue it with the input None, "
             "or give it up with new_request=True."
         )
 

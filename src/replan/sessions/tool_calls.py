@@ -29,7 +29,7 @@ class ToolCalls:
         return tuple(self._over)
 
     def take(self, event: Event) -> None:
-        """Take an event; a call that waits for a person is none yet, it will be made again."""
+        """Take an event; a call that waits for a person does not count yet: it is made again."""
         if isinstance(event, ToolInvoked):
             self._began[_place(event)] = event.at or self._clock()
         elif isinstance(event, ToolCompleted):
@@ -49,7 +49,7 @@ async def calls_on_record(
 
 
 async def _whole(book: RunBook, run_id: str, fields: dict[str, Any]) -> ToolInvoked | ToolCompleted:
-    """An event as it was before its long texts were put beside it."""
+    """An event as it was before its long texts were put next to it."""
     for name in ("result", "arguments"):
         ref = fields.pop(f"{name}_ref", None)
         text = None if ref is None else await book.text(run_id, ref)

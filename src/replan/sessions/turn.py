@@ -8,7 +8,7 @@ from typing import Any, cast
 from langgraph.types import Overwrite, StateSnapshot
 from pydantic import JsonValue
 
-from replan.calling import services_in, shapes_of
+from replan.calling.compiled import services_in, shapes_of
 from replan.errors import UsageError
 from replan.events.types import Event, MemoryApplied
 from replan.failures import describe
@@ -22,7 +22,7 @@ from replan.sessions.asked import asked_in
 from replan.sessions.carried import RUN, written_run
 from replan.sessions.history import message_of, shown_of, whole_summary
 from replan.sessions.outcome import metadata_of, response_of, stage_of
-from replan.sessions.request import Said, answers_to
+from replan.sessions.request import Said, answers_to, mark_of
 from replan.sessions.run_place import RunPlace
 from replan.sessions.tool_calls import ToolCalls
 from replan.state.enhanced import EnhancedState
@@ -54,7 +54,7 @@ class Turn:
     run_id: str  # of a new run
     settings: RunSettings | None
     key: bytes | None  # signs runs
-    told: Callable[[Event], None]  # hears the events of the run
+    told: Callable[[Event], None]  # receives the events of the run
     _place: RunPlace = field(init=False)
     _tools: ToolCalls = field(init=False)
     _problem: str = ""  # why what was said could not be used
@@ -65,7 +65,7 @@ class Turn:
         self._tools = ToolCalls(self.clock)
 
     def hear_again(self, event: Event) -> None:
-        """Take an event of the run that was told before."""
+        """Take an event of the run that was reported before."""
         self._tools.take(event)
 
     def hear(self, event: Event) -> None:
@@ -111,7 +111,7 @@ class Turn:
         )
 
     async def _state(self) -> dict[str, Any]:
-        """Work until the run rests, and give its state."""
+        """Work until the run rests, and return its state."""
         place = self._place
         if self.run is not None:
             await place.take_up(self.run)
@@ -122,7 +122,7 @@ class Turn:
         if not asks or self.said.is_empty:
             return state
         try:
-            shown = {ask.fingerprint for ask in asked_in(self.run)}
+            shown = {mark_of(ask) for ask in asked_in(self.run)}
             answers = answers_to(self.said, asks, shown)
         except UsageError as error:
             self._problem = str(error)
@@ -143,7 +143,7 @@ class Turn:
         return await self._place.begin(given, seen, self.settings, self.run_id)
 
     async def _is_summary_due(self, result: RunResult) -> bool:
-        """Whether the summary behind the answer has yet to be written."""
+        """Whether the summary after the answer has yet to be written."""
         memory = cast("Services", services_in(self._place.graph)).prompts.memory_in(result.state)
         is_over = result.outcome not in ("waiting", "interrupted")
         return (
@@ -159,7 +159,7 @@ class Turn:
         ]
 
     def _has_begun(self, snapshot: StateSnapshot) -> bool:
-        """Whether there is a run of this turn to go on with."""
+        """Whether there is a run of this turn to continue with."""
         found = snapshot.values.get("run_id")
         goes_on = self.run is not None and not self.begins_anew
         before = None if self.run is None else self.run.run_id
@@ -181,7 +181,8 @@ class Turn:
         kept.pop(RUN, None)
         if result.outcome in ("waiting", "interrupted"):
             place, threads = self._place, services_in(self._place.graph).threads
-            run = await exported(await place.snapshot(), place.journal, threads)
+            snapshot = await place.snapshot()
+            run = await exported(snapshot, place.graph, place.journal, threads)
             kept[RUN] = cast("JsonValue", written_run(run, before.session_id, self.key))
         elif result.document:
             kept[PLAN] = result.document

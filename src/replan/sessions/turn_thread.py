@@ -1,4 +1,4 @@
-"""The thread of a pipeline while a turn is taken: in a storage, a killed turn goes on with it."""
+"""The thread of a pipeline while a turn is taken: in a storage, a killed turn continues it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from typing_extensions import TypedDict
 from replan.adapters.threads.memory import MemoryThreads
 from replan.errors import InputError
 from replan.ports.thread_repository import ThreadRepository
-from replan.sessions.kept_turn import digest_of
+from replan.sessions.session_runs import digest_of
 from replan.state.pipeline.thread_rows import Rows, thread_from
 from replan.state.pipeline.threads import Thread
 from replan.state.questions import Question
 from replan.state.session.context import AgentContext
 from replan.state.session.context_fields import Reading
-from replan.threads.suggestions import SUGGESTION
+from replan.threads.phases.suggestions import SUGGESTION
 from replan.threads.task import Task
-from replan.threads.turn import TASKS
+from replan.threads.turns.turn import TASKS
 from replan.values import restored
 
 THREADS = "threads"
@@ -84,7 +84,7 @@ async def turn_thread(
         session: The session before the turn.
         kept: Where threads are kept; None keeps nothing.
         place: What the threads of this session are kept under.
-        mark: What tells the turn apart from all others of the session.
+        mark: Identifies the turn within the session.
     """
     own = TurnThread(repository=MemoryThreads(), thread_id=session.session_id)
     if kept is not None:
@@ -101,10 +101,10 @@ async def turn_thread(
 
 
 async def said_in_killed(session: AgentContext, kept: ThreadRepository, place: str) -> str | None:
-    """Give what a user said in a turn that was killed: empty if nothing; None if none was.
+    """Return what a user said in a turn that was killed: empty if nothing; None if none was.
 
     Args:
-        session: The session as it is kept; nobody takes a turn of it now.
+        session: The stored session; no turn of it is in progress.
         kept: Where threads are kept.
         place: What the threads of this session are kept under.
     """
@@ -143,7 +143,7 @@ def _read(written: JsonValue, session_id: str) -> Rows:
 
     Raises:
         ContextError: They cannot be used; names every bad field.
-        ThreadError: A row is missing, or is none.
+        ThreadError: A row is missing or not valid.
     """
     reading, path = Reading(), ("project_state", THREADS, session_id)
     rows: Rows = reading.value(dict[str, JsonValue], written, path) or {}

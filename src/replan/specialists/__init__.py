@@ -1,1 +1,1 @@
-"""The workers: every kind keeps the contract of `replan.ports.specialist_port`."""
+"""The kinds of specialists: each fulfils the contract of `replan.ports.specialist_port`."""

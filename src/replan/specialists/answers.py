@@ -1,4 +1,4 @@
-"""What others gave, read as messages and as a result."""
+"""Reads what user code returned, as messages and as a result."""
 
 from typing import Any, cast
 
@@ -13,7 +13,7 @@ from replan.texts.storable import storable_text
 
 
 def messages_of(given: object) -> list[BaseMessage]:
-    """Take the messages that an input processor made."""
+    """Read the messages that an input processor returned."""
     if isinstance(given, str):
         return [HumanMessage(given)]
     if isinstance(given, BaseMessage):
@@ -22,11 +22,11 @@ def messages_of(given: object) -> list[BaseMessage]:
         return given.to_messages()
     if isinstance(given, list | tuple):
         return convert_to_messages(cast("list[Any]", given))
-    raise TypeError(f"the input processor gave {_kind(given)}; give a list of messages")
+    raise TypeError(f"the input processor returned {_kind(given)}; return a list of messages")
 
 
 def message_of(answer: object) -> BaseMessage:
-    """Take the message out of what a runnable gave."""
+    """Read the message from what a runnable returned."""
     if isinstance(answer, BaseMessage):
         return answer
     if isinstance(answer, str):
@@ -35,12 +35,13 @@ def message_of(answer: object) -> BaseMessage:
     if messages:
         return message_of(messages[-1])
     raise TypeError(
-        f"it gave {_kind(cast('object', answer))}; give a message, text, or a state with `messages`"
+        f"it returned {_kind(cast('object', answer))}; "
+        "return a message, a text, or a state with `messages`"
     )
 
 
 def result_of(answer: object) -> SpecialistResult:
-    """Take the result out of what a function gave."""
+    """Read the result from what a function returned."""
     if isinstance(answer, SpecialistResult):
         return answer
     message = message_of(answer)
@@ -49,7 +50,7 @@ def result_of(answer: object) -> SpecialistResult:
 
 
 def shaped_result(answer: object, shape: Shape) -> SpecialistResult:
-    """Take a result of a type out of what somebody gave: a value of it, or JSON in a text."""
+    """Read a typed result from a returned value: a value of the type, or JSON in a text."""
     if isinstance(answer, SpecialistResult | BaseMessage | str):
         result = result_of(answer)
         given = result.output
@@ -61,7 +62,7 @@ def shaped_result(answer: object, shape: Shape) -> SpecialistResult:
 
 
 def structured_in(answer: object) -> object:
-    """What an agent of LangChain or LangGraph gave beside its messages; None if nothing."""
+    """The structured response of a LangChain or LangGraph agent; None without one."""
     state = cast("dict[str, object]", answer if isinstance(answer, dict) else {})
     return state.get("structured_response")
 
@@ -76,14 +77,14 @@ def result_in(message: BaseMessage, end: ReplyEnd) -> SpecialistResult:
     """Read the reply to a specialist's prompt, with its front matter if it has one."""
     text = message.text
     if not text.strip() and end.cut:
-        # It was asked for twice already.
+        # It was already requested twice.
         failed, error = ExecutionStatus.FAILED, f"there is no result: {end.why}"
         return SpecialistResult(status=failed, error=error, retry=False)
     if not text.strip():
-        raise ValueError("the model gave an empty reply")
+        raise ValueError("the model returned an empty reply")
     reading = read_specialist(text)
     if not reading.body:
-        raise ValueError("the model gave thoughts or marks, and no result")
+        raise ValueError("the model returned thoughts or marks, and no result")
     return SpecialistResult(
         # The id of what was streamed, so that LangGraph does not show it twice.
         result=AIMessage(storable_text(reading.body), id=message.id),

@@ -1,4 +1,4 @@
-"""What a specialist's work and a tool's call would do if they were done again."""
+"""The effects of a specialist's work and of a tool's call if they were repeated."""
 
 from typing import Annotated, Any, cast
 
@@ -21,7 +21,7 @@ def effects_of_work(work: object) -> Effects:
 
 
 def tool_effects(tool: BaseTool | None, otherwise: Effects) -> Effects:
-    """The effects of a tool: as its metadata says, by its key, else as told."""
+    """The effects of a tool: from its metadata, from its key parameter, else the given ones."""
     # A name that the model made up calls nothing.
     if tool is None:
         return "pure"

@@ -1,9 +1,9 @@
-"""A specialist that is a plain function, and how what others wrote is called: sync or async.
+"""A specialist that is a plain function, and how user code is called: sync or async.
 
-What is not async may hang, so it runs in a thread that keeps no process from ending. The threads of
-`concurrent.futures`, of asyncio's default executor and of anyio are waited for when the process
-ends, whatever became of those who asked for the work. These get a moment: a thread that is in
-foreign code while the interpreter is taken down can crash the process.
+Code that is not async may hang, so it runs in a thread that cannot keep the process alive. Python
+waits for the threads of `concurrent.futures`, of asyncio's default executor and of anyio when the
+process ends, even if their callers are gone. The threads here get only a moment: a thread in
+foreign code while the interpreter shuts down can crash the process.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ KEY = "idempotency_key"
 """The parameter of a function or a tool that takes an idempotency key."""
 
 MOMENT = 0.5
-"""How long, in seconds, the end of the process waits for all that was given up and still runs."""
+"""Seconds that the end of the process waits for abandoned work that still runs."""
 
 _given_up: "WeakSet[Work]" = WeakSet()
 _END = object()
@@ -56,7 +56,7 @@ class FunctionSpecialist:
 
 
 async def call(function: Callable[..., Any], given: object, config: RunnableConfig) -> Any:
-    """Call a function with what it takes; one that is not async runs in a thread of its own."""
+    """Call a function with the arguments that it takes; if it is not async, in a thread."""
     # A thread that hangs is abandoned: it is a daemon, so the process can end without it.
     ready = _with_arguments(function, given, config)
     if _is_async(function):
@@ -66,7 +66,7 @@ async def call(function: Callable[..., Any], given: object, config: RunnableConf
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Do the work in a thread of its own; to cancel this is to give the thread up."""
+    """Do the work in its own thread; cancelling this abandons the thread."""
     task = Work(functools.partial(contextvars.copy_context().run, work))
     threading.Thread(target=task.run, name="replan-work", daemon=True).start()
     return await asyncio.wrap_future(task)
@@ -75,7 +75,7 @@ async def in_thread(work: Callable[[], T]) -> T:
 async def call_in_pieces(
     function: Callable[..., Any], given: object, config: RunnableConfig
 ) -> AsyncIterator[Any]:
-    """Call a function that gives its answer in pieces; one that gives it whole gives one piece."""
+    """Call a function that yields its answer in pieces; a whole answer is one piece."""
     answer = await call(function, given, config)
     if hasattr(answer, "__aiter__"):
         async for piece in answer:
@@ -88,7 +88,7 @@ async def call_in_pieces(
 
 
 async def joined(pieces: AsyncIterator[Any], on_text: Callable[[str], Awaitable[None]]) -> Any:
-    """Join a stream: text and message chunks are added up, of anything else the last counts."""
+    """Join a stream: text and message chunks are added up; of other values, the last counts."""
     whole: Any = None
     async for piece in pieces:
         text = piece.text if isinstance(piece, BaseMessageChunk) else piece
@@ -99,7 +99,7 @@ async def joined(pieces: AsyncIterator[Any], on_text: Callable[[str], Awaitable[
 
 
 def parameters_of(work: object) -> Mapping[str, inspect.Parameter]:
-    """The parameters of a function by their names; empty for what is none, or does not tell."""
+    """The parameters of a function by name; empty if it is not one, or has no signature."""
     try:
         return inspect.signature(work).parameters if callable(work) else {}
     except (TypeError, ValueError):
@@ -109,9 +109,9 @@ def parameters_of(work: object) -> Mapping[str, inspect.Parameter]:
 def _with_arguments(
     function: Callable[..., Any], given: object, config: RunnableConfig
 ) -> Callable[[], Any]:
-    """The function with what it takes: the configuration as its second parameter, and the key."""
+    """The function with its arguments: the configuration as second parameter, and the key."""
     parameters = parameters_of(function)
-    # A parameter with a default is often what a closure binds, and not meant to be given.
+    # A parameter with a default is often bound by a closure, and not meant to be passed.
     wanted = [
         each
         for name, each in parameters.items()
@@ -127,7 +127,7 @@ def _with_arguments(
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
-    # An object that can be called may have a call that is async.
+    # A callable object may have an async `__call__`.
     call_of_object = getattr(type(function), "__call__", None)  # noqa: B004 - its kind, not whether
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call_of_object)
 
@@ -140,13 +140,13 @@ def _can_be_joined(whole: object, piece: object) -> bool:
 
 @atexit.register
 def still_at_work() -> bool:
-    """Give what nobody waits for a moment to end; tell whether some of it still runs."""
+    """Give abandoned work a moment to end; return whether some of it still runs."""
     until = time.monotonic() + MOMENT
     return not all(work.ended(until - time.monotonic()) for work in list(_given_up))
 
 
 class Work(futures.Future[Any]):
-    """Work in a thread that dies with the process; `leave` hears when its place is free."""
+    """Work in a thread that dies with the process; `leave` is called when its place is free."""
 
     def __init__(
         self, work: Callable[[], Any], leave: "Callable[[Work], None]" = lambda _: None
@@ -160,7 +160,7 @@ class Work(futures.Future[Any]):
         return self._is_over.wait(max(0.0, within))
 
     def cancel(self) -> bool:
-        """Give up: what has begun goes on, but nobody waits for it any more."""
+        """Abandon the work: if it has begun, it continues, but nothing waits for it."""
         if super().cancel():
             return True
         if self.running():
@@ -174,7 +174,7 @@ class Work(futures.Future[Any]):
                 self.set_result(self._work())
             except (StopIteration, KeyboardInterrupt) as error:
                 # A future of asyncio refuses the first, and whoever waits would wait forever. The
-                # second is no person's Ctrl-C, which only the main thread gets.
+                # second is not a person's Ctrl-C, which only the main thread gets.
                 self.set_exception(RuntimeError(f"it raised {error!r}"))
             except BaseException as error:  # noqa: BLE001 - foreign code; who waits gets it
                 self.set_exception(error)

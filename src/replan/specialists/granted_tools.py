@@ -36,10 +36,10 @@ class GrantedTools:
     approve: Sequence[str]
 
     async def now(self) -> tuple[list[BaseTool], frozenset[str]]:
-        """Give the tools that the servers have now, and the names of those to be approved.
+        """Return the tools that the servers have now, and the names of those to be approved.
 
         Raises:
-            ToolServerError: A server cannot be used, or has not what is granted.
+            ToolServerError: A server cannot be used, or lacks a granted tool.
         """
         found: dict[str, BaseTool] = {}
         for server in dict.fromkeys(map(server_in, self.grants)):
@@ -80,7 +80,7 @@ class GrantedTools:
 
 
 def shown_name(path: str) -> str:
-    """What models call the tool of a server: `files__read_file`, in the letters that they take."""
+    """The name of a server's tool for models: `files__read_file`, in the allowed letters."""
     plain = re.sub(r"[^A-Za-z0-9_-]", "_", path.replace("/", "__", 1))
     if plain == path.replace("/", "__", 1) and len(plain) <= _LONGEST_NAME:
         return plain
@@ -88,7 +88,7 @@ def shown_name(path: str) -> str:
 
 
 def _fitting(grant: str, known: Mapping[str, object]) -> list[str]:
-    """The tools that a grant names; there must be some."""
+    """The tools that a grant names; raises if there is none."""
     fitting = [path for path in known if path == grant or fnmatchcase(path, grant)]
     if fitting:
         return fitting

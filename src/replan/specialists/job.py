@@ -1,4 +1,4 @@
-"""A specialist that is a job: it asks the user what it needs, and does it once."""
+"""A specialist that is a job: it asks the user for what it needs, and acts once."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

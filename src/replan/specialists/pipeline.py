@@ -1,4 +1,4 @@
-"""A specialist that is a pipeline: it goes on where its thread says that it was cut off."""
+"""A specialist that is a pipeline: it continues where its thread was cut off."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -23,12 +23,12 @@ from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistRe
 from replan.state.team import SpecialistCard
 from replan.threads.ai_adapter import AIAdapter
 from replan.threads.audience import Audience
-from replan.threads.building import Pipeline
 from replan.threads.host_utils import HostUtils
-from replan.threads.phase_graph import PhaseGraph, turn_at_work
-from replan.threads.pipeline import alone, turn_on
 from replan.threads.response import Response
-from replan.threads.turn import Turn
+from replan.threads.turns.building import Pipeline
+from replan.threads.turns.phase_graph import PhaseGraph, turn_at_work
+from replan.threads.turns.pipeline import alone, turn_on
+from replan.threads.turns.turn import Turn
 
 _SUGGEST = "Let it return Response(text, phase_suggestion='completed'), or a next task."
 
@@ -48,7 +48,7 @@ class PipelineSpecialist:
         return self.pipeline.graph
 
     async def run(self, context: ExecutionContext, config: RunnableConfig) -> SpecialistResult:
-        """Begin with the step, or go on with it; an attempt that failed is done again."""
+        """Begin with the step, or continue it; an attempt that failed is done again."""
         place = thread_of_step.get()
         step, specialist = context.plan_step.id, self.card.name
         # What its models say is heard by the callbacks of the configuration.
@@ -104,7 +104,7 @@ class PipelineSpecialist:
 
 
 def _said(context: ExecutionContext) -> str:
-    """What the step says to the pipeline: its task, and what it was given."""
+    """The message of the step to the pipeline: its task and its inputs."""
     task = "\n\n".join(part for part in (context.task_description, context.plan_step.brief) if part)
     known = [knowledge_section(context.knowledge_context)] if context.knowledge_context else []
     inputs = [section("result", text, step=step) for step, text in context.inputs.items()]
@@ -112,7 +112,7 @@ def _said(context: ExecutionContext) -> str:
 
 
 def _part(turn: Turn, limit: LimitReachedError) -> SpecialistResult:
-    """What there is where a limit ended the work, with the phase in which it did."""
+    """The partial result if a limit ended the work, with the phase in which it did."""
     whole, text = turn.cut_by(limit)
     return SpecialistResult(
         result=AIMessage(whole), status=ExecutionStatus.PARTIAL, cut=limit.limit, error=text
@@ -120,7 +120,7 @@ def _part(turn: Turn, limit: LimitReachedError) -> SpecialistResult:
 
 
 def _tell(step: int, specialist: str, kind: type[BaseEvent], /, **fields: Any) -> None:
-    """Tell of an event of a phase, where somebody hears it."""
+    """Report an event of a phase, if anything listens."""
     emitter, _ = emitter_at_work.get() or (None, None)
     calls = calls_at_work.get()
     told = emitter if calls is None else calls.emitter

@@ -1,4 +1,4 @@
-"""A specialist that answers messages: the prompt of its step, or what a processor makes of it."""
+"""A specialist that answers messages: the prompt of its step, or those of a processor."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -31,19 +31,19 @@ SHORTER = "Write the whole result again, shorter, so that all of it fits."
 
 @dataclass(frozen=True, kw_only=True)
 class PromptedSpecialist:
-    """Has its messages answered once for a step; if it can, once more where the answer is cut."""
+    """Has its messages answered once for a step; if possible, again if the answer is cut."""
 
     card: SpecialistCard  # what the host sees of it
     # A chat model, one with tools, a runnable, a graph or a function of messages.
     answer: Callable[[list[BaseMessage], RunnableConfig], Awaitable[Any]]
-    system_prompt: str = ""  # in the place of the built-in prompt's first paragraph
-    # Makes the messages, in the place of the prompt.
+    system_prompt: str = ""  # in place of the built-in prompt's first paragraph
+    # Makes the messages, in place of the prompt.
     input_processor: Callable[..., Any] | None = None
-    # Makes the result, in the place of reading the front matter.
+    # Makes the result, in place of reading the front matter.
     output_processor: Callable[..., Any] | None = None
-    # Whether a second answer does nothing that the first one did already.
+    # Whether a second answer repeats no effect of the first one.
     can_answer_again: bool = False
-    shape: Shape | None = None  # the type that its results are of, or none
+    shape: Shape | None = None  # the type of its results, or None
     graph: Any = None  # the graph that answers, which is drawn, or none
     _prompt: StepPrompt = field(init=False)
 
@@ -51,7 +51,7 @@ class PromptedSpecialist:
         object.__setattr__(self, "_prompt", StepPrompt.of(self.card, self.system_prompt))
 
     async def run(self, context: ExecutionContext, config: RunnableConfig) -> SpecialistResult:
-        """Answer the messages of the step; the last message that comes back is the answer."""
+        """Answer the messages of the step; the last returned message is the answer."""
         asked = ""
         if self.shape is not None:
             asked, context = self.shape.asked, context.replace(expected_format="json")
@@ -95,8 +95,8 @@ class PromptedSpecialist:
     async def _shorter(
         self, messages: list[BaseMessage], first: BaseMessage, end: ReplyEnd, config: RunnableConfig
     ) -> tuple[BaseMessage, ReplyEnd]:
-        """Ask once more, shorter; where that brings nothing, half an answer is better than none."""
-        wish = f"Your result is not whole: {end.why}. {SHORTER}"
+        """Request a shorter answer; if that fails, an incomplete answer is better than none."""
+        wish = f"Your result is incomplete: {end.why}. {SHORTER}"
         try:
             second = await self._second(messages, first, wish, config)
         except LimitReachedError:

@@ -14,7 +14,7 @@ from replan.specialists.function import call, call_in_pieces, joined
 
 @dataclass(frozen=True)
 class RunnableAnswer:
-    """Hands the messages on; what streams is preferred, and its pieces are shown as they come."""
+    """Passes the messages on; streaming is preferred, and pieces are shown as they come."""
 
     invokable: Any = None
     streamable: Any = None
@@ -33,7 +33,7 @@ class RunnableAnswer:
 
 
 async def _whole(invokable: Any, messages: list[BaseMessage], config: RunnableConfig) -> Any:
-    """Run it on what it takes: a graph takes a state, everything else the messages."""
+    """Run it on its input: a graph takes a state, everything else takes the messages."""
     if not isinstance(invokable, Runnable):
         return await call(invokable, messages, config)
     runnable = cast("Runnable[Any, Any]", invokable)

@@ -1,4 +1,4 @@
-"""How the tools of a loop are called: approved, on record before and after, and never twice."""
+"""Calls the tools of a loop: approved, recorded before and after, and never twice."""
 # LangGraph leaves the type arguments of commands open.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
@@ -27,16 +27,16 @@ from replan.ports.ask_user import ask
 from replan.prompts.sections import within_budget
 from replan.specialists.effects import KEY, takes_key, tool_effects
 from replan.specialists.function import call
-from replan.state.questions import read_call_decision
+from replan.state.person.answers import read_call_decision
+from replan.state.person.verdicts import ask_what_became_of
 from replan.state.team import Effects
-from replan.state.verdicts import ask_what_became_of
 from replan.values import restored
 
 LONGEST_TOOL_RESULT = 50_000
-"""Characters of one tool's result that the model gets to see."""
+"""Characters of one tool's result that the model sees."""
 
 LONGEST_OTHER_BLOCKS = 5_000_000
-"""Characters of its blocks that are no text, such as pictures."""
+"""Characters of its blocks that are not text, such as pictures."""
 
 Content = str | list[str | dict[str, Any]]
 ToolAnswer = ToolMessage | Command[Any]
@@ -47,13 +47,13 @@ Handler = Callable[[ToolCallRequest], Awaitable[ToolAnswer]]
 class ToolCalls:
     """The calls of one loop."""
 
-    record: Transcript  # what was said and done before, and where all that is done is noted
+    record: Transcript  # the record of replies and calls, read and written here
     seconds: float | None  # how long one call may take
-    effects: Effects  # what a second call would do, of tools that do not say it themselves
+    effects: Effects  # the effects of tools that do not declare them
     approve: frozenset[str]  # the names of tools that a person must approve
 
     async def make(self, request: ToolCallRequest, place: str, handler: Handler) -> ToolAnswer:
-        """Call a tool, or say what came of the call; what goes wrong is told to the model."""
+        """Call a tool, or return its recorded outcome; errors go to the model."""
         kept = await self.record.outcome(place)
         if kept is not None:
             return _answer_in(restored(ToolEnd, kept))
@@ -65,7 +65,7 @@ class ToolCalls:
         return answer
 
     async def _settled(self, request: ToolCallRequest, place: str) -> ToolAnswer | None:
-        """Say what became of a call that was cut off; none if it can be made."""
+        """Return the answer for a call that was cut off; None if the call can be made."""
         begun = await self.record.begun(place)
         if begun is None or begun.effects != "unsafe":
             return None
@@ -90,7 +90,7 @@ class ToolCalls:
     async def _made(
         self, request: ToolCallRequest, place: str, handler: Handler
     ) -> ToolAnswer | None:
-        """Call the tool; None if the call was cut off, and nobody knows what it did."""
+        """Call the tool; None if the call was cut off and its outcome is unknown."""
         called, remark = request.tool_call, ""
         approval: Approved | None = None
         if called["name"] in self.approve:
@@ -138,7 +138,7 @@ class ToolCalls:
             async with clock:
                 return await handler(asked)
         except GraphBubbleUp:
-            # It waits for a person, and will be called anew.
+            # It waits for a person, and will be called again.
             await self.record.forget(place)
             raise
         except (LimitReachedError, StorageError):
@@ -152,7 +152,7 @@ class ToolCalls:
 
 
 def _cut(content: Content, remark: str) -> Content:
-    """Keep of a result what the model gets to see; the blocks of one share its room."""
+    """Keep the part of a result that the model sees; its blocks share the room."""
     if isinstance(content, str):
         return within_budget(remark + content, LONGEST_TOOL_RESULT)
     kept: list[str | dict[str, Any]] = [remark] if remark else []
@@ -179,7 +179,7 @@ def _kind(block: str | dict[str, Any]) -> str:
 
 
 def _asked(called: ToolCall, place: str) -> JsonValue:
-    # With its place, since a call just like it is another call.
+    # With its place, since an equal call elsewhere is another call.
     details: JsonValue = {
         "tool": called["name"],
         "arguments": plain(called["args"]),
@@ -189,7 +189,7 @@ def _asked(called: ToolCall, place: str) -> JsonValue:
 
 
 def _kept(answer: ToolAnswer) -> JsonValue:
-    """What the record keeps of an answer: the messages, which are all that the model sees of it."""
+    """The part of an answer that is recorded: the messages, which are all the model sees."""
     dumped = [
         message.model_dump(mode="json", exclude={"artifact"}, fallback=str)
         for message in _messages_of(answer)
@@ -214,7 +214,7 @@ def _answer(called: ToolCall, text: str) -> ToolMessage:
 
 
 def _abandonable(request: ToolCallRequest) -> ToolCallRequest:
-    """Let a tool that is not async be called in a thread that can be given up."""
+    """Let a tool that is not async be called in a thread that can be abandoned."""
     tool = request.tool
     if tool is None or not runs_in_thread(tool):
         return request
@@ -222,7 +222,7 @@ def _abandonable(request: ToolCallRequest) -> ToolCallRequest:
 
 
 def _with_key(request: ToolCallRequest, tool: BaseTool, key: str) -> ToolCallRequest:
-    """Hand a tool its idempotency key, which LangGraph would take out of a call."""
+    """Pass a tool its idempotency key, which LangGraph would remove from a call."""
 
     async def keyed(called: Any, config: RunnableConfig) -> Any:
         return await tool.ainvoke({**called, "args": {**called["args"], KEY: key}}, config)

@@ -1,4 +1,4 @@
-"""A chat that calls tools until it has an answer: LangChain's agent, made safe to wait for."""
+"""A chat that calls tools until it has an answer: LangChain's agent, with records."""
 # LangChain leaves the type arguments of savers open, so `create_agent` reads as partly unknown.
 # pyright: reportUnknownVariableType=false
 
@@ -22,7 +22,7 @@ from replan.state.team import Effects
 
 
 class ToolLoop(Chat):
-    """Answers like a `Chat`, and lets the model call tools on the way."""
+    """Answers like a `Chat`, and lets the model call tools before."""
 
     def __init__(  # noqa: PLR0913 - what a loop can be told
         self,
@@ -35,7 +35,7 @@ class ToolLoop(Chat):
         approve: frozenset[str] = frozenset(),
         granted: GrantedTools | None = None,
     ) -> None:
-        """Put tools into a model's hands."""
+        """Give tools to a model."""
         super().__init__(chat.model)
         self.chat = chat
         self.max_rounds = max_rounds
@@ -54,7 +54,7 @@ class ToolLoop(Chat):
         toolset: Toolset | None = None,
     ) -> AIMessage:
         """Ask the model until it calls no tool; `on_text` gets the pieces of the answer."""
-        # What the record of this work has of it already is neither asked nor done again.
+        # What is already on record is neither asked nor done again.
         toolset, approve = await self._with_granted(toolset or self._toolset)
         turns = _Turns(self, toolset, on_text, approve=approve, begun_with=len(messages))
         agent: Any = create_agent(self.model, toolset.tools, middleware=[turns])
@@ -65,13 +65,13 @@ class ToolLoop(Chat):
         return last if isinstance(last, AIMessage) else AIMessage(last.text, id=last.id)
 
     async def _with_granted(self, toolset: Toolset) -> tuple[Toolset, frozenset[str]]:
-        """Add what tool servers have now of what is granted."""
+        """Add the granted tools that the servers have now."""
         if self._granted is None or not self._granted.grants:
             return toolset, self.approve
         tools, approve = await self._granted.now()
         own = {tool.name for tool in toolset.tools if isinstance(tool, BaseTool)}
         for name in (tool.name for tool in tools if tool.name in own):
-            problem = "a tool of a tool server is called like this, too"
+            problem = "a tool of a tool server has the same name"
             raise ConfigurationError("tools", name, problem, "Rename the other tool.")
         return replace(toolset, tools=[*toolset.tools, *tools]), self.approve | approve
 
@@ -107,21 +107,21 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        """Ask the model as every other is asked: streamed, where its server can."""
+        """Ask the model like any other: streamed if its server can."""
         number = _replies_in(request.messages[self._begun_with :])
         message = await self._recorded(number)
         if message is None:
             show = None if self._on_text is None else self._show
-            # What is running here hands its callbacks, tags and metadata on by itself.
+            # The running agent passes on its callbacks, tags and metadata.
             message = await self._loop.chat.reply(request.messages, {}, show, self._toolset)
             if message.tool_calls or message.invalid_tool_calls:
                 self._check_rounds(number)
-                # Before its tools run: who does this again must call the same.
+                # Before its tools run: a repetition must make the same calls.
                 noted = message.model_dump(mode="json", fallback=str)
                 await self._record.note_reply(number, noted)
                 if self._has_shown:
-                    # It was no answer after all. The rest is held back, so that the one who shows
-                    # it sees at the end that the answer does not go on like this.
+                    # It was not the answer after all. The rest is held back, so that whoever shows
+                    # it sees at the end that the answer does not continue like this.
                     self._on_text = None
         return ModelResponse(result=[self._with_whole_calls(message, number)])
 
@@ -130,10 +130,10 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
         request: ToolCallRequest,
         handler: Callable[[ToolCallRequest], Awaitable[ToolAnswer]],
     ) -> ToolAnswer:
-        """Call a tool; whatever goes wrong is told to the model."""
+        """Call a tool; any error goes to the model."""
         number, index = self._place(request)
         if number not in self._seen and (message := await self._recorded(number)) is not None:
-            # The agent went on behind the model's reply, so it was not looked at here.
+            # The agent continued behind the model's reply, so it was not looked at here.
             self._with_whole_calls(message, number)
         problem = self._broken.get(request.tool_call["id"] or "")
         if problem is not None:
@@ -141,7 +141,7 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
         return await self._calls.make(request, f"{number}.{index}", handler)
 
     def _place(self, request: ToolCallRequest) -> tuple[int, int]:
-        """Give the index of the reply that a call is of, and the index of the call in it."""
+        """Return the index of the reply that has a call, and the index of the call in it."""
         messages: list[BaseMessage] = request.state["messages"][self._begun_with :]
         id_ = request.tool_call["id"]
         at, ids = max(
@@ -157,7 +157,7 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
 
     def _check_rounds(self, rounds: int) -> None:
         if rounds >= self._loop.max_rounds:
-            problem = "the model called tools so often and gave no answer"
+            problem = "the model called tools this often and gave no answer"
             fix = "Look at what the tools tell it, or allow more."
             raise ConfigurationError("max_tool_rounds", rounds, problem, fix)
 
@@ -167,7 +167,7 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
             self._on_text(text)
 
     def _with_whole_calls(self, message: AIMessage, number: int) -> AIMessage:
-        """Give every call an id of its own, and answer for those whose arguments are no JSON."""
+        """Give every call its own id, and answer calls whose arguments are not JSON."""
         # A call without its answer would make every later request of this loop a bad one.
         self._seen.add(number)
         calls: list[ToolCall] = []
@@ -176,7 +176,7 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
             id_ = given["id"] if given["id"] and given["id"] not in taken else f"{number}-{place}"
             args = given["args"]
             if not isinstance(args, dict):
-                self._broken[id_] = f"The arguments are no JSON: {args}"
+                self._broken[id_] = f"The arguments are not JSON: {args}"
                 args = {}
             calls.append(ToolCall(name=given["name"] or "", args=args, id=id_, type="tool_call"))
         return message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": []})

@@ -1,4 +1,4 @@
-"""What stands in `tools`, made into tools that a chat model can call."""
+"""Turns the values of `tools` into tools that a chat model can call."""
 
 import functools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ def chat_with_tools(  # noqa: PLR0913 - what a loop can be told
     approve: Sequence[str] = (),
     remembers: bool = False,
 ) -> Chat:
-    """Put tools into a model's hands; without tools, the model is given back as it is."""
+    """Give tools to a model; without tools, return the model unchanged."""
     if not tools and not remembers:
         return chat
     for each in chat.chain:
@@ -75,7 +75,7 @@ def _check_approved(place: str, approve: Sequence[str], names: Sequence[str]) ->
         if name not in names and not server_in(name):
             fix = f"Use one of: {', '.join(names)}."
             field = f"{place.removesuffix('tools')}approve"
-            raise ConfigurationError(field, name, "no tool of it has this name", fix)
+            raise ConfigurationError(field, name, "it has no tool with this name", fix)
 
 
 def _tools_of(place: str, given: Sequence[Any]) -> list[BaseTool | dict[str, Any]]:
@@ -95,7 +95,7 @@ def _with_fact_tools(
     place: str, own: Sequence[BaseTool | dict[str, Any]]
 ) -> list[BaseTool | dict[str, Any]]:
     for name in {one.name for one in own if isinstance(one, BaseTool)} & _FACT_TOOL_NAMES:
-        field, problem = f"{place.removesuffix('tools')}remembers", "a tool of it has this name"
+        field, problem = f"{place.removesuffix('tools')}remembers", "one of its tools has this name"
         raise ConfigurationError(field, name, problem, "Give the tool another name.")
     return [*own, *map(with_hidden_key, FACT_TOOLS)]
 
@@ -105,11 +105,11 @@ def _tool_of(field: str, given: Any) -> BaseTool | dict[str, Any]:
         return cast("dict[str, Any]", given)
     fix = "Give a function with a docstring and annotated parameters, or a LangChain tool."
     if not isinstance(given, BaseTool) and not callable(given):
-        raise ConfigurationError(field, given, "this is no tool", fix)
+        raise ConfigurationError(field, given, "this is not a tool", fix)
     try:
         tool = given if isinstance(given, BaseTool) else as_tool(given)
     except Exception as error:
-        raise ConfigurationError(field, given, f"this is no tool: {error}", fix) from error
+        raise ConfigurationError(field, given, f"this is not a tool: {error}", fix) from error
     declared = (tool.metadata or {}).get("effects")
     if declared not in (None, *get_args(Effects)):
         fix = f"Use one of: {', '.join(get_args(Effects))}."
@@ -120,7 +120,7 @@ def _tool_of(field: str, given: Any) -> BaseTool | dict[str, Any]:
 
 
 def _without_exit(function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    """Let no tool end the process: LangChain runs it as a task, whose exit stops the event loop."""
+    """Keep tools from ending the process: the exit of a task would stop the event loop."""
 
     @functools.wraps(function)
     async def work(*arguments: Any, **named: Any) -> Any:

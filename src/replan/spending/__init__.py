@@ -1,1 +1,1 @@
-"""What a run spends: asked for before each call, counted after it, bounded by time."""
+"""What a run spends: reserved before each call, settled after it, and bounded in time."""

@@ -1,15 +1,15 @@
-"""What a run may still spend: every call takes its part first, or waits for it, or is refused.
+"""What a run may still spend: every call first reserves its share, waits for it, or is refused.
 
-The journal is the truth, and an account is its picture in the process that makes the calls. It
-knows what the journal cannot: which reservations belong to calls that are on their way. Those will
-be settled and make room, so who finds none waits for them; a reservation that a crash has left
-behind will never be settled, so it stays charged and nobody waits for it.
+The journal is the truth, and an account mirrors it in the process that makes the calls. It knows
+what the journal cannot: which reservations belong to calls in progress. Those will be settled and
+make room, so a call that finds no room waits for them. A reservation that a crash left behind will
+never be settled, so it stays charged and no call waits for it.
 
-Where other processes do steps of a run, its account is shared: what they reserved will be settled,
-too, so the journal is read before each call, and again and again while somebody waits.
+If other processes do steps of a run, its account is shared: their reservations will be settled,
+too, so the journal is read before each call, and repeatedly while a call waits.
 
-Calls are made on several event loops and in threads, so its arithmetic stands under a lock, and who
-waits gets a future of no loop. Only the journal belongs to one loop, that of the run.
+Calls are made on several event loops and in threads, so a lock protects the arithmetic, and a call
+that waits gets a future without a loop. Only the journal belongs to one loop, that of the run.
 """
 
 import asyncio
@@ -29,13 +29,13 @@ from replan.spending.fitting import Ask, Blocked, Offer, Permit, Picture, Room, 
 from replan.spending.scopes import RUN, Scope
 
 STEPS_ELSEWHERE = "elsewhere/"
-"""What reservations are named by first that are made where a step is done in another process."""
+"""The prefix of reservations that are made in another process, for a step that it does."""
 
 _MOST_RUNS = 1_000
 
 
 class CrowdedOutError(LimitReachedError):
-    """Other processes took the room of a call, which is to ask again."""
+    """Other processes took the room of a call, which has to ask again."""
 
 
 @dataclass(eq=False)
@@ -43,13 +43,13 @@ class Waiter:
     """A call that waits for room."""
 
     ask: Ask
-    error: LimitReachedError  # what to say to it if it cannot wait
+    error: LimitReachedError  # the error if it cannot wait
     # Done when it is served or refused.
     turn: Future[Permit] = field(default_factory=Future[Permit])
 
     def is_behind(self, blocked: set[str]) -> bool:
-        """Whether somebody waits already for what this one wants."""
-        # Others may wait for the call that this one is a part of, so it waits for none of them.
+        """Whether another call already waits for the same room."""
+        # Other calls may wait for the call that contains this one, so it waits for none of them.
         wanted = {_tag(self.ask), *(scope.name for scope in self.ask.scopes)}
         return not self.ask.part_of and bool(blocked & wanted)
 
@@ -67,7 +67,7 @@ class Account:
         self._guard = threading.Lock()
         self._queue: list[Waiter] = []
         self._seen: dict[str, Seen] = {}
-        # Whether other processes spend of it, too.
+        # Whether other processes spend from it, too.
         self.is_shared = False
         self._is_guest = False  # whether the run itself is in another process
         # The calls here that are on record, and what was charged for those that nobody settles.
@@ -76,17 +76,17 @@ class Account:
         # The calls that were settled here and may still be on record as they were reserved.
         self._settled: dict[str, tuple[Permit, Spending]] = {}
         self._read_at = 0.0
-        # When a call last ended or was given up, by the monotonic clock.
+        # When a call last ended or was abandoned, by the monotonic clock.
         self.moved = time.monotonic()
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether nothing of it is at work: no call is on its way, and none waits to be made."""
+        """Whether it is idle: no call is in progress, and none waits to be made."""
         calling = any(charged.on_way for charged in list(self._charged.values()))
         return not (self.clocks.are_running or calling or self._queue)
 
     async def open(self) -> None:
-        """Read what the journal has of the run; again is harmless."""
+        """Read what the journal has of the run; may be repeated."""
         async with self._opening:
             if self._is_open:
                 return
@@ -95,7 +95,7 @@ class Account:
             self._is_open = True
 
     async def share(self, place: str = "") -> None:
-        """Let other processes spend of it, too: none of them waits for calls that are lost.
+        """Let other processes spend from it, too: none of them waits for calls that are lost.
 
         Args:
             place: Where this process is a guest in another one's run: what the reservations of its
@@ -112,14 +112,14 @@ class Account:
             self._lost.pop(name, None)
 
     async def refresh(self, *, since: float = 0.0) -> None:
-        """Read what other processes spent, unless somebody did within so many seconds."""
+        """Read what other processes spent, unless it was read within this many seconds."""
         if self.is_shared and time.monotonic() - self._read_at >= since:
             await self._read()
 
     async def take(
         self, ask: Ask, waiting: Callable[[Waiter], AbstractContextManager[object]] = nullcontext
     ) -> Permit:
-        """Reserve a call on the loop of the run; wait as long as others could make room for it."""
+        """Reserve a call on the loop of the run; wait as long as other calls could make room."""
         if not self._is_open:
             await self.open()
         while True:
@@ -134,7 +134,7 @@ class Account:
 
     def ask(self, ask: Ask) -> Permit | Waiter:
         """Charge a call, or let it wait in line; the account must be open."""
-        # Who gets a permit puts it on record; who stops waiting leaves the line.
+        # A call that gets a permit records it; a call that stops waiting leaves the line.
         with self._guard:
             offer = self._offer(ask, others=len(self._queue))
             if isinstance(offer, LimitReachedError):
@@ -149,7 +149,7 @@ class Account:
         return waiter.turn.result() if waiter.turn.done() else waiter
 
     def turn_of(self, waiter: Waiter) -> Permit:
-        """Give the permit of somebody who waits no longer."""
+        """Give back the permit of a call that no longer waits."""
         if waiter.turn.done():
             return waiter.turn.result()
         raise waiter.error
@@ -163,7 +163,7 @@ class Account:
             raise
 
     def dismiss(self, waiter: Waiter, error: Exception) -> None:
-        """Let somebody wait no longer, wherever it does."""
+        """End the wait of a call, on whichever loop or thread it waits."""
         with self._guard:
             if waiter in self._queue and waiter.turn.set_running_or_notify_cancel():
                 self._queue.remove(waiter)
@@ -171,7 +171,7 @@ class Account:
                 self._serve()
 
     def awaited(self, waiter: Waiter) -> set[AbstractEventLoop | None]:
-        """The loops that must turn for others to make room; None: what a thread does by itself."""
+        """The loops that must run for others to make room; None means a thread by itself."""
         with self._guard:
             asked = waiter.ask
             loops = {each.ask.loop for one in asked.scopes for each in self._others(one, asked)}
@@ -212,7 +212,7 @@ class Account:
     async def settle(
         self, permit: Permit, used: Spending, counted: tuple[int, int] | None = None
     ) -> None:
-        """Put what a call used into the place of what it reserved."""
+        """Replace the reservation of a call by what it used."""
         try:
             await self.record_settled(permit, used)
         except BaseException:
@@ -240,7 +240,7 @@ class Account:
         self._settled.pop(permit.reservation.id, None)
 
     def give_up(self, permit: Permit) -> None:
-        """Let nobody wait for a call that will not be settled; it stays charged in full."""
+        """Keep others from waiting for a call that is never settled; it stays charged in full."""
         reservation = permit.reservation
         with self._guard:
             self.moved = time.monotonic()
@@ -306,7 +306,7 @@ class Account:
             self._serve()
 
     def _serve(self) -> None:
-        """Go through those who wait, in the order in which they came."""
+        """Go through the waiting calls, in the order of their arrival."""
         blocked: set[str] = set()
         for waiter in list(self._queue):
             if waiter.turn.done() or waiter.is_behind(blocked):
@@ -328,7 +328,7 @@ class Account:
 
     def _offer(self, ask: Ask, *, others: int) -> Offer:
         for scope in ask.scopes:
-            # A call that is on its way stays a call, so none of them makes room for another.
+            # A call in progress stays a call, so it makes no room in the number of calls.
             if self._of(scope.name).calls + 1 > scope.most("calls"):
                 return scope.reached("calls", self._of(scope.name).calls, 1)
         if not ask.limited:
@@ -381,7 +381,7 @@ class Accounts:
         return account
 
     def _make_room_for(self, run_id: str) -> None:
-        """Forget an account that is not in use: the journal has all of it."""
+        """Forget an account that is not in use: the journal has everything."""
         if len(self._accounts) > _MOST_RUNS:
             known = self._accounts.items()
             resting = (name for name, each in known if name != run_id and each.is_at_rest)

@@ -1,4 +1,4 @@
-"""What a call is charged: read from what LangChain says before it, and of what came of it."""
+"""What a call is charged: read from what LangChain reports before and after it."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from replan.state.usage import TokenCount, sum_counts
 def announced(
     serialized: dict[str, Any] | None, said: Sequence[BaseMessage], given: dict[str, Any]
 ) -> Request:
-    """Read the request of a call that nobody asked leave for: its reply cannot be cut any more."""
+    """Read the request of a call without a permit: its reply can no longer be shortened."""
     told = told_of_call(serialized, given)
     names = told.names or ["model"]
     return Request(
@@ -33,7 +33,7 @@ def announced(
 
 
 def charged_for_error(permit: Permit, error: BaseException) -> Spending:
-    """Charge a call that broke off: in full, unless its server surely did nothing."""
+    """Charge a call that was cut off: in full, unless its server certainly did nothing."""
     return Spending(calls=1) if brought_nothing(error) else permit.reservation.amount
 
 

@@ -1,4 +1,4 @@
-"""The time of work: its clocks, and its bounds, of its own and of what the run has left."""
+"""The time of work: its clocks, and its bounds, both its own and what the run has left."""
 
 import asyncio
 import logging
@@ -19,23 +19,23 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 GRACE = 1.0
-"""Seconds that work which ran out of time has to end by itself before it is abandoned."""
+"""Seconds that work has to end by itself after its time is over, before it is abandoned."""
 
 _TICK = 1.0
 
 TIMES = "seconds/"
-"""What the keys of noted seconds begin with."""
+"""The prefix of the keys of recorded seconds."""
 
 PRECISION = 0.01
-"""The part of the time by which what is on record may be behind."""
+"""The fraction of the time by which the record may be behind."""
 
 LEAST_PRECISION = 1.0
-"""Seconds by which it may be behind in any case."""
+"""Seconds by which the record may always be behind."""
 
 
 @dataclass(eq=False, slots=True)
 class Stopwatch:
-    """Runs while somebody is at work, in whatever process; work at the same time counts once."""
+    """A clock that runs while there is work, in any process; parallel work counts once."""
 
     _before: float = 0.0
     _since: float = 0.0
@@ -53,7 +53,7 @@ class Stopwatch:
 
     @property
     def is_due(self) -> bool:
-        """Whether enough has passed since the last mark that it should be on record."""
+        """Whether enough time has passed since the last mark to record it."""
         return self.seconds - self._marked >= max(LEAST_PRECISION, PRECISION * self._marked)
 
     @contextmanager
@@ -91,7 +91,7 @@ class Clocks:
         return any(clock.is_running for clock in self._clocks.values())
 
     async def recall(self) -> None:
-        """Go on from what is on record."""
+        """Continue from what is on record."""
         for key, seconds in (await self.journal.notes(self.run_id, TIMES)).items():
             if isinstance(seconds, int | float):
                 self._of(key.removeprefix(TIMES).rpartition("/")[0]).begin_at(seconds)
@@ -104,12 +104,12 @@ class Clocks:
             yield
 
     def left(self, scopes: Sequence[Scope]) -> tuple[float, Scope]:
-        """The seconds that are left, and the scope that has so few."""
+        """The seconds that are left, and the scope that has the fewest."""
         left = ((one.most("seconds") - self._of(one.name).seconds, one) for one in scopes)
         return min(left, key=lambda pair: pair[0])
 
     async def note(self, scopes: Sequence[Scope]) -> None:
-        """Put the seconds at work on record, where they are bound and some have passed."""
+        """Record the seconds at work, if they are bounded and some have passed."""
         for scope in scopes:
             clock = self._of(scope.name)
             if scope.budget.max_seconds is not None and clock.is_due:
@@ -121,7 +121,7 @@ class Clocks:
 
 
 class Timed(Protocol):
-    """Whose work is bounded: a meter."""
+    """The owner of bounded work: a meter."""
 
     @property
     def scopes(self) -> Sequence[Scope]: ...
@@ -137,7 +137,7 @@ class Timed(Protocol):
 
 
 class StepTimeoutError(TimeoutError):
-    """Work was stopped when its time was over; how far it had come is not known."""
+    """Work was stopped when its time was over; its progress is unknown."""
 
 
 def was_cut_off(error: BaseException) -> bool:
@@ -152,9 +152,9 @@ async def in_time(
     timed: Timed,
     seconds: float = math.inf,
 ) -> T:
-    """Do work as long as it may take, and not much longer if it will not stop."""
+    """Do work within its time, and not much longer if it does not stop."""
     # The time in which a call waits for others to make room is not the work's own. It counts for
-    # the run, and ends if none of the others comes to its end within the work's timeout.
+    # the run, and ends if none of the others ends within the work's timeout.
     scopes, clocks = timed.scopes, timed.clocks
     is_bounded = any(scope.budget.max_seconds is not None for scope in scopes)
     left, scope = clocks.left(scopes)
@@ -187,7 +187,7 @@ class _End(NamedTuple):
 
 
 def _next_end(timed: Timed, seconds: float, started: float) -> _End:
-    """What ends work first, if it does not end by itself."""
+    """The bound that ends work first, if it does not end by itself."""
     own = started + seconds + timed.waiting.seconds - time.monotonic()
     left, scope = timed.clocks.left(timed.scopes)
     in_vain = "no room for a call: for {:g} s none of those that hold it has ended"
@@ -206,13 +206,13 @@ def _reached_at_work(scope: Scope) -> LimitReachedError:
 
 
 def _patience(left: float, *, is_bounded: bool) -> float | None:
-    """How long to wait at once: time that is bounded is put on record while it passes."""
+    """How long to wait at a time: bounded time is recorded while it passes."""
     left = min(left, _TICK) if is_bounded else left
     return None if left == math.inf else left
 
 
 async def _stop(task: asyncio.Future[Any]) -> None:
-    """Cancel a task; one that will not stop is abandoned, and what it says later is not heard."""
+    """Cancel a task; if it does not stop, it is abandoned and its result is ignored."""
     task.cancel()
     task.add_done_callback(lambda late: late.cancelled() or late.exception())
     await asyncio.wait({task}, timeout=GRACE)

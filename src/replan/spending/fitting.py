@@ -9,7 +9,7 @@ Where there is room, a call reserves the most that it can use, so that nothing g
 whatever its server does. Where room is short, it waits for calls that are on their way. Only when
 nothing is on its way any more does it get what is left, judged by a likely number and by what
 requests were counted as so far; what it can then go past the limit by is the error of that
-judgement. The likely number goes by the kinds of characters: tokenizers have whole words for
+judgement. The likely number depends on the kinds of characters: tokenizers have whole words for
 letters, next to none for digits and marks, and pieces of a character for scripts other than Latin.
 It is high for the usual texts, by about a half.
 """
@@ -34,19 +34,19 @@ LEAST_REPLY = 256
 """Tokens for its reply that a call waits for in any case, as long as others can make room."""
 
 USUAL = 2
-"""So many times the longest reply so far it waits for, too."""
+"""A call also waits for this many times the longest reply so far."""
 
 BARE_REPLY = 64
 """Tokens for its reply without which a call is not worth its money."""
 
 LONG_REPLY = 1_024
-"""Tokens for its reply with which it is, whatever the longest one was."""
+"""Tokens for its reply that always make a call worth its money."""
 
 SHARE = 4
-"""While others want room too, a call takes one such part of it for its reply."""
+"""While others also need room, a call takes one part in this many for its reply."""
 
 MARGIN = 1.25
-"""What the tokens of a request may grow by beside the likely ones, where they were more."""
+"""The most by which the likely tokens of a request grow if servers counted more."""
 
 # Sums of prices are not exact, and must not come out above a limit by their last bit.
 _EXACT = 1 - 1e-9
@@ -58,7 +58,7 @@ TOKENS_OF_A_MESSAGE = 16
 """What a server may put around each message: its role and its marks."""
 
 TOKENS_OF_TOOLS = 512
-"""What a server may say about tools, beside their schemas."""
+"""What a server may say about tools, in addition to their schemas."""
 
 TOKENS_OF_AN_IMAGE = 3_000
 """One image; servers count by its size and by their model, and few of them more than this."""
@@ -76,7 +76,7 @@ _NAMES_OF_TOOLS = ("tools", "functions", "response_format")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ask:
-    """A call that wants to be made."""
+    """A call that is to be made."""
 
     id: str  # unique
     run_id: str
@@ -87,7 +87,7 @@ class Ask:
     likely_tokens: int  # tokens of its request as far as one can judge; no more than that
     cuttable: bool = False  # whether the server can be told to stop earlier
     price: Price | None = None  # what it costs; none: nothing is known, and nothing bounds it
-    # Calls that are on their way, and that this one is made inside of.
+    # Calls that are on their way, and that this one is made inside.
     part_of: frozenset[str] = frozenset()
     # The event loop that must turn for it to end; none where a thread waits for its reply.
     loop: AbstractEventLoop | None = None
@@ -102,7 +102,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Leave to make a call."""
+    """The permission to make a call."""
 
     ask: Ask
     reservation: Reservation  # what is charged until it is settled
@@ -112,7 +112,7 @@ class Permit:
 
 @dataclass
 class Seen:
-    """What a model's calls were counted as so far."""
+    """How a model's calls were counted so far."""
 
     ratio: float = 0.0  # the most tokens for each that a request could have
     likely: float = 0.0  # the most tokens for each that a request was likely to have
@@ -129,7 +129,7 @@ class Seen:
 
 @dataclass
 class Picture:
-    """What is charged to a scope as this process knows it, and the calls that will be settled."""
+    """What is charged to a scope, as known in this process, and the calls to be settled."""
 
     calls: int = 0
     tokens: int = 0
@@ -147,7 +147,7 @@ class Picture:
         self.cost += sign * amount.cost
 
     def read(self, found: Charged, on_record: Collection[str], lost: Collection[str]) -> bool:
-        """Take over what the journal has; tell whether a call elsewhere came to its end.
+        """Take over what the journal has; return whether a call elsewhere has ended.
 
         Args:
             found: What it has.
@@ -182,7 +182,7 @@ class Room:
         return self.tokens_later > self.tokens or self.cost_later > self.cost
 
     def output(self, ask: Ask, input_tokens: float, *, later: bool = False) -> float:
-        """Tokens of a reply that there is room for beside a request."""
+        """Tokens of a reply that fit in addition to a request."""
         tokens = (self.tokens_later if later else self.tokens) - input_tokens
         money = (self.cost_later if later else self.cost) - ask.cost(input_tokens, 0)
         each = ask.cost(0, 1)
@@ -191,7 +191,7 @@ class Room:
         return tokens if money >= 0 else -1.0
 
     def reached(self, ask: Ask, request: float, reply: float) -> LimitReachedError:
-        """Name the bound that has less room for such a call, and say what there is."""
+        """Return the error for the bound that has less room for such a call."""
         each = ask.cost(1, 1)
         is_money = each and self.cost_later / each < self.tokens_later
         if is_money:
@@ -204,7 +204,7 @@ class Room:
 
 @dataclass(frozen=True)
 class Blocked:
-    """A call has to wait, and so has everyone behind it who wants the same."""
+    """A call has to wait, and so do all later calls that need the same room."""
 
     tag: str  # the scope that has no room, or the model that nothing is known of yet
     error: LimitReachedError  # what to say to somebody who cannot wait
@@ -214,12 +214,12 @@ Offer = Permit | LimitReachedError | Blocked
 
 
 def unbounded(ask: Ask) -> Permit:
-    """Let a call be made whose tokens and money nobody bounds."""
+    """Permit a call whose tokens and money have no bound."""
     return _permit(ask, ask.input_tokens, ask.output_tokens, None)
 
 
 def fit(ask: Ask, rooms: Sequence[Room], seen: Seen | None, *, crowded: bool) -> Offer:
-    """Fit a call into the room that there is; it is `crowded` where others want the same."""
+    """Fit a call into the free room; `crowded` means that other calls need it, too."""
     known = seen or Seen()
     request = math.ceil(ask.input_tokens * max(1.0, known.ratio))
     least = _usual(ask, seen)
@@ -236,13 +236,13 @@ def fit(ask: Ask, rooms: Sequence[Room], seen: Seen | None, *, crowded: bool) ->
     for one in rooms:
         if one.is_awaited and one.output(ask, request) / known.over < least:
             return Blocked(one.scope.name, one.reached(ask, guessed, bare))
-    # Nothing will make room, so the call gets all that is left.
+    # Nothing else will make room, so the call gets all that is left.
     output = int(min(want, *(one.output(ask, guessed) for one in rooms)))
     return _trimmed(_permit(ask, request, output, output), rooms)
 
 
 def _usual(ask: Ask, seen: Seen | None) -> int:
-    """Tokens that a reply should have room for, by what replies were like so far."""
+    """Tokens that a reply should have room for, judged by earlier replies."""
     if seen is None:
         return ask.output_tokens
     return min(ask.output_tokens, max(LEAST_REPLY, USUAL * seen.largest))
@@ -263,7 +263,7 @@ def _trimmed(permit: Permit, rooms: Sequence[Room]) -> Permit:
 
 
 def most_tokens(messages: Iterable[BaseMessage], tools: Sequence[Any] = ()) -> int:
-    """Give a number of tokens that a request cannot exceed, images apart."""
+    """Return a number of tokens that a request cannot exceed, images apart."""
     total = TOKENS_OF_A_REQUEST + sum(_of_message(message) for message in messages)
     if tools:
         total += TOKENS_OF_TOOLS + sum(_of_json(_schema(tool)) for tool in tools)
@@ -271,13 +271,13 @@ def most_tokens(messages: Iterable[BaseMessage], tools: Sequence[Any] = ()) -> i
 
 
 def likely_tokens(messages: Iterable[BaseMessage], tools: Sequence[Any] = ()) -> int:
-    """Give at most `most_tokens`: what a request in a usual language does not exceed."""
+    """Return at most `most_tokens`: what a request in a usual language does not exceed."""
     most = likely = 0
     for message in messages:
         text = message.text
         bound, size = _of_message(message), bytes_of(text)
         most += bound
-        # What is no text, an image or the call of a tool, counts in full.
+        # What is not text, an image or the call of a tool, counts in full.
         likely += bound - min(bound, size) + min(size, _likely_in(text))
     rest = most_tokens((), tools)
     return min(most, math.ceil(likely)) + rest
@@ -292,7 +292,7 @@ def _likely_in(text: str) -> float:
 
 
 def schemas_in(parameters: Mapping[str, Any]) -> list[Any]:
-    """The schemas of tools and of the reply that stand in a call's parameters."""
+    """The schemas of tools and of the reply that are in a call's parameters."""
     given = (parameters.get(name) for name in _NAMES_OF_TOOLS)
     found: list[Any] = []
     for one in given:
@@ -306,7 +306,7 @@ def bytes_of(text: str) -> int:
 
 
 def most_tokens_of_reply(message: BaseMessage) -> int:
-    """Give a number of tokens that a reply cannot exceed, where its server does not say."""
+    """Return a number of tokens that a reply cannot exceed, where its server does not say."""
     return _of_message(message) - TOKENS_OF_A_MESSAGE
 
 
@@ -335,5 +335,5 @@ def _of_json(value: Any) -> int:
 
 
 def _schema(tool: Any) -> Any:
-    # A provider's own tool stands there as a mapping already.
+    # A provider's own tool is there as a mapping already.
     return cast("Any", tool) if isinstance(tool, dict) else convert_to_openai_tool(tool)

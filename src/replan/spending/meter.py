@@ -1,7 +1,7 @@
-"""Reserves the model calls of a node or an attempt, counts them, stops what would be too much.
+"""Reserves and counts the model calls of a node or an attempt, and stops excess calls.
 
-LangChain tells a meter of calls, of those that are awaited and of all others, since it stands among
-the callbacks: it goes wherever the caller's configuration goes, also into tool loops.
+A meter is one of LangChain's callbacks, so it learns of all calls, awaited or not: it goes wherever
+the caller's configuration goes, also into tool loops.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ _handed: ContextVar[tuple[_Handed, ...]] = ContextVar("replan_permits", default=
 
 
 # Leaving it as a context ends it: what is not settled then stays charged in full, and a thread that
-# was given up makes no further call.
+# was abandoned makes no further call.
 class Meter(BaseCallbackHandler, Allowance):
     """Counts and charges calls wherever they are made: awaited or not, on any loop, in threads."""
 
@@ -132,8 +132,8 @@ class Meter(BaseCallbackHandler, Allowance):
 
     @property
     def handlers(self) -> Sequence[BaseCallbackHandler]:
-        """What stands among the callbacks of a configuration, for models and for tools."""
-        # LangChain never awaits the handlers that stand behind one that refuses a call.
+        """What is among the callbacks of a configuration, for models and for tools."""
+        # LangChain never awaits the handlers that are behind one that refuses a call.
         return [self] if self._tools is None else [self._tools, self]
 
     @property
@@ -143,12 +143,12 @@ class Meter(BaseCallbackHandler, Allowance):
 
     @property
     def ignore_chain(self) -> bool:
-        """What runs around the calls is nothing to it."""
+        """Ignores what runs around the calls."""
         return True
 
     @property
     def ignore_agent(self) -> bool:
-        """Nor are tools."""
+        """Ignores tools."""
         return True
 
     @property
@@ -166,18 +166,18 @@ class Meter(BaseCallbackHandler, Allowance):
 
     @property
     def refused(self) -> LimitReachedError | None:
-        """The first limit that kept a call from being made, or none."""
+        """The first limit that kept a call from being made, or None."""
         refused = self._refused
         return None if refused is None or refused.is_overcome else refused
 
     @property
     def waiting(self) -> Stopwatch:
-        """How long it has waited for room that others hold."""
+        """How long it has waited for room held by other calls."""
         return self._line.clock
 
     @property
     def stuck(self) -> float:
-        """Seconds for which it waits for room while no call of the run comes to its end."""
+        """Seconds for which it waits for room while no call of the run ends."""
         return self._line.stuck if self._line.since else 0.0
 
     @asynccontextmanager
@@ -216,7 +216,7 @@ class Meter(BaseCallbackHandler, Allowance):
             self._on_token(well_formed(token))
 
     def on_custom_event(self, name: str, data: Any, **_: Any) -> None:
-        """Pass on what no model said; the words of models come by themselves."""
+        """Pass on text that no model wrote; the tokens of models come through the callbacks."""
         is_new = name == TEXT_BESIDE or (name == TEXT_SHOWN and not self._has_spoken)
         if is_new and self._on_token is not None:
             self._on_token(str(data))
@@ -224,7 +224,7 @@ class Meter(BaseCallbackHandler, Allowance):
     async def _begins(
         self, known: dict[str, Any], said: Said, *, run_id: UUID, **given: Any
     ) -> None:
-        """Reserve a call before it is made, and wait for room where others hold it."""
+        """Reserve a call before it is made, and wait for room that other calls hold."""
         request = partial(_request, known, said, given)
         permit = self._handed_over() or await self._take(request())
         if not self._noted(run_id, permit, request):
@@ -232,7 +232,7 @@ class Meter(BaseCallbackHandler, Allowance):
             raise RuntimeError(_OVER)
 
     def _begins_now(self, known: dict[str, Any], said: Said, *, run_id: UUID, **given: Any) -> None:
-        """Reserve a call of code that does not await it; who blocks a loop waits for nothing."""
+        """Reserve a call of code that does not await it; code that blocks a loop never waits."""
         self._check_time()
         request = partial(_request, known, said, given)
         ask = self._ask(request(), None)
@@ -244,13 +244,13 @@ class Meter(BaseCallbackHandler, Allowance):
 
     async def _ends(self, came: LLMResult | BaseException, *, run_id: UUID, **_: Any) -> None:
         """Settle a call."""
-        # By the tokens that its server reported, else by the bytes of its reply; one that broke off
-        # in full, unless its server surely did nothing.
+        # By the tokens that its server reported, else by the bytes of its reply; in full if it
+        # was cut off, unless its server certainly did nothing.
         if (permit := self._calls.get(run_id)) is not None:
             await self._settle(permit, *self._spent(run_id, permit, came))
 
     def _ends_now(self, came: LLMResult | BaseException, *, run_id: UUID, **_: Any) -> None:
-        """Settle a call; the journal hears of it as soon as it can."""
+        """Settle a call; the journal records it as soon as possible."""
         if (permit := self._calls.get(run_id)) is not None:
             self._settle_now(permit, *self._spent(run_id, permit, came))
 
@@ -260,7 +260,7 @@ class Meter(BaseCallbackHandler, Allowance):
     on_llm_error: Any = either(_ends, _ends_now)
 
     def _note_count(self, call: UUID, piece: BaseMessage) -> None:
-        """Keep what a piece reports: some servers report with each what the reply took so far."""
+        """Keep the usage in a piece: some servers report the total so far with each piece."""
         if getattr(piece, "usage_metadata", None):
             self._counts.setdefault(call, []).append(reported_tokens(piece))
 
@@ -274,7 +274,7 @@ class Meter(BaseCallbackHandler, Allowance):
             else:
                 permit = await self._take_elsewhere(ask)
         if self._is_over:
-            # The attempt ended while this call was asking: what comes now, nobody would count.
+            # The attempt ended while this call waited: its usage would not be counted.
             await self._settle(permit, Spending())
             raise RuntimeError(_OVER)
         return permit
@@ -290,7 +290,7 @@ class Meter(BaseCallbackHandler, Allowance):
                 return permit
 
     def _take_now(self, ask: Ask) -> Permit:
-        """Reserve a call in a thread, or on the loop of the run while it stands still."""
+        """Reserve a call in a thread, or on the loop of the run while it is blocked."""
         if self._home.is_here:
             permit = self._line.room_now(ask)
             self._written(permit)
@@ -333,7 +333,7 @@ class Meter(BaseCallbackHandler, Allowance):
         self._home.write(lambda: self._account.record_settled(permit, used))
 
     def _noted(self, call: UUID, permit: Permit, request: Callable[[], Request]) -> bool:
-        """Count a call; tell whether it may still be made."""
+        """Count a call; return whether it may still be made."""
         with self._guard:
             if not self._is_over:
                 self._calls[call] = permit
@@ -352,7 +352,7 @@ class Meter(BaseCallbackHandler, Allowance):
     def _spent(
         self, call: UUID, permit: Permit, came: LLMResult | BaseException
     ) -> tuple[Spending, tuple[int, int] | None]:
-        """Count what came of a call: what is charged for it, and what its server counted."""
+        """Count the outcome of a call: what is charged for it, and what its server counted."""
         if isinstance(came, BaseException):
             spent, reported = charged_for_error(permit, came), TokenCount()
         else:
@@ -405,13 +405,13 @@ class Meter(BaseCallbackHandler, Allowance):
 
 
 def _priced(permit: Permit, reported: TokenCount, cost: float) -> TokenCount:
-    """What a call used, with its cost or that nobody knows it."""
+    """What a call used, with its cost, which may be unknown."""
     if permit.ask.price is None:
         return reported.replace(unpriced_calls=1)
     return reported.replace(known_cost=cost)
 
 
 def _request(serialized: dict[str, Any] | None, said: Said, given: dict[str, Any]) -> Request:
-    """Read a call that LangChain tells of: of chat models their messages, else plain texts."""
+    """Read a call from LangChain's callback: the messages of a chat model, else plain texts."""
     messages = ([HumanMessage(each)] if isinstance(each, str) else each for each in said)
     return announced(serialized, [*chain.from_iterable(messages)], given)

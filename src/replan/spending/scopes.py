@@ -22,7 +22,7 @@ RUN = "run"
 """The scope of a whole run."""
 
 ROUNDING = 1e-9
-"""Sums of prices are not exact; a bound is not missed by the last bit of one."""
+"""Sums of prices are not exact; this much above a bound is still within it."""
 
 _UNBOUNDED = Budget()
 _FREE = Price(input=0, output=0)
@@ -55,16 +55,16 @@ class Scope:
 
     @property
     def bounds_amounts(self) -> bool:
-        """Whether it bounds tokens or money: what nobody knows before a call."""
+        """Whether it bounds tokens or money, which are unknown before a call."""
         return self.budget.max_tokens is not None or self.budget.max_cost is not None
 
     def most(self, kind: str) -> float:
-        """The most of `calls`, `tokens`, `cost` or `seconds` that may be charged."""
+        """The maximum of `calls`, `tokens`, `cost` or `seconds` that may be charged."""
         limit = getattr(self.budget, _LIMITS[kind])
         return math.inf if limit is None else max(0.0, limit - getattr(self.kept, kind))
 
     def reached(self, kind: str, spent: float = 0, wants: float = 0) -> LimitReachedError:
-        """Say that there is no room for a call; `spent` is charged already, it `wants` so much."""
+        """The error for a call without room; `spent` is charged already, `wants` is needed."""
         name, kept = _LIMITS[kind], getattr(self.kept, kind)
         value = getattr(self.budget, name)
         return LimitReachedError(name, value, self.name, spent=spent, wants=wants, kept=kept)
@@ -84,7 +84,7 @@ class Terms(Protocol):
 
 
 def run_scope(limits: Limits, terms: Terms, *, closing: bool) -> Scope:
-    """The run; a call that is not `closing` leaves the closing reserve to one that is."""
+    """The run; only a `closing` call may use the closing reserve."""
     if closing:
         return Scope(RUN, limits.whole)
     kept = limits.kept
@@ -97,7 +97,7 @@ def run_scope(limits: Limits, terms: Terms, *, closing: bool) -> Scope:
 
 
 def step_scopes(limits: Limits, terms: Terms, specialist: str, step_id: int) -> list[Scope]:
-    """The run, and what else a step at a specialist is charged to."""
+    """The run, and the other scopes that a step of a specialist is charged to."""
     scopes = [run_scope(limits, terms, closing=False)]
     if (budget := terms.budgets.get(specialist, _UNBOUNDED)) != _UNBOUNDED:
         scopes.append(Scope(f"specialist/{specialist}", budget))
@@ -109,7 +109,7 @@ def step_scopes(limits: Limits, terms: Terms, specialist: str, step_id: int) -> 
 def first_refusal(
     bound: Bound, amount: Spending, charged: Spending, settled: Spending
 ) -> Refused | None:
-    """Say which part of a bound has no room for an amount, by one rule for every journal."""
+    """Return the part of a bound that has no room for an amount; every journal uses this rule."""
     for kind in ("calls", "tokens", "cost"):
         most = getattr(bound, kind)
         if most is None or getattr(charged, kind) + getattr(amount, kind) <= most + ROUNDING:
@@ -125,7 +125,7 @@ def first_refusal(
 
 
 def check_prices(limits: Limits, terms: Terms) -> None:
-    """Refuse to bound money that nobody can count."""
+    """Refuse a bound on money if a price is missing."""
     budgets = (limits.whole, limits.per_step, *terms.budgets.values())
     if any(budget.max_cost is not None for budget in budgets):
         for field, model in terms.unpriced.items():
@@ -138,7 +138,7 @@ def price_of(names: Iterable[str], prices: Mapping[str, Price]) -> Price | None:
 
 
 def known_price(names: Iterable[str], prices: Mapping[str, Price]) -> Price | None:
-    """The price that stands under one of a model's names."""
+    """The price under one of a model's names."""
     return next((prices[name] for name in names if name in prices), None)
 
 

@@ -1,6 +1,7 @@
-"""Where the calls of one node or attempt wait: for room, and for the loop of their run.
+"""How the calls of one node or attempt wait: for room, and for the loop of their run.
 
-Calls are made on the loop of the run, on others and in threads. Only on the first is the journal.
+Calls are made on the loop of the run, on other loops and in threads. The journal belongs to the
+loop of the run.
 """
 
 import asyncio
@@ -20,34 +21,34 @@ from replan.spending.deadline import Stopwatch
 from replan.spending.fitting import Ask, Permit
 
 PATIENCE = 5.0
-"""Seconds for which a loop may stand still before code elsewhere waits for none of its calls."""
+"""Seconds that a loop may be blocked before code elsewhere stops waiting for its calls."""
 
 MOMENT = 0.1
-"""Seconds for which the loop may stand still before a call is made that is not yet on record."""
+"""Seconds that the loop may be blocked before a call is made without its record."""
 
 TICK = 0.05
-"""Seconds between two looks at loops that are waited for."""
+"""Seconds between two checks of loops that are waited for."""
 
 Write = Callable[[], Coroutine[Any, Any, None]]
 
 
 LOOK = 0.2
-"""Seconds between two looks at what other processes spent, while somebody waits for them."""
+"""Seconds between two reads of what other processes spent, while a call waits."""
 
 STANDSTILL = 600.0
-"""Seconds for which somebody waits for other processes although none of their calls ends."""
+"""Seconds that a call waits for other processes while none of their calls ends."""
 
 
 @dataclass(eq=False)
 class Line:
-    """Those who wait for room."""
+    """The calls that wait for room."""
 
     account: Account
     home: "HomeLoop"
-    # How long somebody has waited for room that others hold.
+    # How long calls have waited for room that others hold.
     clock: Stopwatch = field(default_factory=Stopwatch)
-    is_own: bool = False  # whether calls of its own are on their way: it waits for itself, too
-    # Who waits, and since when.
+    is_own: bool = False  # whether calls of its own are in progress: it then also waits for itself
+    # The waiting calls, and since when.
     since: dict[Waiter, float] = field(default_factory=dict[Waiter, float])
     _guard: threading.Lock = field(default_factory=threading.Lock)
     _closed: Exception | None = None
@@ -55,19 +56,19 @@ class Line:
 
     @property
     def stuck(self) -> float:
-        """Seconds for which somebody waits while no call of the run comes to its end."""
+        """Seconds that a call waits while no call of the run ends."""
         with self._guard:
             since = min(self.since.values(), default=time.monotonic())
         return time.monotonic() - max(since, self.account.moved)
 
     def close(self, error: Exception) -> None:
-        """Let nobody wait any longer, wherever it does."""
+        """End all waiting, on every loop and thread."""
         with self._guard:
             self._closed = error
         self._dismiss_all(error)
 
     async def at_rest(self) -> None:
-        """Wait on the loop of the run until it looks no more; it is closed."""
+        """Wait on the loop of the run until the checks have stopped; it is closed."""
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.wait({self._looking})
@@ -87,7 +88,7 @@ class Line:
         if isinstance(asked, Permit):
             return asked
         with self.account.in_line(asked), self.waiting_of(asked):
-            # Where a loop runs, it stands still, and with it the calls that are awaited there.
+            # If a loop runs here, it is blocked, and so are the calls that are awaited there.
             if running_loop() is None:
                 done_in_thread(asked.turn, self._hopelessness_of(asked))
             return self.account.turn_of(asked)
@@ -99,7 +100,7 @@ class Line:
         if self._closed is not None:
             self.account.dismiss(waiter, self._closed)
         if self.account.is_shared:
-            with suppress(RuntimeError):  # it is closed: this code was given up
+            with suppress(RuntimeError):  # it is closed: this code was abandoned
                 self.home.loop.call_soon_threadsafe(self._look)
         try:
             with nullcontext() if self.is_own else self.clock.running():
@@ -109,7 +110,7 @@ class Line:
                 del self.since[waiter]
 
     def _look(self) -> None:
-        """Look from now on, on the loop of the run, until nobody waits any more."""
+        """Check from now on, on the loop of the run, until no call waits."""
         if self._closed is None and (self._looking is None or self._looking.done()):
             self._looking = asyncio.ensure_future(self._looked())
 
@@ -124,14 +125,14 @@ class Line:
                 self._dismiss_all(None)
 
     def _dismiss_all(self, error: Exception | None) -> None:
-        """Let nobody wait any longer; without an error, each is refused by its own limit."""
+        """End all waiting; without an error, each call is refused by its own limit."""
         with self._guard:
             waiting = list(self.since)
         for waiter in waiting:
             self.account.dismiss(waiter, error or waiter.error)
 
     def _hopelessness_of(self, waiter: Waiter) -> Callable[[], bool]:
-        """Whether all who could make room for somebody stand still themselves."""
+        """Whether all loops that could make room for a call are blocked themselves."""
         pulses: dict[AbstractEventLoop, Pulse] = {}
 
         def stands(loop: AbstractEventLoop | None) -> bool:
@@ -148,7 +149,7 @@ class Line:
 
 @dataclass(eq=False)
 class HomeLoop:
-    """The loop of a run: what is made elsewhere is written there, in order, as soon as it turns."""
+    """The loop of a run, which writes records of other threads and loops in their order."""
 
     loop: AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     _in_turn: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -159,7 +160,7 @@ class HomeLoop:
         return running_loop() is self.loop
 
     def write(self, write: Write) -> Future[None]:
-        """Write soon; a closed loop raises a RuntimeError: this code was given up."""
+        """Write soon; raises RuntimeError on a closed loop: this code was abandoned."""
         going = self._written(write)
         try:
             future = asyncio.run_coroutine_threadsafe(going, self.loop)
@@ -171,13 +172,13 @@ class HomeLoop:
         return future
 
     def await_in_thread(self, written: Future[None]) -> None:
-        """Block this thread until something is written, unless the loop stands still."""
+        """Block this thread until something is written, unless the loop is blocked."""
         pulse = Pulse(self.loop)
         if done_in_thread(written, lambda: pulse.stands_for(MOMENT)):
             self._result_of(written)
 
     async def await_elsewhere(self, written: Future[None]) -> None:
-        """Wait on another loop until something is written, unless this one stands still."""
+        """Wait on another loop until something is written, unless the loop is blocked."""
         pulse = Pulse(self.loop)
         if await done_in_loop(written, lambda: pulse.stands_for(MOMENT)):
             self._result_of(written)
@@ -192,7 +193,7 @@ class HomeLoop:
         written.result()
 
     def _forget(self, written: Future[None]) -> None:
-        """Keep only what nobody was told of: that it could not be written."""
+        """Keep only unreported failures to write."""
         if not written.cancelled() and written.exception() is None:
             self._left.discard(written)
 
@@ -210,14 +211,14 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
 
 @dataclass(eq=False)
 class Pulse:
-    """Whether an event loop turns, seen from elsewhere."""
+    """Whether an event loop is running its callbacks, seen from elsewhere."""
 
     _loop: AbstractEventLoop
     _has_turned: bool = True
     _asked: float = 0.0
 
     def stands_for(self, seconds: float) -> bool:
-        """Whether the loop has not turned for so long; to be asked again and again."""
+        """Whether the loop has been blocked for this long; to be called repeatedly."""
         if self._has_turned:
             self._has_turned, self._asked = False, time.monotonic()
             try:
@@ -232,7 +233,7 @@ class Pulse:
 
 
 def done_in_thread(future: futures.Future[Any], is_hopeless: Callable[[], bool]) -> bool:
-    """Block this thread until something is done; tell whether it is, or there is no hope."""
+    """Block this thread until something is done, or cannot be; return whether it is done."""
     while not future.done():
         if is_hopeless():
             return False
@@ -241,11 +242,11 @@ def done_in_thread(future: futures.Future[Any], is_hopeless: Callable[[], bool])
 
 
 async def done_in_loop(future: futures.Future[Any], is_hopeless: Callable[[], bool]) -> bool:
-    """Wait in this loop until something of another one is done, or there is no hope."""
+    """Wait in this loop until something in another one is done, or cannot be."""
     done, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def tell(_: object) -> None:
-        # The loop may be closed: who waited there was given up.
+        # The loop may be closed: its waiting code was abandoned.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(done.set)
 

@@ -25,18 +25,18 @@ _MESSAGE_IDS = uuid.UUID("5b2f2c1e-53f6-4b8c-9d0d-0c4b9a6c7f11")
 
 
 def checked(key: str, kind: Any, value: Any) -> Any:
-    """Give the value as its kind wants it; plain dicts become values."""
+    """Return the value in the form of its kind; plain dicts become values."""
     try:
         return adapter(kind).validate_python(value)
     except ValidationError as error:
         raise _refused(key, error) from error
-    # LangChain's messages stumble over what is none before pydantic can refuse it.
+    # LangChain's messages fail on other values before pydantic can refuse them.
     except (AttributeError, TypeError) as error:
         raise _refused(key, f"It wants {kind}, not {reprlib.repr(value)}.") from error
 
 
 def stored(key: str, kind: Any, value: Any) -> Any:
-    """Give what a checkpoint holds, of this or another version, as its kind wants it."""
+    """Return what a checkpoint holds, of this or another version, in the form of its kind."""
     try:
         return restored(kind, value)
     except ValidationError as error:
@@ -58,7 +58,7 @@ class Checked(LastValue[Any]):
         return with_text(self.typ, self)
 
     def update(self, values: Sequence[Any]) -> bool:
-        """Take the one value of a super-step; LangGraph tells also of one without writes."""
+        """Take the only value of a super-step; LangGraph also calls this without writes."""
         if not values:
             return False
         return super().update([checked(self.key, self.typ, value) for value in values])
@@ -89,7 +89,11 @@ class CheckedDelta(Delta):
 
     def update(self, values: Sequence[Any]) -> bool:
         """Reduce the checked writes of a super-step into the value."""
-        if values and not self.is_available():
+        if not values:
+            # Most channels have none, in each super-step.
+            self.idle += 1
+            return False
+        if not self.is_available():
             self.value = _empty(self.kind)
         return super().update(values)
 
@@ -145,6 +149,8 @@ def conversation(state: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMess
     """Reduce messages as LangGraph's `add_messages` does, with ids that a replay gives again."""
     for write in writes:
         incoming: list[Any] = cast("list[Any]", write) if isinstance(write, list) else [write]
+        if not incoming:
+            continue
         try:
             taken = {message.id for message in state}
             named = [_named(raw, len(state) + at, taken) for at, raw in enumerate(incoming)]

@@ -1,4 +1,4 @@
-"""Why a reply is not whole, as the state, the events and the prompts have it."""
+"""Why a reply is incomplete, as the state, the events and the prompts have it."""
 
 from collections.abc import Mapping
 
@@ -12,14 +12,14 @@ CUTS: Mapping[str, str] = {
     REPLY_LENGTH: "the reply was cut off at its length limit",
     CONTENT_FILTER: "a content filter cut the reply off",
 }
-"""What each of them is called for people; the names stand in `limit_reached`, too."""
+"""What each of them is called for people; the names are in `limit_reached`, too."""
 
 
 def with_cut(text: str, cut: str) -> str:
     # In front: who shows an excerpt shows the beginning.
-    return f"[Not whole: {cut_in_words(cut)}.]\n\n{text}" if cut else text
+    return f"[Incomplete: {cut_in_words(cut)}.]\n\n{text}" if cut else text
 
 
 def cut_in_words(cut: str) -> str:
-    """Say why something is not whole: a cut of its own, or else the limit that was reached."""
+    """Explain why something is incomplete: its own cut, or else the limit that was reached."""
     return CUTS.get(cut, f"the limit {cut} was reached")

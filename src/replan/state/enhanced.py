@@ -72,41 +72,41 @@ class EnhancedState(GraphInput, total=False):
         messages: The conversation of the thread, answers included.
         plan: The plan document that was handed in.
         answers: Answers that were handed in, by the keys of the questions that they are for.
-        thinking_history: What the host thought, one entry a run.
+        thinking_history: The host's judgements of requests, one for each run.
         execution_history: The rounds of all runs.
         unreadable_replies: Replies that could not be read, and what was done instead.
-        memory_summary: What stands for the beginning of the conversation, where one was written.
-        left_open: The plan that an earlier run of the thread did not finish, until `think` is over.
+        memory_summary: The summary of the beginning of the conversation, if there is one.
+        left_open: The unfinished plan of an earlier run of the thread, until `think` is over.
         run_id: The run.
-        settings: What the run may do, resolved once.
+        settings: The settings of the run, resolved once.
         max_rounds: The bound of `current_round`.
         current_round: Counted from 1; 0 before there is a plan.
         stalls: Rounds in a row that finished no step.
         is_simple_task: Whether the request was answered without a plan.
         is_completed: Whether the run is over.
         outcome: How it ended.
-        limit_reached: The limit that ended the run; `reply_length` or `content_filter` where its
-            answer is not whole; or empty.
-        warnings: What the run told that a person may not expect, a sentence each.
-        limit_hits: The limits that kept steps from being done, newest by the key of a result.
+        limit_reached: The limit that ended the run; `reply_length` or `content_filter` if its
+            answer is incomplete; or empty.
+        warnings: What happened that a person may not expect, one sentence each.
+        limit_hits: The limits that stopped steps, the newest by the key of a result.
         final_answer: The answer.
-        output: The answer's value, where the host has an `output_type`.
+        output: The answer's value, if the host has an `output_type`.
         current_thinking_result: The newest thinking.
-        current_plan: The plan; nodes write what changed of it.
+        current_plan: The plan; nodes write only changes.
         plan_author: Who wrote the plan, before it was revised.
         plan_history: The revisions of the plan.
         approval: The plan that waits for a person's decision, and why.
-        decision: What a person decided about a plan last.
+        decision: The last decision of a person about a plan.
         current_execution: The context of the step that leads the round, without the conversation.
         dispatched: Every step and specialist that the round sends.
-        current_specialist_results: The newest result by `"<step id>/<specialist>"`, whole.
-        generations: How often each step was settled before; one that never was is left out.
+        current_specialist_results: The newest whole results by `"<step id>/<specialist>"`.
+        generations: How often each step was settled before; steps that never were are omitted.
         kept_from: The run that has the whole results of the plan that was handed in, or empty.
-        kept_results: Whole results of an earlier run, of steps whose document has an excerpt.
-        questions: What the steps asked, and the answers, by `"<step id>/<specialist>/<ordinal>"`.
+        kept_results: Whole results of an earlier run, for steps with an excerpt in the document.
+        questions: The questions of steps, with answers, by `"<step id>/<specialist>/<ordinal>"`.
         current_collected_results: The digest of the newest round.
         current_feedback_result: The judgement of the newest round.
-        knowledge: What the team's knowledge has on the request.
+        knowledge: The knowledge that was found for the request.
         usage: Model calls, tokens and money of the run.
     """
 
@@ -164,7 +164,7 @@ def rounds_of(state: EnhancedState) -> int:
 
 
 def fresh_run(run_id: str, settings: RunSettings) -> dict[str, Any]:
-    """The update that starts a run on a thread: the keys of one run anew, the histories kept."""
+    """The update that starts a run on a thread: the keys of one run again, the histories kept."""
     named = {"run_id": run_id, "settings": settings, "max_rounds": settings.limits.max_rounds}
     return {**_first_values(), **named}
 

@@ -39,7 +39,7 @@ class Entrance(EphemeralValue[Any]):
         self.clock = clock
         self.editable = editable
         self.shapes = shapes or {}
-        self.services = services  # the live things of the graph, for what is done outside of runs
+        self.services = services  # the live things of the graph, for what is done outside runs
         self.tracing = tracing
 
     def check_edit(self, values: Any, as_node: str | None = None) -> None:
@@ -61,7 +61,7 @@ class Entrance(EphemeralValue[Any]):
     def check_command(self, command: Command[Any]) -> None:
         self.check_edit(command.update)
         if self.editable is not None and command.goto:
-            raise InvalidUpdateError("A client may not say where a run goes on (goto).")
+            raise InvalidUpdateError("A client may not say where a run continues (goto).")
 
     def copy(self) -> Self:
         twin = type(self)(

@@ -10,10 +10,10 @@ class Generation(Value):
     """How often a step of a run was settled before, which says whether a record answers for it.
 
     Attributes:
-        settled: How often it was settled, well or not. What a record says of an earlier generation
+        settled: How often it was settled, well or not. The record of an earlier generation
             does not answer for this one.
         done: How often it was completed. Services take it for other work then: who opens a
-            completed step wants it done once more.
+            completed step requests it again.
     """
 
     settled: int = 0
@@ -27,7 +27,7 @@ FIRST = Generation()
 def after_round(
     known: Mapping[int, Generation], before: TaskPlan, after: TaskPlan
 ) -> dict[int, Generation]:
-    """Give the generations of the steps that a round settled, should they ever be opened again."""
+    """Return the generations of the steps that a round settled, if they are ever reopened."""
     was_open = {step.id for step in before.open_steps()}
     return {
         step.id: _next(known.get(step.id, FIRST), step)

@@ -12,7 +12,7 @@ from replan.state.options import Options, joined
 logger = logging.getLogger(__name__)
 
 RagMode = Literal["none", "stuff", "map_reduce"]
-"""No search; what is found as it is; or what a model made of each piece, put together."""
+"""No search; what is found as it is; or what a model made of each piece, merged."""
 
 MOST_CHUNKS = 50
 """Chunks of one search."""
@@ -23,7 +23,7 @@ Filter = str | int | float | bool | list[str]
 
 
 class RAGOptions(Options):
-    """Which knowledge a step is given; a field that is left out is as further out.
+    """Which knowledge a step gets; omitted fields come from the level outside.
 
     From the outermost level: none and the numbers below, the Team, its Host or a Specialist, the
     yaml block of a step (with rag_ before each name), RunSettings.
@@ -64,7 +64,7 @@ NO_KNOWLEDGE = RAGOptions(
     knowledge_base_ids=(),
     filters={},
 )
-"""What holds where nobody says anything."""
+"""The defaults."""
 
 SEARCHED = RAGOptions(mode="stuff")
 """What a team says by having knowledge."""
@@ -76,12 +76,12 @@ class Chunk(Value):
     Attributes:
         id: Unique in its knowledge base.
         content: Its text.
-        score: How well it fits; larger is better. A retriever that says `similarity` means it.
-        source: Where it stands: a file, an address.
+        score: How well it fits; larger is better. `similarity` is another name for it.
+        source: Where it is: a file, an address.
         line: The line of the source where it begins, counted from 1; of a PDF the page, of a
-            DOCX the paragraph. None where nobody knows it.
-        heading: The heading that it stands under.
-        metadata: What else is known of it.
+            DOCX the paragraph. None if unknown.
+        heading: The heading that it is under.
+        metadata: What else is known about it.
     """
 
     id: str = ""
@@ -95,7 +95,7 @@ class Chunk(Value):
     @model_validator(mode="before")
     @classmethod
     def _one_score(cls, given: Any) -> Any:
-        """Take `similarity` for the score where there is none: the one place that knows both."""
+        """Take `similarity` as the score if there is none: the only place that knows both."""
         if not isinstance(given, Mapping):
             return given
         fields = {**cast("Mapping[str, Any]", given)}
@@ -108,14 +108,14 @@ class Chunk(Value):
 
 
 class Source(Value):
-    """Where a piece of knowledge stands that a step was given.
+    """The source of a passage that a step got.
 
     Attributes:
         source: The file, or the address.
         line: Its first line, counted from 1; of a PDF the page, of a DOCX the
-            paragraph. None where nobody knows it.
+            paragraph. None if unknown.
         last_line: Its last line.
-        heading: The heading that it stands under.
+        heading: The heading that it is under.
         score: How well it fitted the step; larger is better.
     """
 
@@ -127,16 +127,16 @@ class Source(Value):
 
     @property
     def place(self) -> str:
-        """What a mark names that cites its beginning."""
+        """The place in a mark that cites its beginning."""
         return self.source if self.line is None else f"{self.source}:{self.line}"
 
 
 class Knowledge(Value):
-    """What a search brought a step.
+    """The result of a search for a step.
 
     Attributes:
         text: What the step is given.
-        sources: Where it stands.
+        sources: Where it is.
         unused: What was found and is not given, since it does not help, a sentence each.
         failed: What is missing or longer since a model failed, a sentence each.
     """
@@ -153,12 +153,12 @@ def knowledge_options(*levels: RAGOptions) -> RAGOptions:
 
 
 def asks_for_knowledge(options: RAGOptions) -> bool:
-    """Whether somebody says that there is to be knowledge."""
+    """Whether the options ask for knowledge."""
     return options.mode not in (None, "none")
 
 
 def log_in_vain(*levels: RAGOptions) -> None:
-    """Log what is said of knowledge by a team that has none."""
+    """Log what is said about knowledge by a team that has none."""
     if any(map(asks_for_knowledge, levels)):
         logger.warning("rag has no effect without knowledge")
 

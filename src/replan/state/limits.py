@@ -7,9 +7,9 @@ from typing import Literal, TypeVar
 from pydantic import Field
 
 from replan.plan.model import Value
-from replan.state.asked import Asked
 from replan.state.knowledge import RAGOptions
 from replan.state.memory import MemoryOptions
+from replan.state.options import Asked
 from replan.state.questions import Approving
 from replan.state.usage import TokenCount
 
@@ -23,7 +23,7 @@ OnFailure = Literal["finish", "halt"]
 
 
 OnDoubt = Literal["ask", "fail"]
-"""What becomes of unsafe work that may or may not have had its effect: ask the person, or fail."""
+"""What happens to unsafe work that may or may not have had its effect: ask the person, or fail."""
 
 CLOSING_SHARE = 0.2
 """The share of a limit on tokens, money or seconds that is kept back for the answer."""
@@ -55,12 +55,12 @@ class Price(Value):
     )
 
     def of(self, input_tokens: float, output_tokens: float) -> float:
-        """The money that so many tokens cost."""
+        """The money that this many tokens cost."""
         return (input_tokens * self.input + output_tokens * self.output) / 1_000_000
 
 
 class Budget(Asked):
-    """What a part of a run may spend; what is left out is not bounded.
+    """What a part of a run may spend; omitted fields have no bound.
 
     Attributes:
         max_model_calls: Model calls.
@@ -86,11 +86,11 @@ class ClosingReserve:
 
 
 class Limits(Asked):
-    """The limits of a run. Reaching one ends the run with the best partial answer.
+    """The limits of a run. A run that reaches one ends with the best partial answer.
 
     Attributes:
         max_rounds: Rounds of dispatch, feedback and revision.
-        max_steps: Steps of the plan, open or finished; a longer plan runs up to it.
+        max_steps: Steps of the plan, open or finished; of a longer plan, only these run.
         max_model_calls: Model calls of the whole run; one is kept back for the final answer.
         max_tokens: Tokens of the whole run, in and out; a part is kept back for the answer.
         max_cost: Money for the whole run, in the currency of the prices; a part is kept back.
@@ -143,7 +143,7 @@ class LimitHit(Value):
 
     Attributes:
         limit: The limit's name.
-        value: Its value; where a resumed run has a larger one, the hit does not count any more.
+        value: Its value; if a resumed run has a larger one, the hit no longer counts.
         round: The round.
         specialist: Who was at it.
         usage: What they had used when they were stopped.
@@ -163,7 +163,7 @@ class LimitHit(Value):
 
 
 class RunSettings(Asked):
-    """What one run may set; LangGraph Studio shows it as a form.
+    """The settings of one run; LangGraph Studio shows them as a form.
 
     Attributes:
         limits: The bounds of the run.
@@ -171,13 +171,13 @@ class RunSettings(Asked):
             one (step).
         on_failure: After a final failure of a step, its round finishes the independent branches
             (finish), or starts nothing more (halt).
-        on_doubt: If nobody knows whether unsafe work took effect, a person is asked (ask), or the
+        on_doubt: If it is unknown whether unsafe work took effect, a person is asked (ask), or the
             step fails (fail).
         complexity_threshold: If a model gives a numeric score and no label, a score at or above
             this means a plan.
         allow_dynamic_update: Whether the plan may be revised.
         approval: Which plans a person must approve before they run.
-        keep_prompts: Whether prompts and replies of models are kept beside the events.
+        keep_prompts: Whether prompts and replies of models are stored next to the events.
         memory: What models see of earlier messages.
         rag: Which knowledge the host and the steps get.
         tenant: The tenant whose knowledge and facts a run uses.
@@ -198,7 +198,7 @@ class RunSettings(Asked):
     user: str = ""
 
     def overridden_by(self, request: "RunSettings | None") -> "RunSettings":
-        """Take the fields that a request set, one by one, also inside `limits`."""
+        """Return the settings with the fields that a request set, also inside `limits`."""
         return self if request is None else _overridden(self, request)
 
 

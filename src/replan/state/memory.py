@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class MemoryOptions(Options):
-    """What models see of what was said before; a field that is left out is as further out.
+    """What models see of the earlier conversation; omitted fields come from the level outside.
 
     From the outermost level: window and the numbers below, the Team, its Host or a Specialist, the
     yaml block of a step (with memory_ before each name), RunSettings.
@@ -45,14 +45,14 @@ class MemoryOptions(Options):
 BUILT_IN = MemoryOptions(
     mode="window", history_limit=10, summary_trigger_messages=30, summary_max_tokens=512
 )
-"""What holds where nobody says anything."""
+"""The defaults."""
 
 
 class Summary(Value):
-    """What stands for the beginning of a conversation.
+    """The summary of the beginning of a conversation.
 
     Attributes:
-        text: What a model wrote of it.
+        text: The text that a model wrote.
         covered: The messages that it covers, without the caller's instructions at the beginning.
         last_covered_id: The id of the last of them.
     """
@@ -63,7 +63,7 @@ class Summary(Value):
 
 
 def log_unused(options: MemoryOptions) -> None:
-    """Log what is said of summaries where there will be none."""
+    """Log what is said about summaries where there will be none."""
     mode = options.mode or BUILT_IN.mode
     if options.summary_enabled and mode != "summary":
         logger.warning("summary_enabled has no effect", extra={"mode": mode})

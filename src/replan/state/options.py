@@ -1,18 +1,53 @@
-"""What memory and knowledge are asked for, level by level; a field that is left out is open."""
+"""What a run asks for, and options of memory and knowledge, level by level."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
-from pydantic import model_validator
+from pydantic import (
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
-from replan.state.asked import Asked
+from replan.declared.mistakes import told_of
+from replan.errors import SettingsError
+from replan.values import Value
+
+
+class Asked(Value):
+    """What a run asks for: as JSON it says what was set, so that it asks for the same again."""
+
+    if not TYPE_CHECKING:  # A type checker reads the fields.
+
+        def __init__(self, **fields: Any) -> None:
+            """Take the fields; what is wrong with them is reported as in a team file."""
+            try:
+                super().__init__(**fields)
+            except ValidationError as error:
+                if type(self).__init__ is not Asked.__init__:
+                    raise  # a team tells its own mistakes
+                raise SettingsError([*told_of(error, type(self))]) from None
+
+        # Else pydantic would call it for parts of others, which tell the mistakes themselves.
+        __init__.__pydantic_base_init__ = True
+
+    @model_serializer(mode="wrap")
+    def _what_was_set(  # noqa: ANN202 - what it gives would be in the schema for the fields
+        self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
+    ):
+        written: dict[str, Any] = handler(self)
+        if info.mode != "json":
+            return written
+        return {name: value for name, value in written.items() if name in self.model_fields_set}
 
 
 class Options(Asked):
     """Options of one kind; the names that they have in a step, with a prefix, are taken too."""
 
     prefix: ClassVar[str] = ""
-    """What stands before each name in the yaml block of a step."""
+    """What is before each name in the yaml block of a step."""
 
     settings_only: ClassVar[frozenset[str]] = frozenset()
     """What no step may say."""

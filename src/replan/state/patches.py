@@ -56,7 +56,7 @@ class PlanPatch(Value):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Say to who reads LangGraph's `updates` where the plan itself is."""
+            """Tell readers of LangGraph's `updates` where the plan itself is."""
             if name not in TaskPlan.model_fields:
                 return super().__getattr__(name)
             raise AttributeError(
@@ -71,7 +71,7 @@ class PlanPatch(Value):
 
     def applied_to(self, plan: TaskPlan) -> TaskPlan:
         if _checksum(plan.content) != self.base:
-            raise ValueError("it belongs to another document than the one that stands there")
+            raise ValueError("it belongs to a document other than the one that is there")
         if stray := sorted(_PATCHED_APART & set(self.fields)):
             raise ValueError(f"it changes {', '.join(stray)} as a whole")
         lines = plan.content.splitlines(keepends=True)
@@ -91,7 +91,7 @@ class PlanPatch(Value):
 
 
 class PlanChannel(CheckedDelta):
-    """The plan: takes a whole plan, none, or a patch of the plan that stands there."""
+    """The plan: takes a whole plan, none, or a patch of the plan that is there."""
 
     __slots__ = ()
 
@@ -109,14 +109,14 @@ class PlanChannel(CheckedDelta):
 
 
 def plan_write(old: TaskPlan | None, new: TaskPlan) -> TaskPlan:
-    """Give the patch that a node writes, typed as the plan that it makes: a key has one type."""
+    """Return the patch that a node writes, typed as the plan that it makes: a key has one type."""
     if old is None or not (_has_ids_of_its_own(old) and _has_ids_of_its_own(new)):
         return new
     return cast("TaskPlan", patch_between(old, new))
 
 
 def patch_between(old: TaskPlan, new: TaskPlan) -> PlanPatch:
-    """Give the patch that turns one plan into the other; the ids of each are all different."""
+    """Return the patch that turns one plan into the other; the ids of each are all different."""
     before = old.content.splitlines(keepends=True)
     after = new.content.splitlines(keepends=True)
     known = old.by_id
@@ -171,7 +171,7 @@ def _same(old: object, new: object) -> bool:
 
 
 def _splice(items: list[T], splices: Sequence[tuple[int, int, Sequence[T]]]) -> None:
-    """Exchange parts of a list, which must lie one after the other."""
+    """Exchange parts of a list, which must lie one after another."""
     edges = [edge for start, stop, _ in splices for edge in (start, stop)]
     if edges != sorted(edges) or (edges and edges[-1] > len(items)):
         raise ValueError("its parts overlap or lie outside")

@@ -3,18 +3,14 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
-from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic import JsonValue
 
-from replan.errors import InputError
-from replan.plan.markdown.document import looks_like_plan
 from replan.plan.model import PlanStep, TaskPlan, Value
 from replan.state.usage import TokenCount
-from replan.texts.bounds import ANSWER
-from replan.texts.storable import unstorable
 
 QuestionKind = Literal["question", "approval", "in doubt"]
 """A specialist's question, a tool call that needs approval, or work that may have its effect a
@@ -23,13 +19,10 @@ second time because an attempt was cut off or is done."""
 Approving = Literal["never", "plan", "revisions", "always"]
 """Which plans a person is asked to approve: none, the first one, revised ones, or all."""
 
-_KEY = re.compile(r"(?P<step>[1-9]\d{0,8})/(?P<specialist>[^/]+)/(?P<ordinal>[1-9]\d{0,8})\Z")
-_WORDS = {
-    **dict.fromkeys(("approve", "approved", "accept", "yes", "y", "a", "ok", "true"), "approve"),
-    **dict.fromkeys(("reject", "rejected", "decline", "no", "n", "r", "false"), "reject"),
-}
+QUESTION_KEY = re.compile(
+    r"(?P<step>[1-9]\d{0,8})/(?P<specialist>[^/]+)/(?P<ordinal>[1-9]\d{0,8})\Z"
+)
 _SHORT_KEY = 8
-_REASON = re.compile(r"(?is)(?:reject|no)\s*[:,]\s*(?P<reason>.+)\Z")
 _ASKED_ABOUT = (
     "description",
     "brief",
@@ -55,11 +48,11 @@ class Question(Value):
         asked_at: When it was asked.
         answered_at: When the answer arrived.
         round: The round that asked.
-        usage: What the asking attempt had used; set on the first question of an attempt.
+        usage: The usage of the asking attempt so far; set on the first question of an attempt.
         fingerprint: An answer may carry it to name exactly this question.
-        secret: Whether the answer may have a secret in it, so that it is told to nobody.
-        place: Where in the thread of a pipeline it is asked: there, work that is done is not done
-            again, so the same words in another round are another question.
+        secret: Whether the answer may contain a secret, so that no event reports it.
+        place: The place in a pipeline's thread where it is asked: finished work is not repeated
+            there, so the same words in another round are another question.
     """
 
     key: str
@@ -85,7 +78,7 @@ class Question(Value):
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody has answered it."""
+        """Whether it is unanswered."""
         return self.answer is None
 
     @property
@@ -94,7 +87,7 @@ class Question(Value):
         return int(self.key.rpartition("/")[2])
 
     def answered(self, answer: JsonValue, at: datetime) -> "Question":
-        """Give the question with its answer."""
+        """Return the question with its answer."""
         return self.replace(answer=answer, answered_at=at)
 
 
@@ -132,10 +125,10 @@ class Decision(Value):
     """What a person decided about a plan, or about a tool's call.
 
     Attributes:
-        action: Let it run as it is, let it run changed, or do not let it run.
+        action: Run it unchanged (approve), run it with changes (edit), or do not run it (reject).
         plan: The changed document of a plan.
         arguments: The changed arguments of a tool's call.
-        reason: Why it was rejected; a rejected plan is planned anew only if there is one.
+        reason: Why it was rejected; a rejected plan is planned again only if there is one.
     """
 
     action: Literal["approve", "edit", "reject"]
@@ -150,23 +143,6 @@ def fingerprint_of(*shown: JsonValue) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def given_for(given: object, kind: str, fingerprint: str) -> object:
-    """Take an answer out of what says by a fingerprint what it is for."""
-    if not isinstance(given, Mapping) or "fingerprint" not in given:
-        return cast("object", given)
-    said = {**cast("Mapping[Any, Any]", given)}
-    is_decision = kind != "question" and "action" in said
-    if not is_decision and said.keys() != {"answer", "fingerprint"}:
-        return said
-    if said.pop("fingerprint") != fingerprint:
-        raise InputError(CHANGED)
-    return said if is_decision else said["answer"]
-
-
-CHANGED = "This answers something else than what is asked now. Read the question, then answer it."
-"""Why a word is refused that was not about what is shown."""
-
-
 def question_key(step_id: int, specialist: str, ordinal: int) -> str:
     return f"{step_id}/{specialist}/{ordinal}"
 
@@ -174,7 +150,7 @@ def question_key(step_id: int, specialist: str, ordinal: int) -> str:
 def is_key_of(key: str, question: Question) -> bool:
     """Whether a question is asked under a key by its step and specialist."""
     start = question_key(question.step_id, question.specialist, 0).removesuffix("0")
-    is_own = _KEY.match(key) is not None and key.startswith(start)
+    is_own = QUESTION_KEY.match(key) is not None and key.startswith(start)
     return is_own and key == question.key
 
 
@@ -208,70 +184,6 @@ def still_asked(
         if not question.is_open
         or _same(before.by_id.get(question.step_id), after.by_id.get(question.step_id))
     }
-
-
-def given_answers(answers: Mapping[str, JsonValue], at: datetime) -> dict[str, Question]:
-    """Questions that are answered before they are asked, by their keys."""
-    made: dict[str, Question] = {}
-    for key, answer in answers.items():
-        named = _KEY.match(key)
-        if named is None:
-            raise InputError(
-                f"'{key}' is no key of a question. A key is step/specialist/number: '2/writer/1'."
-            )
-        _check_answer(key, answer)
-        if _is_empty(answer):
-            raise InputError(f"The answer to {key} is empty. Leave it out or write one.")
-        question = Question(
-            key=key,
-            step_id=int(named["step"]),
-            specialist=named["specialist"],
-            text="",
-        )
-        made[key] = question.answered(answer, at)
-    return made
-
-
-def read_answers(given: object, asked: Sequence[Question]) -> dict[str, JsonValue]:
-    """Read what a person answered: a mapping of keys to answers, or the only question's answer."""
-    by_key = {question.key: question for question in asked}
-    answers = _by_key(given, by_key)
-    return {key: _answer_to(by_key[key], answer) for key, answer in answers.items()}
-
-
-def read_decision(given: object) -> Decision:
-    """Read a decision: a word, a mapping with `action`, yes or no, or a changed plan document."""
-    if isinstance(given, Decision):
-        return given
-    if isinstance(given, bool):
-        return Decision(action="approve" if given else "reject")
-    if isinstance(given, Mapping):
-        return _decision_in(cast("Mapping[Any, Any]", given))
-    if isinstance(given, str):
-        word = given.strip().rstrip(".!").casefold()
-        if word in _WORDS:
-            return Decision.model_validate({"action": _WORDS[word]})
-        if rejected := _REASON.match(given.strip()):
-            return Decision(action="reject", reason=rejected["reason"].strip())
-        if looks_like_plan(given):
-            return Decision(action="edit", plan=given)
-    raise InputError(_HOW_TO_DECIDE)
-
-
-def read_call_decision(given: object) -> Decision:
-    """Read a decision about a tool's call; see `read_decision`."""
-    decision = read_decision(given)
-    if decision.action == "edit" and decision.arguments is None:
-        raise InputError("There are no changed arguments. Give all of them under 'arguments'.")
-    return decision
-
-
-_HOW_TO_DECIDE = (
-    "This is no decision. Answer 'approve', 'reject', or a mapping: "
-    '{"action": "approve"}, {"action": "edit", ...} with what is changed, '
-    '{"action": "reject", "reason": "..."}.'
-)
-_ANSWER: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 
 _FINGERPRINT: dict[str, JsonValue] = {
@@ -314,80 +226,6 @@ RESPONSES: Mapping[str, JsonValue] = {
     "plan": _decision(plan={"type": "string", "description": "The whole document, as changed."}),
 }
 """The JSON schema of what answers each kind of question."""
-
-
-def _is_whole(answers: Mapping[str, object], only: Question | None) -> bool:
-    if only is None:
-        return False
-    is_bound = set(answers) == {"answer", "fingerprint"}
-    return is_bound or (only.kind != "question" and "action" in answers)
-
-
-def _decision_in(given: Mapping[Any, Any]) -> Decision:
-    said = given.get("action")
-    word = said.strip().casefold() if isinstance(said, str) else None
-    try:
-        return Decision.model_validate({**given, "action": _WORDS.get(word or "", word)})
-    except ValidationError as error:
-        raise InputError(_HOW_TO_DECIDE) from error
-
-
-def _by_key(given: object, asked: Mapping[str, Question]) -> Mapping[str, object]:
-    only = next(iter(asked.values())) if len(asked) == 1 else None
-    answers = cast("Mapping[str, object]", given) if isinstance(given, Mapping) else None
-    if answers is not None and not _is_whole(answers, only):
-        if not answers:
-            raise InputError(f"There is no answer. {_open(asked)}")
-        meant = {key: keys_meant(key, asked) for key in answers}
-        unknown = [key for key, keys in meant.items() if not keys]
-        if unknown:
-            named = ", ".join(f"'{key}'" for key in unknown[:5])
-            raise InputError(f"No open question has the key {named}. {_open(asked)}")
-        given_twice = len({keys[0] for keys in meant.values()}) < len(meant)
-        if given_twice or any(len(keys) > 1 for keys in meant.values()):
-            raise InputError(f"It is not clear which question each answer is for. {_open(asked)}")
-        return {meant[key][0]: answer for key, answer in answers.items()}
-    if only is None:
-        raise InputError(f"One answer is not enough to know its question. {_open(asked)}")
-    return {only.key: cast("object", given)}
-
-
-def _open(asked: Mapping[str, Question]) -> str:
-    keys = ", ".join(f"'{key}'" for key in asked)
-    return f"Answer with a mapping from a question's key to its answer; open: {keys}."
-
-
-def _answer_to(question: Question, given: object) -> JsonValue:
-    given = given_for(given, question.kind, question.fingerprint)
-    if question.kind == "approval":
-        decision = read_call_decision(given).model_dump(mode="json", exclude_defaults=True)
-        _check_answer(question.key, decision)
-        return decision
-    try:
-        answer = _ANSWER.validate_python(given)
-    except ValidationError as error:
-        kind = type(given).__name__
-        problem = f"The answer to {question.key} is {kind}; give text, or any JSON value."
-        raise InputError(problem) from error
-    _check_answer(question.key, answer)
-    if _is_empty(answer):
-        raise InputError(f"The answer to {question.key} is empty. Write one.")
-    return answer
-
-
-def _check_answer(key: str, answer: JsonValue) -> None:
-    if problem := unstorable(answer):
-        raise InputError(f"The answer to {key} cannot be kept. {problem}")
-    size = len(_ANSWER.dump_json(answer))
-    if size > ANSWER:
-        raise InputError(
-            f"The answer to {key} has {size:,} bytes; at most {ANSWER:,} are taken. "
-            "Give the name of a file instead."
-        )
-
-
-def _is_empty(answer: JsonValue) -> bool:
-    return answer is None or (isinstance(answer, str) and not answer.strip())
 
 
 def _same(before: PlanStep | None, after: PlanStep | None) -> bool:

@@ -53,16 +53,16 @@ class ExecutionStatus(StrEnum):
 
 
 class ThinkingResult(Value):
-    """What the host thought of a request.
+    """The host's judgement of a request.
 
     Attributes:
         thought: The body of the reply: an answer (simple) or a plan (complex).
         complexity: The judgement; it decides the route.
         reasoning: Why.
-        next_action: What the host meant to do; shown, never followed against `complexity`.
+        next_action: What the host intends; shown, but `complexity` decides.
         original_messages: The messages of this request.
         score: The numeric complexity, if the model gave one.
-        contradiction: What in the reply does not go together, or empty; `complexity` decided.
+        contradiction: A contradiction in the reply, or empty; `complexity` decided.
         timestamp: When.
     """
 
@@ -125,7 +125,7 @@ class ExecutionContext(Value):
 
 
 class MadeOf(Value):
-    """What a result was made of, to tell later whether somebody edited it or what it was given.
+    """What a result was made of, to see later whether it or its inputs were edited.
 
     Attributes:
         inputs: The digests of what the step was given, by the steps that gave it.
@@ -143,7 +143,7 @@ else:
 
 
 class SpecialistResult(Value):
-    """The result of one step at one specialist.
+    """The result of one step by one specialist.
 
     Attributes:
         specialist_name: The specialist; filled in if an output processor leaves it out.
@@ -159,8 +159,8 @@ class SpecialistResult(Value):
         retry: Whether another attempt can help; false ends the retries of a failed step.
         artifacts: Files left in the workspace.
         usage: What its model calls used.
-        cut: Why the result is not whole: `reply_length`, `content_filter`, or the limit that
-            refused model calls of it; empty if the result is whole.
+        cut: Why the result is incomplete: `reply_length`, `content_filter`, or the limit that
+            refused model calls of it; empty if the result is complete.
         output: The value of a specialist with an `output_type`: in the state as JSON, in a
             `RunResult` as a value of the type.
         made_of: The inputs of the result; filled in by the run, None if unknown.
@@ -197,17 +197,17 @@ class SpecialistResult(Value):
 
     @property
     def marked_text(self) -> str:
-        """The text, which says of itself if it is not whole; empty without one."""
+        """The text, with a mark if it is incomplete; empty without one."""
         return with_cut(self.text, self.cut if self.text else "")
 
     @property
     def is_failed(self) -> bool:
-        """Whether nothing came of it."""
+        """Whether it failed."""
         return self.status is ExecutionStatus.FAILED
 
 
 def storable_result(result: SpecialistResult) -> SpecialistResult:
-    """Give a result that every storage keeps; of a message with odd extras, what it says."""
+    """Return a result that every storage keeps; of a message with odd extras, what it says."""
     message = result.result
     if message is not None and unstorable(message):
         message = AIMessage(storable_text(message.text), id=message.id)
@@ -268,7 +268,7 @@ class ExecutionRecord(Value):
 
     Attributes:
         round: The round.
-        results: What its steps brought.
+        results: The results of its steps.
         timestamp: When it was over.
     """
 
@@ -283,7 +283,7 @@ class Assignment(Value):
     Attributes:
         step_id: The step.
         specialist: Who does it.
-        refused: Why nobody does it; empty where somebody does.
+        refused: Why nobody can do it; empty if somebody can.
     """
 
     step_id: int

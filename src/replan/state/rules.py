@@ -1,4 +1,4 @@
-"""The rules that stand above the models: when to go on, when to end, and how it ended.
+"""The rules above the models: when to continue, when to end, and how it ended.
 
 All are pure functions of the state. A model may end a run early, never late, and never while a
 required step can still run.
@@ -9,21 +9,18 @@ import math
 from replan.plan.dependencies import blocked_steps, ready_steps, steps_left_out, unmet_steps
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.plan.order import run_order
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import LimitHit
 from replan.state.questions import Question
-from replan.state.results import (
-    ActionType,
-    FeedbackResult,
-    Outcome,
-    SpecialistResult,
-)
+from replan.state.results import ActionType, FeedbackResult, Outcome, SpecialistResult
 from replan.state.usage import Usage
-from replan.state.waiting import open_questions
 
 MOST_MISSING = 50
 """Undone steps that an answer names one by one."""
+
+_OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
 
 
 def within_limit(plan: TaskPlan, max_steps: int) -> TaskPlan:
@@ -52,6 +49,33 @@ def round_results(state: EnhancedState) -> dict[str, SpecialistResult]:
 def asked_questions(state: EnhancedState) -> list[Question]:
     current = state.get("current_round", 0)
     return [q for q in state.get("questions", {}).values() if q.round == current and q.text]
+
+
+def open_questions(state: EnhancedState) -> tuple[Question, ...]:
+    """The unanswered questions of steps still to be done, by step."""
+    questions = state.get("questions", {})
+    if not questions:
+        return ()
+    steps = (state.get("current_plan") or TaskPlan()).by_id
+    found = (
+        question
+        for question in questions.values()
+        if question.is_open
+        and question.step_id in steps
+        and steps[question.step_id].status in _OPEN
+    )
+    return tuple(sorted(found, key=lambda question: question.step_id))
+
+
+def waiting_steps(state: EnhancedState) -> frozenset[int]:
+    """The open steps that wait for an answer, and those that wait for such steps."""
+    waiting = {question.step_id for question in open_questions(state)}
+    if not waiting:
+        return frozenset()
+    for step in run_order(state.get("current_plan") or TaskPlan()):
+        if step.status in _OPEN and not waiting.isdisjoint(step.awaits):
+            waiting.add(step.id)
+    return frozenset(waiting)
 
 
 def round_hits(state: EnhancedState) -> dict[str, LimitHit]:
@@ -122,7 +146,7 @@ def why_reached(state: EnhancedState, limit: str) -> str:
 
 
 def least_value(state: EnhancedState, limit: str) -> float:
-    """The least value of a limit with which the next call has room; 0 if nobody knows."""
+    """The least value of a limit with which the next call has room; 0 if unknown."""
     usage = state.get("usage", Usage())
     spent = {
         "max_model_calls": usage.calls,
@@ -163,7 +187,7 @@ def should_continue_execution(feedback_result: FeedbackResult, state: EnhancedSt
 
 
 def asks_for_revision(feedback_result: FeedbackResult) -> bool:
-    """Whether a judgement brings another plan, or says what should change."""
+    """Whether a judgement contains another plan, or says what should change."""
     return bool(feedback_result.revised_plan or feedback_result.plan_update_suggestion)
 
 
@@ -234,7 +258,7 @@ def missing_from(state: EnhancedState) -> str:
 
 
 def left_out_of(state: EnhancedState) -> str:
-    """One line for each required step that a person left out; empty if nobody did."""
+    """One line for each required step that a person skipped; empty without any."""
     plan = state.get("current_plan") or TaskPlan()
     lines = [
         f"- {step.id}. {step.description}: {step.feedback or 'skipped'}"

@@ -18,11 +18,11 @@ KINDS: Final[Mapping[type[Options], str]] = {MemoryOptions: "memory", RAGOptions
 """The kinds of options that a step may have, as people call what they are about."""
 
 _LONGEST = 80
-"""Characters of a wrong value that is told."""
+"""Characters of a wrong value that is reported."""
 
 
 def step_options(kind: type[Kind], parameters: Mapping[str, JsonValue], *, by_model: bool) -> Kind:
-    """The options that stand among a step's parameters; of what a model wrote, the mode alone."""
+    """The options that are among a step's parameters; of what a model wrote, the mode alone."""
     known = {f"{kind.prefix}mode"} if by_model else kind.names_in_steps()
     given = {name: parameters[name] for name in known & parameters.keys()}
     try:

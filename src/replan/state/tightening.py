@@ -1,4 +1,4 @@
-"""Which of two settings is the tighter one: from outside of the process nothing is loosened."""
+"""Which of two settings is the tighter one: from outside the process nothing is loosened."""
 
 import math
 from collections.abc import Collection, Iterator
@@ -48,7 +48,7 @@ CAN_BE_OPENED: Final = frozenset({*RunSettings.model_fields, *Limits.model_field
 
 
 def tightened(team: V, asked: V, opened: Collection[str] = ()) -> V:
-    """Give what is asked for, with the team's value wherever that is the tighter one."""
+    """Return what is asked for, with the team's value wherever that is the tighter one."""
     taken: dict[str, Any] = {}
     for name in asked.model_fields_set:
         kept, wanted = getattr(team, name), getattr(asked, name)
@@ -96,7 +96,7 @@ def _tightened_rag(team: RAGOptions, asked: RAGOptions) -> RAGOptions:
 
 
 def refused(asked: Value, taken: Value) -> Iterator[str]:
-    """Say which of the settings that were asked for are looser than the team's."""
+    """Name which of the settings that were asked for are looser than the team's."""
     for name in sorted(asked.model_fields_set):
         wanted, kept = getattr(asked, name), getattr(taken, name)
         if isinstance(wanted, Value):

@@ -8,7 +8,7 @@ from pydantic import Field, computed_field, model_validator
 from replan.values import Value, adapter
 
 CUT_OFF = "(cut off)"
-"""Under this name stand calls that were cut off, so that nobody took down what came of them."""
+"""The name under which calls are counted that were cut off, so their outcome is unknown."""
 
 
 class TokenCount(Value):
@@ -82,7 +82,7 @@ class Usage(TokenCount):
         return {**dict(sum_counts(by.values())), "by": by}
 
     def plus(self, *parts: tuple[str, TokenCount]) -> "Usage":
-        """Add what somebody used, under their name."""
+        """Add the usage of a node or specialist, under its name."""
         counts = {name: [count] for name, count in self.by.items()}
         for name, count in parts:
             if count != _NOTHING:

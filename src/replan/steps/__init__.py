@@ -1,1 +1,1 @@
-"""One step at one specialist: by what it is known, and what came of it."""
+"""One step of one specialist: what identifies it, how it is done, and its outcome."""

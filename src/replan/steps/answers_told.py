@@ -1,7 +1,7 @@
-"""Tells who answered what, once for each answer, also where a run is resumed in between.
+"""Reports who answered what, once for each answer, even if a run is resumed in between.
 
-What is told is on record before it is: of an answer whose event a kill kept from the log, whoever
-goes on with the run tells.
+Each event is on record before it is emitted: if a kill keeps it from the log, the process that
+continues the run emits it.
 """
 
 import json
@@ -18,23 +18,24 @@ from replan.events.types import Answered, AnswerGiven
 from replan.ports.ask_user import path_of_step
 from replan.ports.journal import Journal
 from replan.secrets.known import MASK
-from replan.state.questions import Decision, Question, read_decision, short_key
+from replan.state.person.answers import read_decision
+from replan.state.questions import Decision, Question, short_key
 from replan.texts.storable import storable_text
 
 PLAN = "plan"
 ANSWER_TOLD = "answer told/"
-"""What the notes of a run begin with that hold the events of its answers."""
+"""The prefix of notes that hold the events of a run's answers."""
 
 _ACTIONS: Mapping[str, Answered] = {"approve": "approved", "edit": "edited", "reject": "rejected"}
 
 answered_by: ContextVar[Mapping[str, str]] = ContextVar("answered_by", default=MappingProxyType({}))
-"""Who answered, by the keys of what was asked, where the caller of the graph knows it."""
+"""Who answered, by the keys of the questions, if the caller of the graph knows it."""
 
 
 async def tell_plan_decided(
     decision: Decision, place: str, emitter: Emitter, journal: Journal
 ) -> None:
-    """Tell of a decision about a plan; `place` names it in the journal."""
+    """Report a decision about a plan; `place` names it in the journal."""
     action = _ACTIONS[decision.action]
     fields = {"key": PLAN, "kind": PLAN, "action": action, "text": decision.reason}
     await _tell(place, fields, emitter, journal)

@@ -1,4 +1,4 @@
-"""The attempts of a step: every one is on record, timed, counted and told."""
+"""The attempts of a step: each is recorded, timed, counted and reported."""
 
 import asyncio
 import logging
@@ -61,38 +61,38 @@ logger = logging.getLogger(__name__)
 logger.addFilter(with_masked_traceback)
 
 LONGEST_RESULT = 200_000
-"""Characters of a result that the state keeps; what is larger belongs into a file."""
+"""Characters of a result that the state keeps; larger results belong in a file."""
 
 LONGEST_ERROR = 2_000
 """Characters of an error that the state keeps."""
 
-SAME_AGAIN = "The same error twice: it does not help to try again without a change."
-"""What is said of a step whose attempts failed in one way, and not for want of a connection."""
+SAME_AGAIN = "The same error twice: another attempt does not help without a change."
+"""Added to the error of a step that failed twice in the same way (not for lack of a server)."""
 
 _NOTHING = TokenCount()
 
 
 @dataclass(frozen=True)
 class Recalled:
-    """A result that somebody recorded meanwhile."""
+    """A result that another process recorded in the meantime."""
 
     result: SpecialistResult
 
 
 Made = SpecialistResult | list[Question] | LedgerEntry | Recalled
-"""What came of an attempt; one of which nobody knows what it did is told by its ledger entry."""
+"""The outcome of an attempt; a ledger entry means an attempt in doubt."""
 
 
 @dataclass
 class Attempts:
-    """All attempts of one step at one specialist."""
+    """All attempts of one step by one specialist."""
 
     specialist: SpecialistPort
     record: StepRecord
-    limits: Limits  # the run's bounds, for what the step does not say itself
+    limits: Limits  # the run's limits, for what the step does not set
     config: RunnableConfig  # the caller's configuration, for callbacks, tags and metadata
     used: TokenCount = _NOTHING
-    # What was made of the work where a limit of the run refused calls of it, or none.
+    # The partial result of work whose calls a limit of the run refused, or None.
     part: SpecialistResult | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -105,7 +105,7 @@ class Attempts:
         self._sources: tuple[Source, ...] = ()
 
     async def run(self) -> SpecialistResult | Recalled | list[Question] | LimitHit:
-        """Try until the step succeeds, cannot be helped, or has no attempt left."""
+        """Make attempts until one succeeds, another cannot help, or none is left."""
         for doubt in await doubts_in(self.record, self._card) if self.record.tried else ():
             if (settled := await self._settled(doubt)) is not None:
                 return settled
@@ -135,15 +135,15 @@ class Attempts:
         return made
 
     def _with_sameness(self, made: SpecialistResult) -> SpecialistResult:
-        """Say of a failure that it is the same as that of the attempt before."""
+        """Add to a failure that it is the same as that of the previous attempt."""
         is_same = made.is_failed and made.error == self._error_before
-        # A server that was not reached may be there later.
+        # A server that could not be reached may be available later.
         if not is_same or self._cause is None or is_busy(self._cause):
             return made
         return made.replace(error=f"{made.error.rstrip('.')}. {SAME_AGAIN}")
 
     def _retrying(self) -> AsyncRetrying:
-        """The loop of all attempts, of which the first one is made."""
+        """The retry loop; the first attempt was already made."""
         retry_wait = self._services.retry_wait
         return AsyncRetrying(
             retry=retry_if_result(_can_be_retried),
@@ -159,7 +159,7 @@ class Attempts:
 
     @property
     def _retries(self) -> int:
-        """Attempts beside the first; declared unsafe work has none unless its step says so."""
+        """Attempts after the first; declared unsafe work has none unless its step says so."""
         asked = self._step.max_retries
         if asked is None:
             is_once_only = self._is_unsafe and self._card.is_declared
@@ -167,7 +167,7 @@ class Attempts:
         return min(asked, MOST_RETRIES)
 
     async def _settled(self, doubt: LedgerEntry) -> SpecialistResult | list[Question] | None:
-        """Say what became of work that must not be done twice; None if it is to be done again."""
+        """Settle work that must not be done twice; None if it is to be done again."""
         record, asker = self.record, self.record.asker()
         is_asked = record.on_doubt == "ask"
         try:
@@ -178,7 +178,7 @@ class Attempts:
             return None
         was_done = doubt.outcome == "done"
         if record.on_doubt == "fail" and not was_done:
-            # It fails, and nobody knows more of it than before.
+            # It fails, and its end is as unknown as before.
             await note_doubt(record, doubt)
         before = record.before.text if record.before and was_done else ""
         result = self._completed(result_by(verdict, before), 0.0)
@@ -190,12 +190,12 @@ class Attempts:
         return self._card.effects == "unsafe"
 
     def _end_at(self, limit: LimitReachedError) -> AttemptOutcome:
-        """How an attempt ended at a limit of the run: by an error of its own, or in the middle."""
+        """How an attempt ended at a limit of the run: by its own error, or in the middle."""
         is_undeclared = self._is_unsafe and not self._card.is_declared
         return "failed" if is_undeclared and not was_cut_off(limit) else "cancelled"
 
     async def _one(self) -> Made:
-        """Make one attempt; a question to the user and a cancellation are no result."""
+        """Make one attempt; a question to a person and a cancellation are not results."""
         known = await self.record.begin()
         if known is not None:
             return Recalled(known)
@@ -206,7 +206,7 @@ class Attempts:
         finally:
             self.used += meter.count
         if result is None or asker.asked:
-            # A question that was asked is asked, even if the code around it made a failure of it.
+            # A question counts even if the code around it turned it into a failure.
             asked = await self.record.asked(asker, self.record.number, self.used)
             await self.record.ended("waiting")
             return asked
@@ -270,7 +270,7 @@ class Attempts:
             return await in_time(partial(self._call, meter), meter, seconds)
 
     async def _call(self, meter: Meter) -> SpecialistResult:
-        """Run the specialist, in a task of its own: what stands in its context ends with it."""
+        """Run the specialist, in its own task: its context variables end with it."""
         context = self.record.context
         if context.attempt != self.record.number:
             context = context.replace(attempt=self.record.number)
@@ -279,7 +279,7 @@ class Attempts:
         config = config_inside(metered, RunSettings)
         if self._services.knowledge is not None:
             context = await self._informed(context, config, meter)
-        # What runs without being handed the configuration finds it here.
+        # Code that does not get the configuration as an argument finds it here.
         inherited_config.set(config)
         folders_at_work.set(self._services.folders)
         thread_of_step.set(self.record.thread())
@@ -292,7 +292,7 @@ class Attempts:
             given = await self._by_whoever(context, config, meter)
             return storable_result(SpecialistResult.model_validate(given))
         except SystemExit as error:
-            raise RuntimeError(f"it tried to end the process (exit {error.code})") from error
+            raise RuntimeError(f"it tried to exit the process (exit {error.code})") from error
         except (Exception, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
@@ -301,7 +301,7 @@ class Attempts:
     async def _by_whoever(
         self, context: ExecutionContext, config: RunnableConfig, meter: Meter
     ) -> SpecialistResult:
-        """Let the specialist do it here, or a worker of its queue."""
+        """Run the specialist here, or in a worker of its queue."""
         elsewhere, queue = self._services.elsewhere, self._services.queues.get(self._card.name)
         if queue and elsewhere is not None:
             return await done_elsewhere(elsewhere, queue, context, self.record, meter)
@@ -321,13 +321,13 @@ class Attempts:
     async def _informed(
         self, context: ExecutionContext, config: RunnableConfig, meter: Meter
     ) -> ExecutionContext:
-        """Give the context with what the team's knowledge has on the step."""
+        """Return the context with the passages that were found for the step."""
         found = await knowledge_for(self.record, config, meter, self._ask)
         self._sources = found.sources
         return context.replace(knowledge_context=found.text) if found.text else context
 
     async def _ask(self, messages: list[BaseMessage]) -> str:
-        """Ask the host's model on behalf of the step, which pays; nobody sees it speak."""
+        """Ask the host's model for the step, which is charged; the reply is not streamed."""
         meter = self._meter("knowledge")
         config = with_handlers(self.config, meter.handlers, tags=["nostream"])
         try:
@@ -343,19 +343,19 @@ class Attempts:
     def _or_part(
         self, result: SpecialistResult, limit: LimitReachedError | None
     ) -> SpecialistResult:
-        """Mark what was made of work whose calls a limit refused: an inner run ends with a part."""
+        """Mark a partial result of work whose calls a limit refused, such as an inner run."""
         if limit is None or result.is_failed:
             return result
         result = result.replace(cut=result.cut or limit.limit)
         if limit.scope != RUN:
             self._tell(limit)
             return result
-        # What was used counts with the limit.
+        # The usage is reported with the limit.
         self.part = result.replace(status=ExecutionStatus.PARTIAL, usage=_NOTHING)
         raise limit
 
     def _limit_behind(self, error: Exception, meter: Meter) -> LimitReachedError | None:
-        """The limit that an attempt failed at, told; the work may have made another error of it."""
+        """The limit that an attempt failed at, reported; the work may have wrapped its error."""
         limit = error if isinstance(error, LimitReachedError) else meter.refused
         if limit is None:
             return None

@@ -1,12 +1,12 @@
 """The board of a round: where a step waits for the results of its siblings.
 
 LangGraph ends a super-step only when its slowest task ends. So a round sends every unfinished
-step at once, and the order between them is kept here, in the memory of the one process that runs
-the round. Truth is the journal and the state: a board that is lost is only filled again.
+step at once, and their order is kept here, in the memory of the one process that runs the round.
+The journal and the state hold the truth: a lost board is simply filled again.
 
 `Send` gives a task its argument instead of the state. Plan, messages and results in every argument
 would be stored once per step, so the board reads the channels of the super-step, as LangGraph's
-tool node does. Should a version of LangGraph not let it, the whole state is sent, and works, too.
+tool node does. If a version of LangGraph does not allow this, the whole state is sent instead.
 """
 
 import asyncio
@@ -47,14 +47,14 @@ _READ = (
 )
 
 QUESTIONS = "question/"
-"""What the notes of a run begin with that hold questions; the question's key follows."""
+"""The prefix of notes that hold questions; the question's key follows."""
 
 Outcome = SpecialistResult | Literal["skipped"] | None
-"""What came of a seat: a result, a condition that does not hold, or nothing in this round."""
+"""The outcome of a seat: a result, a condition that does not hold, or nothing in this round."""
 
 
 class Sent(TypedDict):
-    """The argument of a task: ids, and the state only where it cannot be read otherwise."""
+    """The argument of a task: ids, and the state only if it cannot be read in another way."""
 
     run_id: str
     step_id: int
@@ -114,7 +114,7 @@ class Slots:
 
 @dataclass(slots=True)
 class _Place:
-    """A place as a context, which each step that runs holds: a generator would take more."""
+    """A place as a context manager, held by each running step; cheaper than a generator."""
 
     slots: Slots
     priority: int
@@ -127,18 +127,18 @@ class _Place:
 
 
 class Board:
-    """The seats of one round: one for each step at each specialist that was sent."""
+    """The seats of one round: one for each step and specialist that was sent."""
 
     def __init__(self, state: EnhancedState, max_concurrency: int | None = None) -> None:
         self.read(state)
-        # What its specialists see of the conversation; most of them the same.
+        # The conversation as specialists see it; most of them see the same.
         self._seen: dict[Memory, Seen] = {}
         at_once = self.settings.limits.max_parallel_steps
         # Bounds the steps that run at the same time.
         self.slots = Slots(min(at_once, max_concurrency or at_once))
         # The numbers of the run's next questions.
         self.questions = count(len(state.get("questions", {})) + 1)
-        # What came of steps of the round, worked out once for all that wait for them.
+        # The outcomes of steps of the round, computed once for all that wait for them.
         self.ended: dict[int, tuple[PlanStep, list[SpecialistResult]]] = {}
         self._seats: dict[str, asyncio.Future[Outcome]] = {}
         self._recorded: OnRecord | None = None
@@ -149,8 +149,8 @@ class Board:
         self._fresh: list[SpecialistResult] = []
 
     def read(self, state: EnhancedState) -> None:
-        """Take the state of the round; whoever goes on with one may have other settings."""
-        self.state = state  # what the round began with, read once for all its tasks
+        """Take the state of the round; a resumed round may have other settings."""
+        self.state = state  # the state at the start of the round, read once for all its tasks
         self.settings = state.get("settings") or RunSettings()
         self._plan = state.get("current_plan") or TaskPlan()
         self._steps = {step.id: step for step in self._plan.steps}
@@ -160,7 +160,7 @@ class Board:
             self.sent.setdefault(assignment.step_id, []).append(assignment)
 
     def seen(self, memory: Memory) -> Seen:
-        """What is seen of the conversation, worked out once for all who see the same."""
+        """The visible part of the conversation, computed once for all who see the same."""
         if memory not in self._seen:
             self._seen[memory] = seen_in(self.state, memory)
         return self._seen[memory]
@@ -174,7 +174,7 @@ class Board:
         return self._seated > 0
 
     def seat(self, key: str) -> "_Seat":
-        """Take a seat; leaving it publishes nothing if nothing was published, so nobody hangs."""
+        """Take a seat; leaving it without an outcome publishes None, so that no waiter hangs."""
         return _Seat(self, key)
 
     def sit(self, key: str) -> None:
@@ -185,18 +185,18 @@ class Board:
         self.publish(key, None)
         self._seated -= 1
         if not self._seated:
-            # Whoever comes back to the same round, after a question, must read anew.
+            # A task that comes back to the same round, after a question, must read again.
             self._recorded = self._ledger = None
             self.ended.clear()
 
     def publish(self, key: str, outcome: Outcome) -> None:
-        """Show what came of a seat; the first word counts."""
+        """Publish the outcome of a seat; the first one counts."""
         if self._show(key, outcome) and isinstance(outcome, SpecialistResult):
             self._fresh.append(outcome)
 
     async def recall(self, journal: Journal, state: EnhancedState) -> OnRecord:
         """What the journal has of this run, read once a round."""
-        # Most who ask come when it is read, and need not take turns.
+        # Most callers come after it was read, and need no lock.
         if self._recorded is None:
             async with self._recalling:
                 if self._recorded is None:
@@ -221,22 +221,22 @@ class Board:
         return self._asked
 
     async def outcome(self, key: str) -> Outcome:
-        """Wait for a seat that is taken in this round; none if it is not."""
+        """Wait for a seat that is taken in this round; None if it is not."""
         seat = self._seats.get(key)
         # Shielded: a waiter that is cancelled must not take the result from the others.
         return None if seat is None else await asyncio.shield(seat)
 
     def publish_earlier(self, key: str, result: SpecialistResult) -> None:
-        """Show a result of an earlier round: others may use it, but what it asked for is past."""
+        """Publish a result of an earlier round: others may use it, but its wishes are past."""
         self._show(key, result)
 
     def refused(self, key: str) -> Outcome:
-        """The failure of a step that nobody does: the state has it since the round began."""
+        """The failure of a step that nobody can do: it is in the state since the round began."""
         result = self.state.get("current_specialist_results", {}).get(key)
         return None if result is None or result.round != self.round else result
 
     async def is_halted(self, journal: Journal) -> bool:
-        """Whether nothing more may start in this round: a wish to revise, a failure that halts."""
+        """Whether nothing more may start in this round: a request to revise, a halting failure."""
         recorded = (await self.recall(journal, self.state)).known
         # Steps that nobody does have failed before anything of the round began.
         stated = self.state.get("current_specialist_results", {})
@@ -250,7 +250,7 @@ class Board:
         )
 
     def _show(self, key: str, outcome: Outcome) -> bool:
-        """Settle a seat; tell whether this was the first word."""
+        """Settle a seat; return whether this was its first outcome."""
         is_first = not self._seats[key].done()
         if is_first:
             self._seats[key].set_result(outcome)
@@ -283,7 +283,7 @@ class Boards:
         read_state: Callable[[], EnhancedState],
         max_concurrency: int | None = None,
     ) -> Board:
-        """Give the round's board; the first task of the round makes it, and reads the state."""
+        """Return the round's board; the first task of the round creates it and reads the state."""
         board = self._boards.get((run_id, checkpoint_id))
         if board is None:
             board = Board(read_state(), max_concurrency)

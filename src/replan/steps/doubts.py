@@ -1,4 +1,4 @@
-"""What becomes of work that must not be done twice unasked: it was cut off, or done before."""
+"""Work that must not be repeated without asking: it was cut off, or was done before."""
 
 from langchain_core.messages import AIMessage
 from pydantic import JsonValue
@@ -6,15 +6,15 @@ from pydantic import JsonValue
 from replan.errors import InDoubtError, QuestionError
 from replan.failures import describe
 from replan.ports.journal import ACTED, DOUBTED, LedgerEntry
+from replan.state.person.verdicts import Verdict, ask_what_became_of, ask_whether_again
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.team import SpecialistCard
-from replan.state.verdicts import Verdict, ask_what_became_of, ask_whether_again
 from replan.steps.on_record import done_before, left_in_doubt
 from replan.steps.step_record import Asker, StepRecord
 
 
 async def doubts_in(record: StepRecord, card: SpecialistCard) -> list[LedgerEntry]:
-    """The attempts because of which the work may not be done unasked: cut off, or done before."""
+    """The attempts that forbid a repetition without asking: cut off, or done before."""
     cut_off = await _cut_off_before(record) if card.effects == "unsafe" else None
     done = done_before(record.tried)
     is_asked = done is not None and await _is_once_only(record, card)
@@ -22,7 +22,7 @@ async def doubts_in(record: StepRecord, card: SpecialistCard) -> list[LedgerEntr
 
 
 async def _cut_off_before(record: StepRecord) -> LedgerEntry | None:
-    """The newest attempt, if nobody knows what it did, and nobody has said it since."""
+    """The newest attempt, if its end is unknown and nobody has settled it since."""
     newest = record.tried[-1] if record.tried else None
     if newest is None or newest.outcome != "failed":
         return left_in_doubt(record.tried)
@@ -39,7 +39,7 @@ async def _is_once_only(record: StepRecord, card: SpecialistCard) -> bool:
 
 
 async def note_doubt(record: StepRecord, attempt: LedgerEntry) -> None:
-    """Note that the step fails while nobody knows what an attempt did."""
+    """Note that the step fails while an attempt is in doubt."""
     note = _doubt_of(attempt, record)
     await record.services.journal.note(record.context.run_id, note, value=True)
 
@@ -51,7 +51,7 @@ def _doubt_of(attempt: LedgerEntry, record: StepRecord) -> str:
 def verdict_on(
     tried: LedgerEntry, context: ExecutionContext, card: SpecialistCard, asker: Asker | None
 ) -> Verdict:
-    """What is to become of work that an attempt may have done, or has done."""
+    """Decide what happens to work that an attempt did, or may have done."""
     what, was_done = f"Step {tried.step_id} at @{tried.specialist}", tried.outcome == "done"
     error = InDoubtError(
         what,
@@ -64,7 +64,7 @@ def verdict_on(
         return Verdict(action="fail", text=describe(error))
     details: dict[str, JsonValue] = {"attempt": tried.number, "task": context.task_description}
     if was_done:
-        # Asked once for each work that is to be done once more.
+        # Asked once for each work that is to be done again.
         details["idempotency_key"] = context.idempotency_key
     try:
         if was_done:
@@ -79,7 +79,7 @@ def verdict_on(
 
 
 def result_by(verdict: Verdict, before: str) -> SpecialistResult:
-    """The result that a verdict makes of work that is not done again."""
+    """The result that a verdict gives work that is not done again."""
     if verdict.action == "done":
         return SpecialistResult(result=AIMessage(verdict.text or before or "Done."))
     return SpecialistResult(

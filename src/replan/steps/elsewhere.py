@@ -1,4 +1,4 @@
-"""A step that workers of another queue do: what it is given, and what its end means here."""
+"""A step that workers of another queue do: what they receive, and what its end means here."""
 
 from contextlib import ExitStack
 from typing import cast
@@ -21,7 +21,7 @@ _EVENT = TypeAdapter[Event](Event)
 async def done_elsewhere(
     elsewhere: Elsewhere, queue: str, context: ExecutionContext, record: StepRecord, meter: Meter
 ) -> SpecialistResult:
-    """Have an attempt made by a worker of a queue; its questions and errors are those of the step.
+    """Let a worker of a queue make an attempt; its questions and errors are those of the step.
 
     Raises:
         Waiting: It asks a person.
@@ -38,7 +38,7 @@ async def done_elsewhere(
     )
     emitter = record.emitter
     await meter.share()
-    # The time in the queue is not that of the step.
+    # The time in the queue does not count as time of the step.
     with ExitStack() as in_queue:
         in_queue.enter_context(meter.waiting.running())
         end = await elsewhere.done(
@@ -58,12 +58,12 @@ async def done_elsewhere(
 
 
 def _told(event: object, emitter: Emitter) -> None:
-    """Tell of an event of the other process as one of this run."""
+    """Report an event of the other process as one of this run."""
     emitter.pass_on(_EVENT.validate_python(event))
 
 
 def _ask_again(end: StepEnd) -> None:
-    """Ask here what was asked there: what is answered gives its answer, the rest waits."""
+    """Ask here what the worker asked: return the known answers, and wait for the others."""
     asker, waiting = asker_at_work.get(), cast("Waiting | None", None)
     if asker is None:
         raise RuntimeError("a step has somebody who asks")

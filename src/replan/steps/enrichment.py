@@ -1,4 +1,4 @@
-"""The knowledge that a step is given: searched once, however often the step is begun."""
+"""The knowledge for a step: searched once, however often the step is started."""
 
 from langchain_core.runnables import RunnableConfig
 
@@ -21,7 +21,7 @@ _NOTHING = Knowledge()
 async def knowledge_for(
     record: StepRecord, config: RunnableConfig, timed: Timed, ask: Ask
 ) -> Knowledge:
-    """Give what is on record, else what a search brings; nothing where none is wanted."""
+    """Return the recorded knowledge, else search; empty if the step uses none."""
     retriever, options = record.services.knowledge, _options_of(record)
     if retriever is None or options.mode == "none":
         return _NOTHING
@@ -56,7 +56,7 @@ def _options_of(record: StepRecord) -> RAGOptions:
     said = step_options(RAGOptions, step.parameters, by_model=by_model)
     options, as_given = knowledge_options(own, said, asked), knowledge_options(own, asked)
     if by_model and calls_of_knowledge(options) > calls_of_knowledge(as_given):
-        # A model may do without knowledge, but not make it dearer than the team has it.
+        # A model may turn knowledge off, but not make it more expensive than the team's mode.
         is_off = as_given.mode == "none"
         return options.replace(mode="stuff", use_summary=False) if is_off else as_given
     return options

@@ -1,4 +1,4 @@
-"""An attempt that this process makes for a run of another one: the same calls, limits and records.
+"""An attempt for a run in another process, with that run's calls, limits and records.
 
 The journal is that of the run. So its calls reserve what the run may spend, a loop of tools finds
 the calls that are on record, and a repetition has the same keys.
@@ -33,7 +33,7 @@ from replan.steps.step_record import Asker
 
 
 class _ListingAsker(Asker):
-    """Lists what it is asked, answered or not."""
+    """Collects the questions, answered or not."""
 
     def __init__(self, errand: StepErrand, services: Services) -> None:
         def new(question: Question) -> Question:
@@ -62,7 +62,7 @@ async def done_for_another(
     Args:
         errand: The attempt.
         services: Those of the team here; its journal is that of the run.
-        tell: Hears the events of the calls.
+        tell: Receives the events of the calls.
     """
     context = errand.context
     account = services.accounts.of(services.journal, context.run_id)

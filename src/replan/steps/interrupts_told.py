@@ -1,4 +1,4 @@
-"""What a graph that does a step asks by itself, with LangGraph's `interrupt`: told once each."""
+"""Questions of graphs that use LangGraph's `interrupt`: each is reported once."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,15 +7,15 @@ from langgraph.errors import GraphBubbleUp, GraphInterrupt
 
 from replan.events.types import InputRequested
 from replan.ports.journal import TOLD
+from replan.state.person.waiting import waiting_for
 from replan.state.questions import Question, fingerprint_of
-from replan.state.waiting import waiting_for
 from replan.steps.answers_told import tell_answered
 from replan.steps.step_record import StepRecord
 from replan.values import restored
 
 
 async def tell_interrupted(record: StepRecord, signal: GraphBubbleUp) -> None:
-    """Record that a graph asks, and tell of each of its questions once."""
+    """Record that a graph asks, and report each of its questions once."""
     await record.ended("waiting")
     interrupts = signal.args[0] if isinstance(signal, GraphInterrupt) else ()
     asked = waiting_for(interrupts)
@@ -30,7 +30,7 @@ async def tell_interrupted(record: StepRecord, signal: GraphBubbleUp) -> None:
 
 
 async def tell_interrupts_answered(record: StepRecord, answers: Mapping[str, Any]) -> None:
-    """Tell of the answers to what a graph asked."""
+    """Report the answers to what a graph asked."""
     if not answers:
         return
     journal = record.services.journal

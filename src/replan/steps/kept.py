@@ -1,4 +1,4 @@
-"""The whole results of steps that a handed-in document keeps, where an earlier run is known."""
+"""The whole results of steps in a handed-in document, if the earlier run is known."""
 
 from collections.abc import Iterable
 
@@ -11,13 +11,13 @@ from replan.steps.outcomes import joined_texts, own_results
 from replan.values import restored
 
 KEPT = "kept/"
-"""What the notes of a run begin with that hold results which it took over; their key follows."""
+"""The prefix of notes that hold results of an earlier run; their key follows."""
 
 
 async def kept_results(
     plan: TaskPlan, origin: str, state: EnhancedState, journal: Journal
 ) -> dict[str, SpecialistResult]:
-    """Find the whole of the results of which a document has excerpts."""
+    """Find the whole results of which a document has excerpts."""
     # The document counts: a result that a person has changed in it is theirs.
     steps = [s for s in plan.steps if s.status is StepStatus.COMPLETED and s.is_cut]
     if not origin or not steps:
@@ -33,7 +33,7 @@ async def kept_results(
 
 
 async def note_kept(run_id: str, kept: Iterable[SpecialistResult], journal: Journal) -> None:
-    """Keep what a run took over, for the runs of documents that it writes in its turn."""
+    """Record the results that a run took over, for runs of the documents that it writes."""
     for result in kept:
         await journal.note(run_id, KEPT + result.key, result.model_dump(mode="json"))
 

@@ -1,4 +1,4 @@
-"""What the journal has of the steps of a round: a record answers for the very same work."""
+"""What the journal has of the steps of a round: a record is valid for the same work only."""
 
 import hashlib
 import json
@@ -16,17 +16,17 @@ from replan.state.results import Assignment, ExecutionStatus, SpecialistResult
 from replan.steps.outcomes import inputs_of, results_in, settled
 
 
-# How a step is run (timeout, retries, priority, writes) changes nothing that was done, so it stands
-# in neither the result's key nor the services'; but what failed under it may succeed otherwise, so
-# it stands in the attempt's.
+# How a step is run (timeout, retries, priority, writes) does not change what was done, so it is
+# part of neither the result's key nor the services' key. What failed that way may succeed in
+# another, so it is part of the attempt's key.
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The keys of a step at a specialist, with the inputs that it has now."""
+    """The keys of a step of a specialist, with its current inputs."""
 
-    result: str  # what a success on record answers for: the work in this generation
-    attempt: str  # what a failure on record answers for: the same, run in this way
-    idempotency: str  # what services are handed: the work, whatever became of earlier attempts
-    inputs: Mapping[int, str]  # the digests of the inputs, by the steps that gave them
+    result: str  # a recorded success is valid for this: the work in this generation
+    attempt: str  # a recorded failure is valid for this: the same, run in this way
+    idempotency: str  # what services receive: the work, whatever happened to earlier attempts
+    inputs: Mapping[int, str]  # the digests of the inputs, by the steps that they come from
 
 
 def keys_of(
@@ -49,7 +49,7 @@ def keys_of(
 
 
 def former_key(run_id: str, step: PlanStep, specialist: str) -> str:
-    """The one key that a step had before it had inputs and generations."""
+    """The only key of a step in versions without inputs and generations."""
     # Rows of runs that began then have it, and their services know it.
     asked = (run_id, step.id, specialist, step.description, step.brief, step.parameters)
     return _digest(*asked, step.dependencies)
@@ -63,31 +63,31 @@ def _digest(*parts: object) -> str:
 
 
 def digest_of_text(text: str) -> str:
-    # Half a character is stored as a question mark, and must not change the key by that.
+    # Half a character is stored as a question mark, which must not change the key.
     return hashlib.sha256(text.encode(errors="replace")).hexdigest()
 
 
 @dataclass(frozen=True)
 class OnRecord:
-    """The recorded results of a run, read for the plan as it is."""
+    """The recorded results of a run, read for the current plan."""
 
-    rows: Mapping[str, SpecialistResult]  # all of them, by the key that they answer for
+    rows: Mapping[str, SpecialistResult]  # all of them, by the key that they are valid for
     # Those of open steps whose inputs are known from the state or from the record, by
     # `"<step id>/<specialist>"`.
     known: Mapping[str, SpecialistResult] = field(default_factory=dict[str, SpecialistResult])
-    # The open steps whose condition does not hold by what is known.
+    # The open steps whose condition does not hold, as far as is known.
     left_out: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, state: EnhancedState, rows: Mapping[str, SpecialistResult]) -> Self:
-        """Find what is on record of the steps that the round sends, in the order of their waits."""
+        """Find the records of the steps that the round sends, in the order of dependencies."""
         # A step's key holds its inputs, so it is known only when the steps before it are.
         return cls(rows, *_known(state, cls(rows))) if rows else cls(rows)
 
     def answer(
         self, state: EnhancedState, step: PlanStep, specialist: str, inputs: Mapping[int, str]
     ) -> SpecialistResult | None:
-        """The result that answers for a step at a specialist with these inputs; None without."""
+        """The recorded result of a step by a specialist with these inputs; None without."""
         if not self.rows:
             return None
         keys = keys_in(state, step, specialist, inputs)
@@ -98,7 +98,7 @@ class OnRecord:
         )
 
     def before(self, state: EnhancedState, key: str) -> SpecialistResult | None:
-        """What came of a step at a specialist when it was done before; None if it never was."""
+        """The result of a step by a specialist when it was done before; None if it never was."""
         stated = state.get("current_specialist_results", {}).get(key)
         found = [*self.rows.values(), *([] if stated is None else [stated])]
         own = [result for result in found if result.key == key and not result.is_failed]
@@ -107,11 +107,11 @@ class OnRecord:
     def _former(
         self, state: EnhancedState, step: PlanStep, specialist: str
     ) -> SpecialistResult | None:
-        """The answer of a row of an earlier version, which knew neither inputs nor generations."""
+        """The result in a row of an earlier version, which knew neither inputs nor generations."""
         if state.get("generations", {}).get(step.id, FIRST).settled:
             return None
         found = self.rows.get(former_key(state.get("run_id", ""), step, specialist))
-        # Of a failure that was looked at since, it is not known whether it was to be done again.
+        # It is unknown whether a failure of an earlier round was to be done again.
         is_of_now = found is not None and found.round == state.get("current_round", 1)
         return found if is_of_now or (found is not None and _is_done(found)) else None
 
@@ -126,7 +126,7 @@ def keys_in(
 def as_first_known(
     keys: Keys, state: EnhancedState, step: PlanStep, specialist: str, tried: Sequence[LedgerEntry]
 ) -> Keys:
-    """The keys, with the one that services know the work by since an earlier version began it."""
+    """The keys, with the idempotency key of the earlier version that began the work."""
     if not tried or state.get("generations", {}).get(step.id, FIRST).done:
         return keys
     former = former_key(state.get("run_id", ""), step, specialist)
@@ -183,7 +183,7 @@ def _found(
 def attempts_of(
     ledger: Sequence[LedgerEntry], step_id: int, specialist: str
 ) -> tuple[LedgerEntry, ...]:
-    """The attempts of a step at a specialist, the newest last."""
+    """The attempts of a step by a specialist, the newest last."""
     own = (entry for entry in ledger if (entry.step_id, entry.specialist) == (step_id, specialist))
     return tuple(sorted(own, key=lambda entry: entry.number))
 
@@ -197,11 +197,11 @@ def failures(tried: Sequence[LedgerEntry], key: str) -> int:
 
 
 def done_before(tried: Sequence[LedgerEntry]) -> LedgerEntry | None:
-    """The newest attempt that had its effect; of work that is to be done again, if there is one."""
+    """The newest attempt that took effect, for work that is to be done again; None without."""
     return next((entry for entry in reversed(tried) if entry.outcome == "done"), None)
 
 
 def left_in_doubt(tried: Sequence[LedgerEntry]) -> LedgerEntry | None:
-    """The newest attempt, if nobody knows what it did: the process ended, or it was cancelled."""
+    """The newest attempt, if its end is unknown: its process ended, or it was cancelled."""
     newest = tried[-1] if tried else None
     return newest if newest is not None and newest.outcome in UNKNOWN_ENDS else None

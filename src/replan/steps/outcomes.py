@@ -1,4 +1,4 @@
-"""What came of a step, what it gives to those that wait for it, and the digest of a round."""
+"""The outcome of a step, its result for the steps that wait, and the digest of a round."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -17,7 +17,7 @@ def status_of(results: Iterable[SpecialistResult]) -> StepStatus:
 
 
 def settled(step: PlanStep, results: Sequence[SpecialistResult]) -> PlanStep:
-    """The step with what came of it at everybody whom it was sent to."""
+    """The step with its outcome, from all specialists that it was sent to."""
     succeeded = status_of(results) is StepStatus.COMPLETED
     errors = "; ".join(result.error for result in results if result.error) or "only a part is done"
     return step_outcome(
@@ -31,7 +31,7 @@ def settled(step: PlanStep, results: Sequence[SpecialistResult]) -> PlanStep:
 
 
 def joined_texts(results: Iterable[SpecialistResult]) -> str:
-    """The text of a step's results; of several specialists, each under its name."""
+    """The text of a step's results; those of several specialists are under their names."""
     with_text = [result for result in results if result.text]
     if len(with_text) == 1:
         return with_text[0].marked_text
@@ -39,7 +39,7 @@ def joined_texts(results: Iterable[SpecialistResult]) -> str:
 
 
 def own_results(step: PlanStep, results: Iterable[SpecialistResult]) -> list[SpecialistResult]:
-    """The results of those whom a step names, in that order; all of them if it names nobody."""
+    """The results of the specialists that a step names, in order; all if it names nobody."""
     if not step.specialists:
         return list(results)
     names = [name.strip().casefold() for name in step.specialists]
@@ -48,7 +48,7 @@ def own_results(step: PlanStep, results: Iterable[SpecialistResult]) -> list[Spe
 
 
 def results_in(state: EnhancedState) -> dict[int, list[SpecialistResult]]:
-    """The newest whole results that the state has, those that the run took over too, by step."""
+    """The newest whole results in the state, including those of an earlier run, by step."""
     newest = {**state.get("kept_results", {}), **state.get("current_specialist_results", {})}
     by_step: dict[int, list[SpecialistResult]] = {}
     for result in newest.values():
@@ -61,7 +61,7 @@ def inputs_of(
     awaited: Mapping[int, PlanStep],
     results: Mapping[int, Iterable[SpecialistResult]],
 ) -> dict[int, str]:
-    """What a step is given by those that it waits for: the same in every round that asks."""
+    """The inputs of a step from its dependencies: the same in every round."""
     texts = {
         step_id: _given_by(awaited[step_id], results.get(step_id, ()))
         for step_id in step.awaits
@@ -71,9 +71,9 @@ def inputs_of(
 
 
 def _given_by(step: PlanStep, results: Iterable[SpecialistResult]) -> str:
-    """The whole result of a step, else what the plan has of it; why it failed is no result."""
+    """The whole result of a step, else the excerpt in the plan; a failure is not a result."""
     own = own_results(step, results)
-    # Where a person settled it otherwise, the results are of earlier attempts.
+    # If a person settled the step, the results are from earlier attempts.
     whole = joined_texts(own) if status_of(own) is step.status else ""
     return whole or step.result
 
@@ -105,7 +105,7 @@ def _digest(result: SpecialistResult) -> SpecialistResult:
 
 
 def _how(result: SpecialistResult) -> str:
-    return f"{result.status.value}, not whole" if result.cut else result.status.value
+    return f"{result.status.value}, incomplete" if result.cut else result.status.value
 
 
 def _first_line(text: str) -> str:

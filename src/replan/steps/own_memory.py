@@ -1,4 +1,4 @@
-"""What a specialist sees of a conversation where it, or its step, says so itself."""
+"""The conversation as a specialist sees it, if it or its step has its own options."""
 
 from typing import Any, cast
 
@@ -11,13 +11,13 @@ from replan.state.step_options import step_options
 
 
 def own_memory(step: PlanStep, specialist: str, state: EnhancedState, services: Services) -> Memory:
-    """What a specialist sees of the conversation for a step."""
+    """The memory options of a specialist for a step."""
     host, request = services.prompts.memory, settings_of(state).memory
     own = services.memory.get(specialist, host)
     said = step_options(MemoryOptions, step.parameters, by_model=is_of_model(step.id, state))
     memory = resolved(own, said, request)
     if memory.mode == "summary" and resolved(host, request).mode != "summary":
-        # Nobody writes what it asks for.
+        # Without a summary of the host, there is none to show.
         return resolved(own, said, request, MemoryOptions(mode="window"))
     return memory
 

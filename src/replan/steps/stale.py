@@ -1,4 +1,4 @@
-"""Which settled steps were made of inputs that they would not be given now."""
+"""Finds settled steps whose inputs have changed since."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -14,9 +14,9 @@ _OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
 
 
 def stale_steps(state: EnhancedState) -> tuple[Rerun, ...]:
-    """Tell which settled steps of a run that is under way are to be done again, and why."""
-    # That is so where somebody edited a result in the state. Of results that a person wrote, and of
-    # those of earlier versions, it is not known what they were made of: they stand.
+    """Return the settled steps of a running run that are to be done again, and why."""
+    # This happens if somebody edited a result in the state. It is unknown what results of persons
+    # and of earlier versions were made of: they stay.
     plan = state.get("current_plan")
     if plan is None or state.get("is_completed"):
         return ()
@@ -39,7 +39,7 @@ def _stale(plan: TaskPlan, results: Mapping[int, Sequence[SpecialistResult]]) ->
 
 
 def _known(step: PlanStep, results: Sequence[SpecialistResult]) -> list[MadeOf]:
-    """What a step was made of; nothing where it is not known, or a person settled it."""
+    """The inputs that a step was made of; None if unknown, or if a person settled it."""
     own = own_results(step, results)
     if status_of(own) is not step.status:
         return []
@@ -51,7 +51,7 @@ def _known(step: PlanStep, results: Sequence[SpecialistResult]) -> list[MadeOf]:
 
 
 def _changed(step: PlanStep, known: Sequence[MadeOf], inputs: Mapping[int, str]) -> Iterator[int]:
-    """The steps whose results are not those that a completed step was made of."""
+    """The steps whose results differ from those that a completed step was made of."""
     if step.status is not StepStatus.COMPLETED:
         return
     now = {other: digest_of_text(text) for other, text in inputs.items()}

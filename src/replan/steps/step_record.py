@@ -1,4 +1,4 @@
-"""The record of one step at one specialist: its attempts, its questions, what its tools did."""
+"""The record of one step of one specialist: its attempts, questions and tool calls."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,6 +21,7 @@ from replan.services import Services
 from replan.state.generations import FIRST
 from replan.state.knowledge import Knowledge
 from replan.state.limits import OnDoubt
+from replan.state.person.verdicts import problem_in
 from replan.state.questions import (
     Question,
     QuestionKind,
@@ -30,7 +31,6 @@ from replan.state.questions import (
 )
 from replan.state.results import ExecutionContext, SpecialistResult, result_key
 from replan.state.usage import TokenCount
-from replan.state.verdicts import problem_in
 from replan.steps.answers_told import tell_answered
 from replan.steps.board import QUESTIONS, Board
 from replan.steps.on_record import (
@@ -45,34 +45,34 @@ from replan.texts.storable import storable, storable_text
 from replan.values import restored
 
 ANSWERS = "answer/"
-"""What the notes of a run begin with that hold answers; the question's key follows."""
+"""The prefix of notes that hold answers; the question's key follows."""
 
 KNOWLEDGE = "knowledge/"
-"""What the notes of a run begin with that hold what was found for a step; its key follows."""
+"""The prefix of notes that hold the knowledge for a step; the step's key follows."""
 
 
 @dataclass
 class StepRecord:
-    """What the journal has of a step at a specialist, and what goes into it."""
+    """The journal of one step of one specialist: reads it, and writes into it."""
 
     context: ExecutionContext  # what the specialist sees
     specialist: str  # its name
-    keys: Keys  # what the attempts are of, and what their results answer for
+    keys: Keys  # the keys of the attempts and of their results
     board: Board
     services: Services
     emitter: Emitter
-    on_doubt: OnDoubt = "ask"  # what becomes of unsafe work that was cut off, or done before
-    # The attempts that the step has behind it, of earlier rounds and processes too.
+    on_doubt: OnDoubt = "ask"  # what happens to unsafe work that was cut off, or done before
+    # The earlier attempts of the step, including those of other rounds and processes.
     tried: tuple[LedgerEntry, ...] = ()
-    before: SpecialistResult | None = None  # what came of the step when it was done before
-    # Its questions, in their order, with the answers that there are.
+    before: SpecialistResult | None = None  # the outcome of the step when it was done before
+    # Its questions in order, with the known answers.
     questions: tuple[Question, ...] = ()
     number: int = field(init=False)  # the newest attempt, counted over rounds and resumptions
-    failures: int = field(init=False)  # how many attempts of the very same work failed
+    failures: int = field(init=False)  # how many attempts of exactly this work failed
 
     def __post_init__(self) -> None:
         self._transcript: Transcript | None = None
-        self._is_informed = False  # whether what it was given is on record
+        self._is_informed = False  # whether its knowledge is on record
         self._go_on_after(self.tried)
 
     def _go_on_after(self, tried: tuple[LedgerEntry, ...]) -> None:
@@ -81,7 +81,7 @@ class StepRecord:
         self.failures = failures(tried, self.keys.attempt)
 
     async def recall(self) -> None:
-        """Read what is on record of earlier attempts, and the questions that they asked."""
+        """Read the record of earlier attempts, and the questions that they asked."""
         state, step, journal = self.board.state, self.context.plan_step, self.services.journal
         self.questions = await self._known_questions()
         ledger = await self.board.tried(journal, self.context.run_id)
@@ -102,7 +102,7 @@ class StepRecord:
         return {"step_id": step_id, "specialist": self.specialist, "attempt": self.number}
 
     async def begin(self) -> SpecialistResult | None:
-        """Record that an attempt begins; give its result if somebody recorded it meanwhile."""
+        """Record that an attempt begins; return the step's result if there is one by now."""
         self.number += 1
         self._attempt = Attempt(
             run_id=self.context.run_id,
@@ -132,17 +132,17 @@ class StepRecord:
         self.emitter.stream(SpecialistRetried, **self.names, error=error)
 
     async def cut_off(self, error: Exception) -> LedgerEntry:
-        """Record that an attempt was stopped in the middle, and that nobody knows what it did."""
+        """Record that an attempt was cut off, so that its end is unknown."""
         await self.ended("cancelled", describe(error))
         fields = {name: getattr(self._attempt, name) for name in Attempt.model_fields}
         return LedgerEntry(**fields, outcome="cancelled", error=describe(error))
 
     async def finished(self, result: SpecialistResult, of: LedgerEntry | None = None) -> None:
-        """Record the final result, as what came of the newest attempt or of an earlier one."""
+        """Record the final result, as the outcome of the newest attempt or of an earlier one."""
         if of is not None:
             self._attempt = Attempt(**{name: getattr(of, name) for name in Attempt.model_fields})
         journal, run_id = self.services.journal, self.context.run_id
-        # On record before anybody sees it: LangGraph writes a node's update in the background.
+        # Recorded before others see it: LangGraph writes a node's update in the background.
         if self._transcript is not None and self._transcript.has_acted:
             await journal.note(run_id, ACTED + self.key, value=True)
         key = key_of_result(self.keys, result)
@@ -150,12 +150,12 @@ class StepRecord:
         if self._is_informed:
             await journal.strike(run_id, self._knowledge)
         if self._transcript is not None:
-            # What failed may be opened again: its calls of tools are not made twice then.
+            # A failed step may be reopened: its tool calls are then not repeated.
             failed = result.is_failed
             await (self._transcript.restart() if failed else self._transcript.close())
 
     def transcript(self) -> Transcript:
-        """The record of the tools that the newest attempt calls."""
+        """The record of the tool calls of the newest attempt."""
         if self._transcript is None:
             key, run_id = self.context.idempotency_key, self.context.run_id
             self._transcript = Transcript(self.services.journal, run_id, key, self.on_doubt)
@@ -163,7 +163,7 @@ class StepRecord:
         return self._transcript
 
     def thread(self) -> ThreadOfStep:
-        """Where a pipeline keeps what it does for the step, in its generation."""
+        """The thread of a pipeline for this step and generation."""
         run_id, step_id = self.context.run_id, self.context.plan_step.id
         generation = self.board.state.get("generations", {}).get(step_id, FIRST)
         return ThreadOfStep(
@@ -175,24 +175,24 @@ class StepRecord:
         )
 
     async def known_knowledge(self) -> Knowledge | None:
-        """What an earlier attempt was given; None if nothing is on record."""
+        """The knowledge that an earlier attempt got; None if nothing is on record."""
         notes = await self.services.journal.notes(self.context.run_id, self._knowledge)
         self._is_informed = bool(notes)
         return next((restored(Knowledge, each) for each in notes.values()), None)
 
     async def note_knowledge(self, found: Knowledge) -> None:
-        """Keep what was found: a step that asks a person is not searched for twice."""
+        """Record the knowledge, so that a step that asks a person is not searched for twice."""
         note = found.model_dump(mode="json")
         await self.services.journal.note(self.context.run_id, self._knowledge, note)
         self._is_informed = True
 
     async def note_warnings(self, texts: Sequence[str]) -> None:
-        """Keep what an attempt warned of: one that is cut off returns nothing to the state."""
+        """Record the warnings of an attempt: if it is cut off, it returns nothing to the state."""
         note = f"{self._warned}{self.number}"
         await self.services.journal.note(self.context.run_id, note, [*texts])
 
     async def recall_warnings(self) -> None:
-        """Take over what earlier attempts warned of, and no state has."""
+        """Take over warnings of earlier attempts that the state lacks."""
         if not self.tried:
             return
         noted = await self.services.journal.notes(self.context.run_id, self._warned)
@@ -213,7 +213,7 @@ class StepRecord:
         return Asker(step_id, self.specialist, known=self.questions, new=self._new)
 
     async def asked(self, asker: "Asker", attempt: int, used: TokenCount) -> list[Question]:
-        """Note what an attempt asked, tell of what is new, and give it for the state."""
+        """Record the questions of an attempt, report new ones, and return them for the state."""
         journal, run_id = self.services.journal, self.context.run_id
         noted = await journal.notes(run_id, QUESTIONS)
         asked = [question.replace(round=self.context.round) for question in asker.asked]
@@ -271,7 +271,7 @@ async def _with_answers(
 
 
 class Asker:
-    """The questions of one attempt, and which are open; code that runs inside of it can ask."""
+    """The questions of one attempt, and which are open; code inside the attempt can ask."""
 
     def __init__(
         self,
@@ -282,10 +282,10 @@ class Asker:
         new: Callable[[Question], Question],
     ) -> None:
         # `known` are the questions that the step asked before, in their order, with their answers;
-        # `new` takes a new question in, or raises if there may be no more.
+        # `new` adds a new question, or raises if no more are allowed.
         self.asked: list[Question] = []  # the questions that this attempt waits for
         around = asker_at_work.get()
-        # In a graph that a step runs, behind that step.
+        # In a graph that a step runs, the path begins with that step.
         self.path = f"{around.path}/{step_id}/{specialist}" if around else f"{step_id}/{specialist}"
         self._step_id = step_id
         self._specialist = specialist
@@ -293,7 +293,7 @@ class Asker:
         self._new = new
         self._taken: set[str] = set()
         self._is_over = False
-        # Tools that are called at once ask from several threads.
+        # Tools that are called at the same time ask from several threads.
         self._guard = threading.Lock()
         self._before: Token[Asks | None] | None = None
 
@@ -326,15 +326,15 @@ class Asker:
     def _question(
         self, text: str, kind: QuestionKind, details: JsonValue, *, secret: bool
     ) -> Question:
-        """Find the question among the known ones not yet asked in this attempt, or take it in."""
+        """Find the question among the known ones not yet asked in this attempt, or add it."""
         place = place_at_work.get()
         wanted = _identity(kind, text, details, place)
         for question in self._known:
             if question.key not in self._taken and _identity_of(question) == wanted:
                 return question
-        # What was answered before it was asked may not be what a person would have let happen.
+        # An answer from before the question may not be what the person would have approved.
         for question in self._known if kind == "question" else ():
-            # An answer that was handed in before the question was: its place tells which it is.
+            # An answer that was handed in before its question is found by its position.
             if not question.text and question.ordinal == len(self._taken) + 1:
                 return question
         key = question_key(self._step_id, self._specialist, self._free_ordinal())
@@ -366,6 +366,6 @@ def _identity_of(question: Question) -> tuple[QuestionKind, str, JsonValue, str]
 def _identity(
     kind: QuestionKind, text: str, details: JsonValue, place: str
 ) -> tuple[QuestionKind, str, JsonValue, str]:
-    # A later version may say otherwise how it is answered.
+    # A later version may describe the answer in another way.
     text = problem_in(text) if kind == "in doubt" else text
     return kind, text, None if kind == "question" else details, place

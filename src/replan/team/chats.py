@@ -25,9 +25,9 @@ class Chats:
 
     Attributes:
         servers: The tool servers of the team, by their names.
-        environment: Where the secrets stand that jobs name.
+        environment: Where the secrets are that jobs name.
         clock: Gives the time.
-        mistakes: What was told meanwhile, in the order of the team.
+        mistakes: What was reported meanwhile, in the order of the team.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Chats:
         self.clock = clock or _no_clock
         self.mistakes: list[ConfigurationError] = []
         self._provider = provider
-        # One that knows no tenants is only asked for nobody's.
+        # A provider without tenants is only asked without one.
         self._whose = {"tenant": tenant} if tenant else {}
         self._chats: dict[tuple[str | int, ...], Chat] = {}
 
@@ -58,7 +58,7 @@ class Chats:
         return self._chats[key]
 
     def built(self, models: Mapping[str, Any]) -> "dict[str, Chat]":
-        """The chats of models by their fields; what cannot be built is told, and left out."""
+        """The chats of models by their fields; what cannot be built is reported, and left out."""
         chats: dict[str, Chat] = {}
         for field, model in models.items():
             with self.telling():
@@ -66,7 +66,7 @@ class Chats:
         return chats
 
     def with_embeddings(self, knowledge: Any) -> Any:
-        """Give knowledge with the model for embeddings that it names, if it names one."""
+        """Return knowledge with the model for embeddings that it names, if it names one."""
         from replan.secrets.sources import learn_model  # noqa: PLC0415 - as below
 
         name = getattr(knowledge, "embeddings", None)
@@ -80,16 +80,13 @@ class Chats:
         try:
             built = build(name)
         except ConfigurationError as error:
-            whose = error.field if error.field.startswith("models.") else "knowledge.embeddings"
-            raise ConfigurationError(
-                whose, error.value, error.problem, error.fix, error.code
-            ) from error
+            raise _told_at("knowledge.embeddings", error) from error
         learn_model(built)
         return knowledge.with_embeddings(built)
 
     @contextmanager
     def telling(self) -> Generator[None]:
-        """Keep the mistake that is found, once for each field, and go on."""
+        """Keep the mistake that is found, once for each field, and continue."""
         try:
             yield
         except ConfigurationError as error:
@@ -105,10 +102,12 @@ class Chats:
         try:
             built = self._provider.chat_model(name, **self._whose) if name else model
         except ConfigurationError as error:
-            whose = error.field if error.field.startswith("models.") else field
-            raise ConfigurationError(
-                whose, error.value, error.problem, error.fix, error.code
-            ) from error
+            raise _told_at(field, error) from error
         learn_model(built)
         built, retries = without_own_retries(cast("BaseChatModel", built))
         return Chat(built, name, retries, other)
+
+
+def _told_at(field: str, error: ConfigurationError) -> ConfigurationError:
+    """The error of a model, at the field that names it unless it stands under `models`."""
+    return error if error.field.startswith("models.") else error.at(field)

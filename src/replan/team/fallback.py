@@ -8,11 +8,11 @@ if TYPE_CHECKING:
 
 
 class Fallback:
-    """Models of which the next is asked where one gives no reply; it is given where a model is.
+    """Models that are called in turn until one replies; can be used wherever a model can.
 
-    A model that is busy is asked again first, as often as it may be. A reply that somebody has seen
-    the beginning of is never begun by another model. Each call is reserved, counted and priced
-    under the name of the model that it is made to; that another one was asked is told as a warning.
+    A busy model first gets its own retries. After a part of a reply was shown, no other model is
+    called. Each call is reserved, counted and priced
+    under the name of the model that is called; a warning reports the change of model.
 
     Attributes:
         models: The models, in the order in which they are asked.
@@ -48,7 +48,7 @@ def models_in(given: Any) -> tuple[Any, ...]:
 
 
 def each_model(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Every model in some fields, with the field that it stands in."""
+    """Every model in some fields, with the field that it is in."""
     for field, given in fields.items():
         for model in models_in(given):
             yield field, model

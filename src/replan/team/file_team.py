@@ -1,4 +1,4 @@
-"""What a team file holds: a team, and models with names of its own."""
+"""What a team file holds: a team, and models with its own names."""
 
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -12,13 +12,14 @@ from replan.declared.placing import Origin
 from replan.declared.schema import file_schema
 from replan.errors import ConfigurationError, UsageError
 from replan.team.fallback import Fallback, in_order
-from replan.team.fields import ModelName, NewModel, ServerUrl, VariableName
+from replan.team.fields.models import ModelName
+from replan.team.fields.texts import NewModel, ServerUrl, VariableName
 from replan.team.team import Team
 from replan.values import Value
 
 
 class NamedModel(Value):
-    """A model with a name of its own.
+    """A model with its own name.
 
     Attributes:
         model: Which model: openai:NAME, PROVIDER:NAME, offline, or with a base_url NAME.
@@ -33,7 +34,7 @@ class NamedModel(Value):
         timeout: Seconds to wait for the next bytes of a reply.
         max_retries: Further attempts after busy or failing servers.
         streaming: Whether the server can stream.
-        fallback: Models that are asked where this one gives no reply, one after the other.
+        fallback: Models that are asked where this one gives no reply, one after another.
     """
 
     model: str = Field(min_length=1, examples=["openai:gpt-5-mini", "offline"])
@@ -61,22 +62,22 @@ class FileTeam(Team):
     _origin: Origin | None = PrivateAttr(default=None)
 
     def read_from(self, origin: Origin) -> Self:
-        """Give the same team, whose mistakes are told with their places."""
+        """Return the same team, whose mistakes are reported with their places."""
         self._origin = origin
         return self
 
     def named_model(self, name: str) -> Any:
-        """Give the model of a name, with those that the file gives in its place."""
+        """Return the model of a name, with those that the file gives in its place."""
         names = in_order(name, {each: one.fallback for each, one in self.models.items()})
         return Fallback(*names) if len(names) > 1 else name
 
     def refusal(self, mistakes: Sequence[ConfigurationError]) -> UsageError:
-        """Give the error for what was found when it was built, with the places in its file."""
+        """Return the error for what was found when it was built, with the places in its file."""
         return self._origin.refusal(mistakes) if self._origin else super().refusal(mistakes)
 
 
 def team_schema() -> dict[str, Any]:
-    """Give the JSON schema (draft 2020-12) that team files keep."""
+    """Return the JSON schema (draft 2020-12) that team files keep."""
     schema = file_schema(FileTeam)
     for definition in (schema, *schema["$defs"].values()):
         definition["title"] = f"Replan {definition['title'].removeprefix('File').lower()}"
@@ -89,5 +90,5 @@ DEFAULT_TEAM = Path(__file__).with_name("default_team.yaml")
 
 
 def starter_team() -> str:
-    """Give a commented team file that works as it is, and names `team.schema.json` beside it."""
+    """Return a commented team file that works as it is, and names `team.schema.json` next to it."""
     return files("replan.team").joinpath("starter_team.yaml").read_text("utf-8")

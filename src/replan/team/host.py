@@ -8,7 +8,8 @@ from pydantic import Field
 from replan.declared.fields import Row
 from replan.state.knowledge import RAGOptions
 from replan.state.memory import MemoryOptions
-from replan.team.fields import Model, Prompt, Tool
+from replan.team.fields.code import Tool
+from replan.team.fields.models import Model, Prompt
 from replan.team.typed import Typed
 
 
@@ -17,7 +18,7 @@ class Host(Typed):
 
     Attributes:
         model: A chat model, or its name (a name under models, offline, openai:NAME or
-            PROVIDER:NAME). It answers, and does everything that no other model is set for.
+            PROVIDER:NAME). It answers, and does everything without its own model.
         thinking_model: Judges requests; by default the model.
         planning_model: Writes and revises plans, in separate calls; by default the thinking_model.
         feedback_model: Judges results; by default the thinking_model.
@@ -26,11 +27,11 @@ class Host(Typed):
         planning_prompt: Replaces the built-in planning prompt, in separate calls.
         reflection_prompt: Replaces the built-in feedback prompt.
         tools: What it may use for the answer to a simple request: functions, LangChain tools, tools
-            of tool_servers (files/read_file, git/*), or what the provider calls a tool of its own.
+            of tool_servers (files/read_file, git/*), or the name of a tool of the provider.
         max_tool_rounds: How often it may call tools before it must answer.
         output_type: The type of the answer: a pydantic model, a dataclass, a TypedDict, or of
             several such as list[Model]; in a team file as module:name. An answer of another type is
-            requested once more, then the run fails.
+            requested again, then the run fails.
         remembers: Whether it has the tools remember, recall and forget, for facts that outlive a
             conversation, where it may use its tools. Each run names their user in its settings.
         memory: What it sees of the earlier conversation, if this differs from the team.
@@ -56,7 +57,7 @@ class Host(Typed):
 
     @property
     def chat_models(self) -> Mapping[str, Any]:
-        """The models that it is given, by their fields."""
+        """Its models, by their fields."""
         return {name: model for name in MODELS if (model := getattr(self, name)) is not None}
 
 

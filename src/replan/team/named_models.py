@@ -1,4 +1,4 @@
-"""The models of a team file: those with names of their own, and all others by their usual names."""
+"""The models of a team file: those with their own names, and all others by their usual names."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,28 +32,24 @@ class TeamModels:
     base_url: str | None = None
 
     def chat_model(self, name: str, *, tenant: str = "") -> BaseChatModel:
-        """Give the model for a name under `models`, or for a name such as `openai:gpt-...`."""
+        """Return the model for a name under `models`, or for a name such as `openai:gpt-...`."""
         section = self.named.get(name)
         if section is None:
             return self._others.chat_model(name)
         try:
             return _with_options(section, self._built(section))
         except ConfigurationError as error:
-            place = f"models.{name}.{error.field}"
-            given = (error.value, error.problem, error.fix, error.code)
-            raise ConfigurationError(place, *given) from error
+            raise error.at(f"models.{name}.{error.field}") from error
 
     def embeddings(self, name: str) -> Embeddings:
-        """Give the model for embeddings for a name under `models`, or for a usual name."""
+        """Return the model for embeddings for a name under `models`, or for a usual name."""
         section = self.named.get(name)
         if section is None:
             return self._others.embeddings(name)
         try:
             return self._provider(section).embeddings(section.model)
         except ConfigurationError as error:
-            place = f"models.{name}.{error.field}"
-            given = (error.value, error.problem, error.fix, error.code)
-            raise ConfigurationError(place, *given) from error
+            raise error.at(f"models.{name}.{error.field}") from error
 
     @property
     def retries(self) -> Mapping[str, int]:

@@ -41,21 +41,21 @@ class Specialist(Chat, Runnable, Function, JobMember, Pipeline, Ready):
 
     @classmethod
     def kinds(cls) -> tuple[type[Member], ...]:
-        """The kinds that there are."""
+        """All kinds."""
         return tuple(each for each in cls.__mro__ if vars(each).get("marks"))
 
     @property
     def kind(self) -> type[Member]:
-        """The kind that it is of."""
+        """Its kind."""
         return next(each for each in self.kinds() if _is(each, vars(self)))
 
     def built(self, place: str, chats: Chats) -> "SpecialistPort":
-        """Build it as what it is."""
+        """Build it by its kind."""
         return self.kind.built(self, place, chats)
 
     @classmethod
     def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """It must be of one kind, and have no field that this kind would leave out in silence."""
+        """It must be of one kind, and have no field that this kind would silently ignore."""
         # A misspelt field may be the one that seems to be missing.
         if given.keys() <= cls.model_fields.keys():
             yield from cls._other_kinds(given)

@@ -1,4 +1,4 @@
-"""What stands around a team file: what its texts may name."""
+"""What is around a team file: what its texts may name."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,13 +9,13 @@ from replan.declared.surroundings import Surroundings
 
 @dataclass(frozen=True, kw_only=True)
 class TeamSurroundings(Surroundings):
-    """What stands around a team file.
+    """What is around a team file.
 
     Attributes:
         workspace: The folder that specialists may read and write.
         out: The folder for the files that steps make; none: the workspace.
         models: The names under `models`.
-        fallbacks: For those that have some, the names that stand in their place.
+        fallbacks: For those that have some, the names that are in their place.
     """
 
     workspace: Path

@@ -2,28 +2,22 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast, overload
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, overload
 
 from pydantic import BeforeValidator, Field, ValidationError
 from pydantic_core import InitErrorDetails
 
-from replan.declared.fields import Row, meant
+from replan.declared.fields import Row, fields_of, listed, meant
 from replan.declared.mistakes import told_of
 from replan.declared.part import Part, broken
 from replan.declared.references import name_in
 from replan.errors import ConfigurationError, TeamError, UsageError
 from replan.ports.tool_provider import server_in
 from replan.state.limits import HOOK_SECONDS, Price, RunSettings
-from replan.team.fields import (
-    Callback,
-    Function,
-    Knowledge,
-    Model,
-    OpenField,
-    Out,
-    Prompt,
-    Workspace,
-)
+from replan.team.fields.code import Callback, Function
+from replan.team.fields.folders import Knowledge, Out, Workspace
+from replan.team.fields.models import Model, Prompt
+from replan.team.fields.texts import OpenField
 from replan.team.host import Host
 from replan.team.specialist import Specialist
 from replan.team.tool_server import AnyToolServer, ServerName
@@ -116,21 +110,21 @@ class Team(Part, RunSettings):
     open_to_clients: Row[OpenField] = Field(default=(), examples=[["max_seconds"]])
 
     def refuse(self, mistakes: ValidationError) -> None:
-        """Tell all mistakes at once."""
+        """Report all mistakes together."""
         raise TeamError([*told_of(mistakes, type(self))]) from None
 
     @property
     def settings(self) -> RunSettings:
-        """What a run may do, where its request does not say."""
+        """The settings of a run, unless its request sets others."""
         return RunSettings(**{name: getattr(self, name) for name in RunSettings.model_fields})
 
     def named_model(self, name: str) -> Any:
-        """What is given where a model is, for a name of which nobody knows more than that."""
+        """A placeholder for a model of which only the name is known."""
         return name
 
     @property
     def chat_models(self) -> Mapping[str, Any]:
-        """The models that its parts are given, by their fields."""
+        """The models of its parts, by their fields."""
         found = {f"host.{name}": model for name, model in self.host.chat_models.items()}
         for place, level in (("memory", self.memory), ("host.memory", self.host.memory)):
             if level.summary_model_id:
@@ -140,36 +134,36 @@ class Team(Part, RunSettings):
         return found
 
     def refusal(self, mistakes: Sequence[ConfigurationError]) -> UsageError:
-        """Give the error for what was found when it was built."""
+        """Return the error for mistakes that were found while building."""
         return TeamError(mistakes)
 
     @classmethod
     def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """Each specialist has a name of its own, and what it sees and uses exists."""
+        """Each specialist has a unique name, and everything that it names exists."""
         yield from _unknown_servers(given)
         yield from _unwritten_summaries(given)
         seen: dict[str, int] = {}
-        for index, each in enumerate(_listed(given.get("specialists"))):
-            fields = _fields(each)
+        for index, each in enumerate(listed(given.get("specialists"))):
+            fields = fields_of(each)
             field = "name" if "name" in fields else "use"
             name = fields.get(field)
             name = name_in(name) if field == "use" and isinstance(name, str) else name
             first = seen.setdefault(name.casefold(), index) if isinstance(name, str) else index
             if first != index:
                 reason = f"specialists[{first}] already has this name."
-                fix = "Give each specialist a name of its own."
+                fix = "Give each specialist its own name."
                 yield broken(
                     ("specialists", index, field), name, "duplicate_specialist", reason, fix
                 )
 
 
 def _unknown_servers(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-    known = [*_fields(given.get("tool_servers"))]
+    known = [*fields_of(given.get("tool_servers"))]
     parts: dict[tuple[str | int, ...], Any] = {("host",): given.get("host")}
-    for index, each in enumerate(_listed(given.get("specialists"))):
+    for index, each in enumerate(listed(given.get("specialists"))):
         parts["specialists", index] = each
     for (where, part), field in product(parts.items(), ("tools", "approve")):
-        for index, grant in enumerate(_listed(_fields(part).get(field))):
+        for index, grant in enumerate(listed(fields_of(part).get(field))):
             server = server_in(grant)
             if server and server not in known:
                 reason = f"There is no tool server '{server}'."
@@ -178,10 +172,10 @@ def _unknown_servers(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
 
 
 def _unwritten_summaries(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-    """Find specialists that want to see a summary where the host writes none."""
+    """Find specialists in mode summary although the host writes none."""
     if (_mode_of(given.get("host")) or _mode_of(given)) == "summary":
         return
-    for index, each in enumerate(_listed(given.get("specialists"))):
+    for index, each in enumerate(listed(given.get("specialists"))):
         if _mode_of(each) == "summary":
             where, fix = (
                 ("specialists", index, "memory", "mode"),
@@ -191,13 +185,5 @@ def _unwritten_summaries(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]
             yield broken(where, "summary", "no_summary", reason, fix)
 
 
-def _listed(members: object) -> Sequence[Any]:
-    return cast("Sequence[Any]", members if isinstance(members, list | tuple) else ())
-
-
 def _mode_of(part: Any) -> Any:
-    return _fields(_fields(part).get("memory")).get("mode")
-
-
-def _fields(part: object) -> Mapping[str, Any]:
-    return cast("Any", part if isinstance(part, Mapping) else getattr(part, "__dict__", {}))
+    return fields_of(fields_of(part).get("memory")).get("mode")

@@ -2,16 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import ValidationError
-
 from replan.declared.files import text_of
-from replan.declared.keys import FIX, keys_in
-from replan.declared.mistakes import Found, found_in
+from replan.declared.mistakes import Found
 from replan.declared.part import tell_old_name
-from replan.declared.placing import Origin, in_order as by_place, placed
+from replan.declared.placing import Origin, part_in, placed
 from replan.declared.surroundings import folder_of
 from replan.declared.yaml_source import YamlSource, read_yaml
 from replan.errors import ConfigurationError, FieldMistake, TeamFileError, UnpricedModelError
@@ -40,17 +38,17 @@ class TeamFile:
     models: TeamModels
 
     def with_model(self, model: str | None = None, base_url: str | None = None) -> "TeamFile":
-        """Give the team with another model for all that its host does.
+        """Return the team with another model for everything that its host does.
 
         Args:
             model: A name under `models`, or a name such as `openai:gpt-...`; none: as it is.
-            base_url: The server for models that have none of their own in the file.
+            base_url: The server for models without their own in the file.
         """
         config = self.config
         if model is not None:
             asked = config.named_model(model)
             host = config.host.replace(**{**dict.fromkeys(MODELS), "model": asked})
-            # What is wrong with this model does not stand in the file. The folders are known where
+            # What is wrong with this model is not in the file. The folders are known where
             # the file is read, though it may not name them.
             folders = {"workspace": config.workspace, "out": config.out}
             config = config.replace(host=host, **folders)
@@ -73,14 +71,14 @@ def read_team_file(
 
     Args:
         path: The file.
-        environment: Where the keys of models stand.
-        directory: The folder that specialists may read and write, in the place of the file's own
+        environment: The environment variables, which hold the keys of models.
+        directory: The folder that specialists may read and write, in place of the file's own
             `workspace`.
         out: The folder for the files that steps make; else the same.
-        imports: False leaves the functions alone: the team can be looked at, but not run.
+        imports: False does not import the functions: the team can be inspected, but not run.
 
     Raises:
-        TeamFileError: The file has mistakes; the error tells all of them with their fixes.
+        TeamFileError: The file has mistakes; the error lists all of them with their fixes.
     """
     source = _under_new_names(read_yaml(text_of(path, TeamFileError, _HOME)))
     content = _mapping(source.value)
@@ -95,18 +93,7 @@ def read_team_file(
         fallbacks=_fallbacks(content),
         imports=imports,
     )
-    found = [
-        Found(where, "literal_secret", "This looks like a key.", FIX, source.at(where))
-        for where in keys_in(source.value)
-    ]
-    config = None
-    try:
-        config = FileTeam.model_validate(content, strict=True, context=surroundings)
-    except ValidationError as error:
-        found += found_in(error, FileTeam)
-    mistakes = by_place([*source.mistakes, *(placed(each, source) for each in found)])
-    if config is None or mistakes:
-        raise TeamFileError(path, mistakes)
+    config = part_in(source, FileTeam, surroundings, partial(TeamFileError, path))
     config = _priced(config).read_from(Origin(path, source))
     if unpriced := _unpriced(config):
         raise config.refusal(unpriced)
@@ -124,7 +111,7 @@ def _no_team(source: YamlSource) -> FieldMistake:
 
 
 def _under_new_names(source: YamlSource) -> YamlSource:
-    """Take the old names of fields for the new ones, where they stand."""
+    """Take the old names of fields for the new ones, where they are."""
     for old, new in Host.old_names.items():
         host = _mapping(_mapping(source.value).get("host"))
         if old in host and new not in host:
@@ -145,7 +132,7 @@ def _mapping(given: Any) -> Mapping[str, Any]:
 def _fallbacks(content: Mapping[str, Any]) -> dict[str, list[str]]:
     models = _mapping(content.get("models"))
     given = {name: _mapping(section).get("fallback") for name, section in models.items()}
-    # What is no list of names is told where it is read.
+    # What is not a list of names is reported where it is read.
     return {
         name: [each for each in cast("list[Any]", row) if isinstance(each, str)]
         for name, row in given.items()
@@ -154,14 +141,14 @@ def _fallbacks(content: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _priced(team: FileTeam) -> FileTeam:
-    """Give models with names of their own the prices of what they stand for."""
+    """Give named models the prices of the models that they name."""
     own = {name: price_of(_names(one.model), team.prices) for name, one in team.models.items()}
     known = {name: price for name, price in own.items() if price is not None}
     return team.replace(prices={**known, **team.prices}) if known else team
 
 
 def _unpriced(team: FileTeam) -> list[ConfigurationError]:
-    """The models whose money nobody can count, where the file bounds it."""
+    """The models without a price, if the file bounds money."""
     budgets = (team.limits.whole, team.limits.per_step, *(each.limits for each in team.specialists))
     if all(budget.max_cost is None for budget in budgets):
         return []

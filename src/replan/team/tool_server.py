@@ -1,4 +1,4 @@
-"""A server whose tools specialists may be granted: an MCP server, or a provider of one's own."""
+"""A server whose tools specialists may be granted: an MCP server, or your own provider."""
 
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
@@ -14,7 +14,7 @@ from replan.declared.surroundings import Surroundings, refused
 from replan.errors import ConfigurationError
 from replan.ports.tool_provider import SERVER_NAME, ToolProvider
 from replan.secrets.sources import holds_secret, learn_values
-from replan.team.fields import ServerUrl, VariableName
+from replan.team.fields.texts import ServerUrl, VariableName
 
 if TYPE_CHECKING:
     from replan.adapters.mcp.ways import Way
@@ -33,7 +33,7 @@ def _folder(given: object, info: ValidationInfo) -> object:
         return None if given is None else Path(given)
     folder = around.folder / (given or "")
     if not folder.is_dir():
-        fix = "Make it, or name another; it is relative to the team file."
+        fix = "Create it, or name another; it is relative to the team file."
         raise refused("no_folder", f"There is no folder '{folder}'.", fix)
     return folder
 
@@ -50,8 +50,8 @@ class ToolServer(Part):
     Attributes:
         command: The program to start; it speaks over its standard streams.
         args: The arguments of the program.
-        env: Environment variables for the program. Of the variables of this process, it gets only
-            a few, such as PATH and HOME.
+        env: Environment variables for the program. It inherits only a few variables of this
+            process, such as PATH and HOME.
         env_from: Names of variables of this process to pass on, such as those of tokens.
         folder: The working folder of the program; in a team file relative to the file, and by
             default the folder of the file.
@@ -61,7 +61,7 @@ class ToolServer(Part):
         token_env: The name of the environment variable that holds the token, never the token; it
             is sent as a bearer token.
         timeout: Seconds for one call, and for its start.
-        trusted: Whether to believe what the server says of its tools: that a tool only reads, or
+        trusted: Whether to believe what the server says about its tools: that a tool only reads, or
             can be repeated. Otherwise each call counts as unsafe.
     """
 
@@ -79,7 +79,7 @@ class ToolServer(Part):
 
     @classmethod
     def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """It is a program or an address, and no secret stands in it."""
+        """It is a program or an address, and contains no secret."""
         ways = [name for name in ("command", "url") if name in given]
         if len(ways) != 1 and given.keys() <= cls.model_fields.keys():
             reason = "It has two ways to be reached." if ways else "It has no way to be reached."
@@ -93,12 +93,12 @@ class ToolServer(Part):
             values = given.get(field)
             for name in cast("dict[str, Any]", values) if isinstance(values, dict) else {}:
                 if holds_secret(str(name)):
-                    reason = "A key must not stand in a team."
+                    reason = "A team must not contain a key."
                     fix = f"Put it into an environment variable and name that under {instead}."
                     yield broken((field, name), None, "literal_secret", reason, fix)
 
     def built(self, name: str, environment: Mapping[str, str]) -> ToolProvider:
-        """Build what connects to it when it is needed.
+        """Build a client that connects when it is needed.
 
         Raises:
             ConfigurationError: A variable is not set, or the client is not installed.
@@ -142,11 +142,11 @@ def _server(given: object, handler: Any) -> object:
         return given
     if not isinstance(given, ToolServer | Mapping):
         fix = "Give a ToolServer, or an object with list_tools, get_tool and execute."
-        raise refused("wrong_type", "This is no tool server.", fix)
+        raise refused("wrong_type", "This is not a tool server.", fix)
     return handler(given)
 
 
-_PROBLEM = "This is no name for a tool server."
+_PROBLEM = "This cannot be the name of a tool server."
 _FIX = "Use letters and digits, joined by single '_' or '-'."
 ServerName = Annotated[str, PlainValidator(name_like(SERVER_NAME, _PROBLEM, _FIX))]
 """What a team calls a tool server."""
@@ -160,7 +160,7 @@ else:
 def built_servers(
     servers: Mapping[str, "AnyToolServer"], environment: Mapping[str, str]
 ) -> tuple[dict[str, ToolProvider], list[ConfigurationError]]:
-    """Build the tool servers of a team; what is wrong with some is given beside them."""
+    """Build the tool servers of a team; what is wrong with some is returned with them."""
     built: dict[str, ToolProvider] = {}
     mistakes: list[ConfigurationError] = []
     for name, server in servers.items():

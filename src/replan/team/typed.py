@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from replan.declared.part import Part
-from replan.team.fields import OutputType
+from replan.team.fields.code import OutputType
 
 if TYPE_CHECKING:
     from replan.replies.shape import Shape

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from replan.failures import describe, status_of
-from replan.testing.faults import Empty, Hang, HttpFault, Malformed, Raised, Reset, Truncated
+from replan.testing.faults import Hang, HttpFault, Malformed, Raised, Reset, Truncated
 from replan.testing.replies import Reply
 from replan.testing.wire import ChatRequest, chunks, chunks_end, completion, error_body
 
@@ -24,7 +24,7 @@ _KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange:
-    """A request, its reply, and where both stand."""
+    """A request, its reply, and where both are."""
 
     http: web.Request  # the request as the HTTP server knows it
     request: ChatRequest  # the request as the protocol knows it
@@ -66,7 +66,7 @@ def refusal(
 
 
 async def _whole(exchange: Exchange) -> web.StreamResponse:
-    body = completion(exchange.request, _with_content(exchange.reply), exchange.number)
+    body = completion(exchange.request, exchange.reply.with_content, exchange.number)
     match exchange.reply.fault:
         case Reset():
             return await _broken_off(exchange.http, body, _reset)
@@ -90,7 +90,7 @@ async def _broken_off(
 
 async def _stream(exchange: Exchange) -> web.StreamResponse:
     http, request, number = exchange.http, exchange.request, exchange.number
-    reply = _with_content(exchange.reply)
+    reply = exchange.reply.with_content
     left = reply.fault.after if isinstance(reply.fault, Reset) else None
     response = web.StreamResponse(headers={"Content-Type": _EVENTS, "Cache-Control": "no-cache"})
     await response.prepare(http)
@@ -114,10 +114,6 @@ async def _end(exchange: Exchange, response: web.StreamResponse) -> web.StreamRe
         await response.write(chunk)
     await response.write_eof()
     return response
-
-
-def _with_content(reply: Reply) -> Reply:
-    return Reply(usage=reply.usage) if isinstance(reply.fault, Empty) else reply
 
 
 def _malformed(*, stream: bool) -> web.Response:

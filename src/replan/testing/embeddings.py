@@ -15,7 +15,7 @@ _WORD = re.compile(r"\w+")
 
 
 def vector_of(text: str) -> list[float]:
-    """Give a vector of length 1 in which each word stands at a place of its own, by its hash."""
+    """Return a vector of length 1 in which each word is at its own place, by its hash."""
     vector = [0.0] * WIDTH
     for word in _WORD.findall(text.casefold()):
         digest = hashlib.sha256(word.encode("utf-8", "surrogatepass")).digest()

@@ -20,7 +20,7 @@ class HttpFault:
 
 @dataclass(frozen=True)
 class Reset:
-    """The connection is torn down after `after` chunks of the text; 0: before the first byte."""
+    """The connection breaks after `after` chunks of the text; 0: before the first byte."""
 
     after: int = 1
 
@@ -32,7 +32,7 @@ class Hang:
 
 @dataclass(frozen=True)
 class Malformed:
-    """The reply is no JSON."""
+    """The reply is not JSON."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from replan.testing.scripted import ScriptedModel
     from replan.testing.server import OpenAIServer
 
-# The imports stand in the fixtures, so that loading this plugin does not load LangChain.
+# The imports are in the fixtures, so that loading this plugin does not load LangChain.
 # ruff: noqa: PLC0415
 
 _FAILED = pytest.StashKey[bool]()

@@ -63,7 +63,7 @@ class _Class(NamedTuple):
 
 
 class _Named(NamedTuple):
-    """A name that stands in a file: a phase, or the agent of a sub-thread."""
+    """A name that is in a file: a phase, or the agent of a sub-thread."""
 
     path: Path
     line: int
@@ -99,7 +99,7 @@ class _Package:
         return next((base for base in bases if base), "")
 
     def kind(self, name: str, path: Path) -> str:
-        """The suffix that a class must have; empty for one that is no component."""
+        """The suffix that a class must have; empty for one that is not a component."""
         return _KINDS.get(self.base(name, path), "")
 
     def finding(self, path: Path, line: int, problem: str, fix: str) -> Finding:
@@ -112,7 +112,7 @@ def check_pipeline(package: Path | str) -> None:
     A component derives from the base classes of Replan, a handler from them alone, and has the
     suffix of its kind, in a file of this kind. A folder is one level: it has one file each for its
     agent, its state handlers and, in a sub-thread, its interaction units. The agent of a sub-thread
-    stands in a folder below its handler. Phases are words with underscores, and each phase that
+    is in a folder below its handler. Phases are words with underscores, and each phase that
     follows has a handler in its folder. The handlers that prepare and execute a sub-thread are used
     together. A prompt is a file of the package's `prompts` that is named after a phase.
 
@@ -139,7 +139,7 @@ def _findings(found: _Package) -> Iterator[Finding]:
             tree = ast.parse(path.read_text("utf-8"), str(path))
         except (SyntaxError, UnicodeDecodeError) as error:
             line = getattr(error, "lineno", None) or 1
-            yield found.finding(path, line, f"it is no Python: {error}", "Correct the file.")
+            yield found.finding(path, line, f"it is not Python: {error}", "Correct the file.")
             continue
         for node in ast.walk(tree):
             _declare(found, path, node)
@@ -198,7 +198,7 @@ def _take_phase(found: _Package, path: Path, name: str, value: ast.expr) -> None
 
 
 def _name_of(node: ast.expr) -> str:
-    """The last part of a name; empty for what is none."""
+    """The last part of a name; empty for anything else."""
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
@@ -225,7 +225,7 @@ def _of_class(found: _Package, of: _Class) -> Iterator[Finding]:
         )
     if kind and not path.name.endswith(_FILES[kind]):
         told.append(
-            (f"{name} stands in {path.name}", f"Put it into a file that ends in {_FILES[kind]}.")
+            (f"{name} is in {path.name}", f"Put it into a file that ends in {_FILES[kind]}.")
         )
     for problem, fix in (*told, *_of_bases(found, of, kind)):
         yield found.finding(path, line, problem, fix)
@@ -251,23 +251,21 @@ def _of_phases(found: _Package) -> Iterator[Finding]:
             yield found.finding(path, line, f"no handler has the phase '{phase}'", fix)
     for path, line, phase in found.phases:
         if phase not in _BUILT_IN and not (_SNAKE.fullmatch(phase) and "_" in phase):
-            problem = f"the phase '{phase}' is no verb and noun in snake_case"
+            problem = f"the phase '{phase}' is not a verb and a noun in snake_case"
             yield found.finding(path, line, problem, "Name it like data_preparation.")
 
 
 def _of_levels(found: _Package) -> Iterator[Finding]:
-    """Check that the parts of a level stand in its folder, and levels below in folders below."""
+    """Check that the parts of a level are in its folder, and levels below in folders below."""
     for path, line, name in found.below:
         agent = found.meant(name, path)
         if agent is not None and agent.path.parent.parent != path.parent:
-            problem = f"{name} does not stand in a folder below this one"
-            yield found.finding(
-                path, line, problem, "Give the sub-thread a folder of its own here."
-            )
+            problem = f"{name} is not in a folder below this one"
+            yield found.finding(path, line, problem, "Give the sub-thread its own folder here.")
     for path, line, name in found.made:
         part = found.meant(name, path) if found.kind(name, path) in ("Handler", "Unit") else None
         if part is not None and part.path.parent != path.parent:
-            problem = f"{name} stands in the folder of another level"
+            problem = f"{name} is in the folder of another level"
             yield found.finding(path, line, problem, "Put it beside the agent that uses it.")
     bases = {found.base(each.name, each.path): each for each in found.made}
     used = [each for each in _STARTING if each in bases]
@@ -310,7 +308,7 @@ def _of_files(found: _Package, agent: Path) -> Iterator[Finding]:
 
 
 def _of_prompts(found: _Package) -> Iterator[Finding]:
-    """Check that each prompt is named after a phase, and stands with the others."""
+    """Check that each prompt is named after a phase, and is with the others."""
     phases = {each.name for each in found.phases}
     named = [*found.folder.rglob("prompts/*"), *found.folder.rglob("*_system_prompt.*")]
     for path in sorted({each for each in named if each.is_file()}):
@@ -319,5 +317,5 @@ def _of_prompts(found: _Package) -> Iterator[Finding]:
             fix = f"Call it <phase>{_PROMPT}."
             yield found.finding(path, 1, "it is named after no phase", fix)
         elif path.parent != found.folder / "prompts":
-            problem = "it does not stand in the folder 'prompts' of the package"
+            problem = "it is not in the folder 'prompts' of the package"
             yield found.finding(path, 1, problem, "Move it there.")

@@ -8,7 +8,6 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Tool
 from langchain_core.messages.ai import UsageMetadata
 
 from replan.testing.faults import (
-    Empty,
     Fault,
     HttpFault,
     Malformed,
@@ -23,11 +22,11 @@ MODEL_NAME = "scripted"
 
 
 def message_of(reply: Reply, messages: Sequence[BaseMessage]) -> AIMessage:
-    """Give a reply in one piece, or raise the error that its fault is."""
+    """Return a reply in one piece, or raise the error that its fault is."""
     _fail(reply.fault)
     if isinstance(reply.fault, Reset):
         raise _broken()
-    reply = _without_content(reply)
+    reply = reply.with_content
     if reply.message is None:
         calls, extra = list(reply.tool_calls), _beside(reply)
         ending = _ending(reply, messages)
@@ -38,9 +37,9 @@ def message_of(reply: Reply, messages: Sequence[BaseMessage]) -> AIMessage:
 
 
 def chunks_of(reply: Reply, messages: Sequence[BaseMessage]) -> Iterator[AIMessageChunk]:
-    """Give a reply in pieces; usage, tool calls and the finish reason come with the last one."""
+    """Yield a reply in pieces; usage, tool calls and the finish reason come with the last one."""
     _fail(reply.fault)
-    reply = _without_content(reply)
+    reply = reply.with_content
     reset_after = reply.fault.after if isinstance(reply.fault, Reset) else None
     for piece in _contents(reply)[:reset_after]:
         yield AIMessageChunk(content=piece)
@@ -57,7 +56,7 @@ def chunks_of(reply: Reply, messages: Sequence[BaseMessage]) -> Iterator[AIMessa
 
 
 def finish_reason(reply: Reply) -> str:
-    """Why the model stopped, in the words of the OpenAI protocol."""
+    """Why the model stopped, in the terms of the OpenAI protocol."""
     if reply.finish_reason:
         return reply.finish_reason
     if isinstance(reply.fault, Truncated):
@@ -80,10 +79,6 @@ def _ending(reply: Reply, messages: Sequence[BaseMessage]) -> dict[str, Any]:
 
 def _beside(reply: Reply) -> dict[str, Any]:
     return {"refusal": reply.refusal} if reply.refusal else {}
-
-
-def _without_content(reply: Reply) -> Reply:
-    return Reply(usage=reply.usage) if isinstance(reply.fault, Empty) else reply
 
 
 def _contents(reply: Reply) -> Sequence[Any]:
@@ -109,7 +104,7 @@ def _fail(fault: Fault | None) -> None:
         case HttpFault():
             raise ScriptedHttpError(fault)
         case Malformed():
-            raise ValueError("The reply of the server is no JSON.")
+            raise ValueError("The reply of the server is not JSON.")
         case _:
             return
 

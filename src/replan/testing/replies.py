@@ -34,10 +34,10 @@ class Reply:
         chunk_delay: Seconds before each further chunk of a stream.
         chunks: The pieces in which the text is streamed; none: word by word.
         fault: How it fails.
-        finish_reason: Why it ends, in the words of the OpenAI protocol; empty: as its tool calls
+        finish_reason: Why it ends, in the terms of the OpenAI protocol; empty: as its tool calls
             and its fault say.
-        refusal: What the model says instead of an answer, beside the text.
-        message: A whole message, which `ScriptedModel` gives back as it is.
+        refusal: What the model says instead of an answer, in addition to the text.
+        message: A whole message, which `ScriptedModel` returns unchanged.
     """
 
     text: str = ""
@@ -59,6 +59,11 @@ class Reply:
     def pieces(self) -> tuple[str, ...]:
         """The chunks in which the text is streamed."""
         return tuple(_WORD.findall(self.text)) if self.chunks is None else tuple(self.chunks)
+
+    @property
+    def with_content(self) -> "Reply":
+        """The reply as it is sent: one that is to be empty has its usage alone."""
+        return Reply(usage=self.usage) if isinstance(self.fault, Empty) else self
 
     def counted(self, messages: Sequence[BaseMessage]) -> TokenCount:
         """The usage that this reply reports as the answer to these messages."""
@@ -87,7 +92,7 @@ Entry = Said | Exception | Fault | Maker
 
 
 def always(reply: Entry) -> Always:
-    """Give the same reply, or call the same function, for every call that is still to come."""
+    """Return the same reply, or call the same function, for every call that is still to come."""
     return Always(reply)
 
 

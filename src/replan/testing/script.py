@@ -61,7 +61,7 @@ class Script:
     step); the host's nodes `"think"`, `"direct_answer"`, `"plan_creation"`, `"feedback"`,
     `"plan_update"`, `"final_answer"`, `"memory_summary"`, `"knowledge"`; `"extract"` and `"phrase"`
     of jobs; of a pipeline `"unit data_analysis"` (a phase) and `"unit"` (any phase), which come
-    first; `"*"` (any call, also one whose prompt is not Replan's). The narrowest key that stands in
+    first; `"*"` (any call, also one whose prompt is not Replan's). The narrowest key that is in
     the script answers; when its replies are used up, the next call is an error, even if a wider key
     has some left. A list instead of a mapping means `"*"`.
     """
@@ -181,7 +181,7 @@ def _checked(key: str) -> str:
     nodes: tuple[str, ...] = get_args(Node)
     if key not in (*nodes, ANY) and not _NARROW_KEY.fullmatch(key):
         known = ", ".join((*nodes, "step N", "step N/NAME", "unit PHASE", ANY))
-        raise ValueError(f"{key!r} is no key of a script. Use one of: {known}.")
+        raise ValueError(f"{key!r} is not a key of a script. Use one of: {known}.")
     return key
 
 

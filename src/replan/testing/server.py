@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from types import TracebackType
 from typing import Self
 
 try:
@@ -36,12 +35,12 @@ _LARGEST_REQUEST = 256 * 1024 * 1024
 
 
 class OpenAIServer:
-    """Serves chat completions on 127.0.0.1, on a free port, from a thread of its own.
+    """Serves chat completions on 127.0.0.1, on a free port, from its own thread.
 
     The script is the one of `ScriptedModel`; each HTTP request takes one reply, a client's retry
     too. Or it is a function of the `ChatRequest`. At the end of the `with` block (plain or
-    `async`) the server stops, breaks off what still hangs, and checks that the script is used up.
-    It has embeddings, too: texts with words in common have vectors that are near.
+    `async`) the server stops, cuts off what still hangs, and checks that the script is used up.
+    It also serves embeddings: texts with words in common have similar vectors.
 
     Example:
         >>> with OpenAIServer(lambda request: "Hello.", models=("tiny",)) as server:
@@ -129,36 +128,26 @@ class OpenAIServer:
         self._script.assert_finished()
 
     def start(self) -> Self:
-        """Start to serve; the address is known when this returns."""
+        """Start serving; the address is known when this returns."""
         self._thread = _ServerThread(self._application)
         return self
 
     def close(self) -> None:
-        """Stop to serve; requests that still hang are broken off."""
+        """Stop serving; requests that still hang are cut off."""
         if self._thread is not None:
             self._thread.close()
 
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.close()
         self._script.leave(error)
 
     async def __aenter__(self) -> Self:
         return await asyncio.to_thread(self.start)
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         await asyncio.to_thread(self.close)
         self._script.leave(error)
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast, get_args
 
 from pydantic import JsonValue
 
-from replan.calling import Input
+from replan.calling.calls import Input
 from replan.jobs.extraction.port import JobMessage
 from replan.jobs.job import COMMAND, CONFIRMATION, Asked, Job
 from replan.jobs.processor import JobProcessor, ProcessResult
@@ -95,7 +95,7 @@ class SimulatedUser:
         return self._answer(job)
 
     def _away(self, words: Mapping[str, Any]) -> str | None:
-        """What it says beside the job, if it does not answer now."""
+        """What it says in addition to the job, if it does not answer now."""
         is_odd = self._said % 2 == 1
         match self.kind:
             case "silent":
@@ -177,7 +177,7 @@ def written(slot: Slot, value: JsonValue, language: Language) -> str:
 
 
 def another(slot: Slot, value: JsonValue, rng: random.Random) -> JsonValue:
-    """Give another value of a slot; the same one where there is no other."""
+    """Return another value of a slot; the same one where there is no other."""
     if slot.choices:
         return rng.choice([*cast("Mapping[str, Any]", slot.choices)])
     if isinstance(value, bool):
@@ -238,7 +238,7 @@ async def converse(
 
 
 async def converse_with_agent(agent: Agent, user: SimulatedUser) -> AgentContext:
-    """Let a user talk with an agent that is a job until the job is over; give the session.
+    """Let a user talk with an agent that is a job until the job is over; return the session.
 
     Raises:
         AssertionError: It takes more turns than its spec says.

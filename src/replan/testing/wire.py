@@ -28,7 +28,7 @@ class BadRequest(Exception):  # noqa: N818 - named as the protocol does
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """One request that a server got.
+    """One request to a server.
 
     Attributes:
         body: The parsed JSON.

@@ -15,7 +15,7 @@ class Bounds:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlBounds:
     characters: int  # of the whole text
-    depth: int  # how deep lists and mappings may stand in each other
+    depth: int  # how deep lists and mappings may be in each other
     values: int  # keys and values in all, those that an alias repeats counted again
     digits: int  # of a number
     aliases: bool  # whether it may have any
@@ -56,7 +56,7 @@ ANSWER = 200_000
 
 
 _ITEM = re.compile(r"^[ \t>]*+(?:[-*+#]|\d{1,9}[.)])", re.MULTILINE)
-_DIVIDE = "Divide it, and keep long data in files of their own."
+_DIVIDE = "Divide it, and keep long data in separate files."
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Excess:
 
 
 def excess_of(text: str, bounds: Bounds) -> Excess | None:
-    """Tell what of a text is beyond its bounds; none if all of it is within them."""
+    """Report what of a text is beyond its bounds; None if all of it is within them."""
     if len(text) > bounds.characters:
         reason = f"This has {len(text):,} characters; at most {bounds.characters:,} are read."
         return Excess(1, reason, _DIVIDE)

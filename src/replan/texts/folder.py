@@ -73,7 +73,7 @@ def _walk(
 
 
 def _name(path: str) -> str:
-    """Write a path inside the folder; bytes of it that are no text are written as numbers."""
+    """Write a path inside the folder; bytes of it that are not text are written as numbers."""
     name = path.replace(os.sep, "/")
     return name if name.isascii() else os.fsencode(name).decode(errors="backslashreplace")
 

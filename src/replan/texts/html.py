@@ -7,7 +7,7 @@ from replan.texts.passages import Passage, cut
 
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _HIDDEN = frozenset({"script", "style", "template", "noscript", "svg"})
-# What stands inside a line of text ends no passage.
+# What is inside a line of text ends no passage.
 _INLINE = frozenset(
     {"a", "abbr", "b", "bdi", "bdo", "br", "cite", "code", "data", "dfn", "em", "font", "i", "img"}
     | {"ins", "kbd", "label", "mark", "q", "s", "samp", "small", "span", "strong", "sub", "sup"}

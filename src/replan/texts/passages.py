@@ -19,12 +19,12 @@ class Passage:
 
     file: str  # the file's path inside the folder
     line: int  # where it begins, counted from 1
-    heading: str  # the heading that it stands under; empty if none
-    text: str  # its lines as they stand
+    heading: str  # the heading that it is under; empty if none
+    text: str  # its lines as they are
 
 
 def decoded(content: bytes, errors: str = "replace") -> str | None:
-    """Read bytes as text; None if they are none."""
+    """Read bytes as text; None if they are not."""
     encoding = next((name for mark, name in _BOMS if content.startswith(mark)), "utf-8")
     try:
         text = content.decode(encoding, errors=errors)
@@ -54,7 +54,7 @@ def passages_of(name: str, text: str) -> Iterator[Passage]:
 
 
 def cut(passage: Passage) -> Iterator[Passage]:
-    """Cut a passage that is too long into pieces; one without a word gives none."""
+    """Cut a passage that is too long into pieces; one without words yields none."""
     block: list[str] = []
     start = passage.line
     for number, line in enumerate(_lines(passage.text), start=passage.line):
@@ -94,6 +94,6 @@ def _together(one: Passage, other: Passage) -> Passage | None:
 
 
 def _unsigned(title: str) -> str:
-    """Give a heading without the signs that close it; signs alone are its title."""
+    """Return a heading without the signs that close it; signs alone are its title."""
     title = title.rstrip()
     return title.rstrip("#").rstrip() or title

@@ -9,7 +9,7 @@ LARGEST = 2**63 - 1
 """The largest whole number; the smallest is as far below 0."""
 
 DEEPEST = 100
-"""How deep lists and mappings may stand in each other."""
+"""How deep lists and mappings may be in each other."""
 
 _DEEP = f"It is nested deeper than {DEEPEST} levels."
 _SHOWN = 40
@@ -28,26 +28,26 @@ def first_unwritable(text: str) -> int:
 
 
 def storable_text(text: str) -> str:
-    """Give a text without NUL, its halves of characters joined or marked as missing."""
+    """Return a text without NUL, its halves of characters joined or marked as missing."""
     if first_unwritable(text) < 0:
         return str(text)
     return well_formed(text).replace("\x00", "")
 
 
 def well_formed(text: str) -> str:
-    """Join the halves of characters that stand side by side; a half alone is no text."""
+    """Join the halves of characters that are side by side; a half alone is not text."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def storable(value: JsonValue) -> JsonValue:
-    """Give a value that every storage keeps: texts fixed, what is too large or deep as text."""
+    """Return a value that every storage keeps: texts fixed, what is too large or deep as text."""
     return _storable(value, DEEPEST) if unstorable(value) else value
 
 
 def unstorable(value: object) -> str:
-    """Say what of a value not every storage keeps, as a sentence; empty if all of it is kept."""
+    """Describe which part of a value not every storage can keep; empty if all can be kept."""
     waiting: list[tuple[object, int]] = [(value, 0)]
     while waiting:
         each, depth = waiting.pop()

@@ -1,7 +1,7 @@
 """The words of a text, as SQLite's full text search takes them.
 
 Some scripts set no blanks between words. There each sign is a word of the index, and what is looked
-for is each two signs that stand side by side.
+for is each two signs that are side by side.
 """
 
 import re
@@ -32,12 +32,12 @@ def indexed(text: str) -> str:
 def words_of(text: str) -> tuple[str, ...]:
     """The words of a text, each once."""
     folded = text if text.isascii() else _in_one_way(text)
-    # The small form of a Turkish letter has a dot that stands alone.
+    # The small form of a Turkish letter has a dot that is alone.
     return tuple(dict.fromkeys(_WORD.findall(folded.casefold().replace("\u0307", ""))))
 
 
 def any_of(words: tuple[str, ...]) -> str:
-    """Write a query for texts that have some of the words, as they stand."""
+    """Write a query for texts that have some of the words, as they are."""
     return " OR ".join(f'"{indexed(word)}"' for word in words)
 
 

@@ -1,7 +1,7 @@
 """YAML looked at event by event, before anything is built of it.
 
 What builds values recurses without a bound, merges mappings before anybody can count them, and
-makes numbers of any length. The events come one after the other.
+makes numbers of any length. The events come one after another.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def load_bounded(text: str, bounds: YamlBounds) -> object:
 
     Raises:
         YamlBoundError: It is beyond a bound, or merges mappings.
-        yaml.YAMLError: It is no YAML.
+        yaml.YAMLError: It is not YAML.
         ValueError, OverflowError, TypeError: A value in it cannot be made.
     """
     check_bounds(text, bounds)
@@ -45,7 +45,7 @@ def check_bounds(text: str, bounds: YamlBounds) -> None:
 
     Raises:
         YamlBoundError: It is, or it merges mappings where it may not.
-        yaml.YAMLError: It is no YAML.
+        yaml.YAMLError: It is not YAML.
     """
     if len(text) > bounds.characters:
         raise YamlBoundError(
@@ -70,7 +70,7 @@ class _Count:
             for event in events:
                 self._refuse(self._problem(event), event.start_mark)
         except yaml.MarkedYAMLError as error:
-            # libyaml has a bound of its own, and reads ahead of the events.
+            # libyaml has its own bound, and reads ahead of the events.
             if "maximum nesting depth" not in str(error.problem):
                 raise
             self._refuse(self._too_deep(), error.problem_mark)
@@ -88,7 +88,7 @@ class _Count:
             return "It has an anchor or an alias"
         if isinstance(event, yaml.AliasEvent):
             if anchor not in self._sizes:
-                return f"The alias '*{anchor}' stands where its anchor is not known"
+                return f"The alias '*{anchor}' is used where its anchor is not known"
             self._values += self._sizes[anchor]
         elif isinstance(event, yaml.CollectionStartEvent):
             self._open.append((anchor, self._values))

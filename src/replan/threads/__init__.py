@@ -1,1 +1,1 @@
-"""Pipelines: phases of a conversation, whose messages hold conversations of their own."""
+"""Pipelines: phases of a conversation, whose messages hold their own conversations."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Literal, overload
 
-from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 
 from replan.errors import ConfigurationError, PhaseError
@@ -14,7 +14,6 @@ from replan.models.reply_end import end_of
 from replan.prompts.sections import Call, call_tag
 from replan.state.pipeline.threads import ThreadMessage
 from replan.texts.storable import storable_text
-from replan.threads.conversion import to_langchain
 from replan.threads.host_utils import HostUtils, host_utils
 
 
@@ -69,13 +68,13 @@ class AIAdapter:
         Args:
             messages: Messages of a thread, which the caller chooses and orders. Virtual ones and
                 sub-threads are left out here.
-            system_message: What the model is told first.
+            system_message: The system message.
             stream: Whether the reply is returned in pieces, for `Response.set_stream`; in one
-                piece where nobody hears it.
+                piece if nothing listens.
 
         Raises:
             ConfigurationError: The pipeline has no model.
-            PhaseError: The reply is empty, or not whole.
+            PhaseError: The reply is empty, or incomplete.
         """
         utils = host_utils()
         if self._chat is None:
@@ -93,7 +92,7 @@ class AIAdapter:
         asked = [SystemMessage(told), *to_langchain(messages)]
         audience = utils.audience
         is_heard = audience.on_text is not None or has_listener(self._config)
-        # Counted before the reply is here, so that nobody shows a piece of it once more.
+        # Counted before the reply is complete, so that no piece of it is shown again.
         audience.texts += int(is_heard)
         if stream and is_heard:
             return self._pieces(self._chat, asked, utils)
@@ -128,10 +127,19 @@ async def _whole(text: str) -> AsyncIterator[str]:
 def _text_of(reply: AIMessage, phase: str) -> str:
     text, end = storable_text(reply.text), end_of(reply)
     if end.cut:
-        raise PhaseError("", phase, f"the reply of the model is not whole: {end.why}", _AGAIN)
+        raise PhaseError("", phase, f"the reply of the model is incomplete: {end.why}", _AGAIN)
     if not text.strip():
         raise PhaseError("", phase, "the model said nothing", _AGAIN)
     return text
 
 
 _AGAIN = "Try again, or ask for less."
+
+
+def to_langchain(messages: Iterable[ThreadMessage]) -> list[BaseMessage]:
+    """Return what a model sees of messages: the first level, without the virtual ones."""
+    return [
+        (AIMessage if each.sender == "bot" else HumanMessage)(each.text, id=each.id)
+        for each in messages
+        if not each.is_virtual
+    ]

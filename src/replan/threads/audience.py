@@ -1,4 +1,4 @@
-"""Who hears what a pipeline says while it works."""
+"""Who receives the texts of a pipeline while it works."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from replan.models.chat import OnText
 
 @dataclass(kw_only=True)
 class Audience:
-    """Hears the texts of phases, each once: a text of a model in pieces, any other one whole.
+    """Receives the texts of phases, each once: a text of a model in pieces, any other one whole.
 
     Attributes:
-        show: Shows a text that no model said; None where nobody hears it.
-        on_text: Takes the pieces of a model's reply; None where nobody hears them, and where the
+        show: Shows a text that no model said; None if nothing listens.
+        on_text: Takes the pieces of a model's reply; None if nothing listens, and where the
             callbacks of its configuration do.
-        texts: How many texts were heard so far.
+        texts: How many texts were shown so far.
     """
 
     show: Callable[[str], Awaitable[None]] | None = None
@@ -22,13 +22,13 @@ class Audience:
     texts: int = 0
 
     async def hear(self, text: str, since: int) -> None:
-        """Show the text of a phase, unless a text was heard since the phase began its work.
+        """Show the text of a phase, unless a text was shown since the phase began its work.
 
         Args:
             text: The text.
             since: `texts` at the beginning of the phase.
         """
-        # What a model said was heard in pieces, and what sub-threads said, as they said it.
+        # The texts of models were shown in pieces, and those of sub-threads as they came.
         if self.show is not None and self.texts == since:
             self.texts += 1
             await self.show(text)

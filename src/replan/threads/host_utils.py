@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from replan.threads.ai_adapter import AIAdapter
 
 Tell = Callable[..., None]
-"""Tells of an event: its class, and its fields by name."""
+"""Reports an event: its class, and its fields by name."""
 
 
 def _tell_nobody(kind: type[BaseEvent], /, **fields: Any) -> None:
@@ -35,13 +35,13 @@ class HostUtils:
         thread_repository: Where threads are kept.
         ai_adapter: How models are asked.
         tell: Tells of an event.
-        audience: Who hears the texts of phases.
+        audience: Who receives the texts of phases.
         clock: Returns the time, with a time zone.
         new_id: Returns a new unique id.
         phase: The phase that is at work.
         path: The path of the sub-thread that is at work; empty in the main thread.
-        context: What the step of a plan was given; None outside of a plan.
-        stop: Is set when work is to stop after the phase; None where nobody stops it so.
+        context: What the step of a plan was given; None outside a plan.
+        stop: Is set when work is to stop after the phase; None if it cannot be stopped this way.
     """
 
     thread_repository: ThreadRepository
@@ -60,7 +60,7 @@ _at_work: ContextVar[HostUtils | None] = ContextVar("replan_host_utils", default
 
 
 def host_utils() -> HostUtils:
-    """Give the host utilities of the pipeline that is at work.
+    """Return the host utilities of the pipeline that is at work.
 
     Raises:
         ThreadError: No pipeline is at work here.
@@ -84,7 +84,7 @@ def at_work(utils: HostUtils) -> Generator[None]:
 
 @contextmanager
 def in_phase(phase: str, path: SubThreadPath | None, number: int) -> Generator[None]:
-    """Say which phase of which sub-thread is at work inside, and the number of its round."""
+    """Set which phase of which sub-thread works in this block, and the number of its round."""
     token = place_at_work.set(f"{path or ''}#{number}")
     try:
         with at_work(replace(host_utils(), phase=phase, path=str(path or ""))):

@@ -3,8 +3,10 @@
 from collections.abc import AsyncIterator, Mapping
 from typing import Annotated, Any, Self
 
+from langgraph.errors import GraphBubbleUp
 from pydantic import AfterValidator, Field, JsonValue
 
+from replan.errors import LimitReachedError, StaleThreadError, StorageError
 from replan.state.pipeline.threads import MARK_OF_THREAD, SUB_THREAD
 from replan.threads.task import Task
 from replan.values import Value
@@ -13,11 +15,15 @@ SKIP = "skip_bot_message_creation"
 """The entry of a response's meta that says that its message is there already."""
 
 UPDATE = "message_update"
-"""The entry of a response's meta that names a message to change, in the place of a new one."""
+"""The entry of a response's meta that names a message to change, in place of a new one."""
+
+PASSED = (GraphBubbleUp, LimitReachedError, StaleThreadError, StorageError)
+"""A question, a limit, and a thread that cannot be stored: they end or pause the whole work. They
+pass through every phase, and no response has them as its failure."""
 
 
 class MessageUpdate(Value):
-    """How a message that is there is changed.
+    """A change of an existing message.
 
     Attributes:
         message_id: The message, of the thread or of a sub-thread of it.
@@ -38,11 +44,11 @@ def _one_name(path: str) -> str:
 
 
 class SubThreadRequest(Value):
-    """Asks for an empty sub-thread in the message that is made of a response.
+    """Requests an empty sub-thread in the message of a response.
 
     Attributes:
-        meta_path: Where in the message it stands.
-        settings: Its settings beside the phase.
+        meta_path: Where in the message it is.
+        settings: Its settings in addition to the phase.
     """
 
     meta_path: Annotated[str, AfterValidator(_one_name)] = f"meta.{SUB_THREAD}"
@@ -50,7 +56,7 @@ class SubThreadRequest(Value):
 
 
 class Response:
-    """What came of a task.
+    """The outcome of a task.
 
     Attributes:
         text: What it says, without what streams.
@@ -101,7 +107,7 @@ class Response:
 
     @property
     def is_failed(self) -> bool:
-        """Whether nothing came of the task."""
+        """Whether the task failed."""
         return self.failure is not None
 
     @property
@@ -111,7 +117,7 @@ class Response:
 
     @property
     def message_update(self) -> MessageUpdate | None:
-        """Which message it changes, in the place of a new one."""
+        """The message that it changes, instead of a new one."""
         given = self.meta.get(UPDATE)
         return None if given is None else MessageUpdate.model_validate(given)
 

@@ -19,12 +19,12 @@ class Task(Value):
     """What is to be done with a thread. Its name does not matter: the phase decides what runs.
 
     Attributes:
-        name: What it is called; `chat_pair` is answered with `meta["bot"]`.
+        name: Its name; `chat_pair` is answered with `meta["bot"]`.
         type: `message` for what a user said, `action` for what follows by itself.
-        message: What is wanted, in words.
-        meta: JSON for who does it: `sub_thread_path`, `original_query`, `placeholder_id`, and
-            `_ui_action` with "retry" for what is done once more.
-        skip_user_message: Whether the message is no message of the thread.
+        message: What to do, in words.
+        meta: JSON for the handler: `sub_thread_path`, `original_query`, `placeholder_id`, and
+            `_ui_action` with "retry" for what is done again.
+        skip_user_message: Whether not to add the message to the thread.
         id: Unique; given where the task is stored.
     """
 
@@ -51,10 +51,10 @@ class Task(Value):
 
     @property
     def is_retry(self) -> bool:
-        """Whether it is done once more."""
+        """Whether it is a repetition."""
         return self.meta.get(UI_ACTION) == RETRY
 
     @property
     def original_query(self) -> str:
-        """What the user wanted, handed on from task to task."""
+        """The user's request, passed on from task to task."""
         return str(self.meta.get("original_query") or self.message)

@@ -1,7 +1,7 @@
 """The spans of one call of a graph: run, rounds, steps, attempts, and their calls.
 
 Events open and close them, where and when they happen. The span of an attempt, and that of a call
-in it, is the current one for what runs inside, so that what other libraries trace stands below it.
+in it, is the current one for what runs inside, so that what other libraries trace is below it.
 """
 
 from collections.abc import Callable, Mapping
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class CallTrace:
-    """The trace of one call of a graph; a run that goes on has one for each call."""
+    """The trace of one call of a graph; a run that continues has one for each call."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class CallTrace:
 
     @property
     def hears_texts(self) -> bool:
-        """Whether it takes what models are told and say."""
+        """Whether it takes prompts and replies of models."""
         return self._tracing.content
 
     @property
@@ -96,7 +96,7 @@ class CallTrace:
             self._owner(event).span.add_event(f"replan.{getattr(event, 'type', '')}", marks)
 
     def end(self, error: BaseException | None) -> None:
-        """Close what is still open; of a call of which nothing was told nothing is exported."""
+        """Close what is still open; nothing is exported of a call without events."""
         self._is_over = True
         if not self._is_heard:
             return
@@ -148,7 +148,7 @@ class CallTrace:
             return
         outcome = result.status.value
         about = {AGENT: say.one_line(event.specialist), OUTCOME: outcome}
-        # A step that is done again later begins anew.
+        # A step that is done again later begins again.
         before = self._worked.pop((event.step_id, event.specialist), 0.0)
         self._tracing.meters.step_completed(step.seconds + before, about)
         attempt = step.below.get(event.attempt)
@@ -267,7 +267,7 @@ class CallTrace:
         return known
 
     def _owner(self, event: BaseEvent) -> Node:
-        """The span that something is told of: an attempt, else its step, else the round."""
+        """The span that an event belongs to: an attempt, else its step, else the round."""
         if isinstance(event, StepEvent | CallEvent) and event.step_id is not None:
             step = self._step_of(event)
             if step is not None and step.is_open:
@@ -301,7 +301,7 @@ class _Called:
     """A call of a model or a tool that is on its way."""
 
     node: Node
-    about: Attributes  # what its metrics say of it
+    about: Attributes  # what its metrics say about it
 
 
 def _step_key(event: StepEvent | CallEvent) -> tuple[int | None, str]:
@@ -313,7 +313,7 @@ def _call_key(event: CallEvent) -> tuple[object, ...]:
 
 
 def _rest(error: BaseException | None) -> str:
-    """How a run stands that is not over."""
+    """The status of a run that is not over."""
     if error is None or isinstance(error, GraphInterrupt):
         return "waiting"
     is_error = isinstance(error, Exception) and not isinstance(error, GraphDrained)

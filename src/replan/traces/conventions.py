@@ -68,18 +68,18 @@ _UNSEEN = re.compile(r"[\x00-\x20\x7f-\xa0\u200b-\u200f\u2028-\u202f\u2060-\u206
 
 
 def one_line(text: str) -> str:
-    """Give a name as a short text of one line; models and their tools are named by others."""
+    """Return a name as a short text of one line; models and their tools are named by others."""
     line = _UNSEEN.sub(" ", storable_text(text)).strip()
     return line if len(line) <= LONGEST_NAME else f"{line[: LONGEST_NAME - 1]}…"
 
 
 def number(value: int | None) -> int | None:
-    """Give a number that an exporter can write."""
+    """Return a number that an exporter can write."""
     return None if value is None else max(-LARGEST, min(value, LARGEST))
 
 
 def known(**values: Any) -> Attributes:
-    """Give the attributes that are known, their names written with `__` for a dot."""
+    """Return the attributes that are known, their names written with `__` for a dot."""
     pairs = values.items()
     return {name.replace("__", "."): each for name, each in pairs if each not in (None, "")}
 
@@ -101,7 +101,7 @@ def of_attempt(event: StepEvent) -> Attributes:
 
 
 def of_model(event: ModelCalled) -> Attributes:
-    """What the span and the metrics of a model's call say of the model."""
+    """What the span and the metrics of a model's call say about the model."""
     provider = _PROVIDERS.get(event.provider, event.provider)
     return {
         OPERATION: "chat",
@@ -125,12 +125,12 @@ def of_reply(event: ModelAnswered) -> Attributes:
 
 
 def of_tool(event: ToolEvent) -> Attributes:
-    """What the span and the metrics of a tool's call say of the tool."""
+    """What the span and the metrics of a tool's call say about the tool."""
     return {OPERATION: "execute_tool", TOOL: one_line(event.tool)}
 
 
 def of_tool_call(event: ToolEvent) -> Attributes:
-    """What the span of a tool's call says beside that."""
+    """What the span of a tool's call says in addition to that."""
     return {
         "gen_ai.tool.type": "function",
         "replan.call": one_line(event.call),
@@ -141,7 +141,7 @@ def of_tool_call(event: ToolEvent) -> Attributes:
 
 
 def said_to(messages: Sequence[Said]) -> Attributes:
-    """What a model is told, as content."""
+    """The messages to a model, as content."""
     return {"gen_ai.input.messages": _messages(messages)} if messages else {}
 
 
@@ -172,7 +172,7 @@ def shown_error(text: str) -> str:
 
 
 def mark_of(event: BaseEvent, *, content: bool) -> Attributes | None:  # noqa: C901, PLR0911 - one each
-    """What a span event says of an event that neither opens nor closes a span; None for others."""
+    """The span event of an event that neither opens nor closes a span; None for others."""
     match event:
         case PlanUpdated(changes=changes) if not changes:
             return None

@@ -39,7 +39,7 @@ class Meters:
         )
 
     def model_answered(self, event: ModelAnswered, about: Attributes, failed: Attributes) -> None:
-        """Count a call of a model; `about` says of which one and by whom."""
+        """Count a call of a model; `about` says which one and by whom."""
         self._calls.record(event.seconds, {**about, **failed})
         tokens = {"input": event.input_tokens, "output": event.output_tokens}
         for kind, count in tokens.items():

@@ -47,7 +47,7 @@ class Node:
         kind: SpanKind = SpanKind.INTERNAL,
         ago: float = 0.0,
     ) -> "Node":
-        """Open a span below this one, or below what is at work here inside of it.
+        """Open a span below this one, or below what is at work here inside it.
 
         It began `ago` seconds before now, if that is more than 0.
         """
@@ -72,7 +72,7 @@ class Node:
             self.parent.below.pop(self.key, None)
 
     def enter(self) -> None:
-        """Be at work here: what is traced from now on in this context stands below it."""
+        """Be at work here: what is traced from now on in this context is below it."""
         self.before = current.get_current(), _at_work.get()
         current.attach(self.context)
         _at_work.set(self)
@@ -84,7 +84,7 @@ class Node:
             _at_work.set(self.before[1])
 
     def _inmost(self) -> tuple["Node", Context]:
-        """What is at work here inside of this, with what others trace there; else this."""
+        """What is at work here inside this, with what others trace there; else this."""
         node = here = _at_work.get()
         while node is not None and not node.is_open:
             node = node.parent

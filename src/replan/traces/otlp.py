@@ -20,11 +20,11 @@ _DEFAULT = "http://localhost:4318"
 
 @contextmanager
 def open_traces(*, content: bool = False) -> Generator[Traces]:
-    """Open traces for the teams inside; what is left of them is sent at the end, in 3 s at most.
+    """Open traces for the teams inside the block; the rest is sent at its end, in 3 s at most.
 
-    The standard variables say where to and how: `OTEL_EXPORTER_OTLP_ENDPOINT` (without it
+    The standard variables say where and how to send them: `OTEL_EXPORTER_OTLP_ENDPOINT` (without it
     `http://localhost:4318`), `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_SERVICE_NAME`,
-    `OTEL_METRICS_EXPORTER=none` and the others. A receiver that is away costs one line of the log.
+    `OTEL_METRICS_EXPORTER=none` and the others. An unreachable receiver is logged once.
     A program that has set up OpenTelemetry itself needs `Traces()` only.
 
     Args:
@@ -40,7 +40,7 @@ def open_traces(*, content: bool = False) -> Generator[Traces]:
 
 @contextmanager
 def traces_sent(*, content: bool, missed: Callable[[str], None] | None = None) -> Generator[Traces]:
-    """Do as `open_traces`; `missed` hears why something was not received, once until it is."""
+    """Do as `open_traces`; `missed` gets the reason if sending fails, once until it works."""
     check_endpoint(os.environ)
     named = [name for name in _PROTOCOLS if os.environ.get(name)]
     if named and os.environ[named[0]] != _HTTP:
@@ -61,7 +61,7 @@ def asked_for(environment: Mapping[str, str]) -> bool:
 
 
 def check_endpoint(environment: Mapping[str, str]) -> None:
-    """Refuse what is no address of a receiver.
+    """Refuse what is not an address of a receiver.
 
     Raises:
         ConfigurationError: The variable that is used has no http or https address.
@@ -70,7 +70,7 @@ def check_endpoint(environment: Mapping[str, str]) -> None:
     if name and not _is_address(environment[name]):
         value = without_secrets(environment[name])
         fix = f"Set {name} to an address such as {_DEFAULT}."
-        raise ConfigurationError(name, value, "this is no http or https address", fix)
+        raise ConfigurationError(name, value, "this is not an http or https address", fix)
 
 
 def _is_address(text: str) -> bool:

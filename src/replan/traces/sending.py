@@ -64,11 +64,11 @@ def _heard_by(hears: Hears) -> Generator[None]:
 
 
 def _nobody(_: str) -> None:
-    """What is known already need not be heard."""
+    """Ignores what is already known."""
 
 
 class Receiver:
-    """Where spans and metrics are sent; that it is away is told once, until it is back."""
+    """Where spans and metrics are sent; that it is away is reported once, until it is back."""
 
     def __init__(self, where: str, missed: Hears | None = None) -> None:
         self.news = threading.Event()  # something is not received, or all is sent
@@ -93,7 +93,7 @@ class Receiver:
         return result
 
     def misses(self, what: str, reason: str) -> None:
-        """Tell that something is not received, unless that is known."""
+        """Report that something is not received, unless that is known."""
         is_known = self.is_away or what in self._away
         self._away.add(what)
         if not is_known:
@@ -133,7 +133,7 @@ class _Batches(BatchSpanProcessor):
         self._receiver = receiver
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Queue a span; that a queue is full of spans that nobody receives is known already."""
+        """Queue a span; a queue that is full of unreceived spans was already reported."""
         if not self._receiver.is_away:
             super().on_end(span)
             return
@@ -163,13 +163,13 @@ def sending(
         if not receiver.news.wait(LAST_SECONDS):
             receiver.misses("spans", f"not all was sent within {LAST_SECONDS:g} s")
         with _heard_by(_nobody):
-            # Who waits to try again waits no longer.
+            # Whoever waits to try again waits no longer.
             spans.shutdown()
             metrics.shutdown()
 
 
 def _begun(*works: Callable[[], object]) -> None:
-    """Do one after the other in a thread that nobody has to wait for."""
+    """Do one after another in a thread that the process does not wait for."""
 
     def done() -> None:
         with _heard_by(_nobody):

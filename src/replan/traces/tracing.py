@@ -29,7 +29,7 @@ class Tracing:
     def begun(
         self, team: str, thread_id: str, earlier: str, worked: Mapping[object, float]
     ) -> CallTrace:
-        """Begin to trace a call; `earlier` is the `ref` of the call that it goes on with."""
+        """Begin to trace a call; `earlier` is the `ref` of the call that it continues with."""
         return CallTrace(self, team, thread_id, _links(earlier), worked)
 
 

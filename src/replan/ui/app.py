@@ -39,7 +39,7 @@ async def _entrance(site: Site, request: Request) -> Response:
 
 
 async def _enter(site: Site, request: Request) -> Response:
-    """Take a token that somebody typed."""
+    """Take a typed token."""
     token = (await fields_of(site, request)).get("token", "").strip()
     if await site.house.tokens.whose(token) is not None:
         return site.entrance.enter(token)
@@ -88,7 +88,7 @@ def application(
         house: The teams and their runs.
         entrance: Who gets in, and under which path.
         hosts: The names by which the pages may be called.
-        terminals: What goes on with runs that a terminal began.
+        terminals: What continues runs that a terminal began.
     """
     boot = secrets.token_hex(4)
     site = Site(
@@ -118,7 +118,7 @@ def application(
 
 
 class _Refused(Response):
-    """Why the gate does not let somebody through, as a page."""
+    """A page that says why the gate refuses."""
 
     def __init__(self, site: Site, refusal: RefusedError) -> None:
         super().__init__()

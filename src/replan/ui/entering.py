@@ -19,7 +19,7 @@ class Entrance:
     Attributes:
         prefix: The path below which the pages are; empty or `/tools/replan`.
         cookie: The name of the cookie; it holds the port, since cookies know none.
-        codes: The tokens that stand for codes which nobody has used yet.
+        codes: The tokens of unused codes.
     """
 
     prefix: str

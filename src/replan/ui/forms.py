@@ -40,7 +40,7 @@ def checked(site: Site, request: Request, fields: dict[str, str]) -> dict[str, s
 
 
 async def fields_of(site: Site, request: Request) -> dict[str, str]:
-    """The fields of any form; of a name that stands twice the last value.
+    """The fields of any form; if a name is there twice, its last value.
 
     Raises:
         RefusedError: It is too large, or too slow.

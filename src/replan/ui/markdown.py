@@ -13,7 +13,7 @@ _TEXT = ("a", "blockquote", "br", "code", "del", "em", "hr", "p", "pre", "strong
 _LISTS = ("dd", "dl", "dt", "li", "ol", "ul")
 _TABLES = ("table", "tbody", "td", "th", "thead", "tr")
 _TAGS = {*_TEXT, *_LISTS, *_TABLES, "h1", "h2", "h3", "h4", "h5", "h6"}
-# A link opens in a page of its own and tells nothing of this one.
+# A link opens in a new page and tells nothing of this one.
 _REL = "noopener noreferrer nofollow"
 
 
@@ -22,7 +22,7 @@ def safe(text: str) -> Markup:
     """Render a text, and keep of it what is harmless.
 
     There are no images, no styles, and no attributes but the address of a link and the first number
-    of a list. What stands round it has `data-hx-disable`.
+    of a list. What is round it has `data-hx-disable`.
     """
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]}\n\n(cut here: it is longer than {_LONGEST:,} characters)"

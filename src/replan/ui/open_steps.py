@@ -39,14 +39,14 @@ def open_steps(story: Story, marks: Iterable[str]) -> Iterator[dict[str, Any]]:
                 yield {**own, "is_touched": is_touched, **values}
 
 
+_UNMARKED = ("steps_reopened", "run_corrected")
 _STRUCTURAL = (
     "plan_created",
     "plan_updated",
-    "steps_reopened",
-    "run_corrected",
     "run_resumed",
     "run_stopped",
     "task_completed",
+    *_UNMARKED,
 )
 
 
@@ -55,8 +55,18 @@ def is_structural(event: RunEvent) -> bool:
     return event.type in _STRUCTURAL
 
 
+def is_drawn_whole(event: RunEvent, seen: int, settled: int) -> bool:
+    """Whether a view is drawn as a whole for an event: when it is new, and maybe once more.
+
+    Once more when all else on record has followed it, where the mark of the page does not change
+    then by itself.
+    """
+    seq = event.seq or 0
+    return is_structural(event) and (seq > seen or (seq <= settled and event.type in _UNMARKED))
+
+
 def touched(story: Story, new: Iterable[RunEvent]) -> set[int]:
-    """The steps that events changed; 0 stands for the host."""
+    """The steps that events changed; 0 means the host."""
     events = [*new]
     steps = {_step_of(each) for each in events}
     ended = {_step_of(each) for each in events if each.type == "specialist_completed"}

@@ -1,11 +1,11 @@
-"""Runs as the pages show them: read anew only when something has happened."""
+"""Runs as the pages show them: read again only when something has happened."""
 
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from replan.assembly import viewer
-from replan.calling import Graph
+from replan.assembly.graphs import viewer
+from replan.calling.compiled import Graph
 from replan.cli.kept.place import found
 from replan.cli.kept.signature import is_signed
 from replan.errors import InputError
@@ -20,7 +20,7 @@ from replan.server.problems import RefusedError
 
 _KEPT = 8
 _SETTLES = timedelta(seconds=1)
-"""An event may be on record before the state and the ledger that it tells of."""
+"""An event may be on record before the state and the ledger that it reports."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class Reading:
     run: WholeRun
     story: Story
     at: datetime  # when the reading began
-    doer: str = ""  # who goes on with it here: `team`, `terminal` or nobody
+    doer: str = ""  # what continues it here: `team`, `terminal` or nothing
 
     @property
     def seq(self) -> int:
@@ -73,10 +73,11 @@ class Readings:
             if not await storage.runs.events(record.run_id, reading.seq):
                 if not is_held:
                     return reading
-                # Only the clock went on.
+                # Only the clock continued.
                 run = reading.run.model_copy(update={"updated_at": now})
                 return replace(reading, run=run, story=story_of(run))
-        run = await whole_run(graph_for(self.house, record), storage, record, now)
+        known = before[1].run.events if before else ()
+        run = await whole_run(graph_for(self.house, record), storage, record, now, known)
         reading = Reading(run=run, story=story_of(run), at=now, doer=self._doer(record))
         self.kept[record.run_id] = mark, reading
         while len(self.kept) > _KEPT:
@@ -97,7 +98,7 @@ def graph_for(house: House, record: RunRecord) -> Graph:
 
 
 async def record_of(house: House, name: str, who: Identity) -> RunRecord:
-    """A run that somebody may see: whoever has no tenant sees all runs of the storage.
+    """A run that the caller may see: a caller without a tenant sees all runs of the storage.
 
     Raises:
         RefusedError: There is none.

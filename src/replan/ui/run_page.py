@@ -1,4 +1,4 @@
-"""One run, live and afterwards: its pages, and what of them changes while it goes on."""
+"""One run, live and afterwards: its pages, and what of them changes while it continues."""
 
 import hashlib
 from typing import Any, cast
@@ -18,7 +18,7 @@ from replan.ui.drawn.graph import graph_of, standings
 from replan.ui.drawn.threads import threads_of
 from replan.ui.drawn.timeline import LEGEND, timeline_of
 from replan.ui.drawn.tree import call_key, tree_of
-from replan.ui.open_steps import is_structural, open_steps, touched
+from replan.ui.open_steps import is_drawn_whole, open_steps, touched
 from replan.ui.reading import Reading, event_numbered, record_of
 from replan.ui.site import Site
 from replan.ui.step_page import given_of, jobs_of, step_values
@@ -34,14 +34,14 @@ STEP = "step"
 """The view of one step alone."""
 
 _MANY = 100
-"""Rows of a timeline that are drawn anew twice a second."""
+"""Rows of a timeline that are drawn again twice a second."""
 
 _HISTORY = ("model_", "tool_", "specialist_token")
-"""What does not stand in the history."""
+"""What is not in the history."""
 
 
 async def reading_of(site: Site, request: Request) -> Reading:
-    """The run that an address names, as it stands."""
+    """The run that an address names, as it is."""
     record = await record_of(site.house, request.path_params["run_id"], request.state.who)
     return await site.readings.of(record)
 
@@ -57,27 +57,34 @@ async def one_run(site: Site, request: Request) -> Response:
 
 
 async def changes(site: Site, request: Request) -> Response:
-    """Give what of a page has changed since the event that it knows."""
+    """Return what of a page has changed since the event that it knows."""
     asked, reading = request.query_params, await reading_of(site, request)
     if asked.get("boot") != site.boot:
-        # The server was started anew, maybe as another version.
+        # The server was started again, maybe as another version.
         return Response(headers={"HX-Refresh": "true"})
-    tab, seq = asked.get("tab", "plan"), asked.get("seq", "")
-    if tab not in (*TABS, STEP) or not (
-        seq.isascii() and seq.isdigit() and len(seq) < len("9" * 12)
-    ):
+    tab, settled, seen = (
+        asked.get("tab", "plan"),
+        *map(_number, (asked.get("settled"), asked.get("seq"))),
+    )
+    if tab not in (*TABS, STEP) or settled is None or seen is None:
         return Response(headers={"HX-Refresh": "true"})
-    new = [each for each in reading.run.events if (each.seq or 0) > int(seq)]
+    new = [each for each in reading.run.events if (each.seq or 0) > settled]
+    anew = [each for each in new if is_drawn_whole(each, seen, reading.settled)]
     values: dict[str, Any] = {**run_values(reading, tab), "oob": True}
     values["is_marked_anew"] = asked.get("mark") != values["mark"]
     values["open_steps"] = open_steps(reading.story, asked.getlist("open"))
-    if values["is_marked_anew"] or any(map(is_structural, new)):
+    if values["is_marked_anew"] or anew:
         # Where a graph is drawn already, the place that it has been scrolled to stays.
-        is_drawn = tab == "plan" and not any(each.type == "plan_created" for each in new)
+        is_drawn = tab == "plan" and not any(each.type == "plan_created" for each in anew)
         values |= {"whole": True, "is_drawn": is_drawn, **stage_values(reading, tab)}
     else:
         values |= {"whole": False, **_touched(reading, tab, new)}
     return site.page(request, "changes", **values)
+
+
+def _number(text: str | None) -> int | None:
+    is_one = text and text.isascii() and text.isdigit() and len(text) < len("9" * 12)
+    return int(text) if text and is_one else None
 
 
 def _touched(reading: Reading, tab: str, new: list[RunEvent]) -> dict[str, Any]:
@@ -102,7 +109,7 @@ def _touched(reading: Reading, tab: str, new: list[RunEvent]) -> dict[str, Any]:
 
 
 def run_values(reading: Reading, tab: str) -> dict[str, Any]:
-    """What stands at the top of each page of a run."""
+    """What is at the top of each page of a run."""
     run, story = reading.run, reading.story
     asks = ";".join(f"{each.key} {each.fingerprint} {each.problem}" for each in run.waiting)
     why, drawn = ended_why(story), run.plan.version if run.plan else 0
@@ -115,7 +122,7 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
         "tab": tab,
         "tabs": TABS,
         "seq": reading.seq,
-        # What came since then is drawn once more by the next look.
+        # What came since then is drawn again by the next look.
         "settled": reading.settled,
         "mark": mark,
         "pace": _pace(reading, tab),
@@ -135,7 +142,7 @@ def _pace(reading: Reading, tab: str) -> str:
     """How often a page asks for changes; empty once the run is over."""
     if not reading.is_at_work:
         return "" if reading.story.is_over else "2s"
-    # A timeline is drawn anew as a whole: all its bars move.
+    # A timeline is drawn again as a whole: all its bars move.
     is_large = tab == "timeline" and len(reading.story.steps) > _MANY
     return "2s" if is_large else "500ms"
 
@@ -161,7 +168,7 @@ def stage_values(reading: Reading, tab: str) -> dict[str, Any]:
             values["tools"] = tool_counts(story)
             values["results"] = sorted(reading.run.results, key=lambda each: each.step_id)
             values["titles"] = {each.step.id: each.step.description for each in story.steps}
-        case _:  # of a step alone nothing stands round it
+        case _:  # of a step alone nothing is round it
             pass
     return values
 
@@ -211,7 +218,7 @@ def _said(part: Any, texts: dict[str, str]) -> dict[str, Any]:
 
 
 async def whole_text(site: Site, request: Request) -> Response:
-    """Give a long text as it is, as plain text."""
+    """Return a long text as it is, as plain text."""
     record = await record_of(site.house, request.path_params["run_id"], request.state.who)
     text = await site.house.storage.runs.text(record.run_id, request.path_params["ref"])
     if text is None:

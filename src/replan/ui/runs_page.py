@@ -77,7 +77,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Told:
-    """What the events of a run tell beside its outcome."""
+    """What the events of a run show in addition to its outcome."""
 
     remarks: tuple[str, ...]
     calls: Calls
@@ -156,7 +156,7 @@ async def _behind(house: House, request: Request, name: str) -> RunRecord | None
 
 
 def _recorded(outcome: str) -> Sequence[RunOutcome]:
-    """How the records stand of runs with an outcome: a killed process could not say so."""
+    """The status of the records of runs with an outcome: a killed process could not say so."""
     own = ("running",) if outcome in ("waiting", "interrupted") else ()
     return cast("Sequence[RunOutcome]", (outcome, *own)) if outcome else ()
 
@@ -165,7 +165,7 @@ def _labels(request: Request, given: str = "") -> dict[str, str]:
     tenant = request.state.who.tenant
     name, sign, value = given.partition("=")
     if given and not sign:
-        raise bad_field("label", given, "it is no label", "Write NAME=VALUE, such as team=shop.")
+        raise bad_field("label", given, "it is not a label", "Write NAME=VALUE, such as team=shop.")
     return ({name.strip(): value.strip()} if given else {}) | ({TENANT: tenant} if tenant else {})
 
 
@@ -175,14 +175,14 @@ def _is_seen(house: House, request: Request, record: RunRecord) -> bool:
 
 
 def _has(record: RunRecord, text: str) -> bool:
-    """Whether a text stands in the title, in the id or in a label."""
+    """Whether a text is in the title, in the id or in a label."""
     texts = (record.title, record.run_id, *record.labels.values())
     return not text or any(text in each.casefold() for each in texts)
 
 
 async def _row(house: House, record: RunRecord, ends: Sequence[LoggedEvent]) -> Row:
     if record.outcome == "running":
-        # A process that was killed could not say how the run stands.
+        # A process that was killed could not say the status of the run.
         return await _looked_at(house, record)
     told = _told_at_the_end([run_event(record.run_id, each) for each in ends])
     return Row(
@@ -220,7 +220,7 @@ async def _charged(house: House, record: RunRecord, told: Told | None = None) ->
 
 
 async def remarks(site: Site, request: Request) -> Response:
-    """Tell of some runs what no outcome tells: of a long list, once it is on the screen."""
+    """Show what the outcome of runs does not say; in a long list, once they are on the screen."""
     names = request.query_params.getlist("run")[:_PAGE]
     records = [await record_of(site.house, each, request.state.who) for each in names]
     told = {each.run_id: await _told(site, each) for each in records}

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from replan.adapters.storage.opening import open_storage
+from replan.assembly.graphs import AnyTeam
 from replan.errors import InputError
 from replan.own_loop import completed
 from replan.ports.storage import Storage
-from replan.runtime import AnyTeam
 from replan.server.callers.tokens import TOKEN, Tokens, new_token, one_token, read_tokens
 from replan.server.house import open_house
 from replan.server.listening import bound, listening, until_signalled
@@ -21,7 +21,7 @@ from replan.ui.app import application
 from replan.ui.entering import Entrance
 
 _GRACE = 10.0
-"""Seconds that running steps have to end, where nobody says another time."""
+"""Seconds that running steps have to end, by default."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ async def open_pages(  # noqa: PLR0913 - what its pages leave open
     environment: Mapping[str, str] | None = None,
     **options: Any,
 ) -> AsyncGenerator[str]:
-    """Offer the pages for as long as the block, and give the address that opens them.
+    """Offer the pages for as long as the block, and return the address that opens them.
 
     Args:
         teams: Teams, graphs or team files by their names.
@@ -115,7 +115,7 @@ async def _shown(wanted: WantedPages, say: Callable[[str], None]) -> None:
 
 
 def _kept_token(where: Path | None) -> str:
-    """The token of the starts before, so that an open page goes on after a new start."""
+    """The token of the starts before, so that an open page continues after a new start."""
     if where is None:
         return new_token()
     try:
@@ -135,12 +135,13 @@ def _kept_token(where: Path | None) -> str:
 
 
 def _checked(prefix: str) -> str:
-    """A prefix as it stands before paths."""
+    """A prefix as it is before paths."""
     prefix = prefix.rstrip("/")
     plain = prefix.replace("/", "").replace("-", "").replace("_", "").replace(".", "")
     is_path = prefix.startswith("/") and "//" not in prefix and plain.isascii() and plain.isalnum()
     if prefix and not is_path:
         raise InputError(
-            f"--prefix {prefix} is no path. Give one of letters and digits such as /tools/replan."
+            f"--prefix {prefix} is not a path. "
+            "Write one of letters and digits such as /tools/replan."
         )
     return prefix

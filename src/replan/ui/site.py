@@ -21,7 +21,7 @@ from replan.cli.views.run.reasons import ended_why
 from replan.errors import ReplanError
 from replan.plan.model import Value
 from replan.server.callers.identity import Identity, Role
-from replan.server.endpoints import forbidden
+from replan.server.endpoints import check_role
 from replan.server.house import House
 from replan.server.problems import RefusedError, refusal_of
 from replan.state.questions import fingerprint_of
@@ -46,12 +46,12 @@ class Site:
     Attributes:
         house: The teams and their runs.
         entrance: Who gets in, and under which path.
-        boot: Names this start of the server; a page of another start loads itself anew.
+        boot: Names this start of the server; a page of another start loads itself again.
         templates: The templates.
         readings: The runs that were read last.
-        terminals: What goes on with runs that a terminal began; None where nothing does.
+        terminals: What continues runs that a terminal began; None where nothing does.
         talks: The turns of chats that are being taken, by whose they are and the session.
-        told: What the list of runs tells of those at rest, the newest last.
+        told: What the list shows about runs at rest, the newest last.
     """
 
     house: House
@@ -69,7 +69,7 @@ class Site:
 
     @property
     def prefix(self) -> str:
-        """What stands before every path of a link."""
+        """What is before every path of a link."""
         return self.entrance.prefix
 
     def page(self, request: Request, name: str, status: int = 200, **values: Any) -> Response:
@@ -79,8 +79,8 @@ class Site:
             request: What is answered.
             name: The template's file, without its ending.
             status: The status of the answer.
-            values: What the template reads, beside `P` (what stands before a path), `who`, `boot`
-                and `form_token`, which a form carries as `form`.
+            values: What the template reads, in addition to `P` (what is before a path),
+                `who`, `boot` and `form_token`, which a form carries as `form`.
         """
         who: Identity | None = getattr(request.state, "who", None)
         token = self.entrance.token_in(request.headers)
@@ -109,8 +109,7 @@ class Page:
         async def answer(request: Request) -> Response:
             try:
                 who: Identity = request.state.who
-                if self.role is not None and not who.may(self.role):
-                    raise forbidden(who, self.role)
+                check_role(who, self.role)
                 return await self.does(site, request)
             except ReplanError as error:
                 return refused(site, request, refusal_of(error))

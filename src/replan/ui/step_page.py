@@ -82,7 +82,7 @@ def jobs_of(run: WholeRun, step: StepStory | None = None) -> list[dict[str, Any]
 
 
 def job_told(value: object, is_open: bool) -> dict[str, Any] | None:  # noqa: FBT001 - of the value
-    """What a value tells of a job: where it stands while it asks, or the whole job at its end."""
+    """What a value says about a job: its phase while it asks, or the whole job at its end."""
     fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     collected = fields.get("collected", fields.get("collected_info"))
     missing = fields.get("missing", fields.get("missing_info"))

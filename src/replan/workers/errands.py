@@ -29,10 +29,10 @@ class Errands:
 
     Attributes:
         keys: The notes.
-        given: What the run begins with, as it is kept; None if it goes on.
+        given: What the run begins with, as it is kept; None if it continues.
         settings: Its settings, or what is changed of them.
         told: What a person did to it.
-        by: Who wants it to go on.
+        by: Who continues it.
     """
 
     keys: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ async def errands_of(run_id: str, journal: Journal) -> Errands:
 
 
 def _nameless(value: JsonValue) -> JsonValue:
-    """A value without the ids that messages are given anew each time."""
+    """A value without the ids that messages are given again each time."""
     if isinstance(value, dict):
         return {name: _nameless(each) for name, each in value.items() if name != "id"}
     return [_nameless(each) for each in value] if isinstance(value, list) else value

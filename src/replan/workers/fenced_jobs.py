@@ -89,7 +89,7 @@ class FencedJobs(JobManager):
         queue: str | None = None,
         lock: str | None = None,
     ) -> None:
-        """Give a job back; one that is another worker's by now stays."""
+        """Give a job back, unless another worker has it by now."""
         query = _AGAIN.format(which=_OWN)
         await self.connector.execute_query_one_async(
             query, id=job.id, worker=job.worker_id, at=retry_at, more=0
@@ -127,7 +127,7 @@ class FencedJobs(JobManager):
         return int(row["number"])
 
     async def give_back_stalled(self, job_id: int, lease: float) -> bool:
-        """Give a job back whose worker shows no sign of life."""
+        """Return a job back whose worker shows no sign of life."""
         query = _AGAIN.format(which=f"id = %(id)s AND {_STALLED}")
         row = await self.connector.execute_query_one_async(
             query, id=job_id, lease=lease, at=None, more=1

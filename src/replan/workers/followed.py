@@ -8,13 +8,13 @@ from replan.errors import StorageError
 from replan.runs.work import Stand
 
 _FRESH = 0.25  # seconds for which a look holds for those who only follow
-_FORGOTTEN = 5.0  # seconds after which nobody follows what nobody asked for
+_FORGOTTEN = 5.0  # seconds after which unrequested jobs are no longer followed
 
 Look = Callable[[Collection[str]], Awaitable[Mapping[str, Stand]]]
 
 
 class Followed:
-    """How jobs stand, by their locks."""
+    """The status of jobs, by their locks."""
 
     def __init__(self, look: Look) -> None:
         self._look = look
@@ -25,7 +25,7 @@ class Followed:
         self._guard = asyncio.Lock()
 
     async def stand(self, lock: str, *, is_followed: bool = False) -> Stand | None:
-        """How the job of a lock stands; None: there is none.
+        """The status of the job of a lock; None: there is none.
 
         Args:
             lock: The lock.
@@ -40,7 +40,7 @@ class Followed:
             return self._found[lock]
         async with self._guard:
             if self._failure is not None and self._failed_at >= asked:
-                # Who waited for a look in vain does not begin to wait once more.
+                # Who waited for a look in vain does not begin to wait again.
                 raise self._failure
             if self._looked_at < asked:
                 await self._look_at_all()

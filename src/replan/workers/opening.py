@@ -12,8 +12,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from uuid import uuid4
 
 from replan.adapters.storage.opening import open_storage
-from replan.assembly import build_graph
-from replan.calling import services_in
+from replan.assembly.graphs import build_graph
+from replan.calling.compiled import services_in
 from replan.errors import ConfigurationError
 from replan.metrics.loop_lag import lag_told
 from replan.metrics.watch import Watch
@@ -29,7 +29,7 @@ from replan.workers.upkeep import UpkeepJobs
 from replan.workers.versions import check_published, published, version_of
 from replan.workers.worker import LEASE, Handler, Worker, drained_by_signals
 
-# With one that holds threads, one that hears of jobs, and one that takes them: six.
+# With one that holds threads, one that listens for jobs, and one that takes them: six.
 _OF_STORAGE, _OF_QUEUE = 3, 1
 
 
@@ -42,7 +42,7 @@ class WorkerWanted:
         storage: The address of the storage.
         queues: The names of the queues.
         concurrency: Jobs at once.
-        grace: Seconds that running steps have to end when it is told to end.
+        grace: Seconds that running steps have to end when the worker stops.
         lease: Seconds without a sign of life after which others take its runs up.
         schedules: A file of runs that begin by themselves.
         key: What encrypts the storage.
@@ -73,7 +73,7 @@ async def open_worker(
 
     Args:
         wanted: What it is to do.
-        environment: Where the keys of models stand; else that of the process.
+        environment: Where the keys of models are; else that of the process.
         handlers: What does jobs of further kinds, by their names.
 
     Raises:
@@ -123,7 +123,7 @@ async def open_worker(
 
 
 def work(wanted: WorkerWanted, say: Callable[[str], None]) -> None:
-    """Take runs up until SIGINT or SIGTERM; others go on with what is at work then.
+    """Take runs up until SIGINT or SIGTERM; others continue with what is at work then.
 
     Raises:
         UsageError: The team, its version, a queue or the storage cannot be used.
@@ -136,7 +136,7 @@ async def _worked(wanted: WorkerWanted, say: Callable[[str], None]) -> None:
     async with open_worker(wanted) as worker, drained_by_signals(worker):
         digest, names = version_of(wanted.team).digest, ", ".join(wanted.queues)
         say(f"worker: {wanted.concurrency} runs at once of {wanted.team} ({digest}) from {names}")
-        say("Ctrl-C or SIGTERM ends it; other workers go on with its runs.")
+        say("Ctrl-C or SIGTERM ends it; other workers continue its runs.")
         # What is there by now stays until the end: the garbage collector need not look at it again.
         gc.freeze()
         await worker.work()
@@ -146,7 +146,7 @@ def publish(team: Path, storage: str) -> str:
     """Record the version of a team that a file holds, and tell its digest.
 
     Raises:
-        UsageError: The file has mistakes, or the storage is no PostgreSQL.
+        UsageError: The file has mistakes, or the storage is not PostgreSQL.
         StorageError: The database cannot be reached.
     """
     check_address(storage)

@@ -48,19 +48,19 @@ class PatientConnector(PsycopgConnector):
     async def execute_query_one_async(
         self, query: LiteralString, **arguments: Any
     ) -> dict[str, Any]:
-        """Give one row."""
+        """Return one row."""
         base = super()
         return await self._insist(lambda: base.execute_query_one_async(query, **arguments))
 
     async def execute_query_all_async(
         self, query: LiteralString, **arguments: Any
     ) -> list[dict[str, Any]]:
-        """Give all rows."""
+        """Return all rows."""
         base = super()
         return await self._insist(lambda: base.execute_query_all_async(query, **arguments))
 
     async def listen_notify(self, on_notification: Notify, channels: Iterable[str]) -> None:
-        """Hear of new jobs; without end, whatever becomes of a connection."""
+        """Hear of new jobs; without end, whatever happens to a connection."""
         base = super()
         names = tuple(channels)
         while True:

@@ -23,7 +23,7 @@ RUNS = "runs"
 """The queue of a run that names none."""
 
 TEAM, TENANT, PRIORITY, QUEUE = "team", "tenant", "priority", "queue"
-"""The labels of a run: by whom it is done, whose it is, how urgent it is, where it waits."""
+"""The labels of a run: its version, its tenant, its priority, its queue."""
 
 PATIENCE = 30.0
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,19}")
@@ -85,7 +85,7 @@ class Queue:
         self.followed = Followed(self.stands)
 
     async def put(self, job: NewJob) -> bool:
-        """Put a job into the queue; tell whether none of its lock waits there already."""
+        """Put a job into the queue; return whether none of its lock waits there already."""
         turn = await self._row(TURNS, queue=job.queue, tenant=job.tenant, level=job.level)
         configured = self.app.configure_task(
             job.kind,
@@ -106,7 +106,7 @@ class Queue:
         return bool((await self._row(_ASKED, lock=lock))["found"])
 
     async def stands(self, locks: Collection[str]) -> dict[str, Stand]:
-        """How the jobs of these locks stand, as far as there are any."""
+        """The status of the jobs of these locks, as far as there are any."""
         # Of a job at work and one that waits behind it, the one at work is the later row.
         return {row["lock"]: row["stand"] for row in await self._rows(_STANDS, locks=[*locks])}
 
@@ -115,11 +115,11 @@ class Queue:
         return {row["digest"]: row["number"] for row in await self._rows(_WAITING)}
 
     async def cancel(self, lock: str) -> bool:
-        """Take a job back that no worker has taken up; tell whether there was one."""
+        """Take a job back that no worker has taken up; return whether there was one."""
         return bool((await self._row(_CANCEL, lock=lock))["number"])
 
     async def publish(self, digest: str, name: str, content: str) -> bool:
-        """Record a version of a team; tell whether it is new."""
+        """Record a version of a team; return whether it is new."""
         row = await self._row(
             "WITH new AS (INSERT INTO replan_teams (digest, name, content) "
             "VALUES (%(digest)s, %(name)s, %(content)s) ON CONFLICT DO NOTHING RETURNING 1) "
@@ -156,7 +156,7 @@ async def open_queue(
         connections: Connections at most.
 
     Raises:
-        ConfigurationError: The storage is no PostgreSQL.
+        ConfigurationError: The storage is not PostgreSQL.
         StorageError: The database cannot be reached, or its queue is of another version.
     """
     check_address(address)
@@ -175,7 +175,7 @@ async def open_queue(
 
 @contextmanager
 def _errors(where: str) -> Generator[None]:
-    """Tell of a database that cannot be reached as of any storage."""
+    """Report a database that cannot be reached like that of any storage."""
     try:
         yield
     except exceptions.AlreadyEnqueued:
@@ -214,10 +214,10 @@ def checked_level(text: str) -> int:
     """A priority as a label says it.
 
     Raises:
-        ConfigurationError: It is no number from -9 to 9.
+        ConfigurationError: It is not a number from -9 to 9.
     """
     if not re.fullmatch(r"-?[0-9]", text):
-        problem = "This is no priority."
+        problem = "This is not a priority."
         fix = f"Give a number from -{MOST_LEVEL} to {MOST_LEVEL}."
         raise ConfigurationError("priority", text, problem, fix)
     return int(text)

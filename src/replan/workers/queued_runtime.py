@@ -8,13 +8,14 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from replan.assembly.graphs import AnyTeam
 from replan.ports.run_book import Request, RequestKind, RunRecord
 from replan.ports.storage import Storage
 from replan.runs.result import RunResult
 from replan.runs.service import Runtime
 from replan.runs.work import Bench, Errand, Stand
 from replan.runs.works import Works
-from replan.runtime import AnyTeam, open_runtime
+from replan.runtime import open_runtime
 from replan.workers.errands import note_errand
 from replan.workers.queue import (
     PRIORITY,
@@ -61,7 +62,7 @@ class QueuedWorks(Works):
         job = job_of(record, now.isoformat())
         storage = self._bench.storage
         assert storage is not None  # noqa: S101 - there is no queue without it
-        # In this order: what is on record without its job is begun again by whoever asks again.
+        # In this order: a repeated request begins again what is on record without its job.
         key = "start" if errand.input is not None else self._bench.new_id()
         await note_errand(errand, key, storage.journal)
         await storage.runs.begin(record.replace(outcome="running", updated_at=now))
@@ -71,17 +72,17 @@ class QueuedWorks(Works):
     async def ask(
         self, run_id: str, kind: RequestKind, by: str, answers: Mapping[str, JsonValue]
     ) -> Request:
-        """Have on record what a person asks of a run; a stop takes back what nobody began."""
+        """Record what a person requests of a run; a stop removes a job that has not begun."""
         if kind == "stop":
             await self._queue.cancel(lock_of(run_id))
         return await super().ask(run_id, kind, by, answers)
 
 
 def job_of(record: RunRecord, at: str) -> NewJob:
-    """The job that goes on with a run.
+    """The job that continues a run.
 
     Raises:
-        ConfigurationError: A label names no queue or priority.
+        ConfigurationError: A label does not name a queue or priority.
     """
     labels = record.labels
     return NewJob(

@@ -1,4 +1,4 @@
-"""The job of a run: go on with it until it rests, or give it back."""
+"""The job of a run: continue it until it rests, or give it back."""
 
 import logging
 from collections.abc import Callable
@@ -37,7 +37,7 @@ class AgainError(ReplanError):
 
 
 class GivenBack(BaseRetryStrategy):
-    """Gives a job back that asks for it, and one whose storage was away."""
+    """Gives a job back if it asks for that, or if the storage was not available."""
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
         """When the job may be taken up again; None: never."""
@@ -62,11 +62,11 @@ class RunJobs:
     is_draining: Callable[[], bool]
 
     async def do(self, run_id: str, at: str) -> None:
-        """Go on with a run until it rests.
+        """Continue a run until it rests.
 
         Raises:
             AgainError: The worker ends before the run does.
-            ThreadBusyError: Somebody works on the thread.
+            ThreadBusyError: Another process works on the thread.
         """
         record = await self.storage.runs.get(run_id)
         if record is None:
@@ -94,7 +94,7 @@ class RunJobs:
         except (StorageError, ThreadBusyError):
             raise
         except ReplanError as error:
-            # Who follows the run reads so in its events; it can be resumed.
+            # Whoever follows the run reads so in its events; it can be resumed.
             kind = type(error).__name__
             logger.warning("run broke off", extra={"run_id": record.run_id, "error": kind})
             return "interrupted"

@@ -23,7 +23,7 @@ from replan.workers.upkeep import Upkeep, UpkeepJobs
 MADE_UP_FOR = timedelta(minutes=10)
 """How long ago a time may be that still begins its run."""
 
-# A worker that said that it begins a run, and has not for so long, is dead.
+# A worker that said that it begins a run, and has not for this long, is dead.
 _BEGINS_WITHIN = timedelta(minutes=1)
 _LOOK = 30.0  # seconds; a machine that was suspended wakes from a longer sleep too late
 _MARGIN = 0.05
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 class Schedule(Value):
-    """A run that begins by itself, or a job beside the runs.
+    """A run that begins by itself, or a job of upkeep.
 
     Attributes:
         name: Its name; its runs are named `NAME-TIME`, those of a tenant `TENANT.NAME-TIME`.
@@ -101,7 +101,9 @@ def read_schedules(path: Path) -> list[Schedule]:
     names = [each.name for each in found]
     for name in names:
         if names.count(name) > 1:
-            raise ConfigurationError("schedules", name, "Two have this name.", "Change one.")
+            raise ConfigurationError(
+                "schedules", name, "Two schedules have this name.", "Change one."
+            )
     for each in found:
         # What would be refused only when its time comes.
         labels = checked_labels(each.labels)
@@ -164,7 +166,7 @@ async def begin_due(
 
 
 async def _begun(schedule: Schedule, at: datetime, queued: Runtime) -> bool:
-    """Begin a run, unless another worker does; tell whether nothing is left to do."""
+    """Begin a run, unless another worker does; return whether nothing is left to do."""
     run_id, bench, team = schedule.run_id(at), queued.bench, schedule.labels.get(TEAM, "")
     known = await bench.book.get(run_id)
     if known is not None and known.labels.get(TEAM, team) != team:

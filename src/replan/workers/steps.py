@@ -25,7 +25,7 @@ STEP = "step"
 """The kind of these jobs."""
 
 _LOOK = 0.2
-_ASK_EACH = 10  # looks between two questions whether somebody has the job
+_ASK_EACH = 10  # checks between two questions whether a worker has the job
 _MOST_PUTS = 5
 _GATHERED = 0.1
 
@@ -53,7 +53,7 @@ class _Place(NamedTuple):
 
 
 class QueuedSteps:
-    """Gives steps to the workers of their queues, and waits for what comes of them."""
+    """Gives steps to the workers of their queues, and waits for their outcome."""
 
     def __init__(self, queue: Queue, storage: Storage, digest: str) -> None:
         self._queue = queue
@@ -91,7 +91,7 @@ class QueuedSteps:
             raise
 
     async def _clear(self, place: _Place, job: NewJob, attempt: int) -> None:
-        """Remove what is past; what a run left that was killed meanwhile goes on."""
+        """Remove what is past; what a run left that was killed meanwhile continues."""
         notes = await place.notes()
         # Its worker reads so soon, or is taken for dead.
         while "stop" in notes and await self._queue.has(job.lock):  # noqa: ASYNC110 - in another process
@@ -135,7 +135,7 @@ class StepJobs:
         self._journal = journal
 
     async def do(self, run_id: str, key: str) -> None:
-        """Make an attempt of a step, unless it has an end or nobody wants it any more."""
+        """Make an attempt of a step, unless it has ended or is no longer needed."""
         place = _Place(self._journal, run_id, key)
         notes = await place.notes()
         if "errand" not in notes or "end" in notes or "stop" in notes:
@@ -152,7 +152,7 @@ class StepJobs:
             await place.note("end", end.model_dump(mode="json"))
 
     async def _made(self, errand: StepErrand, place: _Place) -> StepEnd | None:
-        """Make it, and tell of its calls meanwhile; None if the run wants it no longer."""
+        """Make it, and report its calls meanwhile; None if the run no longer needs it."""
         told = asyncio.Queue[BaseEvent]()
         making = asyncio.ensure_future(done_for_another(errand, self._services, told.put_nowait))
         try:
@@ -171,7 +171,7 @@ class StepJobs:
         return name in await self._journal.notes(place.run_id, name)
 
     async def _tell(self, place: _Place, told: "asyncio.Queue[BaseEvent]") -> None:
-        """Put on record what was told of."""
+        """Record what was reported."""
         batch = list[JsonValue]()
         while not told.empty():
             batch.append(_written(told.get_nowait()))

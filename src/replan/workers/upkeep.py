@@ -1,4 +1,4 @@
-"""Jobs beside the runs of a team: summaries of its threads, the index of its knowledge."""
+"""Jobs of upkeep for a team: summaries of its threads, the index of its knowledge."""
 
 import asyncio
 import logging
@@ -8,7 +8,7 @@ from typing import Literal, cast
 
 from pydantic import JsonValue
 
-from replan.calling import Graph, services_in
+from replan.calling.compiled import Graph, services_in
 from replan.errors import ConfigurationError, InputError, ReplanError, StorageError, ThreadBusyError
 from replan.ports.run_book import RunOutcome
 from replan.ports.storage import Storage
@@ -75,7 +75,7 @@ class UpkeepJobs:
             raise ConfigurationError("schedules.upkeep", upkeep, problem, fix)
 
     async def put(self, upkeep: Upkeep, labels: Mapping[str, str]) -> bool:
-        """Have it done once; tell whether no such job waits already."""
+        """Have it done once; return whether no such job waits already."""
         tenant = labels.get(TENANT, "")
         return await self._put(upkeep, f"{tenant}:{self.digest}", labels, {"whose": tenant})
 

@@ -39,12 +39,12 @@ def version_of(path: Path) -> Version:
 
 
 async def published(queue: Queue, version: Version, name: str) -> bool:
-    """Record a version of a team, so that its runs can be queued; tell whether it is new."""
+    """Record a version of a team, so that its runs can be queued; return whether it is new."""
     return await queue.publish(version.digest, name, version.content)
 
 
 async def check_published(queue: Queue, version: Version) -> None:
-    """Refuse a version of a team that nobody published.
+    """Refuse an unpublished version of a team.
 
     Raises:
         ConfigurationError: It is not on record.

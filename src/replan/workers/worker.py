@@ -24,7 +24,7 @@ POLL = 2.0
 """Seconds between two looks for jobs of which no notice came."""
 
 _LAST = 10.0
-"""Seconds that the queue has at the end to hear of the jobs that are given back."""
+"""Seconds at the end to give jobs back to the queue."""
 
 Handler = Callable[..., Awaitable[None]]
 """Does the jobs of a kind; it is given the job's arguments."""
@@ -57,7 +57,7 @@ class Worker:
             concurrency: Jobs at once.
             lease: Seconds without a sign of life after which others take the jobs up.
             handlers: What does jobs of further kinds, by their names.
-            beside: What it does meanwhile, without end.
+            beside: What it does in the background, without end.
         """
         self._queue = queue
         self._runtime = runtime
@@ -83,7 +83,7 @@ class Worker:
         )
 
     async def work(self) -> None:
-        """Work until `drain` is called; what goes wrong with the queue begins it anew."""
+        """Work until `drain` is called; what goes wrong with the queue begins it again."""
         meanwhile = {asyncio.ensure_future(self._look_after())}
         if self._beside is not None:
             meanwhile.add(asyncio.ensure_future(self._beside()))
@@ -113,7 +113,7 @@ class Worker:
                 await asyncio.sleep(POLL)
 
     async def drain(self) -> None:
-        """Take up no new job; runs get the grace of the runtime, then others go on with them."""
+        """Take up no new job; runs get the grace of the runtime, then others continue them."""
         self._is_draining = True
         self._working.stop()
         await self._runtime.close()
@@ -177,7 +177,7 @@ async def drained_by_signals(worker: Worker) -> AsyncGenerator[None]:
 async def ended(*tasks: asyncio.Task[Any]) -> None:
     """Cancel tasks until they end, as often as it takes for some seconds."""
     # In Python 3.11, a cancellation is lost that comes while a pool hands a connection over
-    # (`asyncio.wait_for`), and a task without end goes on.
+    # (`asyncio.wait_for`), and a task without end continues.
     left = set(tasks)
     for _ in range(int(_LAST)):
         for task in left:

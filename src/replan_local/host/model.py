@@ -32,7 +32,7 @@ class OfflineModel(BaseChatModel):
 
     @property
     def model_name(self) -> str:
-        """What it is called where prices and limits stand."""
+        """What it is called where prices and limits are."""
         return "offline"
 
     def bind_tools(

@@ -56,7 +56,7 @@ def _step(number: int, part: str, team: Sequence[str]) -> PlanStep:
     document = PlanDocument.recover(f"- [ ] {number}. {part}\n", known=range(1, number))
     if document.mistakes or len(document.plan.steps) != 1:
         told = " ".join(f"{each.reason} {each.fix}" for each in document.mistakes)
-        raise CannotAnswerError(f"'{part}' is no step of a plan. {told}".strip())
+        raise CannotAnswerError(f"'{part}' is not a step of a plan. {told}".strip())
     (step,) = document.plan.steps
     if step.specialists:
         return step
@@ -66,7 +66,7 @@ def _step(number: int, part: str, team: Sequence[str]) -> PlanStep:
         raise CannotAnswerError(f"'{part}' is a command for '{name}', who is not on the team.")
     after = _builds_on(command, number, step.dependencies)
     if lacking := [each for each in after if not 0 < each < number]:
-        message = f"'{part}' builds on step {lacking[0]}, which does not stand before it."
+        message = f"'{part}' builds on step {lacking[0]}, which does not come before it."
         raise CannotAnswerError(message)
     return step.replace(assigned_to=name, dependencies=after)
 
@@ -85,7 +85,7 @@ def _builds_on(command: Command, number: int, written: Sequence[int]) -> tuple[i
 
 
 def _whole(request: str, name: str) -> PlanStep:
-    # What the line of a step would read as something else stands in its brief.
+    # What the line of a step would read as something else is in its brief.
     line = "Do what is asked" if set("@()[]") & set(request) else _cut(request, _LONGEST_LINE)
     brief = "" if line == request.strip() else request.strip()
     return PlanStep(id=1, description=line, brief=brief, assigned_to=name)

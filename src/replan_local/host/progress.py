@@ -32,14 +32,14 @@ class Finding(Value):
 
 
 class Progress(Value):
-    """What the prompts of feedback, revision and final answer say of a run."""
+    """What the prompts of feedback, revision and final answer say about a run."""
 
     plan: TaskPlan  # the plan, with the document as its content
     findings: tuple[Finding, ...]
-    missing: str  # why the run has to end now; empty if it may go on
+    missing: str  # why the run has to end now; empty if it may continue
 
     def state_of(self, step: PlanStep) -> State:
-        """Where a step stands: by its mark, and where the box is empty, by its results."""
+        """Where a step is: by its mark, and where the box is empty, by its results."""
         if step.status in _BY_STATUS:
             return _BY_STATUS[step.status]
         own = self.findings_of(step)
@@ -73,7 +73,7 @@ class Progress(Value):
         return bool(waiting)
 
     def error_of(self, step: PlanStep) -> str:
-        """The last thing said of a failed step."""
+        """The last thing said about a failed step."""
         texts = [finding.text for finding in self.findings_of(step)]
         return texts[-1] if texts else step.feedback
 
@@ -101,9 +101,9 @@ class Progress(Value):
         if not total:
             return "These are the results." if self.findings else "There are no results."
         if not done and total == 1:
-            return "The one step of the plan gave no result."
+            return "The one step of the plan returned no result."
         if not done:
-            return f"None of the {total} steps of the plan gave a result."
+            return f"None of the {total} steps of the plan returned a result."
         count = f"{len(done)} of {total} steps are" if total > 1 else "The one step is"
         found = (each for step in done for each in self.findings_of(step) if each.is_of_use)
         names = dict.fromkeys(each.specialist for each in found if each.specialist)

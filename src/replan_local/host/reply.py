@@ -106,7 +106,7 @@ def _plan(prompt: _Prompt) -> str:
 
 
 def _feedback(prompt: _Prompt) -> str:
-    """Judge a round: revise once what failed, go on with what can run, or join what there is."""
+    """Judge a round: revise once what failed, continue with what can run, or join what there is."""
     progress = prompt.progress
     # A run that has to end now gets its answer, whatever else could be tried.
     revision = None if progress.missing else revise(progress)

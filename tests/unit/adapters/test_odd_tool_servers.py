@@ -131,7 +131,7 @@ async def test_a_server_that_hangs_is_waited_for_once():
     server = program(seconds=1.0, tools="time.sleep(60)")
     loop = asyncio.get_running_loop()
     begun = loop.time()
-    with pytest.raises(ToolServerError, match="t: tools/list gave no answer within 1 s"):
+    with pytest.raises(ToolServerError, match="t: tools/list did not answer within 1 s"):
         await server.list_tools()
     assert loop.time() - begun < 2.5
     await server.aclose()
@@ -258,7 +258,7 @@ def elsewhere(handler, _):
         (garbage, "Failed to parse JSON response"),
         (large, f"one of its messages has more than {LONGEST_MESSAGE:,} bytes"),
         (gateway, "it answered with status 504 Gateway Timeout"),
-        (half, "its answer broke off"),
+        (half, "its answer was cut off"),
         (closed_stream, "SSE stream ended without a response"),
         (large_event, "SSE stream failed"),
     ],

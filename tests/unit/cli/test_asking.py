@@ -177,8 +177,8 @@ async def test_the_arguments_of_a_tool_call_can_be_changed(desk, person, seen, t
 @pytest.mark.parametrize(
     ("script", "complaint"),
     [
-        ("echo oops >", "These are no arguments (line 1, column 1: "),
-        ("echo '[]' >", "These are no arguments. Write JSON"),
+        ("echo oops >", "These are not arguments (line 1, column 1: "),
+        ("echo '[]' >", "These are not arguments. Write JSON"),
         ("printf '\\377' >", "cannot be read"),
         ("false", "ended with 1"),
     ],

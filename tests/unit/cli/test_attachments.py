@@ -33,7 +33,7 @@ def test_a_text_a_picture_and_a_pdf_are_blocks_of_the_message(tmp_path):
 @pytest.mark.parametrize(
     ("name", "held", "why"),
     [
-        ("sound.mp3", b"\xff\xfb\x90", "is none of UTF-8 text, PNG"),
+        ("sound.mp3", b"\xff\xfb\x90", "is not one of UTF-8 text, PNG"),
         ("nul.txt", b"a\x00b", "has a NUL"),
         ("long.txt", b"a" * (LONGEST_TEXT + 1), "more than 200,000 characters"),
         ("huge.txt", b"a" * (4 * LONGEST_TEXT + 1), "more than 800,000 bytes"),

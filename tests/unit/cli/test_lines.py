@@ -134,7 +134,7 @@ def test_failures_retries_and_waiting_steps_are_told(tell):
         "limit reached: max_cost=0.5 of specialist clerk\n"
         "limit reached: max_rounds=3\n"
         "limit reached: content_filter\n"
-        "[x] step 2 clerk (not whole: the reply was cut off at its length limit) (0.4 s)\n"
+        "[x] step 2 clerk (incomplete: the reply was cut off at its length limit) (0.4 s)\n"
         "unreadable reply of think: No key. Instead: a rule\n"
     )
 

@@ -96,7 +96,7 @@ def test_an_export_writes_over_no_file_unasked(replan, tmp_path):
     path.write_text("mine")
     refused = replan("export", "abc", "-o", str(path))
     assert refused.exit_code == 2
-    assert "already. Choose another name, or overwrite it with --force." in refused.stderr
+    assert "exists already. Name another file, or overwrite it with --force." in refused.stderr
     assert path.read_text() == "mine"
     assert replan("export", "abc", "-o", str(path), "--force").exit_code == 0
     assert json.loads(path.read_text())["run"]["run_id"] == "abc"

@@ -56,7 +56,7 @@ def test_the_package_of_a_new_pipeline_has_a_test_that_passes(tmp_path, monkeypa
         assert (tmp_path / name / "writing" / "revision").is_dir() == bool(options)
         main = re.findall(r"--pipeline (\S+)", result.stdout)[0]
         assert pipeline_named(main, tmp_path) is getattr(tests, main.partition(":")[2])
-    for wrong, problem in (("deep_tea", "is there already"), ("Tea", "cannot be the name")):
+    for wrong, problem in (("deep_tea", "exists already"), ("Tea", "cannot be the name")):
         refused = replan("new", "pipeline", wrong, "--dir", tmp_path)
         assert (refused.exit_code, problem in " ".join(refused.stderr.split())) == (2, True)
 

@@ -18,7 +18,7 @@ from replan import (
     build_graph,
     run,
 )
-from replan.assembly import _call_hook
+from replan.assembly.team_services import _call_hook
 from replan.events.callbacks import ANY_EVENT, HOOKS
 from replan.events.emitter import Emitter, Hooks
 from replan.events.types import (

@@ -68,7 +68,7 @@ FIELDS = {
         "node": "think",
         "mode": "stuff",
         "sources": (Source(source="a.md", line=1),),
-        "left_out": ("b.md is left out: it is no text.",),
+        "left_out": ("b.md is left out: it is not text.",),
         "unused": ("c.md:1 is not used: nothing in it helps.",),
         "failed": ("d.md:1 is left out: ValueError: no.",),
     },

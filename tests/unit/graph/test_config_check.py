@@ -39,7 +39,7 @@ WRONG = {
         [specialist(), specialist(name="b"), specialist(name="A")],
         "specialists[2].name",
         "specialists[0] already has this name (got 'A')",
-        "Give each specialist a name of its own",
+        "Give each specialist its own name",
     ),
     "no use": (
         [specialist(), specialist(name="b", intended_use=" \n")],

@@ -18,7 +18,8 @@ from replan import (
     ThinkingResult,
     build_graph,
 )
-from replan.assembly import models_from_environment, services_of
+from replan.assembly import models_from_environment
+from replan.assembly.team_services import services_of
 from replan.graph.branches import (
     complexity_branch,
     reflection_branch,

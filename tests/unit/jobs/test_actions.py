@@ -126,11 +126,11 @@ async def test_what_an_api_may_do_wrong(server, make):
     assert "redirects" in (await rename(make, api_spec(server.url))).job.error
     server.answers[:] = [(200, {}, b"<html>")]
     once = await rename(make, api_spec(server.url, effects="unsafe"))
-    assert "no JSON" in once.job.error
+    assert "not JSON" in once.job.error
     assert len(once.job.intermediate_results) == 1
     server.answers[:] = [(None, {}, b"")]
     hangs = await rename(make, api_spec(server.url, effects="unsafe", timeout=0.1))
-    assert "no answer within 0.1 s" in hangs.job.error
+    assert "did not answer within 0.1 s" in hangs.job.error
     assert hangs.job.collected_info == {"id": "a/b c", "title": "Red {id}"}
 
 
@@ -138,18 +138,18 @@ async def test_what_an_api_may_do_wrong(server, make):
 async def test_a_value_never_changes_the_path(server, make, value):
     server.asked.clear()
     result = await rename(make, api_spec(server.url), {"id": value or "..", "title": "x"})
-    assert "cannot stand in an address" in result.job.error
+    assert "cannot be part of an address" in result.job.error
     assert not server.asked
 
 
 @pytest.mark.parametrize(
     ("parameters", "problem"),
     [
-        ({"endpoint": "http://127.0.0.1:9/v1/x"}, "below none of"),
-        ({"endpoint": "{title}://x"}, "below none of"),
+        ({"endpoint": "http://127.0.0.1:9/v1/x"}, "not below any of"),
+        ({"endpoint": "{title}://x"}, "not below any of"),
         ({"endpoint": "/%2e%2e/x"}, "cannot be used"),
         ({"endpoint": "../x"}, "cannot be used"),
-        ({"method": "TRACE"}, "is none of"),
+        ({"method": "TRACE"}, "is not one of"),
         ({"params": "text"}, "must be of type object"),
     ],
 )
@@ -275,7 +275,7 @@ async def test_what_failed_says_whether_it_may_have_taken_effect(server, make):
         assert not result.in_doubt
         assert job.error.startswith("This could not be done: ")
         assert job.error.endswith("; POST /listings/{id} did nothing.")
-    doubt = "POST /listings/{id} may have taken effect. Look what became of it before it is done"
+    doubt = "POST /listings/{id} may have taken effect. Check what became of it before it is done"
     hangs = (None, {}, b"")
     for answered in [(503, {}, b"down"), (303, {"Location": "/"}, b""), hangs]:
         server.answers[:] = [answered]
@@ -330,7 +330,7 @@ async def test_an_own_action_that_fails_may_have_taken_effect(make):
     result = await processor.process(processor.new_job(values={"to": "ann"}))
     assert result.job.error == (
         "It is not known whether this was done: ConnectionError: reset; the action send may have "
-        "taken effect. Look what became of it before it is done again."
+        "taken effect. Check what became of it before it is done again."
     )
     # Who talks to the job can go on with it; whoever reads its error elsewhere cannot.
     told = f"{result.job.error} What you have told me is kept; write again to go on."

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from replan import open_storage
-from replan.job_assembly import job_agent
+from replan.assembly.jobs import job_agent
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import Command, JobSpec
 from replan.jobs.spec.slot import Slot

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from replan import ClientAgentAdapter, open_storage
+from replan.assembly.jobs import job_agent, job_processor
 from replan.errors import UsageError
-from replan.job_assembly import job_agent, job_processor
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import Command, JobSpec
 from replan.jobs.spec.slot import Slot

@@ -2,8 +2,8 @@
 
 import pytest
 
+from replan.assembly.jobs import job_processor
 from replan.errors import ModelCallError
-from replan.job_assembly import job_processor
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import Command, JobSpec
 from replan.jobs.spec.slot import Slot

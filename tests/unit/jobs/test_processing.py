@@ -360,7 +360,7 @@ async def test_a_job_from_outside_is_refused_with_every_field(spec, make):
             await processor.process({**good, field: value})
     with pytest.raises(JobError, match="id"):
         await processor.process({name: each for name, each in good.items() if name != "id"})
-    with pytest.raises(JobError, match="job: it is no mapping"):
+    with pytest.raises(JobError, match="job: it is not a mapping"):
         await processor.process(json.dumps(good))
 
 

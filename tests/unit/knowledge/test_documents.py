@@ -91,7 +91,7 @@ def test_a_document_that_takes_too_long_is_left_out(retriever, folder, monkeypat
     (folder / "a.pdf").write_bytes(pdf("A zebra."))
     assert search(retriever, "zebra") == (
         [],
-        ["a.pdf is left out: to read it takes more than 0.001 s."],
+        ["a.pdf is left out: reading it takes more than 0.001 s."],
     )
 
 

@@ -83,7 +83,7 @@ def test_files_that_cannot_be_read_are_left_out_and_named(retriever, folder):
     found = retriever.search(SearchRequest(query="honey"))
     assert {each.source for each in found.chunks} == {"farm/bees.md"}
     assert found.left_out == [
-        "binary.md is left out: it is no text.",
+        "binary.md is left out: it is not text.",
         "huge.txt is left out: it has more than 5,000,000 bytes.",
     ]
 

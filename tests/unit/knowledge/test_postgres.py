@@ -65,7 +65,7 @@ def test_a_second_sync_asks_for_what_changed_alone(retriever, folder):
     (folder / "cars.md").write_text("# Cars\n\nA wave of cars.\n")
     (folder / "farm" / "bees.md").unlink()
     (folder / "bad.md").write_bytes(b"\x00")
-    assert retriever.sync(folder) == ["bad.md is left out: it is no text."]
+    assert retriever.sync(folder) == ["bad.md is left out: it is not text."]
     assert retriever.embeddings.documents == ["Cars\nA wave of cars."]
     assert search(retriever, "honey bee") == []
     assert search(retriever, "ocean") == [("cars.md", 3, "Cars")]
@@ -121,7 +121,7 @@ def test_where_the_model_fails_words_are_searched_and_a_sync_says_so(
     assert [each.source for each in found.chunks] == ["farm/bees.md"]
     assert "found by their words alone: ConnectionError: no route" in found.left_out[0]
     (folder / "cars.md").write_text("New.\n")
-    with pytest.raises(RetrievalError, match="meanings gave no vectors: ConnectionError"):
+    with pytest.raises(RetrievalError, match="meanings returned no vectors: ConnectionError"):
         failing.sync(folder)
 
 
@@ -129,7 +129,7 @@ def test_what_keeps_it_from_working_is_said_with_the_fix(folder, empty_database)
     empty = PostgresRetriever(empty_database, Meanings())
     with pytest.raises(RetrievalError, match=r"no collection replan_knowledge\. Fill it with sync"):
         search(empty, "honey")
-    with pytest.raises(RetrievalError, match="no name of a collection"):
+    with pytest.raises(RetrievalError, match="be the name of a collection"):
         PostgresRetriever(empty_database, Meanings(), "a; DROP").sync(folder)
     with pytest.raises(RetrievalError, match="there is no folder"):
         empty.sync(folder / "none")

@@ -122,15 +122,19 @@ async def test_two_results_are_compared_and_what_one_lacks_is_told(ask):
         ("total seen from sightings.csv where seen > many", {}, "many"),
         ("count by month of bird from sightings.csv", {}, "heron"),
         ("total seen, total seen from sightings.csv", {}, "asks for the same thing twice"),
-        ("compare step 1 and step 2 by site", {}, "Step 1 is none of the steps"),
+        ("compare step 1 and step 2 by site", {}, "Step 1 is not one of the steps"),
         ("search notes for owls", {}, "is a command for @librarian"),
-        ("Total the seen by site", {}, "is no command"),
+        ("Total the seen by site", {}, "is not a command"),
         ("x", {"table": "sightings.csv", "mesures": "count"}, "Did you mean 'measures'?"),
-        ("x", {"table": "sightings.csv", "measures": "seen"}, "'measures': 'seen' is no command"),
+        (
+            "x",
+            {"table": "sightings.csv", "measures": "seen"},
+            "'measures': 'seen' is not a command",
+        ),
         ("x", {"table": "sightings.csv", "top": "3"}, "The parameter 'top' cannot be '3'"),
         ("x", {"table": "sightings.csv", "by": 3}, "'by' must be a text or a list of texts"),
         ("x", {"measures": "count"}, "The parameter 'table' cannot be"),
-        ("x", {"sql": "SELECT 1", "table": "sightings.csv"}, "'sql' stands alone"),
+        ("x", {"sql": "SELECT 1", "table": "sightings.csv"}, "'sql' allows no other"),
     ],
 )
 async def test_what_cannot_be_computed_fails_for_good_and_says_what_there_is(

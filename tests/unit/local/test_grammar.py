@@ -205,20 +205,32 @@ def _bare(text):
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ("total revenue excluding East from sales.csv", "after 'total revenue' should stand from"),
-        ("total revenue by region excluding East from a.csv", "should stand from, not 'excluding'"),
+        (
+            "total revenue excluding East from sales.csv",
+            "expected from or by after 'total revenue'",
+        ),
+        (
+            "total revenue by region excluding East from a.csv",
+            "from after 'total revenue by region', not 'excluding'",
+        ),
         ("total revenue form a.csv", "not 'form'. Did you mean 'from'?"),
         ("Totl revenue from a.csv", "Did you mean 'total'?"),
         ("Total the revenue by region from a.csv", "Say: Total revenue by region from a.csv"),
-        ("search notes for late returns", "should stand the end, not 'returns'"),
+        ("search notes for late returns", "the end after 'search notes for late', not 'returns'"),
         ("search notes for late returns", 'The form is: search notes for "WORDS"'),
-        ("total revenue from a.csv top 0", "should stand a whole number from 1, not '0'"),
-        ("total revenue from a.csv where region is", "should stand a value, not nothing"),
-        ("total by from a.csv", "should stand a column, not 'by'"),
-        ('total "revenue from a.csv', "cannot stand there"),
-        ("compare step 1 and 2 by region", "should stand step, not '2'"),
-        ("Write a poem about the sea", "should stand report, not 'poem'"),
-        ("", "at its beginning should stand count, total"),
+        (
+            "total revenue from a.csv top 0",
+            "a whole number from 1 after 'total revenue from a.csv top', not '0'",
+        ),
+        (
+            "total revenue from a.csv where region is",
+            "expected a value after 'total revenue from a.csv where region is'",
+        ),
+        ("total by from a.csv", "expected a column after 'total', not 'by'"),
+        ('total "revenue from a.csv', "is not allowed there"),
+        ("compare step 1 and 2 by region", "expected step after 'compare step 1 and', not '2'"),
+        ("Write a poem about the sea", "expected report after 'Write a', not 'poem'"),
+        ("", "expected count, total"),
         ("x" * 3_000, "at most 2,000 are read"),
     ],
 )

@@ -80,7 +80,7 @@ async def test_a_file_and_a_number_bound_the_search(search):
         ("search notes for hoeny", {}, "has 'hoeny'. Did you mean 'honey'?"),
         ('search notes for "hoeny zebra"', {}, "any of these words: hoeny, zebra."),
         ("search notes for honey in guid.rst", {}, "Did you mean 'guide.rst'?"),
-        ("What do the notes say about honey?", {}, "is no command"),
+        ("What do the notes say about honey?", {}, "is not a command"),
         ("x", {"qery": "honey"}, "Did you mean 'query'?"),
         ("x", {"query": 5}, "The parameter 'query' cannot be 5"),
         ("x", {"query": "?!"}, "has 0 words to look for, not 1 to 12"),

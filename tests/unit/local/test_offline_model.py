@@ -78,13 +78,13 @@ def test_whoever_is_alone_is_given_the_request_as_it_stands(plan_of):
 @pytest.mark.parametrize(
     ("request_text", "told"),
     [
-        ("hello", "'hello' is no command"),
+        ("hello", "'hello' is not a command"),
         ("Total the eggs by farm from a.csv", "Say: Total eggs by farm from a.csv"),
         (
             "total eggs from a.csv; compose a sonata",
-            "Part 2 of 2: 'compose a sonata' is no command",
+            "Part 2 of 2: 'compose a sonata' is not a command",
         ),
-        ("compare step 1 and step 2 by farm", "builds on step 1, which does not stand before it"),
+        ("compare step 1 and step 2 by farm", "builds on step 1, which does not come before it"),
         ("calculate 1 / 0", "divides by zero"),
         ("Sell the eggs (after 3) @clerk", "Step 1 waits for step 3"),
         ("- [ ] 1. Count @a\n- [ ] 2. Sell @a (after 7)", "Line 2 of the plan: Step 2 waits for"),

@@ -76,7 +76,7 @@ async def test_a_query_can_neither_read_nor_write_anything_else(ask, folder, sec
 async def test_a_condition_is_no_sql(ask, condition):
     result = await ask("x", table="sightings.csv", by="site", where=condition)
     assert result.status is ExecutionStatus.FAILED
-    assert "is no command" in result.error
+    assert "is not a command" in result.error
 
 
 @pytest.mark.parametrize(

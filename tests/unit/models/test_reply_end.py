@@ -87,7 +87,7 @@ def test_an_end_knows_how_many_tokens_its_reply_had():
 
 @pytest.mark.parametrize("reason", ["error", "abort", "insufficient_system_resource"])
 def test_a_reply_whose_server_failed_in_the_middle_is_a_broken_connection(reason):
-    with pytest.raises(ConnectionError, match="broke the reply off"):
+    with pytest.raises(ConnectionError, match="cut the reply off"):
         check_unbroken(ended({"finish_reason": reason}))
 
 

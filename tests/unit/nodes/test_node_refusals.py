@@ -92,7 +92,7 @@ async def test_a_plan_with_a_cycle_and_a_stranger_is_written_anew_and_the_strang
     assert state["outcome"] == "failed"
     written = PlanDocument.parse(state["current_plan"].content).plan
     assert [step.specialists for step in written.steps] == [("a",), ("nobody",)]
-    assert "Nobody on the team does this" in written.steps[1].feedback
+    assert "Nobody on the team can do this" in written.steps[1].feedback
 
 
 @pytest.mark.parametrize("judgement", ["", "All is done."])

@@ -13,7 +13,8 @@ from pydantic import PrivateAttr
 
 from replan import Budget, Host, Limits, Specialist, Team, run_sync
 from replan.adapters.chat_models import LangChainModels
-from replan.assembly import models_from_environment, services_of
+from replan.assembly import models_from_environment
+from replan.assembly.team_services import services_of
 from replan.graph.build import host_graph
 from replan.plan import PlanDocument, TaskPlan
 from replan.plan.preview import (

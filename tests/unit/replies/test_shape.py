@@ -45,10 +45,10 @@ def test_a_value_is_found_in_what_models_write_around_it(text):
     [
         ("It costs 120.", "no JSON value"),
         ("", "no JSON value"),
-        ('{"item": "pen", "cents": 12', "breaks off"),
+        ('{"item": "pen", "cents": 12', "is cut off"),
         ('{"item": "pen", "cents": -1}', "cents: Input should be greater"),
         ('{"item": "pen"}', "cents: Field required"),
-        ("[]", "it is no Price"),
+        ("[]", "it is not a valid Price"),
         ('{"item": "a", "cents": 1} {"item": "b", "cents": 2}', "2 values that fit Price"),
         ('{"item": "a\\u0000", "cents": 1}', "NUL"),
         (json.dumps({"item": "x" * LONGEST, "cents": 1}), "are kept"),

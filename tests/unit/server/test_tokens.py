@@ -44,13 +44,13 @@ def test_what_is_wrong_with_a_file_of_tokens_is_named_and_no_token_is_told(tmp_p
         "tokens[0].token_env (ANNA)": (GOOD, {"ANNA": "short"}),
         "tokens[1].name": (GOOD.replace("name: root", "name: anna"), ANNA),
         "tokens[1].token": (GOOD.replace("    token: ", "    user: "), ANNA),
-        "tokens.0.tenant": (GOOD.replace("north", "no/rth"), ANNA),
-        "tokens.0.roles.0": (GOOD.replace("[run, answer]", "[walk]"), ANNA),
-        "tokens.0.limits.runs_at_once": (GOOD.replace("once: 2", "once: 0"), ANNA),
-        "tokens.0.rolls": (GOOD.replace("    user:", "    rolls: 1\n    user:"), ANNA),
+        "tokens[0].tenant": (GOOD.replace("north", "no/rth"), ANNA),
+        "tokens[0].roles[0]": (GOOD.replace("[run, answer]", "[walk]"), ANNA),
+        "tokens[0].limits.runs_at_once": (GOOD.replace("once: 2", "once: 0"), ANNA),
+        "tokens[0].rolls": (GOOD.replace("    user:", "    rolls: 1\n    user:"), ANNA),
         "tokens": ("tokens: []", ANNA),
         "jwt.jwks_url": (f"{JWT}  jwks_url: file:///etc/passwd\n", ANNA),
-        "jwt.algorithms.0": (f"{JWT}  jwks_url: https://a.example\n  algorithms: [HS256]\n", ANNA),
+        "jwt.algorithms[0]": (f"{JWT}  jwks_url: https://a.example\n  algorithms: [HS256]\n", ANNA),
     }
     for field, (text, environment) in cases.items():
         with pytest.raises(ConfigurationError) as raised:

@@ -6,7 +6,8 @@ from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
 
 from replan import Host, Specialist, Team
-from replan.assembly import models_from_environment, services_of
+from replan.assembly import models_from_environment
+from replan.assembly.team_services import services_of
 from replan.specialists.effects import tool_effects
 from replan.specialists.function import call
 from replan.testing import ScriptedModel

@@ -59,7 +59,9 @@ async def test_a_result_is_taken_as_it_is(context):
 @pytest.mark.parametrize("answer", [None, 5, b"text", ["text"], {}, {"messages": []}, {"text": ""}])
 async def test_anything_else_is_refused_by_its_kind_and_with_what_to_give(context, answer):
     kind = type(answer).__name__
-    with pytest.raises(TypeError, match=f"it gave {kind}; give a message, text, or a state"):
+    with pytest.raises(
+        TypeError, match=f"it returned {kind}; return a message, a text, or a state"
+    ):
         await of(lambda _: answer).run(context, {})
 
 
@@ -152,9 +154,12 @@ async def result_in_a_graph(function):
 @pytest.mark.parametrize(
     ("function", "error"),
     [
-        (lambda context: None, "TypeError: it gave NoneType; give a message, text, or a state"),
-        (lambda context: {"answer": 1}, "TypeError: it gave dict; give a message, text"),
-        (lambda context: (piece for piece in "ab"), "TypeError: it gave generator; give"),
+        (
+            lambda context: None,
+            "TypeError: it returned NoneType; return a message, a text, or a state",
+        ),
+        (lambda context: {"answer": 1}, "TypeError: it returned dict; return a message, a text"),
+        (lambda context: (piece for piece in "ab"), "TypeError: it returned generator; return"),
         (lambda: "nothing taken", "takes 0 positional arguments"),
         (lambda context: context.nothing, "'ExecutionContext' object has no attribute 'nothing'"),
     ],

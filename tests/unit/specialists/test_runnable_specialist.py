@@ -158,14 +158,14 @@ async def test_a_stream_of_nothing_is_refused(context):
         for piece in ():
             yield piece
 
-    with pytest.raises(TypeError, match="it gave NoneType"):
+    with pytest.raises(TypeError, match="it returned NoneType"):
         await of(streamable=nothing).run(context, {})
 
 
 @pytest.mark.parametrize("answer", [None, 5, {}, {"messages": []}, ["text"]])
 async def test_what_is_no_message_is_refused_with_what_to_give(context, answer):
     for invokable in (lambda _: answer, RunnableLambda(lambda _: answer)):
-        with pytest.raises(TypeError, match="give a message, text, or a state with `messages`"):
+        with pytest.raises(TypeError, match="return a message, a text, or a state with `messages`"):
             await of(invokable).run(context, {})
 
 
@@ -182,7 +182,7 @@ async def test_processors_make_the_messages_and_the_result(context):
 async def test_an_output_processor_may_give_text_and_nothing_else_is_told_so(context):
     made = of(lambda _: "text", output_processor=lambda message: message.text.upper())
     assert (await made.run(context, {})).text == "TEXT"
-    with pytest.raises(TypeError, match="it gave int"):
+    with pytest.raises(TypeError, match="it returned int"):
         await of(lambda _: "text", output_processor=lambda message: 5).run(context, {})
 
 
@@ -212,11 +212,17 @@ async def test_in_a_host_graph_a_subgraph_s_model_calls_are_counted_and_streamed
 @pytest.mark.parametrize(
     ("way", "error"),
     [
-        ({"invokable": lambda messages: 5}, "it gave int; give a message, text, or a state"),
-        ({"streamable": lambda messages: 5}, "it gave int; give a message, text, or a state"),
+        (
+            {"invokable": lambda messages: 5},
+            "it returned int; return a message, a text, or a state",
+        ),
+        (
+            {"streamable": lambda messages: 5},
+            "it returned int; return a message, a text, or a state",
+        ),
         (
             {"invokable": told, "input_processor": lambda context: None},
-            "the input processor gave NoneType; give a list of messages",
+            "the input processor returned NoneType; return a list of messages",
         ),
     ],
 )

@@ -170,7 +170,7 @@ async def test_calls_without_ids_with_the_same_id_or_broken_arguments_get_their_
         state = (await run(graph(model, tools=[named, nothing]), "Name them.")).state
     answers = told(model)
     assert [message.content for message in answers[:3]] == ["a", "b", "c"]
-    assert "no JSON" in answers[3].content
+    assert "not JSON" in answers[3].content
     asked = next(m for m in model.calls[-2].messages if isinstance(m, AIMessage))
     assert [c["id"] for c in asked.tool_calls] == [m.tool_call_id for m in answers]
     assert len({message.tool_call_id for message in answers}) == 4
@@ -371,7 +371,7 @@ def test_tools_work_from_synchronous_code(graph, script, call, result_of):
 @pytest.mark.parametrize(
     ("tools", "problem"),
     [
-        ([lambda x: x], "this is no tool"),
+        ([lambda x: x], "this is not a tool"),
         ([3], "of type int, and cannot be called"),
         ([add, add], "another tool has this name"),
     ],

@@ -413,8 +413,8 @@ async def test_an_approved_call_that_was_cut_off_is_not_asked_about_again(
 @pytest.mark.parametrize(
     ("worker", "problem"),
     [
-        ({"approve": ["post"]}, r"specialists\[0\]\.approve: no tool of it has this name"),
-        ({"effects": "harmless"}, r"specialists\[0\]\.effects: this is none of the choices"),
+        ({"approve": ["post"]}, r"specialists\[0\]\.approve: it has no tool with this name"),
+        ({"effects": "harmless"}, r"specialists\[0\]\.effects: this is not one of the choices"),
     ],
 )
 async def test_what_is_no_tool_and_no_kind_of_effects_is_refused(team, world, worker, problem):
@@ -471,7 +471,10 @@ async def test_broken_arguments_stay_broken_behind_a_foreign_interrupt(team, cal
         graph = team(model, [count, ask])
         await run(graph, PLAN, config=CONFIG)
         await run(graph, Command(resume="fine"), config=CONFIG)
-        assert {m.content for m in told(model)} == {"fine", "Error: The arguments are no JSON: {oh"}
+        assert {m.content for m in told(model)} == {
+            "fine",
+            "Error: The arguments are not JSON: {oh",
+        }
     assert called == []
 
 

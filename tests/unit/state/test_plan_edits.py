@@ -10,7 +10,7 @@ from replan import PlanStep, StepStatus, TaskPlan
 from replan.plan import parse_plan_from_markdown
 from replan.plan.markdown.writing import shows
 from replan.state.patches import plan_write
-from replan.state.plan_edits import EditablePlan
+from replan.state.person.plan_edits import EditablePlan
 from replan.state.team import SpecialistCard
 
 TEAM = [SpecialistCard(name=name, intended_use="Works.") for name in ("a", "b")]
@@ -105,7 +105,7 @@ def test_a_step_that_is_taken_out_of_the_document_is_gone():
     [
         ("- [ ] 1. X @nobody", "Step 1 (line 1) names @nobody, whom the team does not have"),
         (TEXT.replace("after 1, 2", "after 9"), "line 11, column"),
-        (TEXT.replace("[ ] 3.", "[?] 3."), "'[?]' is no mark of a step"),
+        (TEXT.replace("[ ] 3.", "[?] 3."), "'[?]' is not the mark of a step"),
         (TEXT.replace("the revenue", "the units"), "line 3: step 1 is completed"),
         ("No steps at all.", "This document has no steps"),
     ],

@@ -10,15 +10,10 @@ from pydantic import JsonValue, TypeAdapter
 from replan import Approval, Decision, InputError, PlanStep, Question, TaskPlan, waiting_for
 from replan.state.channels import CheckedDelta, merged
 from replan.state.enhanced import EnhancedState
-from replan.state.questions import (
-    given_answers,
-    question_key,
-    questions_of,
-    read_answers,
-    read_decision,
-    still_asked,
-)
-from replan.state.waiting import open_questions, resumption, waiting_steps
+from replan.state.person.answers import given_answers, read_answers, read_decision
+from replan.state.person.waiting import resumption
+from replan.state.questions import question_key, questions_of, still_asked
+from replan.state.rules import open_questions, waiting_steps
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 KEYS = ("1/a/1", "2/b/1", "2/b/2")
@@ -150,7 +145,7 @@ def test_answers_that_come_before_their_questions_wait_at_their_keys():
     assert not made["2/b/1"].is_open
     assert questions_of(made, 2, "b") == (made["2/b/1"],)
     for key in ("b/1", "0/b/1", "2//1", "2/b/0", "2/b/1/1", "x"):
-        with pytest.raises(InputError, match="no key"):
+        with pytest.raises(InputError, match="the key of a question"):
             given_answers({key: "x"}, NOON)
 
 

@@ -249,7 +249,7 @@ async def test_a_thread_with_a_refused_patch_can_be_read_and_mended():
     graph.add_edge(START, "work")
     graph.add_edge("work", END)
     compiled = graph.compile(checkpointer=InMemorySaver())
-    with pytest.raises(InvalidUpdateError, match="another document"):
+    with pytest.raises(InvalidUpdateError, match="a document other than"):
         await compiled.ainvoke({"current_plan": plan(5)}, config)
     await compiled.aupdate_state(config, {"current_plan": plan(2).model_dump(mode="json")})
     state = await compiled.ainvoke({"messages": []}, config)

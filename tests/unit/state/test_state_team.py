@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from replan.plan.model import PlanStep
-from replan.state.placing import chosen_for
-from replan.state.team import SpecialistCard, find_specialist
+from replan.state.team import SpecialistCard, chosen_for, find_specialist
 
 TEAM = (
     SpecialistCard(name="writer", intended_use="Writes reports and letters."),

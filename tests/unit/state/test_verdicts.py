@@ -2,8 +2,8 @@
 
 import pytest
 
+from replan.state.person.verdicts import ask_what_became_of, leads_to, problem_in, read_verdict
 from replan.state.questions import Question
-from replan.state.verdicts import ask_what_became_of, leads_to, problem_in, read_verdict
 from replan.steps.step_record import Asker
 
 
@@ -31,7 +31,7 @@ def test_a_question_that_an_earlier_version_asked_keeps_its_answer():
     [
         ({"attempt": 1, "task": "Pay"}, "what you write becomes its result"),
         ({"attempt": 1, "task": "Pay", "idempotency_key": "k"}, "its result stays"),
-        ({"tool": "pay", "arguments": {}}, "taken for what the call gave"),
+        ({"tool": "pay", "arguments": {}}, "taken as the result of the call"),
         (None, "what you write becomes its result"),
     ],
 )

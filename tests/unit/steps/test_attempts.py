@@ -474,7 +474,7 @@ async def test_the_same_error_twice_says_that_nothing_helps_but_a_change(tries, 
 
     built, _ = tries(work)
     result = await built.run()
-    said = ". The same error twice: it does not help to try again without a change."
+    said = ". The same error twice: another attempt does not help without a change."
     assert result.error.endswith(said) is told
     if told:
         assert result.error == f"KeyError: there is no 'olive crate'{said}"

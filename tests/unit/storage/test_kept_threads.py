@@ -11,8 +11,8 @@ import pipelines
 from pipelines import FourDeep, Killed, KillingThreads, ids, texts
 from replan import StorageError, open_storage
 from replan.adapters.storage.database import Database
+from replan.assembly.pipelines import run_pipeline
 from replan.errors import StaleThreadError
-from replan.pipeline_assembly import run_pipeline
 from replan.state.pipeline.thread_rows import rows_of
 from replan.state.pipeline.threads import Thread, ThreadMessage
 from unit.storage.conftest import _opener

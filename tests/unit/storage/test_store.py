@@ -237,7 +237,7 @@ CYCLE["again"] = CYCLE
         ({"a": 2**64}, r"value\.a: .* 64 bits"),
         ({"a": "x\x00"}, r"value\.a: It has a NUL"),
         ({"a": "\ud800"}, r"value\.a: It has half of a character"),
-        ({1: "a"}, r"value: The key 1 is no text"),
+        ({1: "a"}, r"value: The key 1 is not text"),
         ({"\x00": "a"}, r"value: One of its keys cannot be kept"),
         ({"a": b"x"}, r"value\.a: .* type bytes"),
         (CYCLE, r"nested deeper than 100 levels"),

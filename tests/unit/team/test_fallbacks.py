@@ -12,7 +12,7 @@ from replan import (
     TeamError,
     TeamFileError,
 )
-from replan.assembly import services_of
+from replan.assembly.team_services import services_of
 from replan.cli.shared.preview import team_of
 from replan.team.team_file import read_team_file
 

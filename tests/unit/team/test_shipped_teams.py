@@ -10,7 +10,7 @@ import yaml
 from jsonschema import Draft202012Validator
 from langgraph.store.memory import InMemoryStore
 
-from replan.assembly import build_graph
+from replan.assembly.graphs import build_graph
 from replan.runtime import run
 from replan.team.file_team import SCHEMA_NAME, starter_team, team_schema
 from replan.team.team_file import read_team_file

@@ -205,7 +205,7 @@ def test_the_message_names_the_file_line_and_column_of_each(read, tmp_path):
         "2 mistakes in the team file:\n"
         f"  {tmp_path}/team.yaml:3:7: name: This must be text. Got 3. "
         "Write text, in quotes where needed.\n"
-        f"  {tmp_path}/team.yaml:4:14: round_scope: This is none of the choices. Got 'all'. "
+        f"  {tmp_path}/team.yaml:4:14: round_scope: This is not one of the choices. Got 'all'. "
         "Write 'plan', 'ready' or 'step'."
     )
 

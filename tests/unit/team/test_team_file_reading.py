@@ -6,7 +6,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from replan import Host, Specialist, Team
-from replan.assembly import build_graph
+from replan.assembly.graphs import build_graph
 from replan.errors import ConfigurationError, TeamFileError, UsageError
 from replan.runtime import run
 from replan.state.limits import Limits

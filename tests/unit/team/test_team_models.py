@@ -4,7 +4,7 @@ import pytest
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from replan.assembly import build_graph
+from replan.assembly.graphs import build_graph
 from replan.errors import ConfigurationError, TeamFileError
 from replan.ports.model_provider import ModelProvider
 from replan.state.limits import Budget, Price

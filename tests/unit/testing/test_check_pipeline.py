@@ -59,7 +59,7 @@ def test_a_package_that_keeps_the_rules_is_not_run_and_passes(tmp_path):
         ("tea_agent.py", "(BaseAgent)", "", "TeaAgent has none of Replan's base classes"),
         (f"{LEVEL}_state_handlers.py", "'draft_critique'\nclass", "'gone_away'\nclass",
          "tea_writing_state_handlers.py:4: no handler has the phase 'gone_away'"),
-        (f"{LEVEL}_state_handlers.py", "draft_critique", "critique", "is no verb and noun"),
+        (f"{LEVEL}_state_handlers.py", "draft_critique", "critique", "is not a verb and a noun"),
         (f"{LEVEL}_state_handlers.py", "(StateHandler)", "(TeaWriter)", "none of Replan's base"),
         (f"{LEVEL}_state_handlers.py", "DraftCritiqueHandler(StateHandler)",
          "DraftCritiqueHandler(DraftWritingHandler)",
@@ -67,7 +67,7 @@ def test_a_package_that_keeps_the_rules_is_not_run_and_passes(tmp_path):
         (f"{LEVEL}_state_handlers.py", "DraftCritiqueHandler(StateHandler)",
          "DraftCritiqueHandler(StateHandler, Mixin)",
          "DraftCritiqueHandler has the parent Mixin"),
-        (f"{LEVEL}_interaction_units.py", "InteractionUnit", "StateHandler", "stands in tea_writ"),
+        (f"{LEVEL}_interaction_units.py", "InteractionUnit", "StateHandler", "is in tea_writ"),
         ("prompts/draft_writing_system_prompt.md", "", "", ""),
     ],
 )  # fmt: skip
@@ -97,9 +97,9 @@ CHECK = "article_writing/fact_check/fact_check"
         (f"{CHECK}_agent.py", 'next_phase="draft_correction"', 'other_phases=["gone_away"]',
          "fact_check_agent.py:15: no handler has the phase 'gone_away'"),
         (f"{CHECK}_agent.py", '(phase="draft_correction"', '(phase="correction"',
-         "fact_check_agent.py:16: the phase 'correction' is no verb and noun"),
+         "fact_check_agent.py:16: the phase 'correction' is not a verb and a noun"),
         (f"{CHECK}_agent.py", "FigureCheckHandler(phase", "DraftWritingHandler(phase",
-         "DraftWritingHandler stands in the folder of another level"),
+         "DraftWritingHandler is in the folder of another level"),
         (f"{CHECK}_agent.py", "class FactCheckAgent", "class SubThreadAgent", "does not say what"),
         (f"{WRITING}_agent.py", "class ArticleWritingAgent", "class Article_writingAgent",
          "Article_writingAgent does not say what it is about, in CamelCase"),
@@ -107,9 +107,9 @@ CHECK = "article_writing/fact_check/fact_check"
          "class OtherWritingAgent(SubThreadAgent):\n    pass\n\n\nclass ArticleWritingAgent",
          "the folder has agents of two levels"),
         (f"{WRITING}_agent.py", "class ArticleWritingAgent", "clazz ArticleWritingAgent",
-         "article_writing_agent.py:13: it is no Python"),
+         "article_writing_agent.py:13: it is not Python"),
         (f"{WRITING}_state_handlers.py", "agent = FactCheckAgent", "agent = ArticleAgent",
-         "ArticleAgent does not stand in a folder below"),
+         "ArticleAgent is not in a folder below"),
         (f"{WRITING}_state_handlers.py", "class DraftRevisionHandler(NestedSubThreadHandler):",
          'class DraftRevisionHandler(NestedSubThreadHandler):\n    next_phase: str = "gone_away"',
          "no handler has the phase 'gone_away'"),
@@ -130,7 +130,7 @@ def test_a_prompt_elsewhere_and_a_package_without_an_agent_are_told(tmp_path):
     name = "draft_writing_system_prompt.md"
     for number, place in enumerate((name, f"tea_writing/prompts/{name}")):
         prompts = {f"prompts/{name}": None, place: ""}
-        told = r"md:1: it does not stand in the folder 'prompts' of the package. Move it"
+        told = r"md:1: it is not in the folder 'prompts' of the package. Move it"
         with pytest.raises(AssertionError, match=told):
             check_pipeline(written(tmp_path / str(number), prompts))
     (tmp_path / "nothing").mkdir()

@@ -137,7 +137,7 @@ def test_the_end_of_a_block_adds_no_note_to_the_unexpected_call_itself():
 
 @pytest.mark.parametrize("key", ["thinking", "step", "step 0", "step 1/", "Step 1", "", "analyst"])
 def test_a_key_that_no_call_can_have_is_refused(key: str):
-    with pytest.raises(ValueError, match="is no key of a script"):
+    with pytest.raises(ValueError, match="is not a key of a script"):
         Script({key: "never"})
 
 

@@ -235,7 +235,7 @@ def test_a_hang_that_nobody_could_end_is_a_timeout():
 async def test_malformed_truncated_and_empty_replies():
     faults = (Malformed(), Truncated(), Truncated("cut"), Empty())
     with ScriptedModel({"think": [Reply("some text", fault=fault) for fault in faults]}) as model:
-        with pytest.raises(ValueError, match="no JSON"):
+        with pytest.raises(ValueError, match="not JSON"):
             await model.ainvoke(prompt())
         long, cut, empty = [whole(await streamed(model, prompt())) for _ in range(3)]
 

@@ -24,7 +24,7 @@ from replan.replies.readings import (
     read_specialist,
     read_think,
 )
-from replan.state.questions import given_answers, read_decision
+from replan.state.person.answers import given_answers, read_decision
 from replan.team.team_file import read_team_file
 from replan.texts.bounds import (
     ANSWER,

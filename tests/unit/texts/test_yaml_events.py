@@ -22,7 +22,7 @@ _REFUSED = {
     "merges": (_MERGES, "merges mappings with '<<'"),
     "a merge with a tag": ("a: &a {x: 1}\nb: {!!merge y: *a}", "merges mappings"),
     "aliases of aliases": (_MERGES.replace("<<", "y"), "more than 20,000 values"),
-    "an alias in itself": ("a: &a [*a]", "alias '*a' stands where its anchor is not known"),
+    "an alias in itself": ("a: &a [*a]", "alias '*a' is used where its anchor is not known"),
     "values": (f"a: [{'1,' * 20_001}]", "more than 20,000 values"),
     "characters": (f"a: {'x' * 200_000}", "at most 200,000 are read"),
     "a long number": (f"a: {'1' * 5_000}", "5,000 digits; at most 100"),

@@ -11,20 +11,20 @@ import pytest
 import pipelines
 from pipelines import FourDeep, Killed, KillingThreads, ModelHandler, WritingHandler, ids, texts
 from replan.adapters.threads.memory import MemoryThreads
+from replan.assembly.pipelines import run_pipeline
 from replan.errors import ConfigurationError, PhaseError, StaleThreadError, ThreadError
-from replan.pipeline_assembly import run_pipeline
 from replan.state.pipeline.thread_paths import chained, require_sub_thread
 from replan.state.pipeline.thread_rows import rows_of
 from replan.state.pipeline.threads import Thread
 from replan.testing import ScriptedModel
 from replan.threads.ai_adapter import AIAdapter
-from replan.threads.base_agent import BaseAgent
 from replan.threads.host_utils import HostUtils, at_work
-from replan.threads.interaction_unit import InteractionUnit
+from replan.threads.phases.base_agent import BaseAgent
+from replan.threads.phases.state_handler import StateHandler
 from replan.threads.response import MessageUpdate, Response, SubThreadRequest
-from replan.threads.state_handler import StateHandler
-from replan.threads.sub_thread_agent import SubThreadAgent
-from replan.threads.sub_thread_handlers import (
+from replan.threads.sub_threads.interaction_unit import InteractionUnit
+from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent
+from replan.threads.sub_threads.sub_thread_handlers import (
     NestedSubThreadHandler,
     SubThreadExecutionHandler,
     SubThreadPreparationHandler,
@@ -324,9 +324,12 @@ def answering(made: Any, **config: Any) -> StateHandler:
             main_agent(
                 answering("", phase="a", next_phase="b"), answering("", phase="b", next_phase="a")
             ),
-            "these phases lead to each other and never to the end .got 'a -> b -> a'",
+            "these phases lead to each other and never to 'completed' .got 'a -> b -> a'",
         ),
-        (main_agent(answering("", phase="completed")), "nothing is done when all is done"),
+        (
+            main_agent(answering("", phase="completed")),
+            "the phase 'completed' cannot have a handler",
+        ),
         (sub_agent(answering(""), next_phase="b"), "its handler Handler says 'completed' .got 'b'"),
         (sub_agent(answering(""), phase="b"), "its handler Handler says 'initial_phase'"),
     ],
@@ -535,7 +538,7 @@ async def test_a_suggestion_by_hand_that_cannot_be_used_is_refused_and_dropped(
 async def test_a_stored_thread_without_a_phase_is_refused_and_left() -> None:
     repository = MemoryThreads()
     await repository.save_thread(Thread("main", settings={"brief_status": "done"}))
-    told = "its brief_status is of type str, and no mapping with a phase"
+    told = "its brief_status is of type str, not a mapping with a phase"
     with pytest.raises(ThreadError, match=told):
         await run_pipeline(FourDeep, "hello", repository=repository)
     assert (await stored(repository)).revision == 1

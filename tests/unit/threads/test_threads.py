@@ -18,7 +18,7 @@ from replan.state.pipeline.thread_paths import (
 )
 from replan.state.pipeline.thread_rows import Saved, rows_of, thread_from
 from replan.state.pipeline.threads import Thread, ThreadMessage
-from replan.threads.conversion import from_langchain, to_langchain
+from replan.threads.ai_adapter import to_langchain
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -104,7 +104,6 @@ def test_models_see_the_first_level_without_virtual_messages() -> None:
         AIMessage("d", id="d"),
         HumanMessage("u", id="u"),
     ]
-    assert from_langchain(HumanMessage("hi"), "n", NOON) == message("n", sender="user", text="hi")
 
 
 def test_only_what_is_new_or_changed_is_written() -> None:

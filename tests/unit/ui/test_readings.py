@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from made_runs import NOON, at, attempt, event, whole
 from replan.ports.run_book import RunRecord
 from replan.ui import reading as readings
+from replan.ui.open_steps import is_drawn_whole
 from replan.ui.reading import Readings
 
 INVOKED = event(4, 10.0, "specialist_invoked", step_id=2, specialist="worker", attempt=1)
@@ -31,8 +32,9 @@ class Office:
     async def events(self, run_id, after):
         return [each for each in RUNNING["events"] if each.seq > after]
 
-    async def whole_run(self, graph, storage, record, now):
+    async def whole_run(self, graph, storage, record, now, known):
         self.reads += 1
+        self.known = [each.seq for each in known]
         ledger = () if self.reads == 1 else (attempt(2, 1, 10.0, None),)
         return whole(**RUNNING, ledger=ledger)
 
@@ -47,9 +49,19 @@ async def test_a_reading_is_made_anew_until_its_newest_event_is_a_second_old(mon
     assert (first.run.ledger, first.seq, first.settled) == ((), 4, 2)
     office.seconds = 10.6
     second = await read.of(record)
-    # What the page knows since then is drawn once more.
+    # What was read is not read again, and what the page knows since then is drawn once more.
+    assert office.known == [1, 2, 4]
     assert ([each.step_id for each in second.run.ledger], second.settled) == ([2], 2)
     for office.seconds in (11.1, 11.6, 12.1):
         last = await read.of(record)
     # Then only the clock goes on.
     assert (office.reads, last.settled, last.run.updated_at) == (3, 4, at(12.1))
+
+
+def test_a_whole_view_is_drawn_for_what_is_new_and_once_more_where_no_mark_changes():
+    for kind, again in {"plan_updated": False, "steps_reopened": True}.items():
+        happened = event(3, 3, kind)
+        assert is_drawn_whole(happened, seen=2, settled=1)
+        assert not is_drawn_whole(happened, seen=3, settled=2)
+        assert is_drawn_whole(happened, seen=3, settled=3) is again
+    assert not is_drawn_whole(event(3, 3, "model_answered"), seen=2, settled=1)

@@ -44,7 +44,7 @@ WHERE far < 1"""
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A passage with what is kept of it beside its text."""
+    """A passage with its stored metadata."""
 
     digest: str  # of its file
     model: str
@@ -57,7 +57,7 @@ class Collection:
     """What one tenant has in a table.
 
     Raises:
-        RetrievalError: This is no name of a table.
+        RetrievalError: This is not a name of a table.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Collection:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             fix = "Use letters a to z, digits and _, at most 41."
-            raise RetrievalError(f"{self.name!r} is no name of a collection", fix)
+            raise RetrievalError(f"{self.name!r} cannot be the name of a collection", fix)
 
     def prepare(self, connection: Connection) -> None:
         """Create what is not there."""
@@ -78,7 +78,7 @@ class Collection:
 
     @contextmanager
     def alone(self, connection: Connection) -> Generator[None]:
-        """Change it while nobody else does."""
+        """Change it under a lock."""
         key = f"{self.name}/{self.tenant}"
         connection.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", (key,))
         # The lock ends with the connection at the latest.
@@ -124,7 +124,7 @@ class Collection:
         return [id_ for (id_,) in connection.execute(self._sql(_BY_MEANING), given)]
 
     def passages(self, connection: Connection, ids: Sequence[int]) -> dict[int, Passage]:
-        """Give passages by their numbers."""
+        """Return passages by their numbers."""
         asked = "SELECT id, file, line, heading, content FROM {table} WHERE id = ANY(%s)"
         return {
             id_: Passage(file=file, line=line, heading=heading, text=text)

@@ -1,6 +1,6 @@
 """A program of its own that reads one PDF or DOCX: standard input in, a line of JSON a passage out.
 
-What takes too long, needs too much memory or crashes here is ended by whoever started it. It
+What takes too long, needs too much memory or crashes here is ended by the parent process. It
 imports nothing of Replan, and its libraries, which are an extra, by name. A line is [place,
 heading, text]; the place is the page of a PDF, of a DOCX the paragraph or the row of a table,
 counted from 1. The last line is how it ended: [] or the problem, as text.
@@ -30,7 +30,7 @@ _BODY = "word/document.xml"
 _Line = tuple[int, str, str]
 
 
-class _Problem(Exception):  # noqa: N818 - it is no fault of this program
+class _Problem(Exception):  # noqa: N818 - it is not a fault of this program
     """Why a document gives no text."""
 
 

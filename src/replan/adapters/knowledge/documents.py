@@ -1,4 +1,4 @@
-"""PDF and DOCX as passages, read by a program of its own that cannot take this one down."""
+"""PDF and DOCX as passages, read by a separate program, so that its crash harms nothing here."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def document_passages(name: str, content: bytes) -> Iterator[Passage]:
         for place, heading, text in cast("list[tuple[int, str, str]]", lines)
         for piece in cut(_passage(name, place, heading, text))
     )
-    # A page is a place of its own; paragraphs under one heading stand together.
+    # A page is a separate place; paragraphs under one heading stay together.
     yield from passages if ending == ".pdf" else merged(passages)
 
 
@@ -70,7 +70,7 @@ def _passage(name: str, place: int, heading: str, text: str) -> Passage:
 
 def _told(ending: str, content: bytes) -> list[Any]:
     # It needs no key and no address of ours, so it is given none; -P: no module of the folder in
-    # which we stand is taken for a library.
+    # that we are in is taken for a library.
     environment: Mapping[str, str] = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUTF8": "1"}
     program = [sys.executable, "-P", document_program.__file__, ending.removeprefix(".")]
     try:
@@ -83,9 +83,9 @@ def _told(ending: str, content: bytes) -> list[Any]:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise UnreadableDocumentError(f"to read it takes more than {SECONDS:g} s") from None
+        raise UnreadableDocumentError(f"reading it takes more than {SECONDS:g} s") from None
     except OSError as error:
         raise UnreadableDocumentError(f"its reader did not start: {error.strerror}") from error
     if done.returncode:
-        raise UnreadableDocumentError(f"its reader broke off ({done.returncode})")
+        raise UnreadableDocumentError(f"its reader stopped ({done.returncode})")
     return [json.loads(line) for line in done.stdout.splitlines()]

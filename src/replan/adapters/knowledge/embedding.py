@@ -26,7 +26,7 @@ SECONDS = 15.0
 
 
 class EmbeddingError(Exception):
-    """What a model gave is no use as vectors."""
+    """What a model gave cannot be used as vectors."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,15 @@ class Embedding:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What it is called, the name that stands for it in events first."""
+        """Its names, first the one that is used in events."""
         return names_of(self.embeddings, self.name)
 
     def of_texts(self, texts: Sequence[str]) -> list[list[float]]:
-        """Give the vectors of passages."""
+        """Return the vectors of passages."""
         return self._charged(texts, partial(_of_documents, self.embeddings, texts))
 
     def of_query(self, text: str) -> list[float]:
-        """Give the vector of a question; some models tell questions from passages."""
+        """Return the vector of a question; some models distinguish questions from passages."""
         (vector,) = self._charged([text], partial(_of_query, self.embeddings, text))
         return vector
 
@@ -84,7 +84,7 @@ def _told(
     names: Sequence[str], texts: Sequence[str], config: RunnableConfig | None
 ) -> Generator[Callable[[int], None]]:
     """Tell the callbacks of a call that is made inside; it may say how many tokens it took."""
-    # LangChain tells callbacks nothing of embeddings, so the call is told as that of a model.
+    # LangChain reports no embeddings to callbacks, so the call is reported like that of a model.
     call = begin_told_call(config, names, [HumanMessage(text) for text in texts])
     counted: list[int] = []
     try:
@@ -99,7 +99,7 @@ def _told(
 
 
 def asked(embedding: Embedding, ask: Callable[[], T]) -> tuple[T | None, str]:
-    """Give what a model finds; where it fails None, and a sentence that says so."""
+    """Return what a model finds; where it fails None, and a sentence that says so."""
     try:
         return ask(), ""
     except (LimitReachedError, RetrievalError, StorageError, sqlite3.Error):
@@ -110,7 +110,7 @@ def asked(embedding: Embedding, ask: Callable[[], T]) -> tuple[T | None, str]:
 
 
 def unbuilt(name: object) -> RetrievalError:
-    """Give the error for a name that nobody built a model for."""
+    """Return the error for a name without a model."""
     reason = f"{name} is the name of a model, and no graph of a team has built it"
     return RetrievalError(reason, "Give embeddings=..., an Embeddings of LangChain.")
 
@@ -122,14 +122,14 @@ def embedded_text(heading: str, text: str) -> str:
 
 def _check(vectors: Sequence[Sequence[float]], texts: Sequence[str]) -> None:
     if len(vectors) != len(texts):
-        raise EmbeddingError(f"it gave {len(vectors)} vectors for {len(texts)} texts")
+        raise EmbeddingError(f"it returned {len(vectors)} vectors for {len(texts)} texts")
     try:
         is_whole = len({len(each) for each in vectors}) == 1 and all(vectors)
         is_whole = is_whole and all(math.isfinite(number) for each in vectors for number in each)
     except TypeError:
         is_whole = False
     if not is_whole:
-        raise EmbeddingError("it gave no vectors of numbers")
+        raise EmbeddingError("it did not return vectors of numbers")
 
 
 def names_of(embeddings: object, name: str = "") -> tuple[str, ...]:
@@ -154,7 +154,7 @@ def _of_query(embeddings: Embeddings, text: str) -> tuple[list[list[float]], int
 
 
 def _in_time(work: Callable[[], T], seconds: float | None) -> T:
-    """Do some work in a thread that is given up after a time; where there is none, do it here."""
+    """Do some work in a thread that is abandoned after a time; where there is none, do it here."""
     if seconds is None:
         return work()
     done: Future[T] = Future()

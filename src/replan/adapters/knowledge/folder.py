@@ -19,7 +19,7 @@ from replan.ports.retriever import SearchRequest, SearchResponse
 from replan.state.knowledge import Chunk
 
 TENANT = "{tenant}"
-"""What stands in a folder's name where each tenant has one of its own."""
+"""What is in a folder's name where each tenant has one of its own."""
 
 _FILTERS = frozenset({"file"})
 
@@ -30,8 +30,8 @@ class FolderRetriever:
 
     PDF and DOCX need the extra `documents`.
 
-    The index stands in the user's cache, for this user alone, and is brought up to date by what the
-    files hold whenever it is asked. Links out of the folder and hidden files are left out.
+    The index is in the user's cache, for this user alone, and each search first updates it from the
+    files. Links out of the folder and hidden files are left out.
 
     Args:
         folder: The folder; with {tenant} in its name each tenant has one of its own.
@@ -39,7 +39,7 @@ class FolderRetriever:
         embeddings: Finds passages by their meaning, too: LangChain's Embeddings, or the name of a
             model such as openai:text-embedding-3-small, which the graph of a team builds. Needs
             the extra `vectors`.
-        built: What was built for the name.
+        built: The model that was built for the name.
     """
 
     folder: Path | str
@@ -52,11 +52,11 @@ class FolderRetriever:
     ) -> SearchResponse:
         """Find the passages with the most, and the rarest, of the words.
 
-        With embeddings, also those that are near in meaning; both rankings are joined by places.
+        With embeddings, also those that are close in meaning; the two rankings are merged.
         The filter `file` is a pattern of the file's path, such as policies/*.
 
         Args:
-            request: What is looked for.
+            request: The question.
             config: The configuration of the step that searches, whose callbacks count and charge.
 
         Raises:
@@ -71,15 +71,15 @@ class FolderRetriever:
             return SearchResponse(chunks=found[: request.top_k], left_out=[*left_out, *problems])
 
     def prepare(self, *, tenant: str = "") -> list[str]:
-        """Bring the index up to date, and ask for all vectors that are missing.
+        """Update the index, and compute all missing vectors.
 
-        A search asks for some 3,000 vectors at most, and charges its run; this is for more.
+        A search computes at most about 3,000 vectors, charged to its run; this has no bound.
 
         Args:
-            tenant: Whose folder, where each tenant has one.
+            tenant: The tenant, if each tenant has its own folder.
 
         Returns:
-            The files that are left out, a sentence each.
+            The files that are left out, one sentence each.
 
         Raises:
             RetrievalError: There is no such folder, or the index cannot be used.
@@ -92,20 +92,20 @@ class FolderRetriever:
             return left_out
 
     def looked_through(self) -> tuple[int, int, list[str]]:
-        """Count files and passages, and say what is left out; the index is made if need be."""
+        """Count files and passages, and list what is left out; creates the index if needed."""
         folder = self._folder("")
         with opened(path_in(self._cache, folder)) as index:
             left_out = index.update(folder)
             return *index.size(), left_out
 
     def with_embeddings(self, built: Embeddings) -> "FolderRetriever":
-        """Give one that asks this model, which was built for the name in `embeddings`."""
+        """Return a copy with this model, which was built for the name in `embeddings`."""
         return replace(self, built=built)
 
     def _found(
         self, index: Index, request: SearchRequest, glob: str, config: RunnableConfig | None
     ) -> tuple[list[Hit], list[str]]:
-        """Give the passages, the best first, and what kept others from being found."""
+        """Return the passages, the best first, and what kept others from being found."""
         if self.embeddings is None:
             return index.search(request.query, request.top_k, glob), []
         embedding = self._asked_by(config, SECONDS)
@@ -126,7 +126,7 @@ class FolderRetriever:
 
     @property
     def embedding(self) -> Embedding | None:
-        """The model for embeddings as it is asked; None without one, or if it is not built yet."""
+        """The embedding model; None without one, or if it is not built yet."""
         is_named = isinstance(self.embeddings, str)
         name = str(self.embeddings) if is_named else ""
         built = self.built if is_named else self.embeddings
@@ -145,7 +145,7 @@ class FolderRetriever:
             name = name.replace(TENANT, tenant)
         folder = Path(name)
         if not folder.is_dir():
-            fix = f"Make it, and put texts into it: {', '.join(KINDS)}."
+            fix = f"Create it, and put texts into it: {', '.join(KINDS)}."
             raise RetrievalError(f"there is no folder {name}", fix)
         return folder
 

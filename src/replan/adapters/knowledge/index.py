@@ -35,10 +35,10 @@ _HALF = 10.0
 """Where bm25 is this, the score is one half."""
 
 _COMMON_FROM = 500
-"""A term in more passages than this, and in a tenth of all, tells little, and takes long."""
+"""A term in more passages than this, and in a tenth of all, is too common to search for."""
 
 _RACY = 2_000_000_000
-"""Nanoseconds in which a file may change once more without another time."""
+"""Nanoseconds in which a file may change again without another time."""
 
 _TABLES = f"""
 CREATE TABLE IF NOT EXISTS files (
@@ -84,14 +84,14 @@ class _Known:
 
 
 def path_in(cache: Path, folder: Path) -> Path:
-    """Where the index of a folder stands."""
+    """Where the index of a folder is."""
     name = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:32]
     return cache / f"{name}-{FORMAT}.db"
 
 
 @contextmanager
 def opened(path: Path) -> Generator["Index"]:
-    """Open an index; one that is damaged is made anew."""
+    """Open an index; one that is damaged is made again."""
     try:
         _make_private(path)
         connection = _connected(path)
@@ -113,13 +113,13 @@ class Index:
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """The file itself, for what is kept beside the passages."""
+        """The file itself, for what is stored next to the passages."""
         return self._db
 
     def update(self, folder: Path) -> list[str]:
         """Bring the index up to date, and say what of the folder is left out.
 
-        What changed is read anew, what is gone goes.
+        What changed is read again, what is gone goes.
         """
         found = files_below(folder, KINDS, deepest=DEEPEST, most=MOST_FILES)
         files = {each.name: each for each in found.files}
@@ -157,7 +157,7 @@ class Index:
         ]
 
     def passages(self, ids: Sequence[int]) -> dict[int, Passage]:
-        """Give passages by their numbers."""
+        """Return passages by their numbers."""
         return {
             row: Passage(file=file, line=line, heading=heading, text=text)
             for id_ in ids
@@ -219,7 +219,7 @@ class Index:
 
 
 def _row(number: int, passage: Passage) -> tuple[object, ...]:
-    # What stands in the index as it stands in the file is kept once.
+    # What is in the index as it is in the file is kept once.
     shown = f"{passage.heading} ({passage.file})"
     body = indexed(passage.text)
     text = None if body == passage.text else passage.text
@@ -273,7 +273,7 @@ def _connected(path: Path) -> sqlite3.Connection:
     except sqlite3.OperationalError:
         raise
     except sqlite3.DatabaseError:
-        # It is no database, or damaged: all of it can be made anew.
+        # It is not a database, or damaged: all of it can be made again.
         for each in _files_of(path):
             each.unlink(missing_ok=True)
         _make_private(path)

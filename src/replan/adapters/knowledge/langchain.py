@@ -25,8 +25,8 @@ _SCORES = ("score", "similarity")
 class LangChainRetriever:
     """Asks any retriever of LangChain.
 
-    It takes a question only: a request with filters or knowledge bases is refused, and one of a
-    tenant, too, unless the knowledge is shared. `score` and `similarity` of a document's metadata
+    It takes only a question: a request with filters or knowledge bases is refused, and so is one of
+    a tenant, unless the knowledge is shared. `score` and `similarity` of a document's metadata
     are its score; without them it is 1 divided by its place.
 
     Args:
@@ -40,10 +40,10 @@ class LangChainRetriever:
     def search(
         self, request: SearchRequest, config: RunnableConfig | None = None
     ) -> SearchResponse:
-        """Give the documents in the retriever's order.
+        """Return the documents in the retriever's order.
 
         Raises:
-            RetrievalError: The request asks for what a retriever cannot do.
+            RetrievalError: The request asks for something that a retriever cannot do.
         """
         _check_bases(request)
         if request.filters:
@@ -59,7 +59,7 @@ class LangChainRetriever:
 
 @dataclass(frozen=True)
 class VectorStoreRetriever:
-    """Asks a vector store of LangChain for passages near in meaning, with their scores.
+    """Asks a LangChain vector store for passages close in meaning, with their scores.
 
     A tenant becomes a filter only by `tenant_field`; without it a request of a tenant is refused,
     unless the knowledge is shared.
@@ -69,10 +69,10 @@ class VectorStoreRetriever:
         tenant_field: The field of a document's metadata that has its tenant; each request then
             needs one, and a passage of another tenant is an error.
         shared: Whether all tenants have the same knowledge.
-        as_filter: Makes of the filters what the store takes as `filter`; by default they are
-            given as they are.
-        score: Makes a score, larger is better, of the store's own. By default the store's
-            relevance scores are asked for, which some stores do not have.
+        as_filter: Converts the filters to the store's argument `filter`; by default they are passed
+            unchanged.
+        score: Converts the store's scores, so that larger is better. By default the store's
+            relevance scores are used, which some stores do not have.
     """
 
     store: VectorStore
@@ -84,11 +84,11 @@ class VectorStoreRetriever:
     def search(
         self, request: SearchRequest, config: RunnableConfig | None = None
     ) -> SearchResponse:
-        """Give the nearest passages; the question's embedding is charged as a call of its model.
+        """Return the nearest passages; the question's embedding is charged as a call of its model.
 
         Raises:
-            RetrievalError: The request asks for what the store cannot do, or the store gave a
-                passage of another tenant.
+            RetrievalError: The request asks for something that the store cannot do, or the store
+                returned a passage of another tenant.
         """
         _check_bases(request)
         filters = self._filters(request)
@@ -104,7 +104,7 @@ class VectorStoreRetriever:
 
     @property
     def embedding(self) -> Embedding | None:
-        """The model that the store asks, as calls of it are charged."""
+        """The store's embedding model, whose calls are charged."""
         model = self.store.embeddings
         return None if model is None else Embedding(model)
 
@@ -139,7 +139,7 @@ class VectorStoreRetriever:
             cast("dict[str, object]", each.metadata).get(self.tenant_field) != tenant
             for each in found
         ):
-            reason = f"the store gave passages whose {self.tenant_field} is not the tenant"
+            reason = f"the store returned passages whose {self.tenant_field} is not the tenant"
             raise RetrievalError(reason, "It does not keep to filters; see as_filter.")
 
 

@@ -41,16 +41,16 @@ BATCH = 128
 class PostgresRetriever:
     """Finds passages in a table of PostgreSQL with pgvector; fill it with sync.
 
-    Needs the extra `postgres`. Every passage belongs to one tenant, the empty one included, and a
-    search finds those of its own tenant only.
+    Needs the extra `postgres`. Every passage belongs to one tenant, which may be the empty
+    one, and a search finds only passages of its own tenant.
 
     Args:
         address: The database, as postgresql://user@host/database.
         embeddings: The model for the meaning of passages: LangChain's Embeddings, or the name of
             one such as openai:text-embedding-3-small, which the graph of a team builds.
         collection: The name of the table: letters a to z, digits and _.
-        language: How words are reduced to their stems: a text search configuration of PostgreSQL.
-        built: What was built for the name.
+        language: The text search configuration of PostgreSQL, which reduces words to their stems.
+        built: The model that was built for the name.
     """
 
     address: str = field(repr=False)
@@ -65,12 +65,12 @@ class PostgresRetriever:
     def search(
         self, request: SearchRequest, config: RunnableConfig | None = None
     ) -> SearchResponse:
-        """Find the passages that fit best by words and by meaning; both are joined by places.
+        """Find the passages that fit best by words and by meaning; the two rankings are merged.
 
         The filter `file` is a pattern of the file's path, such as policies/*.
 
         Args:
-            request: What is looked for.
+            request: The question.
             config: The configuration of the step that searches, whose callbacks count and charge.
 
         Raises:
@@ -99,20 +99,20 @@ class PostgresRetriever:
     def sync(
         self, folder: Path | str, *, tenant: str = "", config: RunnableConfig | None = None
     ) -> list[str]:
-        """Bring the passages of a tenant to what a folder holds: new, changed and gone files.
+        """Update the passages of a tenant from a folder: new, changed and removed files.
 
         Each file is replaced as a whole, so that a search finds the old or the new one. Table,
-        indexes and the extension vector are created if they are not there.
+        indexes and the extension vector are created if they are missing.
 
         Returns:
-            The files that are left out, a sentence each.
+            The files that are left out, one sentence each.
 
         Raises:
             RetrievalError: There is no such folder, the database cannot be used, or the model for
-                embeddings failed; what was done by then stays.
+                embeddings failed; what was done before stays.
         """
         if not Path(folder).is_dir():
-            raise RetrievalError(f"there is no folder {folder}", "Make it, or name another.")
+            raise RetrievalError(f"there is no folder {folder}", "Create it, or name another.")
         embedding, left_out = self._asked_by(config, None), list[str]()
         table = self._table(SearchRequest(query="", tenant_id=tenant))
         with self._connected() as connection, table.alone(connection):
@@ -129,12 +129,12 @@ class PostgresRetriever:
         return [*found.left_out, *left_out]
 
     def with_embeddings(self, built: Embeddings) -> "PostgresRetriever":
-        """Give one that asks this model, which was built for the name in `embeddings`."""
+        """Return a copy with this model, which was built for the name in `embeddings`."""
         return replace(self, built=built)
 
     @property
     def embedding(self) -> Embedding | None:
-        """The model for embeddings as it is asked; None if it is not built yet."""
+        """The embedding model; None if it is not built yet."""
         if isinstance(self.embeddings, str):
             return self.built and Embedding(self.built, self.embeddings)
         return Embedding(self.embeddings)
@@ -191,7 +191,7 @@ def _rows(embedding: Embedding, digest: str, passages: Sequence[Passage]) -> Ite
             raise
         except Exception as error:
             # A model is code of others.
-            reason = f"{embedding.names[0]} gave no vectors: {describe(error)}"
+            reason = f"{embedding.names[0]} returned no vectors: {describe(error)}"
             raise RetrievalError(reason, "Try again, or give other embeddings.") from error
         for passage, vector in zip(batch, vectors, strict=True):
             yield Row(digest, model, passage, vector)

@@ -71,7 +71,7 @@ def _decoded(content: bytes) -> str:
     text = decoded(content, "strict")
     if text is None:
         is_text = decoded(content) is not None
-        raise UnreadableFileError("it is not written in UTF-8" if is_text else "it is no text")
+        raise UnreadableFileError("it is not written in UTF-8" if is_text else "it is not text")
     return text
 
 

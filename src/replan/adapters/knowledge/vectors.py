@@ -22,7 +22,7 @@ QUICK = 1.0
 """Seconds of a quick call; a model on this machine may take a second for each passage."""
 
 SECONDS = 10.0
-"""How long one search asks for the vectors of passages that have none; others go on with it."""
+"""How long one search asks for the vectors of passages that have none; others continue it."""
 
 MOST_CALLS = 16
 """Calls for them in one search."""
@@ -50,14 +50,14 @@ class _Matrix:
 
 
 _guard = threading.Lock()
-# Who searches while somebody asks for the vectors of the same folder waits for them.
+# A search waits if another one is computing vectors of the same folder.
 _turns = [threading.Lock() for _ in range(64)]
 MATRICES: OrderedDict[tuple[Path, str, int], _Matrix] = OrderedDict()
 """What was read last, by the index, the model and the length of its vectors."""
 
 
 def numpy() -> Any:
-    """Give numpy, which is an extra."""
+    """Return numpy, which is an extra."""
     try:
         return import_module("numpy")
     except ModuleNotFoundError as error:
@@ -77,7 +77,7 @@ class Vectors:
         self.problem = ""  # what of the passages cannot be found by it
 
     def nearest(self, query: str, most: int, glob: str = "") -> list[int]:
-        """Give the passages whose vectors are nearest to that of a question, the nearest first."""
+        """Return the passages with the vectors nearest to that of a question, the nearest first."""
         np = self._np
         vector = self._unit([self._embedding.of_query(query)])[0]
         matrix = self._matrix(len(vector), MOST_CALLS, SECONDS)
@@ -119,7 +119,7 @@ class Vectors:
         if matrix.missing:
             self.problem = (
                 f"Passages without vectors yet: {len(matrix.missing):,}; they are found by their "
-                "words alone, and further searches go on with it."
+                "words alone, and further searches add more."
             )
             return matrix
         with _guard:
@@ -183,7 +183,7 @@ class Vectors:
                 (self._model, digest, vector.tobytes())
                 for (digest, _), vector in zip(batch, vectors, strict=True)
             ]
-            # Each call is kept at once, whatever becomes of the next one.
+            # The result of each call is stored immediately, whatever happens to the next one.
             self._db.execute("BEGIN IMMEDIATE")
             self._db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", given)
             self._db.execute("COMMIT")

@@ -37,17 +37,17 @@ class Call:
     waiting: Waiting | None = None  # the question that the step waits with
 
     def asked(self, server: str, params: ElicitRequestParams) -> ElicitResult | ErrorData:
-        """Give the server the answer; while there is none, end the call, which is made again."""
+        """Return the answer to the server; without one, end the call, which is made again later."""
         try:
             return self.context.run(_answered, server, params)
         except Waiting as waiting:
             self.waiting = self.waiting or waiting
             return ElicitResult(action="cancel")
         except QuestionError:
-            # There is nobody to be asked, or it asks too much.
+            # No person can be asked, or it asks too much.
             return ElicitResult(action="decline")
         except SchemaError as error:
-            problem = f"the schema of what is asked is none: {error.message}"
+            problem = f"the schema of what is asked is not valid: {error.message}"
             return ErrorData(code=INVALID_PARAMS, message=within_budget(problem, _LONGEST))
 
 

@@ -19,11 +19,11 @@ LINES = "replan-bounded-lines"
 TOO_LONG = f"one of its messages has more than {LONGEST_MESSAGE:,} bytes"
 
 told_too_long: ContextVar[Callable[[], None]] = ContextVar("replan_mcp_line_too_long")
-"""Who hears of a line that is too long; known to the task that reads the lines."""
+"""Called for a line that is too long; set in the task that reads the lines."""
 
 
 class _Lines(codecs.IncrementalDecoder):
-    """Holds a line back until it is whole; after one that is too long, nothing comes any more."""
+    """Holds a line back until it is complete; ends after a line that is too long."""
 
     def __init__(self, errors: str = "strict") -> None:
         super().__init__(errors)

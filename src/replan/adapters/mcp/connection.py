@@ -1,4 +1,4 @@
-"""One connection to an MCP server, which lives in a task of its own.
+"""One connection to an MCP server, which lives in its own task.
 
 The client is made of anyio's task groups, and only the task that opened one can close it; whoever
 calls tools is another one.
@@ -46,9 +46,9 @@ class Connection:
         self._calls: list[Call] = []
         self._ended = asyncio.Event()
         self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
-        # Nobody may be left who waits for it.
+        # There may be no waiter left.
         self._ready.add_done_callback(lambda ready: ready.cancelled() or ready.exception())
-        # With a context of its own: it outlives the step that needed it first.
+        # With its own context: it outlives the step that needed it first.
         self._task = asyncio.create_task(self._lived(way), context=Context())
 
     @property
@@ -57,7 +57,7 @@ class Connection:
         return not self._ended.is_set()
 
     async def client(self) -> Client:
-        """Give the client, once it is connected.
+        """Return the client, once it is connected.
 
         Raises:
             ToolServerError: It could not be.
@@ -74,7 +74,7 @@ class Connection:
         await asyncio.wait({self._task})
 
     async def last_words(self) -> str:
-        """End it, and give what its program said last, on its way for people."""
+        """End it, and return the last output of its program, for error messages."""
         await self.close()
         return self._words
 
@@ -107,7 +107,7 @@ class Connection:
                 self._ready.set_result(connected)
                 await self._ended.wait()
             self._words = await asyncio.to_thread(said.end)
-        # Of a connection that was there, whoever calls hears.
+        # The caller learns about a lost connection.
         except Exception as error:  # noqa: BLE001 - foreign code
             told = _told(way, self.problem or error, self._seconds)
             self._words = await asyncio.to_thread(said.end) if said else ""
@@ -138,11 +138,11 @@ class Connection:
 
 @dataclass
 class _Messages:
-    """What a server says; it tells when there is nothing more."""
+    """The messages of a server; knows when there are no more."""
 
     stream: Any
     ended: asyncio.Event
-    unread: int = 0  # lines that were no messages
+    unread: int = 0  # lines that were not messages
 
     async def __aenter__(self) -> Self:
         await self.stream.__aenter__()
@@ -184,7 +184,7 @@ def _transport(way: Way, said: LastWords) -> Any:
                 env=dict(env),
                 cwd=folder,
                 encoding=LINES,
-                # What is no text is no message either; the client would read on, and say nothing.
+                # What is not text is not a message either; the client would silently read on.
                 encoding_error_handler="replace",
             )
             return stdio_client(started, said.sink)

@@ -1,6 +1,6 @@
-"""HTTP to a tool server: its answers are bounded, and what is none is told for what it is.
+"""HTTP to a tool server: answers are bounded, and anything else is reported as what it is.
 
-The client makes errors of answers that are no messages; of some it does not say what came, and of
+The client makes errors of answers that are not messages; of some it does not say what came, and of
 none whether the request was carried out. So such an answer is replaced by a JSON-RPC error.
 """
 
@@ -20,7 +20,7 @@ _EVENTS = "text/event-stream"
 _JSON = "application/json"
 _SESSION = "mcp-session-id"
 _PARTING = 2.0
-"""Seconds for the word that a session is over, which nobody needs to hear."""
+"""Seconds for the message that a session is over, which may be lost."""
 
 
 class ToolClient(httpx2.AsyncClient):
@@ -47,11 +47,11 @@ def _broken(error: httpx2.HTTPError | ReplyTooLongError) -> tuple[int, str]:
         case httpx2.ConnectError() | httpx2.ConnectTimeout():
             return INTERNAL_ERROR, f"it cannot be reached ({describe(error)})"
         case _:
-            return PARSE_ERROR, f"its answer broke off ({describe(error)})"
+            return PARSE_ERROR, f"its answer was cut off ({describe(error)})"
 
 
 def _failure(request: httpx2.Request, response: httpx2.Response) -> tuple[int, str] | None:
-    """The code and the words for an answer that is none; None if it may be one."""
+    """The code and the text for an unusable answer; None if it may be usable."""
     status = response.status_code
     told = f"{status} {response.reason_phrase}".strip()
     if status == HTTPStatus.NOT_FOUND and _SESSION in request.headers:
@@ -86,7 +86,7 @@ def _is_error(response: httpx2.Response) -> bool:
 
 
 def _is_asking(request: httpx2.Request) -> bool:
-    """Whether a message wants an answer."""
+    """Whether a message needs an answer."""
     return {"id", "method"} <= _fields(request.content).keys()
 
 

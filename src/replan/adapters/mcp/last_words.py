@@ -22,7 +22,7 @@ class LastWords:
         self._reader.start()
 
     def end(self) -> str:
-        """Give the end of what the program said, which has ended."""
+        """Return the end of what the program said, which has ended."""
         self.sink.close()
         self._reader.join(_SECONDS)
         text = self._kept.decode(errors="replace").strip()

@@ -1,4 +1,4 @@
-"""What came of a call of an MCP server's tool, as text for a model."""
+"""The outcome of a call of an MCP server's tool, as text for a model."""
 
 import json
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from replan.texts.storable import storable_text
 
 
 def text_of(result: CallToolResult) -> str:
-    """Write all of a result; what is no text is named, since most models take none from tools."""
+    """Write all of a result; what is not text is named, since most models take none from tools."""
     blocks = "\n".join(_written(result.content))
     if not blocks and result.structured_content is not None:
         blocks = json.dumps(result.structured_content, ensure_ascii=False)

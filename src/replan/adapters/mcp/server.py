@@ -35,7 +35,7 @@ class McpServer:
         self._name = name
         self._way = way
         self._seconds = seconds
-        self._is_trusted = is_trusted  # whether what it says of effects counts
+        self._is_trusted = is_trusted  # whether what it says about effects counts
         self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, Connection] = WeakKeyDictionary()
 
     async def list_tools(self) -> list[ToolDefinition]:
@@ -107,8 +107,8 @@ class McpServer:
             raise ToolServerError(self._name, _cut(problem)) from error
 
     async def _knowing(self, name: str) -> "Connection":
-        """Give a connection over which a tool was listed."""
-        # Otherwise the client lists the tools after the call, to check what came of it: where that
+        """Return a connection over which a tool was listed."""
+        # Otherwise the client lists the tools after the call, to check its outcome: where that
         # fails, the call would seem to have failed.
         connection = await self._connection()
         if name not in (connection.names or ()):
@@ -138,7 +138,7 @@ class McpServer:
     async def _answer(
         self, connection: "Connection", name: str, lost: type[ToolServerError]
     ) -> AsyncGenerator[None]:
-        """Wait for an answer as long as one may take; `lost` tells that there was none.
+        """Wait for an answer as long as one may take; `lost` handles a missing one.
 
         Only an error that the server itself gave as its answer says that the call came to an end:
         all else may have done what it was to do.
@@ -155,7 +155,7 @@ class McpServer:
             async with asyncio.timeout(self._seconds):
                 yield
         except TimeoutError as error:
-            problem = f"{name} gave no answer within {self._seconds:g} s"
+            problem = f"{name} did not answer within {self._seconds:g} s"
             raise lost(self._name, problem) from error
         except MCPError as error:
             if error.code in (CONNECTION_CLOSED, INVALID_REQUEST):

@@ -11,7 +11,7 @@ class Program:
 
     command: str
     args: Sequence[str]
-    env: Mapping[str, str] = field(repr=False)  # beside the few that every program needs
+    env: Mapping[str, str] = field(repr=False)  # in addition to the few that every program needs
     folder: Path | None
 
     def __str__(self) -> str:

@@ -38,7 +38,7 @@ _PASSING = text("set local synchronous_commit to off")
 _LOCK = text("select pg_advisory_xact_lock(hashtextextended(:run_id, :what))")
 
 FOR_WRITING = "replan_writes"
-"""The execution option of a connection whose transaction takes the right to write at once."""
+"""The execution option of a connection whose transaction locks for writing immediately."""
 
 
 _NEWS = 1.0
@@ -117,7 +117,7 @@ class Patience:
             await asyncio.wait(self._running)
 
     async def end(self) -> None:
-        """Let nothing begin any more, and wait for all that is being done."""
+        """Accept no more work, and wait for all work in progress."""
         self._is_over = True
         await self.rest()
 
@@ -148,7 +148,7 @@ class Database:
 
     @property
     def is_postgres(self) -> bool:
-        """Whether many may write at once, so that rows must be locked."""
+        """Whether there may be parallel writers, so that rows must be locked."""
         return self.engine.dialect.name == "postgresql"
 
     async def write(self, work: Work[T]) -> T:
@@ -197,7 +197,7 @@ class Database:
     def seconds_between(
         self, first: ColumnElement[Any], last: ColumnElement[Any], goes_on: ColumnElement[bool]
     ) -> ColumnElement[Any]:
-        """Seconds between two columns of times; until now where something goes on."""
+        """Seconds between two columns of times; until now where something continues."""
         if self.is_postgres:
             moment = DateTime(timezone=True)
             began, heard = (cast(type_coerce(each, Text), moment) for each in (first, last))
@@ -207,7 +207,7 @@ class Database:
         return (func.julianday(ended) - func.julianday(first)) * 86_400
 
     async def take_run(self, connection: AsyncConnection, run_id: str, what: int) -> None:
-        """Let nobody else change one thing of a run until the transaction ends."""
+        """Lock one thing of a run until the transaction ends."""
         if self.is_postgres:
             await connection.execute(_LOCK, {"run_id": run_id, "what": what})
 

@@ -14,7 +14,7 @@ from replan.errors import StorageError
 from replan.failures import describe
 
 SAFE = "What was recorded before stays recorded, and no finished step is lost."
-GO_ON = "Then go on with the run on its thread (`replan resume`): it takes up where it stopped."
+GO_ON = "Then continue the run on its thread (`replan resume`): it continues where it stopped."
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class Fault:
 
 Part = str | int | None
 Place = tuple[Part, ...]
-"""Where a value stands: its table, what tells its row from the others, and its column."""
+"""The place of a value: its table, the key of its row, and its column."""
 
 
 class UnreadableRecordError(ValueError):
-    """A record is not what was written: it was damaged, or changed by somebody without the key."""
+    """A record differs from what was written: it was damaged, or changed without the key."""
 
     def __init__(self, reason: str, place: Place = ()) -> None:
         super().__init__(reason)
@@ -45,7 +45,7 @@ class FileReplacedError(Exception):
 
 
 class UnstorableValueError(ValueError):
-    """A value is none that can be written down and read back."""
+    """A value cannot be stored and restored."""
 
 
 @contextmanager
@@ -95,7 +95,7 @@ _OF_SQLITE = {
     sqlite3.SQLITE_BUSY: _BUSY,
     sqlite3.SQLITE_LOCKED: _BUSY,
     sqlite3.SQLITE_FULL: _FULL,
-    # A full disk is often told as a failed write.
+    # A full disk is often reported as a failed write.
     sqlite3.SQLITE_IOERR: Fault(
         "The disk cannot be read or written.", "Look at the disk.", can_pass=True
     ),
@@ -135,7 +135,7 @@ _SAID = (
 
 
 def fault_of(error: BaseException) -> Fault | None:
-    """Read an error of a driver, or one of ours; none if it is no such error."""
+    """Read an error of a driver, or one of ours; None if it is no such error."""
     if isinstance(error, PoolIsBusy | FileReplacedError):
         return GONE if isinstance(error, PoolIsBusy) else REPLACED
     if isinstance(error, UnreadableRecordError):
@@ -144,7 +144,7 @@ def fault_of(error: BaseException) -> Fault | None:
         return replace(_UNSTORABLE, problem=f"{_UNSTORABLE.problem} ({describe(error)})")
     driver: Any = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(driver, sqlite3.Error):
-        # The extended codes stand above the first byte.
+        # The extended codes are above the first byte.
         code = getattr(driver, "sqlite_errorcode", None)
         known = None if code is None else _OF_SQLITE.get(code & 0xFF)
         return known or _unknown(driver)

@@ -1,7 +1,7 @@
 """A first look at a run in a SQLite file that is not encrypted: rows alone, no framework.
 
-It is for who wants to see something at once, and gives None wherever that is not certain: what can
-be wrong with storage is told by who opens it.
+It shows something early, and returns None wherever that is not certain: opening the storage
+reports what is wrong with it.
 """
 
 import json

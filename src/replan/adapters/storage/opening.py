@@ -76,18 +76,18 @@ async def open_storage(
             A missing file is created, for this user alone.
         key: Encrypts what people, models and tools said. Encrypted storage needs the key that it
             was created with. Storage that was created without a key must be opened without one.
-        patience: Seconds for which work is repeated on an unreachable, locked or full database.
+        patience: Seconds for which work on an unreachable, locked or full database is repeated.
         allow: Further classes in the states of graphs, for specialists that are compiled graphs
-            with a state of their own.
+            with their own state.
         keep_days: Days for which prompts, replies and other long texts of events are kept; older
             texts are removed whenever a run begins. None means as long as their runs.
-        connections: Connections to PostgreSQL at most, 2 or more, beside the one that holds
-            threads.
+        connections: The maximum number of connections to PostgreSQL, 2 or more, in addition to the
+            one that holds threads.
 
     Raises:
         StorageError: It cannot be opened; says why, and what to do. Nothing was changed.
-        ConfigurationError: `where` names no storage that Replan knows, a package is missing, or
-            `keep_days` is no number of days.
+        ConfigurationError: Replan does not know the storage `where`, a package is missing, or
+            `keep_days` is not a number of days.
     """
     if keep_days is not None and not 0 <= keep_days <= _MOST_DAYS:
         problem = "It is not a number of days."
@@ -213,7 +213,7 @@ async def _postgres_storage(
                 opened=lambda facts: opened_with(key, facts, plain, where),
             )
 
-        # An address that is wrong should not take as long to tell as a server that restarts.
+        # A wrong address should be reported sooner than a server that restarts.
         serde, seal = await Patience(where, min(patience, OPENING)).insist(prepared)
         is_sealed = isinstance(serde, SealedSerializer)
         kind = sealed_postgres.SealedPostgresSaver if is_sealed else postgres.PostgresSaver

@@ -71,7 +71,7 @@ class PostgresSaver(WholeSaver, AsyncPostgresSaver):
 
     @asynccontextmanager
     async def _cursor(self, *, pipeline: bool = False) -> AsyncGenerator[Any]:
-        """Give a cursor; what is written with it begins with a look whose the thread is."""
+        """Return a cursor; what is written with it begins with a look whose the thread is."""
         async with super()._cursor(pipeline=pipeline) as cursor:
             owned = _owned.get()
             if pipeline and owned is not None:
@@ -190,7 +190,7 @@ async def prepare_database(
 
 
 async def _set_up_saver(address: str) -> None:
-    """Make or upgrade LangGraph's tables, each change in a transaction of its own."""
+    """Make or upgrade LangGraph's tables, each change in its own transaction."""
     connection = await _connect(
         address, HeardConnection.longest, autocommit=True, prepare_threshold=0, row_factory=dict_row
     )

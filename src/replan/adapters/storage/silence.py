@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL that do not wait forever for a server of which nothing comes any more.
+"""Connections to PostgreSQL that do not wait forever for a server that has gone silent.
 
 A network that swallows packets ends no connection, and a statement has no bound of its own: the
 server cannot end what it never got, and kernels give up after a quarter of an hour or never.
@@ -18,7 +18,7 @@ class SilentServerError(psycopg.OperationalError):
 
 
 class HeardConnection(psycopg.AsyncConnection[Any]):
-    """A connection that ends when nothing moves on it for long while somebody waits."""
+    """A connection that ends if nothing arrives for long while a caller waits."""
 
     longest = 600.0
 

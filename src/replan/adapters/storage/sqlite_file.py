@@ -1,6 +1,6 @@
 """A SQLite file: made once, checked before it is used, never changed if it is not ours.
 
-All of it happens under a lock beside the file. Two processes that start at the same time on a
+All of it happens under a lock next to the file. Two processes that start at the same time on a
 fresh file would else both switch it to write-ahead logging, which SQLite refuses one of them
 without waiting.
 """
@@ -35,7 +35,7 @@ _LEFT = f"It was left as it was. {_ANOTHER}"
 
 @contextmanager
 def file_errors(path: Path) -> Generator[None]:
-    """Say what the system or SQLite says of a file as a `StorageError`."""
+    """Raise what the system or SQLite says about a file as a `StorageError`."""
     try:
         yield
     except (sqlite3.Error, DBAPIError) as error:
@@ -51,7 +51,7 @@ def file_errors(path: Path) -> Generator[None]:
 
 
 def make_private(path: Path) -> None:
-    """Make the folders that a file needs, and the files beside it, for this user alone."""
+    """Make the folders that a file needs, and the files next to it, for this user alone."""
     missing = [folder for folder in path.parents if not folder.exists()]
     for folder in reversed(missing):
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -59,7 +59,7 @@ def make_private(path: Path) -> None:
 
 
 def lock_of(path: Path) -> sqlite3.Connection:
-    """Take the lock beside a file; closing the connection gives it back, and so does dying."""
+    """Take the lock next to a file; closing the connection gives it back, and so does dying."""
     # SQLite's own lock is the one that every system has, that waits, and that falls by itself.
     lock = sqlite3.connect(
         f"{path}.lock", timeout=_WAIT, isolation_level=None, check_same_thread=False
@@ -88,7 +88,7 @@ def same_file(path: Path) -> Callable[[], None]:
 
 
 def prepare(path: Path, new_facts: Callable[[], Facts]) -> Facts:
-    """Make the file if there is none, or check the one that is there; under its lock."""
+    """Create the file, or check an existing one; under its lock."""
     _check_names(path)
     left = _LEFT
     if path.exists() and Path(f"{path}-journal").exists():
@@ -126,7 +126,7 @@ def upgrade(path: Path, seal: Seal) -> Facts | None:
         formats.upgrade(connection.execution_options(**{SEAL: seal}), str(path))
         facts = formats.known(connection, str(path))
     with closing(_opened(path, "?mode=rw")) as connection:
-        # The format stands at the start of the file, also for those who look there only.
+        # The format is at the start of the file, also for those who look there only.
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return facts
 
@@ -150,8 +150,8 @@ def _application_of(path: Path, left: str) -> int:
 
 
 def _untouched(path: Path) -> str:
-    # Whoever has it open keeps a log beside it. If there is none, nobody writes, and nobody can
-    # begin to while we hold the lock.
+    # A process that has it open keeps a log next to it. Without a log, there is no writer, and none
+    # can begin while we hold the lock.
     log = Path(f"{path}-wal")
     try:
         has_log = log.stat().st_size > 0

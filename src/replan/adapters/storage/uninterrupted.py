@@ -23,7 +23,7 @@ async def uninterrupted(
             cancelled = error
     if cancelled is not None:
         if not task.cancelled():
-            # Looked at, so that asyncio does not complain that nobody did.
+            # Retrieved, so that asyncio does not complain.
             task.exception()
         raise cancelled
     return task.result()

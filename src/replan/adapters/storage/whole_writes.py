@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 
 class WholeWrites:
-    """Writes to a SQLite file in a thread of its own."""
+    """Writes to a SQLite file in its own thread."""
 
     def __init__(self, path: Path, busy: float) -> None:
-        # Where this level is none, SQLAlchemy begins nothing by itself.
+        # Without an isolation level, SQLAlchemy begins no transaction by itself.
         options: dict[str, Any] = {
             "timeout": busy,
             "isolation_level": None,
@@ -45,7 +45,7 @@ class WholeWrites:
         return await asyncio.get_running_loop().run_in_executor(self._thread, whole)
 
     async def close(self) -> None:
-        """Close the file and end the thread, once nothing is written any more."""
+        """Close the file and end the thread, once all writes are done."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._engine.dispose)
         self._thread.shutdown()
 

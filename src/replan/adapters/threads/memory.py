@@ -24,8 +24,8 @@ class _Kept:
 class MemoryThreads(RowRepository):
     """Keeps threads as long as the process; those of a run until it is removed.
 
-    Where nobody removes runs, `most_closed` runs that are over keep their threads, the newest ones:
-    a run that ended at a limit may go on when that is raised.
+    If runs are never removed, the newest `most_closed` finished runs keep their threads:
+    a run that ended at a limit may continue when that is raised.
     """
 
     def __init__(self, *, most_closed: int | None = None) -> None:

@@ -59,7 +59,7 @@ class RowRepository(ABC):
         """Store a main thread with everything in it."""
         changes = self._saved.changes(thread)
         if changes.rows or changes.gone:
-            # Who is cancelled meanwhile, such as by a time limit, may go on with the thread.
+            # Who is cancelled meanwhile, such as by a time limit, may continue the thread.
             await uninterrupted(self._save(thread, changes, lasting=lasting))
 
     async def _save(self, thread: Thread, changes: Changes, *, lasting: bool) -> None:

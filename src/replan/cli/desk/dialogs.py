@@ -57,7 +57,7 @@ class Desk:
         try:
             line = await self.keyboard.line()
         except asyncio.CancelledError:
-            # What comes next does not belong behind the prompt.
+            # The next output does not belong after the prompt.
             self.say("\n")
             raise
         if line is None:
@@ -104,7 +104,7 @@ async def _approval_answer(ask: Ask, desk: Desk) -> JsonValue:
 
 
 async def _plan_answer(ask: Ask, desk: Desk) -> JsonValue:
-    """Ask for a word on a plan; the editor opens with what was written last."""
+    """Ask for a decision on a plan; the editor opens with the last text."""
     desk.say(f"\n{_as_said(ask.text)}\n\n")
     for remark in (*ask.remarks, ask.problem):
         desk.say(f"{_as_said(remark)}\n\n" if remark else "")
@@ -146,7 +146,7 @@ async def _choice(desk: Desk, edited: Callable[[], Awaitable[JsonValue]], *, why
 
 
 async def _edited(text: str, suffix: str, desk: Desk) -> str:
-    """Open the person's editor with a text, and give what they saved."""
+    """Open the person's editor with a text, and return what they saved."""
     variables = desk.environment
     editor = variables.get("VISUAL") or variables.get("EDITOR") or "vi"
     with _file_of(text, suffix) as path:
@@ -186,8 +186,8 @@ def _arguments(details: JsonValue) -> JsonValue:
 
 
 def _as_said(text: str, before: str = "") -> str:
-    """What somebody else wrote, each line behind a mark, so that none looks like one of ours."""
-    # A line that has room behind what stands `before` it needs no mark.
+    """Foreign text, with a mark before each line, so that none looks like our own."""
+    # A line that has room after the text `before` it needs no mark.
     text, width = text.strip(), get_terminal_size().columns
     if "\n" not in text and cell_len(before + harmless(text)) < width:
         return before + text

@@ -1,4 +1,4 @@
-"""Ask a person several things one by one, while the run goes on."""
+"""Ask a person several things one by one, while the run continues."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -10,14 +10,14 @@ from replan.cli.desk.dialogs import Desk, Quit, answer
 from replan.runs.asked.asks import Ask
 
 Give = Callable[[Ask, JsonValue], Awaitable[None]]
-"""Gives an answer to the run."""
+"""Returns an answer to the run."""
 
 
 class Interview:
     """The questions of a run, in the order in which they came."""
 
     def __init__(self, desk: Desk, *, give: Give, talking: Callable[[Ask | None], None]) -> None:
-        """Prepare; nobody is asked before the first question comes."""
+        """Prepare; no prompt is shown before the first question."""
         self.is_talking = False  # whether the person is asked something now
         self._desk = desk
         self._give = give

@@ -1,4 +1,4 @@
-"""Read lines that a person types, while a run goes on."""
+"""Read lines that a person types, while a run continues."""
 
 import asyncio
 import os
@@ -31,7 +31,7 @@ class Keyboard:
             termios.tcflush(self._descriptor, termios.TCIFLUSH)
 
     async def line(self) -> str | None:
-        """Give the next line; none if the person ends the input (Ctrl-D)."""
+        """Return the next line; None if the person ends the input (Ctrl-D)."""
         if self._coming is None:
             self._coming = asyncio.get_running_loop().create_future()
             threading.Thread(

@@ -16,7 +16,7 @@ class Stop:
     """A wish to stop, and how urgent it is."""
 
     def __init__(self, asked: asyncio.Event, *, finish: Callable[[], object]) -> None:
-        """Prepare; `heard` takes the signals."""
+        """Prepare; `heard` is called for signals."""
         self.asked = asked  # set at the first signal: nothing new starts from now on
         self.code = 0  # the exit code of the first signal; 0 before there is one
         self.is_editing = False  # whether an editor has the terminal: then Ctrl-C is meant for it
@@ -35,7 +35,7 @@ class Stop:
 
 @contextmanager
 def heard(stop: Stop) -> Generator[None]:
-    """Give the process's signals to `stop` while this lasts; must be entered in the loop."""
+    """Return the process's signals to `stop` while this lasts; must be entered in the loop."""
     if threading.current_thread() is not threading.main_thread():
         yield  # signals come to the main thread, and only it may say what they do
         return

@@ -1,4 +1,4 @@
-"""Files that go with a task, read from where the terminal was told."""
+"""Files that go with a task, read from the paths given at the terminal."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -15,7 +15,7 @@ _OVER = ("completed", "partial", "failed")
 
 
 def early(name: str | None, path: Path) -> "WholeRun | None":
-    """Give a run that is over as far as its rows tell; None where they do not tell enough."""
+    """Return a finished run from its rows; None if they do not contain enough."""
     found = None if name == "" else glimpse(path, name)
     if found is None or found.run["outcome"] not in _OVER:
         return None

@@ -12,7 +12,7 @@ from replan.events.types import Event
 from replan.ports.agent import TurnOptions, UserInput
 from replan.ports.storage import Storage
 from replan.sessions.carried import RUN, carried_in, written_run
-from replan.sessions.client import ClientAgentAdapter
+from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.state.session.context import AgentContext, AgentResult
 
 _MOST = 1_000
@@ -28,7 +28,7 @@ class _Nobody:
         context: AgentContext | Mapping[str, Any],
         **options: Unpack[TurnOptions],
     ) -> AgentResult:
-        raise InputError("Nobody is here who takes turns.")
+        raise InputError("No agent is here to take turns.")
 
     async def stream(
         self,
@@ -40,7 +40,7 @@ class _Nobody:
 
 
 def client_of(storage: Storage, user: str) -> ClientAgentAdapter:
-    """The sessions of a user, for who takes no turns of them."""
+    """The sessions of a user, for callers that take no turns."""
     return ClientAgentAdapter(storage, _Nobody(), user=user)
 
 
@@ -72,7 +72,7 @@ def read_session(path: Path) -> AgentContext:
 
     Raises:
         InputError: It cannot be read.
-        ContextError: It is no session; names every bad field.
+        ContextError: It is not a session; names every bad field.
     """
     try:
         return AgentContext.from_dict(json.loads(path.read_text(encoding="utf-8")))
@@ -83,7 +83,7 @@ def read_session(path: Path) -> AgentContext:
 
 
 def trusted_here(context: AgentContext) -> tuple[AgentContext, bool]:
-    """A session whose waiting run this user has signed, and whether somebody else had.
+    """A session whose waiting run this user has signed, and whether another signer had.
 
     Raises:
         ContextError: The run cannot be used.

@@ -37,7 +37,7 @@ def logging_to(path: Path | None) -> Generator[None]:
         yield
         return
     try:
-        # What a run says stands in it.
+        # What a run says is in it.
         os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600))
         handler = logging.FileHandler(path, encoding="utf-8", errors="replace")
     except OSError as error:
@@ -75,7 +75,7 @@ class LineFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write a record; a traceback stands in indented lines below it."""
+        """Write a record; a traceback is in indented lines below it."""
         whole = copy.copy(record)
         # What somebody else wrote of the traceback is not indented.
         whole.exc_text = None

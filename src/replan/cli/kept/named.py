@@ -19,7 +19,7 @@ def trusted(name: str) -> Generator[None]:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if not is_file(name):
             raise
-        missing = f"An event has no, or no right, field of its type: {describe(error)}."
+        missing = f"An event lacks a field of its type, or has a wrong one: {describe(error)}."
         from replan.runs.travel.export import refused  # noqa: PLC0415 - loads a framework
 
         raise refused(Path(name), f"It is damaged. {missing}") from error

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from langchain_core.messages import HumanMessage
 from pydantic import Field, JsonValue, ValidationError
 
-from replan.assembly import Graph, build_graph
+from replan.assembly.graphs import Graph, build_graph
 from replan.cli.kept.attachments import attached
 from replan.cli.kept.plan_text import is_plan_path, read_plan_text
 from replan.errors import InputError
@@ -39,7 +39,7 @@ class Order(Value):
     directory: Path | None = None
     out: Path | None = None  # the folder for reports
     plan_out: Path | None = None
-    settings: RunSettings | None = None  # what this run may do, as far as the terminal was told
+    settings: RunSettings | None = None  # what this run may do, from the options of the terminal
     files: tuple[Path, ...] = ()  # what goes with the task
     labels: dict[str, str] = Field(default_factory=dict)  # what the run is found by
 
@@ -58,7 +58,7 @@ class Order(Value):
         """What the graph is given."""
         if self.plan is None:
             return {"messages": [self._message(self.task)]}
-        # A run that goes on from another one has a request, and the plan that was made of it.
+        # A run that continues from another one has a request, and the plan that was made of it.
         asked = self._goal or self.task if is_plan_path(self.task) else self.task
         return {"messages": [self._message(asked)], "plan": self.plan}
 
@@ -74,7 +74,7 @@ class Order(Value):
 
 @dataclass(frozen=True)
 class Prepared:
-    """A graph that can run, the folder that its files are relative to, and who is its host."""
+    """A graph that can run, the folder that its files are relative to, and its host."""
 
     graph: Graph
     workspace: Path
@@ -87,12 +87,12 @@ def order_of(task: str, **fields: Any) -> Order:
         raise InputError("The task is empty. Write what to do, or name a plan document.")
     attached(fields.get("files", ()))
     plan = read_plan_text(Path(task)) if is_plan_path(task) else None
-    # The shell may hand over bytes that are no text.
+    # The shell may hand over bytes that are not text.
     return Order(task=task.encode("utf-8", "replace").decode("utf-8"), plan=plan, **fields)
 
 
 def kept(order: Order) -> JsonValue:
-    """Give an order as it is kept: paths that lead there from everywhere, and no secret."""
+    """Return an order as it is kept: paths that lead there from everywhere, and no secret."""
     paths = {
         name: None if path is None else path.absolute()
         for name, path in {
@@ -120,7 +120,7 @@ def order_from(record: JsonValue, run_id: str) -> Order:
     except ValidationError as error:
         raise InputError(
             f"The run {run_id} was not begun by this version of `replan run`, "
-            "so its graph cannot be built again here. Go on with the program that began it."
+            "so its graph cannot be built again here. Continue it with the program that began it."
         ) from error
 
 
@@ -149,7 +149,7 @@ def team_of_order(
 def settings_of_run(
     limits: list[str], approve: str | None, user: str | None = None
 ) -> RunSettings | None:
-    """Read what one run is to do otherwise than its team; none if nothing."""
+    """Read what one run is to do otherwise than its team; None if nothing."""
     asked: dict[str, Any] = {"limits": limits_of(limits), "approval": approve, "user": user}
     given = {name: value for name, value in asked.items() if value is not None}
     return RunSettings(**given) if given else None
@@ -178,7 +178,7 @@ def limits_of(texts: list[str]) -> Limits | None:
 
 
 def _is_open(address: str | None) -> bool:
-    """Whether an address tells no secret: neither a password nor a query stands in it."""
+    """Whether an address reveals no secret: it has neither a password nor a query."""
     if address is None:
         return True
     try:

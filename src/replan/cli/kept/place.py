@@ -35,9 +35,9 @@ class Place:
     # What encrypts the texts there; none: nothing does.
     key: str | None = field(default=None, repr=False)
     # What a command line adds to name it again; empty where the shell or nothing names it. A
-    # password does not stand in it.
+    # password is not in it.
     option: str = ""
-    # Days for which prompts and other texts of events are kept; None: for good.
+    # Days for which prompts and other texts of events are kept; None: without end.
     keep_days: float | None = None
 
     @property
@@ -82,7 +82,7 @@ async def opened(place: Place) -> AsyncGenerator[Storage]:
 
 @asynccontextmanager
 async def opened_kept(place: Place) -> AsyncGenerator[Storage]:
-    """Open a place for who only wants what is there: one that was named is not made.
+    """Open a place for reading: a named storage is not created.
 
     Raises:
         InputError: There is no such file.
@@ -123,7 +123,7 @@ async def found(book: RunBook, prefix: str) -> RunRecord:
 
 
 async def check_idle(storage: Storage, run: RunRecord) -> None:
-    """See that nobody works on a run."""
+    """Check that no process works on a run."""
     if run.outcome == "running" and await storage.holds.is_held(run.thread_id):
         raise InputError(
             f"Another process works on run {short(run.run_id)}. Wait until it ends, or stop it."

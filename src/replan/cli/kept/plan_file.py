@@ -1,4 +1,4 @@
-"""Write the plan of a run into a file: what is finished, also of a run that was broken off."""
+"""Write the plan of a run into a file: what is finished, also of a run that was cut off."""
 
 import os
 from pathlib import Path
@@ -24,7 +24,7 @@ class PlanFile:
             )
 
     def follow(self, event: Event) -> None:
-        """Take what an event says of the plan; a new state of the plan is written at once."""
+        """Take what an event says about the plan; a new state of the plan is written at once."""
         if self._so_far.follow(event):
             self.write()
 
@@ -45,7 +45,7 @@ class PlanFile:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Put a whole new file in the place of an old one, or raise and leave the old one as it is."""
+    """Put a whole new file in place of an old one, or raise and leave the old one as it is."""
     target = path.resolve()
     beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:

@@ -19,14 +19,14 @@ def is_plan_path(task: str) -> bool:
 
 
 def read_plan_text(path: Path) -> str:
-    """Give a document as it is, line ends included."""
+    """Return a document as it is, line ends included."""
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
             raise InputError(
                 f"The plan document '{path}' has more than {_MOST_BYTES:,} bytes, and a plan at "
-                f"most {PLAN.characters:,} characters. Keep long data in files of their own."
+                f"most {PLAN.characters:,} characters. Keep long data in separate files."
             )
         return content.decode("utf-8")
     except FileNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Whether an order that was kept is this user's own word, whoever can write where it was kept.
+"""Checks whether a stored order is from this user, whoever can write to the storage.
 
 An order names files to write, a team to import and a server that is sent a key. So it is signed
 with a key of this user, and without that signature these things are asked for again.
@@ -30,7 +30,7 @@ _DOES = {
 
 
 def signed(order: JsonValue, run_id: str) -> JsonValue:
-    """Give an order with the signature of this user; without one where no key can be kept."""
+    """Return an order with the signature of this user; without one where no key can be kept."""
     key = own_key()
     if key is None or not isinstance(order, dict):
         return order
@@ -38,7 +38,7 @@ def signed(order: JsonValue, run_id: str) -> JsonValue:
 
 
 def is_signed(record: JsonValue, run_id: str) -> bool:
-    """Whether an order was kept by this user, for this very run, and nobody changed it."""
+    """Whether an order was stored by this user for exactly this run, and was not changed."""
     if not isinstance(record, dict):
         return False
     order: JsonValue = {name: value for name, value in record.items() if name != SIGNATURE}
@@ -47,7 +47,7 @@ def is_signed(record: JsonValue, run_id: str) -> bool:
 
 
 def own_name() -> str:
-    """The name of this user; empty where nobody knows it."""
+    """The name of this user; empty if unknown."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # neither a variable nor the system says so
@@ -55,13 +55,13 @@ def own_name() -> str:
 
 
 def effects_of(order: Order, given: Collection[str]) -> list[str]:
-    """What an order does by its fields, those left out that were given anew."""
+    """What an order does by its fields, those left out that were given again."""
     effects = [
         f"{does} '{getattr(order, name)}' ({option})"
         for name, (does, option) in _DOES.items()
         if name not in given and getattr(order, name) is not None
     ]
-    files = [f"sends the file '{path}' (begin it anew with --file)" for path in order.files]
+    files = [f"sends the file '{path}' (start again with --file)" for path in order.files]
     return effects + files
 
 

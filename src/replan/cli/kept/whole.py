@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from replan.assembly import viewer
+from replan.assembly.graphs import viewer
 from replan.cli.kept.named import is_file
 from replan.cli.kept.place import Place, found, now, opened_kept
 from replan.runs.log.event_log import RunEvent

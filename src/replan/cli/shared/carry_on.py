@@ -1,4 +1,4 @@
-"""Go on with a run that was killed, interrupted, asks, was ended by a limit or is corrected."""
+"""Continue a run that was killed, interrupted, asks, was ended by a limit or is corrected."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from uuid import uuid4
 import typer
 from pydantic import JsonValue
 
-from replan.assembly import viewer
-from replan.calling import Graph, team_of
+from replan.assembly.graphs import viewer
+from replan.calling.compiled import Graph, team_of
 from replan.cli.kept.orders import Order, kept, order_from
 from replan.cli.kept.place import check_idle, found, opened_kept, short
 from replan.cli.kept.plan_text import read_plan_text
@@ -43,20 +43,20 @@ from replan.state.rules import least_value, limit_value, rounded_up, why_reached
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """How a run is to go on."""
+    """How a run is to continue."""
 
     run: str  # the run's id, or its beginning
     answers: Sequence[str] = ()  # as the command line has them
-    plan: Path | None = None  # a file with the changed plan, for a run that waits for a word on it
+    plan: Path | None = None  # a file with the changed plan, for a run that waits for approval
     limits: Limits | None = None
     # Fields of the order that are other now, such as the team file's place.
     changes: Mapping[str, Any] | None = None
     correction: Correction | None = None  # what is wanted otherwise of one step
-    repeat_effects: bool = False  # whether effects may be had once more, without a question
+    repeat_effects: bool = False  # whether effects may be had again, without a question
 
 
 def carry_on(wish: Wish, site: Site) -> int:
-    """Go on with a run until it ends, asks or is stopped, and give the exit code."""
+    """Continue a run until it ends, asks or is stopped, and return the exit code."""
     return attempted(lambda: _carried_on(wish, site), site)
 
 
@@ -106,7 +106,7 @@ async def _begun_anew(
     site: Site,
     introduced: Callable[..., Session],
 ) -> int:
-    """Go on from a run that is over in a new one."""
+    """Continue from a run that is over in a new one."""
     correction, run_id = cast("Correction", wish.correction), uuid4().hex
     new = wish.limits and RunSettings(limits=wish.limits)
     plan = begun_anew(correction, view)["plan"]
@@ -171,7 +171,7 @@ async def _gone_on(
         return await (await runtime.answer(run_id, bound, settings=new, by=by, **session.following))
     if view.state:
         return await runtime.resume(run_id, settings=new, by=own_name(), **session.following)
-    # It was killed before it had a state, and takes its settings once more.
+    # It was killed before it had a state, and takes its settings again.
     settings = order.settings if new is None else _both(order.settings, new)
     return await (
         await runtime.start(order.input, run_id=run_id, settings=settings, **session.following)
@@ -179,7 +179,7 @@ async def _gone_on(
 
 
 def _order_of(record: RunRecord, wish: Wish, site: Site) -> Order:
-    """Read what the run is to do, with what was said of it now."""
+    """Read what the run is to do, with what was said about it now."""
     run, changes = short(record.run_id), wish.changes or {}
     order = order_from(record.order, run)
     does = [] if is_signed(record.order, record.run_id) else effects_of(order, changes)
@@ -197,7 +197,7 @@ def _order_of(record: RunRecord, wish: Wish, site: Site) -> Order:
 
 
 def _both(order: RunSettings | None, new: RunSettings) -> RunSettings:
-    """The settings of an order with new ones on top; fields that nobody set stay unset."""
+    """The settings of an order with new ones on top; unset fields stay unset."""
     fields = {} if order is None else order.model_dump(exclude_unset=True)
     limits = {**fields.get("limits", {}), **new.limits.model_dump(exclude_unset=True)}
     return RunSettings.model_validate({**fields, "limits": limits})
@@ -216,7 +216,7 @@ def _read(wish: Wish, asks: Sequence[Ask]) -> dict[str, JsonValue]:
 
 
 def _check_team(state: EnhancedState, graph: Graph) -> None:
-    """See to it that nobody else does the work of a specialist who is not there any more."""
+    """Check that open steps do not name a specialist that the team no longer has."""
     nodes = {node.casefold() for node in graph.nodes}
     for step in (state.get("current_plan") or TaskPlan()).open_steps():
         for name in step.specialists:
@@ -235,7 +235,7 @@ def _told_as_over(view: RunView, site: Site) -> int:
     run, limit = short(view.run_id), view.state.get("limit_reached", "")
     lines = [f"run {run} is over: {view.outcome}"]
     if limit in CUTS:
-        lines.append(f"its answer is not whole: {CUTS[limit]}")
+        lines.append(f"its answer is incomplete: {CUTS[limit]}")
     if limit and limit not in CUTS:
         why = why_reached(view.state, limit)
         lines.append(

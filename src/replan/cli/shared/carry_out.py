@@ -1,4 +1,4 @@
-"""Carry out one order of the terminal and tell how it went."""
+"""Carry out one order of the terminal and show how it went."""
 
 import errno
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
@@ -6,7 +6,7 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Any
 from uuid import uuid4
 
-from replan.calling import Graph, check_input, services_in
+from replan.calling.compiled import Graph, check_input, services_in
 from replan.cli.kept.log_file import logging_to
 from replan.cli.kept.orders import Order, kept, prepared
 from replan.cli.kept.place import opened, short
@@ -33,7 +33,7 @@ from replan.traces.otlp import asked_for, check_endpoint, content_asked_for, end
 
 
 def carry_out(order: Order, site: Site) -> int:
-    """Run an order until it ends, asks or is stopped, and give the exit code."""
+    """Run an order until it ends, asks or is stopped, and return the exit code."""
     return attempted(lambda: _carried_out(order, site), site)
 
 
@@ -47,7 +47,7 @@ def attempted(work: Callable[[], Coroutine[Any, Any, int]], site: Site) -> int:
     except ReplanError as error:
         code, complaint = INCOMPLETE, str(error)
     except OSError as error:
-        # A reader that went away wants no message, and a file that has a name is not the output.
+        # A reader that is gone needs no message, and a named file is not the output.
         if error.errno == errno.EPIPE or error.filename is not None:
             raise
         code, complaint = INCOMPLETE, f"The output cannot be written: {error.strerror}."
@@ -81,7 +81,7 @@ async def _carried_out(order: Order, site: Site) -> int:
 
 
 def _with_user(order: Order, graph: Graph) -> Order:
-    """Let a team that remembers remember for who sits here, unless somebody else was named."""
+    """Use the login name as the user of a team that remembers, unless another user is named."""
     settings = order.settings or RunSettings()
     if settings.user or not services_in(graph).remembers or services_in(graph).settings.user:
         return order
@@ -130,7 +130,7 @@ async def at_the_terminal(
 
 @contextmanager
 def traced(site: Site) -> Generator[tuple[Traces | None, str]]:
-    """Open the traces that OpenTelemetry's variables ask for, and give the line that says so."""
+    """Open the traces that OpenTelemetry's variables ask for, and return the line that says so."""
     environment, missed = site.environment, list[str]()
     if not asked_for(environment):
         yield None, ""
@@ -153,7 +153,7 @@ def traced(site: Site) -> Generator[tuple[Traces | None, str]]:
 
 
 async def finished(work: Coroutine[Any, Any, int], run_id: str, site: Site) -> int:
-    """Give the exit code of a run; one that breaks off says why, and how to go on."""
+    """Return the exit code of a run; one that is cut off says why, and how to continue."""
     try:
         return await work
     except UsageError:

@@ -23,7 +23,7 @@ def correct(
     team: Path | None,
     repeat_effects: bool = False,
 ) -> None:
-    """Correct a step of a kept run, go on, and end with the exit code of `replan run`."""
+    """Correct a step of a kept run, continue, and end with the exit code of `replan run`."""
 
     def corrected() -> int:
         from replan.cli.kept.orders import limits_of

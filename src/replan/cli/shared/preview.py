@@ -1,4 +1,4 @@
-"""Say what a run takes at worst, before it runs and instead of running it."""
+"""Describe what a run takes at worst, before it runs and instead of running it."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ _UNKNOWN = "The plan of a request is made when it runs; whatever it is, the run 
 
 
 def previewed(order: "Order", environment: Mapping[str, str], *, as_json: bool) -> tuple[str, int]:
-    """Give what is ahead of an order, and the exit code."""
+    """Return what is ahead of an order, and the exit code."""
     team = _team_of(order, environment)
     if order.plan is None:
         text = json.dumps(bounds(team)) if as_json else "\n".join([_UNKNOWN, *bound_lines(team)])
@@ -58,7 +58,7 @@ def team_of(
     *,
     retries: Mapping[str, int] | None = None,  # further calls of one reply, by the model's name
 ) -> KnownTeam:
-    """Give what an outlook needs to know of a team."""
+    """Return what an outlook needs to know of a team."""
     settings = config.settings.overridden_by(asked)
     known = retries or {}
     memory = resolved(config.memory, config.host.memory, asked.memory if asked else MemoryOptions())
@@ -104,7 +104,7 @@ def _calls_of_knowledge(
 
 
 def _is_merged(config: "Team") -> bool | None:
-    """Whether one call of the host does the work of two; none where only some calls do."""
+    """Whether one call of the host does the work of two; None where only some calls do."""
     host = config.host
     apart = (host.thinking_model, host.planning_model, host.feedback_model, host.planning_prompt)
     if config.calls == "separate":
@@ -113,7 +113,7 @@ def _is_merged(config: "Team") -> bool | None:
 
 
 def dearest_token(config: "Team") -> float | None:
-    """What a token costs at most; none where a model has no price, or where nobody knows it."""
+    """The highest price of a token; None if a model has no price, or is unknown."""
     from replan.spending.scopes import price_of  # noqa: PLC0415 - the check without a team is light
 
     dearest = 0.0
@@ -141,7 +141,7 @@ def _calls_of_pipeline(specialist: "Specialist", retries: Mapping[str, int]) -> 
     """Model calls of one attempt: those of its units, as often as there may be rounds."""
     if specialist.unit_model is None:
         return 0
-    from replan.threads.building import built_pipeline  # noqa: PLC0415 - few teams have some
+    from replan.threads.turns.building import built_pipeline  # noqa: PLC0415 - few teams have some
 
     per_call = _calls_of_reply(specialist.unit_model, retries)
     return per_call * built_pipeline(cast("Any", specialist.pipeline)).most_calls

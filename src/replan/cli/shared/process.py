@@ -7,16 +7,14 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
     from replan.cli.kept.place import Place
-    from replan.cli.shared.site import Site
 
 
 GOOD = 0
@@ -50,7 +48,7 @@ def end_with(command: Callable[[], int]) -> None:
         typer.echo("interrupted", err=True)
         code = INTERRUPTED
     if code in (INTERRUPTED, TERMINATED):
-        # All is written; who presses it again does not want to wait for what is left behind.
+        # Everything is written; a second Ctrl-C means not to wait for what is left.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     raise typer.Exit(code)
 
@@ -80,37 +78,30 @@ def needs_extra(command: str, extra: str) -> Generator[None]:
         raise UsageError(f"{told}. Install it: pip install 'replan[{extra}]'.") from error
 
 
+def agreed(question: str, lines: Iterable[str], refusal: str) -> bool:
+    """Ask the person at the terminal whether something is to be done.
+
+    Args:
+        question: What is asked.
+        lines: What it is about.
+        refusal: What is said where nobody can be asked.
+
+    Raises:
+        InputError: There is no terminal.
+    """
+    from replan.errors import InputError
+
+    if not sys.stdin.isatty():
+        raise InputError(refusal)
+    typer.echo("".join(f"{line}\n" for line in lines), nl=False)
+    return typer.confirm(question)
+
+
 def place(storage: str | None) -> Place:
     """Where this process finds its runs."""
     from replan.cli.kept.place import place_of
 
     return place_of(storage, os.environ)
-
-
-def site(
-    *,
-    storage: str | None,
-    grace: float,
-    as_json: bool,
-    plain: bool,
-    quiet: bool,
-    verbose: bool,
-    log_file: Path | None,
-) -> Site:
-    """Where and how this process tells a run."""
-    from replan.cli.shared.site import Site
-    from replan.cli.views.live.teller import Manner
-
-    return Site(
-        environment=os.environ,
-        input=sys.stdin,
-        output=sys.stdout,
-        errors=sys.stderr,
-        place=place(storage),
-        manner=Manner(as_json=as_json, plain=plain, quiet=quiet, verbose=verbose),
-        log_file=log_file,
-        grace=grace,
-    )
 
 
 def leave(code: int) -> None:
@@ -122,7 +113,7 @@ def leave(code: int) -> None:
         return
     # The interpreter is not taken down under work that is still in foreign code.
     logging.shutdown()
-    with suppress(OSError):  # whoever read it may have gone
+    with suppress(OSError):  # the reader may be gone
         sys.stdout.flush()
         sys.stderr.flush()
     os._exit(code)

@@ -56,33 +56,33 @@ class Session:
         self._outcome: str = "interrupted"
         self._asks: tuple[Ask, ...] = ()
         self._warnings: tuple[str, ...] = ()
-        self._told: set[str] = set()  # the warnings that were told before
+        self._told: set[str] = set()  # the warnings that were reported before
 
     @property
     def following(self) -> Following:
-        """How the run is to be followed and stopped by whoever begins it or goes on with it."""
+        """How the run is followed and stopped by its caller."""
         tokens = self._site.shows_tokens
         return {"tokens": tokens, "heard": self._hear, "stop": self._stop.asked}
 
     def recall(self, events: Sequence[Event], warnings: Sequence[str] = ()) -> None:
-        """Take what happened before this process, without telling it again."""
+        """Take what happened before this process, without showing it again."""
         self._told |= {*warnings}
         for event in events:
             self._course = after(self._course, event, seconds())
             self._plan_file.follow(event)
 
     async def followed(self, begun: Awaitable[RunResult], asks: Sequence[Ask] = ()) -> int:
-        """Follow a run until it rests and nobody answers, and give the exit code."""
+        """Follow a run until it rests and nobody answers, and return the exit code."""
         if self._site.asks:
             self._interview = self._opened_interview()
             if asks:
-                # What is asked stands below the plan.
+                # What is asked is below the plan.
                 self._teller.follow(self._course)
             for ask in asks:
                 self._interview.add(ask)
         going = asyncio.ensure_future(self._gone_on(begun))
         winding_down = asyncio.ensure_future(self._wind_down(going))
-        # To the very end: who presses Ctrl-C once more still reads how to go on.
+        # To the very end: whoever presses Ctrl-C again still reads how to continue.
         with heard(self._stop):
             try:
                 await asyncio.wait({going})
@@ -103,13 +103,13 @@ class Session:
             begun, self._answered = self._answered or begun, None
 
     async def _is_answered(self) -> bool:
-        """Ask what the run waits for; tell whether there was an answer."""
+        """Ask what the run waits for; return whether there was an answer."""
         if self._interview is None or not self._asks or self._stop.asked.is_set():
             return False
         return await self._interview.answered(self._asks)
 
     async def _answer(self, ask: Ask, answer: JsonValue) -> None:
-        """Give an answer to the run, which goes on with it if it rests."""
+        """Give an answer to the run, and continue it if it rests."""
         given = {ask.key: ask.bound(answer)}
         self._course = answered(self._course, ask.key)
         self._answered = await self._runtime.answer(
@@ -117,7 +117,7 @@ class Session:
         )
 
     async def _wind_down(self, going: "asyncio.Future[None]") -> None:
-        """Say that nothing more starts; what waits for a person only is over at once."""
+        """Say that nothing more starts; a run that only waits for a person ends immediately."""
         await self._stop.asked.wait()
         if self._is_at_rest:
             going.cancel()
@@ -128,7 +128,7 @@ class Session:
             await interview.close()
         self._teller.remark(
             f"stopping: running steps have {self._site.grace:g} s to end; "
-            "press Ctrl-C again to stop at once"
+            "press Ctrl-C again to stop immediately"
         )
 
     def _hurry(self) -> None:
@@ -165,7 +165,7 @@ class Session:
         return Interview(desk, give=self._answer, talking=self._talk)
 
     def _talk(self, ask: Ask | None) -> None:
-        """Hold back what happens while somebody is asked, then tell it."""
+        """Hold back output while a person is asked, then show it."""
         if ask is not None:
             # A plan that is asked about is shown by the question.
             self._teller.pause(shows_plan=ask.kind != PLAN)
@@ -184,11 +184,11 @@ class Session:
                 last.push_async_callback(self._interview.close)
             await put_an_end_to(*tasks)
             if self._hurrying is not None:
-                with suppress(ReplanError):  # the run itself tells of it
+                with suppress(ReplanError):  # the run itself reports it
                     await self._hurrying
 
     def _ended(self) -> int:
-        """Say how to go on with a run that is not over, and give the exit code."""
+        """Print how to continue a run that is not over, and return the exit code."""
         stopped, resume = self._stop.code, self._site.resume(self._run_id)
         match self._outcome:
             case "waiting":

@@ -1,4 +1,4 @@
-"""Where and how a run is told, asked about and stopped."""
+"""Where and how a run is shown, asked about and stopped."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,12 +11,12 @@ from replan.cli.views.live.teller import Manner
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """Where and how a run is told, asked about and stopped."""
+    """Where and how a run is shown, asked about and stopped."""
 
     environment: Mapping[str, str]
     input: TextIO
     output: TextIO
-    errors: TextIO  # where complaints go, and what says how to go on
+    errors: TextIO  # where complaints go, and what says how to continue
     place: Place
     manner: Manner = field(default_factory=Manner)
     log_file: Path | None = None
@@ -24,11 +24,11 @@ class Site:
 
     @property
     def asks(self) -> bool:
-        """Whether somebody sits there who can answer."""
+        """Whether a person is there to answer."""
         return self.input.isatty() and self.output.isatty() and not self.manner.as_json
 
     def resume(self, run_id: str) -> str:
-        """The command that goes on with a run; empty if none does."""
+        """The command that continues a run; empty if none does."""
         return f"replan resume {short(run_id)}{self.place.option}" if self.place.outlives else ""
 
     @property
@@ -42,6 +42,6 @@ class Site:
         return not (self.manner.quiet or self.manner.as_json)
 
     def complain(self, *lines: str) -> None:
-        """Write lines beside the run, at once."""
+        """Write lines that do not belong to the run, immediately."""
         self.errors.write("".join(f"{line}\n" for line in lines))
         self.errors.flush()

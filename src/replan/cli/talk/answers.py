@@ -1,4 +1,4 @@
-"""What a line says as an answer, and what is said of answers that lack."""
+"""What a line says as an answer, and what is said about answers that lack."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What a person can ask for in the middle of a conversation, by a word behind a slash."""
+"""What a person can ask for in the middle of a conversation, by a word after a slash."""
 
 import json
 import re
@@ -33,7 +33,7 @@ _COMMAND = re.compile(r"/([A-Za-z]+)(?:\s+(.*))?$")
 
 
 def command_in(line: str) -> tuple[str, str] | None:
-    """The command of a line, and what stands behind it; None for a message."""
+    """The command of a line, and what is behind it; None for a message."""
     found = _COMMAND.match(line)
     return None if found is None else (found[1].casefold(), (found[2] or "").strip())
 
@@ -47,7 +47,7 @@ async def obey(name: str, rest: str, conversation: Conversation) -> None:
     command = _COMMANDS.get(name)
     if command is None:
         known = ", ".join(f"/{each}" for each in _COMMANDS)
-        conversation.tell(f"There is no command /{name}. There are: {known}, /quit.")
+        conversation.tell(f"There is not a command /{name}. There are: {known}, /quit.")
         return
     await command(conversation, rest)
 

@@ -25,8 +25,8 @@ from replan.ports.session_store import VERSION
 from replan.runs.asked.asks import PLAN, Ask
 from replan.sessions.asked import asked_in
 from replan.sessions.carried import carried_in
-from replan.sessions.kept_turn import digest_of
 from replan.sessions.request import how_to_answer
+from replan.sessions.session_runs import digest_of
 from replan.state.limits import RunSettings
 from replan.state.session.context import AgentContext, AgentResult
 
@@ -46,9 +46,9 @@ class Talk:
     site: Site
     lines: Lines
     desk: Desk
-    teller: Callable[[], Teller]  # tells one turn
+    teller: Callable[[], Teller]  # shows one turn
     settings: RunSettings | None
-    resume: Callable[[str], str]  # the command that goes on with a session; empty if none does
+    resume: Callable[[str], str]  # the command that continues a session; empty if none does
 
 
 @dataclass
@@ -69,12 +69,12 @@ class Conversation:
 
     @property
     def is_person(self) -> bool:
-        """Whether somebody sits there who can be asked."""
+        """Whether a person is there to be asked."""
         return self.talk.site.asks
 
     @property
     def is_stopped(self) -> bool:
-        """Whether work of this session was stopped, or failed, and can go on."""
+        """Whether work of this session was stopped, or failed, and can continue."""
         return self.context.current_stage == "stopped"
 
     @property
@@ -84,7 +84,7 @@ class Conversation:
 
     @property
     def prompt(self) -> str:
-        """What stands before the next line."""
+        """What is before the next line."""
         if self.asks:
             return f"({len(self.asks)} open) > "
         return "(stopped) > " if self.is_stopped else "> "
@@ -112,7 +112,7 @@ class Conversation:
         await self.answer()
 
     async def go_on(self) -> None:
-        """Ask again what is open, or go on with what was stopped."""
+        """Ask again what is open, or continue with what was stopped."""
         if self.is_stopped:
             await self._turn(None)
         elif not self.asks and self._asks_in_words:
@@ -134,7 +134,7 @@ class Conversation:
             self.tell(left_open(self.asks))
 
     async def recall(self) -> None:
-        """Go on with the newest answers, if the process that took them was killed."""
+        """Continue with the newest answers, if the process that took them was killed."""
         given = await self._cut_off() if self.asks and self.is_person else None
         if given is not None:
             self.tell(_CUT_OFF)
@@ -146,7 +146,7 @@ class Conversation:
         await self._look()
 
     def ended(self) -> int:
-        """Say how to go on, and give the exit code."""
+        """Print how to continue, and return the exit code."""
         resume = self.talk.resume(self.session_id) if self.context.dialogue_history else ""
         if resume and self.talk.site.tells_all:
             self.talk.site.complain(f"continue with: {resume}")
@@ -155,7 +155,7 @@ class Conversation:
         return INCOMPLETE if self._has_failed and not self.is_person else GOOD
 
     def tell(self, text: str) -> None:
-        """Say something that is no answer."""
+        """Print something that is not an answer."""
         width = get_terminal_size().columns - 1 if self.talk.site.output.isatty() else _WIDEST
         self.talk.desk.say("".join(f"{line}\n" for line in wrapped(text.rstrip(), width)))
 
@@ -187,7 +187,7 @@ class Conversation:
         return given
 
     async def _turn(self, given: Any) -> None:
-        """Take a turn, and see what came of it."""
+        """Take a turn, and see its outcome."""
         telling = self.talk.teller()
         turn = Turn(
             telling=telling,
@@ -210,7 +210,7 @@ class Conversation:
             raise Interrupted(turn.code)
 
     def _turn_id(self, given: Any) -> str:
-        """The name of a turn: the same message again, after a kill, goes on with the same turn."""
+        """The name of a turn: the same message again, after a kill, continues the same turn."""
         return digest_of([self.context.session_metadata.get(VERSION, 0), given])
 
     async def _cut_off(self) -> dict[str, JsonValue] | None:
@@ -230,7 +230,7 @@ class Conversation:
             turn_id=self._turn_id(given),
             settings=self.talk.settings,
             stop=turn.asked_to_stop,
-            # What was stopped is given up for something new.
+            # What was stopped is abandoned for something new.
             new_request=self.is_stopped and given is not None,
         )
 
@@ -242,7 +242,7 @@ class Conversation:
             turn.telling.close()
 
     async def _look(self) -> None:
-        """See how the session stands."""
+        """See the status of the session."""
         opened = self.talk.opened
         try:
             self.context = await opened.client.export(self.session_id)
@@ -259,11 +259,11 @@ class Conversation:
         self._course = asking(self._course, self.asks)
 
     def _tell(self, turn: Turn) -> None:
-        """Tell what no event has told."""
+        """Report what no event has reported."""
         result = turn.result
         if result is None:
             if turn.code:
-                self.tell("stopped at once; this message was not stored. Type it again.")
+                self.tell("stopped immediately; this message was not stored. Type it again.")
             return
         self._has_failed = not result.success or bool(result.metadata.get("degraded"))
         if result.error:
@@ -287,7 +287,7 @@ class Conversation:
 
     @property
     def stopped(self) -> str:
-        """What is said of a session whose work was stopped."""
+        """What is said about a session whose work was stopped."""
         rows = self._course.rows
         done = sum(row.status.value in ("completed", "skipped") for row in rows.values())
         how = f"{done} of {counted(len(rows), 'step')} done. " if rows else ""

@@ -22,7 +22,7 @@ class EditedLines:
         self._answers: PromptSession[str] = PromptSession(history=InMemoryHistory())
 
     async def line(self, prompt: str, *, default: str = "", is_message: bool = False) -> str | None:
-        """Give the next line."""
+        """Return the next line."""
         session = self._messages if is_message else self._answers
         return await until_interrupted(_typed(session, prompt, default))
 

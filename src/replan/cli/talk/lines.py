@@ -16,7 +16,7 @@ class Interrupted(Exception):  # noqa: N818 - nothing went wrong
     """The person pressed Ctrl-C, or the process is to end."""
 
     def __init__(self, code: int) -> None:
-        """Keep the exit code that stands for the signal."""
+        """Keep the exit code of the signal."""
         super().__init__()
         self.code = code
 
@@ -25,11 +25,11 @@ class Lines(Protocol):
     """Where the lines of a person come from."""
 
     async def line(self, prompt: str, *, default: str = "", is_message: bool = False) -> str | None:
-        """Give the next line; None at the end of the input.
+        """Return the next line; None at the end of the input.
 
         Args:
-            prompt: What stands before it.
-            default: What stands there to be edited, where lines can be edited.
+            prompt: What is before it.
+            default: What is there to be edited, where lines can be edited.
             is_message: Whether it belongs into the history of messages.
 
         Raises:
@@ -51,13 +51,13 @@ class TypedLines:
         self._output = output
 
     async def line(self, prompt: str, *, default: str = "", is_message: bool = False) -> str | None:
-        """Give the next line."""
+        """Return the next line."""
         line: str | None = None
         try:
             line = await until_interrupted(self._typed(prompt))
         finally:
             if line is None:
-                # What comes next does not belong behind the prompt.
+                # The next output does not belong after the prompt.
                 self._write("\n")
         return line
 
@@ -75,14 +75,14 @@ class TypedLines:
 
 
 class PipedLines:
-    """Lines of a pipe or a file; what is asked stands in the output, without a prompt."""
+    """Lines of a pipe or a file; what is asked is in the output, without a prompt."""
 
     def __init__(self, given: TextIO) -> None:
         """Prepare."""
         self._given = given
 
     async def line(self, prompt: str, *, default: str = "", is_message: bool = False) -> str | None:
-        """Give the next line."""
+        """Return the next line."""
         line = await until_interrupted(in_thread(self._given.readline))
         return line.rstrip("\r\n") if line else None
 

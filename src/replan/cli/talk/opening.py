@@ -9,7 +9,9 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from replan.assembly import build_agent
+from replan.assembly.agents import build_agent
+from replan.assembly.jobs import job_agent
+from replan.assembly.pipelines import pipeline_agent
 from replan.cli.kept.kept_sessions import found_session
 from replan.cli.kept.named import LAST
 from replan.cli.kept.orders import Order, team_of_order
@@ -19,17 +21,14 @@ from replan.cli.shared.carry_out import traced
 from replan.cli.shared.site import Site
 from replan.cli.views.live.notices import tracing_notice
 from replan.facts.kept import Facts, facts_of
-from replan.job_assembly import job_agent
 from replan.jobs.spec.job_file import read_job_file
-from replan.pipeline_assembly import pipeline_agent
 from replan.ports.built_in import built_in_models
 from replan.ports.run_book import RunRecord
 from replan.ports.session_store import SessionKey
 from replan.ports.storage import Storage
-from replan.sessions.client import ClientAgentAdapter
+from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.job_agent import JobAgent
-from replan.sessions.kept_turn import name_of_turn
-from replan.sessions.session_runs import TURN, labels_of, run_in, thread_of
+from replan.sessions.session_runs import TURN, labels_of, name_of_turn, run_in, thread_of
 from replan.sessions.turn_thread import place_of_threads, said_in_killed
 from replan.state.session.context import AgentContext
 from replan.team.file_team import DEFAULT_TEAM
@@ -49,18 +48,18 @@ class Opened:
     client: ClientAgentAdapter
     storage: Storage
     user: str
-    facts: Facts  # what is remembered of this user
+    facts: Facts  # what is remembered about this user
     key: bytes | None  # signs the runs of sessions
     workspace: Path
     notices: tuple[str, ...]  # what is said before the first message
     agent_name: str  # who talks, as a session remembers it
-    job: JobAgent | None = None  # what the conversation is about, in the place of a team
+    job: JobAgent | None = None  # what the conversation is about, in place of a team
     has_secrets: bool = False  # whether what is typed may be a secret
 
     async def killed_message(self, context: AgentContext) -> str | None:
         """What was said in the newest turn of a session, if the process that took it was killed.
 
-        It is empty where that is not known; None if nobody was killed.
+        It is empty if unknown; None if no turn was killed.
         """
         killed = await self.killed_turn(context.session_id)
         if killed is not None:
@@ -181,7 +180,7 @@ async def opened_job(
 async def opened_pipeline(
     reference: str, order: Order, user: str, site: Site
 ) -> AsyncGenerator[Opened]:
-    """Open what a conversation with a pipeline needs; its module stands in the folder, or here."""
+    """Open what a conversation with a pipeline needs; its module is in the folder, or here."""
     folder = order.directory or Path()
     main = pipeline_named(reference, folder)
     name = f"the pipeline '{reference}'"
@@ -200,7 +199,7 @@ async def opened_pipeline(
 
 
 def _called(team: TeamFile) -> str:
-    """What tells a team apart: its name, else its file."""
+    """The identity of a team: its name, else its file."""
     if team.path == DEFAULT_TEAM:
         return "the default team"
     has_name = "name" in team.config.model_fields_set
@@ -208,7 +207,7 @@ def _called(team: TeamFile) -> str:
 
 
 def _own_model(order: Order) -> str | None:
-    """The model of a job or a pipeline; what needs no key reads no messages, so it is none."""
+    """The model of a job or a pipeline; the offline model reads no messages, so it is none."""
     return None if order.model in built_in_models() else order.model
 
 

@@ -23,7 +23,7 @@ from replan.cli.views.cells import counted, harmless
 from replan.cli.views.live.teller import POOR_TERMINALS, Teller, seconds, teller
 from replan.cli.views.messages import told_messages
 from replan.errors import ReplanError
-from replan.sessions.kept_turn import check_agent
+from replan.sessions.client.kept_turn import check_agent
 
 _SHOWN = 2
 _KILLED = (
@@ -40,7 +40,7 @@ class TalkDesk(Desk):
     lines: Lines = field(kw_only=True)
 
     async def line(self, prompt: str) -> str:
-        """Give the next line of an answer."""
+        """Return the next line of an answer."""
         line = await self.lines.line(prompt)
         if line is None:
             raise Quit
@@ -54,8 +54,8 @@ async def talked(
     site: Site,
     resume: Callable[[str], str],
 ) -> int:
-    """Have a conversation to its end, and give the exit code."""
-    # Of signals between two things that hear them themselves.
+    """Have a conversation to its end, and return the exit code."""
+    # For signals between two parts that handle signals themselves.
     between = Stop(asyncio.Event(), finish=lambda: None)
     async with opening as opened:
         talk = _talk(opened, order, site, resume, between)
@@ -145,7 +145,7 @@ def _greet(conversation: Conversation) -> None:
 
 
 async def _recall(conversation: Conversation) -> None:
-    """Have the message typed again whose turn was killed, so that its work goes on."""
+    """Have the message typed again whose turn was killed, so that its work continues."""
     if conversation.asks or not conversation.is_person:
         return
     said = await conversation.talk.opened.killed_message(conversation.context)
@@ -162,7 +162,7 @@ async def _next(conversation: Conversation, between: Stop) -> str | None:
             raise Interrupted(TERMINATED)
         between.asked.clear()
         if conversation.asks:
-            # What was typed before is no answer.
+            # What was typed before is not an answer.
             lines.clear()
         try:
             return await lines.line(
@@ -178,7 +178,7 @@ async def _next(conversation: Conversation, between: Stop) -> str | None:
 
 
 async def _goes_on(line: str, conversation: Conversation) -> bool:
-    """Do what a line says; tell whether the conversation goes on."""
+    """Do what a line says; return whether the conversation continues."""
     command = command_in(line)
     if command is not None and command[0] in LEAVING:
         return False

@@ -18,7 +18,9 @@ from replan.events.types import (
 from replan.runs.stopping import GRACE, put_an_end_to
 from replan.state.session.context import AgentResult
 
-STOPPING = f"stopping: running steps have {GRACE:g} s to end; press Ctrl-C again to stop at once"
+STOPPING = (
+    f"stopping: running steps have {GRACE:g} s to end; press Ctrl-C again to stop immediately"
+)
 
 
 @dataclass(kw_only=True)
@@ -28,13 +30,13 @@ class Turn:
     telling: Teller
     course: Course
     is_asked_in_place: bool = False  # whether a person is asked what the turn asks
-    result: AgentResult | None = None  # None where it was broken off
-    is_told: bool = False  # whether the answer was told
+    result: AgentResult | None = None  # None where it was cut off
+    is_told: bool = False  # whether the answer was reported
     code: int = 0  # the exit code of the signal that stopped it; 0 if none did
     asked_to_stop: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def follow(self, parts: AsyncGenerator[Event | AgentResult]) -> None:
-        """Tell what happens until the turn is over, stopped, or broken off.
+        """Report what happens until the turn is over, stopped, or cut off.
 
         Raises:
             ReplanError: The turn could not be taken, or not be kept.
@@ -56,7 +58,7 @@ class Turn:
         async with aclosing(parts) as given:
             async for part in given:
                 if isinstance(part, AgentResult):
-                    # A run tells its warnings when it is over; a turn of a job is no run.
+                    # A run tells its warnings when it is over; a turn of a job is not a run.
                     for text in warned if not self.is_told else ():
                         self.telling.remark(f"warning: {text}")
                     self.result = part
@@ -66,7 +68,7 @@ class Turn:
                 if isinstance(part, WarningGiven):
                     warned.append(part.text)
                 if self.is_asked_in_place and isinstance(part, InputRequested | AnswerGiven):
-                    # Who is asked, and answers, need not be told.
+                    # Whoever is asked, and answers, need not be told.
                     self.telling.follow(self.course)
                 else:
                     self.telling.tell(part, self.course)

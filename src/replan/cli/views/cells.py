@@ -1,7 +1,9 @@
 """Text as a terminal shows it: harmless, and measured in cells instead of characters."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from shutil import get_terminal_size
+from typing import TextIO
 
 from rich.cells import cell_len, set_cell_size
 
@@ -14,7 +16,7 @@ _UNSEEN = (
     r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f"
 )
 _HARMFUL = re.compile(f"[{_STEERING}{_UNSEEN}]")
-# Terminals disagree on how wide emoji are that such signs put together.
+# Terminals disagree on how wide emoji are that such signs form together.
 _JOINING = re.compile(
     "[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|\u200d(?=[\u2190-\u2bff\U0001f000-\U0001ffff])"
 )
@@ -27,7 +29,7 @@ _MINUTE, _HOUR, _SHORT = 60, 3600, 10
 
 
 def harmless(text: str) -> str:
-    """Give a text with U+FFFD for each sign that steers a terminal or is not seen.
+    """Return a text with U+FFFD for each sign that steers a terminal or is not seen.
 
     Line ends and tabs stay.
     """
@@ -35,12 +37,12 @@ def harmless(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Give a text in one line, harmless."""
+    """Return a text in one line, harmless."""
     return harmless(" ".join(text.split()))
 
 
 def steady(text: str) -> str:
-    """Give a text in one line whose width no terminal disputes, for what is drawn over again."""
+    """Return a text in one line whose width no terminal disputes, for what is drawn over again."""
     return _JOINING.sub("", one_line(text))
 
 
@@ -57,6 +59,17 @@ def padded(text: str, width: int) -> str:
     """Cut a line or fill it with blanks to exactly so many cells."""
     text = cut(text, width)
     return text + " " * (width - cell_len(text))
+
+
+def in_columns(rows: Iterable[Sequence[str]], widths: Sequence[int], output: TextIO) -> list[str]:
+    """Lines of a table whose last column is as wide as it likes; a terminal cuts them."""
+    width = get_terminal_size((100, 24)).columns - 1 if output.isatty() else None
+    lines = list[str]()
+    for *cells, last in rows:
+        columns = [padded(cell, wide) for cell, wide in zip(cells, widths, strict=True)]
+        line = "  ".join([*columns, last]).rstrip()
+        lines.append(line if width is None else cut(line, width))
+    return lines
 
 
 def counted(number: int, what: str) -> str:
@@ -77,7 +90,7 @@ def seconds(value: float) -> str:
 
 
 def wrapped(text: str, width: int) -> Iterator[str]:
-    """Give the lines of a Markdown text, broken between words; tables and code stay as they are."""
+    """Yield the lines of a Markdown text, broken between words; tables and code are kept."""
     fence = ""
     for line in harmless(text).expandtabs(4).split("\n"):
         mark = line.strip()[:3]
@@ -91,7 +104,7 @@ def wrapped(text: str, width: int) -> Iterator[str]:
 
 
 def folded(text: str, width: int) -> Iterator[str]:
-    """Give the lines of a Markdown text as `wrapped` does, but none wider than the width."""
+    """Yield the lines of a Markdown text as `wrapped` does, but none wider than the width."""
     for line in wrapped(text, width):
         yield from _pieces(line, width, width)
 

@@ -13,7 +13,7 @@ from replan.plan.order import layers
 
 _USUAL_BOX, _NARROWEST_BOX, _GAP = 26, 16, 2
 _LONGEST_LABEL = 200
-_MOST_LINES = 3  # of what a box says of its step
+_MOST_LINES = 3  # of what a box says about its step
 # Mermaid reads these in a quoted label as markup, or as its end.
 _MARKUP = re.compile(r"[\"#&<>`\\;]")
 _COLOURS = {
@@ -48,7 +48,7 @@ def _class(step: PlanStep) -> str:
 
 
 def boxes(plan: TaskPlan, width: int) -> list[str]:
-    """Lines with a box a step, which names what it waits for; that stands on a level above."""
+    """Lines with a box a step, which names what it waits for; that is on a level above."""
     width = max(width, _NARROWEST_BOX)
     lines = list[str]()
     for level, layer in enumerate(layers(plan), 1):
@@ -82,7 +82,7 @@ def _row(steps: Sequence[PlanStep], box: int) -> Iterator[str]:
 
 
 def _head(text: str, room: int) -> list[str]:
-    """What a box says of its step, in a few lines."""
+    """What a box says about its step, in a few lines."""
     lines = list(islice(folded(cut(text, room * _MOST_LINES), room), _MOST_LINES + 1))
     *more, rest = lines[:_MOST_LINES]
     rest = " ".join([rest, *map(str.strip, lines[_MOST_LINES:])])

@@ -16,7 +16,7 @@ Write = Callable[[str], object]
 
 @contextmanager
 def paged(console: Console, output: TextIO, *, plain: bool) -> Generator[Write]:
-    """Give what writes, at once where the text is longer than the window; `PAGER=` means none."""
+    """Return what writes, at once where the text is longer than the window; `PAGER=` means none."""
     is_whole = plain or not console.is_terminal or console.is_dumb_terminal
     command = [] if is_whole else _command(os.environ.get("PAGER", "less"))
     if not command:
@@ -33,7 +33,7 @@ def _command(pager: str) -> list[str]:
     try:
         return shlex.split(pager)
     except ValueError as error:
-        problem = f"PAGER={pager} is no command: {error}."
+        problem = f"PAGER={pager} is not a command: {error}."
         raise InputError(f"{problem} Set it to one such as less.") from error
 
 
@@ -55,7 +55,7 @@ class _Pages:
                     self._command, stdin=subprocess.PIPE, text=True, env=environment
                 )
         if self._pager is not None and self._pager.stdin is not None:
-            with suppress(OSError):  # who reads it has seen enough
+            with suppress(OSError):  # the reader has seen enough
                 self._pager.stdin.write(self._held)
                 self._pager.stdin.flush()
             self._held = ""

@@ -60,7 +60,7 @@ def print_markdown(console: Console, text: str, *, indent: int = 0) -> None:
     shown = Padding(_Document(text, tokens), (0, 0, 0, indent), expand=False)
     with console.use_theme(_THEME):
         lines = console.render_lines(shown, console.options.update(width=width), pad=False)
-    # Rich puts an empty line before a table, also where nothing stands above it.
+    # Rich puts an empty line before a table, also where nothing is above it.
     for line in dropwhile(_is_empty, lines):
         console.print(_Line(line), soft_wrap=True)
 
@@ -148,7 +148,7 @@ class _Document(Markdown):
 
 
 def _inline(tokens: Iterable[Token]) -> Iterator[Token]:
-    """Give the words of a paragraph: its lines stay lines, and addresses stand behind links."""
+    """Yield the words of a paragraph: its lines stay lines, and addresses are behind links."""
     addresses: list[str] = []
     for token in tokens:
         match token.type:

@@ -24,8 +24,8 @@ from replan.prompts.sections import Call, call_tag, section
 from replan.prompts.templates import load, render
 from replan.replies.forms.front_matter import match_key
 from replan.replies.forms.json_text import decode
-from replan.replies.forms.thoughts import without_thoughts, without_tokens
-from replan.replies.forms.wrapping import plain, skip_thinking, skip_unopened_thinking
+from replan.replies.forms.thoughts import without_thoughts
+from replan.replies.forms.wrapping import without_thinking
 from replan.texts.storable import storable_text
 
 _OWN = (COMMAND, "confirmed", "cancelled")
@@ -128,7 +128,7 @@ def reply_text(text: str) -> str:
 
 
 def read_extraction(text: str, wanted: Wanted) -> Extracted:
-    """Read a reply, as JSON or as lines; names that are no fields are dropped, and recorded."""
+    """Read a reply, as JSON or as lines; names that are not fields are dropped, and recorded."""
     source = _bare(text[:_LONGEST])
     known = frozenset((*_OWN, *wanted.names))
     given = _object(source, known) or dict(_lines(source, known))
@@ -139,7 +139,7 @@ def read_extraction(text: str, wanted: Wanted) -> Extracted:
         confirmed = None
     command = _command(fields.get(COMMAND), wanted)
     values = {name: fields[name] for name in wanted.names if name in fields}
-    # Who wants something has not given up.
+    # A user who wants something has not given up.
     cancelled = _flag(fields.get("cancelled")) is True and not (command or values)
     return Extracted(
         command=command,
@@ -160,10 +160,7 @@ def _described(slot: Slot, held: Mapping[str, JsonValue]) -> str:
 
 
 def _bare(text: str) -> str:
-    source = without_tokens(plain(text))
-    thinking = skip_thinking(source)
-    source = source[thinking.end if thinking.closed else len(source) :]
-    return without_thoughts(source[skip_unopened_thinking(source) or 0 :])
+    return without_thoughts(without_thinking(text))
 
 
 def _object(source: str, known: frozenset[str]) -> dict[str, JsonValue]:

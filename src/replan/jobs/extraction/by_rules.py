@@ -33,7 +33,7 @@ _NOT = re.compile(
 _FAR = 30
 _LONGEST_SAID = 20_000
 _FEW = 4
-_MOST = 50  # places at which a value of one slot may stand
+_MOST = 50  # places where a value of one slot may be
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Reading:
 
     Attributes:
         found: What was found.
-        is_sure: Whether all of the message is understood, so that nobody else need be asked.
+        is_sure: Whether all of the message is understood, so that no model need be asked.
         guessed: The slots that were given a whole message, since they were asked for.
     """
 
@@ -72,12 +72,12 @@ def read_by_rules(wanted: Wanted) -> Reading:
     is_sure = bool(values) and not _WORD.search(rest)
     command = _command(rest, wanted)
     is_sure = is_sure or bare(rest) == bare(command) != ""
-    # What stands in a question may be about anything.
+    # What is in a question may be about anything.
     if rest.strip() and not is_question(rest):
         values = _unnamed(rest, wanted, values, has_command=bool(command)) | values
     guessed = {*behind}
     if asked is not None and asked.name not in values and not command:
-        # What another slot takes is no answer where a value has a form.
+        # What another slot takes is not an answer where a value has a form.
         is_other = bool(values) and not _is_free(asked)
         answer = None if is_other else _answer(_bare_answer(rest, marks, asked), asked)
         if answer is not None:
@@ -195,7 +195,7 @@ def _marks(said: str, wanted: Wanted) -> Iterator[tuple[str, int, int]]:
 def _unnamed(
     said: str, wanted: Wanted, named: dict[str, JsonValue], *, has_command: bool
 ) -> dict[str, JsonValue]:
-    """What is asked for, and what only one open slot can take; all are open to who confirms."""
+    """The requested slots, and values that fit only one open slot; all are open on confirmation."""
     job, spec = wanted.job, wanted.spec
     kept = () if wanted.asked == CONFIRMATION else job.collected_info
     held = {name for name in kept if name not in job.asked.names}
@@ -219,7 +219,7 @@ def _unnamed(
 
 
 def _told(said: str, slots: Sequence[Slot], wanted: Wanted) -> dict[str, JsonValue]:
-    """The values that tell by their form which slot takes them: of each word, only one slot."""
+    """The values whose form shows their slot: each word fits only one slot."""
     taken = {each.name: _taken(each, said) for each in slots if _loose(each, said, wanted)}
     if any(len(spans) > _MOST for spans in taken.values()):
         return {}
@@ -234,7 +234,7 @@ def _told(said: str, slots: Sequence[Slot], wanted: Wanted) -> dict[str, JsonVal
 
 
 def _taken(slot: Slot, said: str) -> list[Span]:
-    """Where the values of a slot stand that has choices or a pattern."""
+    """Where the values are of a slot that has choices or a pattern."""
     if slot.choices:
         return [span for _, span in _choices_in(slot, said)]
     return [found.span() for found in re.finditer(_apart(slot.pattern or ""), said)]
@@ -251,7 +251,7 @@ def _kind_of(slot: Slot) -> str:
 
 
 def _loose(slot: Slot, said: str, wanted: Wanted) -> JsonValue:
-    """The one value that a slot can take out of a message; None if there is none, or several."""
+    """The only value in a message that fits a slot; None without one, or with several."""
     if slot.choices:
         return _chosen(slot, said)
     if slot.type in _FINDERS:
@@ -284,7 +284,7 @@ def _days(said: str, wanted: Wanted) -> Iterator[JsonValue]:
 
 
 def _is_denied(said: str, place: int) -> bool:
-    """Whether what stands at a place is what the user does not want."""
+    """Whether the user rejects the value at a place."""
     return _NOT.search(said[max(0, place - _FAR) : place]) is not None
 
 
@@ -314,7 +314,7 @@ def _choices_in(slot: Slot, said: str) -> list[tuple[str, Span]]:
 
 
 def _small_words(said: str, wanted: Wanted) -> Marks:
-    """Where small words stand by which slots of free text are called."""
+    """Where small words are by which slots of free text are called."""
     slots = [wanted.spec.slot(name) for name in wanted.names]
     words = {
         word: slot.name
@@ -327,7 +327,7 @@ def _small_words(said: str, wanted: Wanted) -> Marks:
 
 
 def _led(said: str, marks: Marks, wanted: Wanted) -> tuple[dict[str, str], str]:
-    """The names behind small words, where the message has only a command before them."""
+    """The names after small words, where the message has only a command before them."""
     names = [name for _, name in marks]
     before = bare(said[: marks[0][0][0]]) if marks else ""
     words = {bare(word) for each in wanted.spec.commands for word in _words_of(each)}
@@ -359,7 +359,7 @@ def _answer(said: str, slot: Slot) -> JsonValue:
         if means(text, "yes") or means(text, "no"):
             return None
         return text.strip("\"'“”")
-    # It is no value of the slot, and the user is told so.
+    # It is not a value of the slot, and the user is told so.
     return text if slot.type == "list" or len(text.split()) < _FEW else None
 
 

@@ -1,4 +1,4 @@
-"""Dates as people write them, in English and in Chinese; what can be read in two ways is none."""
+"""Dates as people write them, in English and Chinese; ambiguous text is not a date."""
 
 import calendar
 import re
@@ -27,7 +27,7 @@ _WEEK, _MONTHS_OF_YEAR, _CENTURY = 7, 12, 100
 _MOST = 50  # dates of one form that are looked at
 
 Reader = Callable[[re.Match[str], date], date | None]
-"""Makes a date of what was found; None if it is none, or could be two."""
+"""Makes a date of what was found; None if it is not one, or could be two."""
 
 
 def _longest_first(words: dict[str, int]) -> str:
@@ -44,7 +44,7 @@ _OF_WEEK = r"next week|this week|last week"
 
 
 def dates_in(text: str, today: date) -> Iterator[tuple[date, Span]]:
-    """Find the dates of a text, each with where it stands; without a year the next one counts."""
+    """Find the dates of a text, each with where it is; without a year the next one counts."""
     found: list[tuple[date, Span]] = []
     taken: list[Span] = []
     for form, read in _FORMS:
@@ -52,7 +52,7 @@ def dates_in(text: str, today: date) -> Iterator[tuple[date, Span]]:
             span = each.span()
             if any(start < span[1] and span[0] < end for start, end in taken):
                 continue
-            # What is no date is no part of another one, either.
+            # What is not a date is not part of another one, either.
             taken.append(span)
             day = _made(read, each, today)
             if day is not None and not _is_said(day, each, found, text):
@@ -68,7 +68,7 @@ def _made(read: Reader, found: re.Match[str], today: date) -> date | None:
 
 
 def _is_said(day: date, found: re.Match[str], dates: list[tuple[date, Span]], text: str) -> bool:
-    """Whether a day of the week only says again which day a date beside it is."""
+    """Whether a day of the week only repeats the day of an adjacent date."""
     if "day" not in found.groupdict() and "sign" not in found.groupdict():
         return False
     return any(
@@ -193,7 +193,7 @@ def _day_of_month(said: str) -> int:
 
 
 def _counted(said: str) -> int:
-    """A small number in digits, English or Chinese; a ValueError if it is none."""
+    """A small number in digits, English or Chinese; a ValueError if it is not one."""
     if said.casefold() in ("a", "an"):
         return 1
     if all(sign in _NUMERALS for sign in said):

@@ -1,4 +1,4 @@
-"""Where the names of slots, commands and choices stand in a text."""
+"""Where the names of slots, commands and choices are in a text."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ def aliases(slot: Slot) -> Iterator[str]:
 
 
 def places(word: str, said: str) -> Iterator[Span]:
-    """Where a word stands in a text; a script without blanks has no boundaries of words."""
+    """Where a word is in a text; a script without blanks has no boundaries of words."""
     pattern = re.escape(word)
     if word.isascii():
         pattern = rf"(?<!\w){pattern}(?!\w)"

@@ -1,4 +1,4 @@
-"""Numbers as people write them, in English and in Chinese; what is about so much is none."""
+"""Numbers as people write them, in English and Chinese; approximate ones are not numbers."""
 
 import re
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ _DIGITS = re.compile(
 )
 _FULL_WIDTH = {0xFF10 + digit: str(digit) for digit in range(10)} | {0xFF0E: ".", 0xFF0C: ","}
 _WORD = "|".join((*_SMALL, *_LARGE))
-# 'The red one' is no number, and neither is 'one moment'.
+# 'The red one' is not a number, and neither is 'one moment'.
 _NO_ONE = r"(?<!\bthe )(?<!\bthis )(?<!\bthat )(?<!\bwhich )(?<!\bno )(?<!\bany )(?<!\beach )"
 _WORDS = re.compile(
     rf"{_NO_ONE}\b(?P<minus>minus )?"
@@ -52,7 +52,7 @@ _CHINESE = re.compile(
 
 
 def numbers_in(text: str) -> Iterator[tuple[Number, Span]]:
-    """Find the numbers of a text, each with where it stands."""
+    """Find the numbers of a text, each with where it is."""
     text = text.translate(_FULL_WIDTH)
     for found in _DIGITS.finditer(text):
         yield _written(found), found.span()

@@ -61,8 +61,8 @@ class Extracted(Value):
         values: Values of slots by name, in any form.
         confirmed: Whether the user said yes or no; None if neither.
         cancelled: Whether the user wants to end the job.
-        dropped: Names that were found and are no slots.
-        trouble: Why something could not be looked for, for operators.
+        dropped: Names that were found and are not slots.
+        trouble: Why the search failed in part, for operators.
     """
 
     command: str = ""

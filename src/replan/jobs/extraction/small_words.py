@@ -1,4 +1,4 @@
-"""Names behind small words by which slots are called, as in 'from Milan to Bergen'."""
+"""Names after small words by which slots are called, as in 'from Milan to Bergen'."""
 
 import re
 from collections.abc import Mapping
@@ -19,18 +19,18 @@ _END = re.compile(rf"\s*(?:$|[,.;!?\n\uff0c\u3002]|(?:{_NEXT})\b)", re.IGNORECAS
 _SEVERAL = 2
 
 Marks = list[tuple[Span, str]]
-"""Where the small words stand, with the slots that are called so."""
+"""Where the small words are, with the slots that are called so."""
 
 
 def marks_in(said: str, words: Mapping[str, str]) -> Marks:
-    """Where the small words stand that name slots, in their order."""
+    """Where the small words are that name slots, in their order."""
     return sorted((span, name) for word, name in words.items() for span in places(word, said))
 
 
 def led(said: str, marks: Marks, today: date) -> tuple[dict[str, str], str]:
-    """The names behind small words, and the rest of the text; all of it if one could be no name.
+    """The names after small words, and the rest of the text; all of it if one may not be a name.
 
-    Each of two slots or more is named once, and only names stand behind the words.
+    Each of two slots or more is named once, and only names are behind the words.
     """
     if len(marks) < _SEVERAL:
         return {}, said

@@ -97,7 +97,7 @@ class PhaseCorrector:
         return rule.target_phase, True
 
     def validate_phase_prerequisites(self, job: Job, target: JobPhase) -> tuple[bool, list[str]]:
-        """Whether a job may be in a phase, and all that is missing for it."""
+        """Whether a job may be in a phase, and everything that is missing for it."""
         issues: list[str] = []
         needs_command = target in _WITH_COMMAND
         if needs_command and not job.command:
@@ -114,7 +114,7 @@ class PhaseCorrector:
         return rule.reason if rule is not None and rule.target_phase is suggested else ""
 
     def corrected(self, job: Job) -> Job:
-        """Give the job in the phase that it should be in, reset if that is on the way back."""
+        """Return the job in the phase that it should be in, reset if that is on the way back."""
         phase, is_changed = self.correct_phase(job)
         if not is_changed:
             return job
@@ -130,7 +130,7 @@ class PhaseCorrector:
 
 
 def reset(job: Job, target: JobPhase) -> Job:
-    """Give a job as it is after it went back to a phase: nothing stale is left in it.
+    """Return a job as it is after it went back to a phase: nothing stale is left in it.
 
     Back to the intent, all that hangs on the command goes. Back to the collection, the values go
     that the errors name, and their texts are kept for the next question. Back to the plan, its id

@@ -6,7 +6,7 @@ from dataclasses import replace
 from replan.jobs.actions import ActionCall, Outcome, UnsafeValueError, parameters_of
 from replan.jobs.job import CONFIRMATION, IntermediateResult, Job, JobPhase, JobPlan
 from replan.jobs.phases.outputs import (
-    Engine,
+    PhaseHandler,
     ProcessInput,
     ProcessOutput,
     ask,
@@ -29,24 +29,11 @@ ATTEMPTS = 3
 _LONGEST_SHOWN = 2_000
 
 
-class ExecutionHandler:
+class ExecutionHandler(PhaseHandler):
     """Does the plan."""
 
-    def __init__(self, engine: Engine) -> None:
-        """Prepare."""
-        self._engine = engine
-
-    def can_handle(self, phase: JobPhase) -> bool:
-        """Whether this is its phase."""
-        return phase is JobPhase.EXECUTION
-
-    def get_next_phase(self, job: Job) -> JobPhase:
-        """The phase that comes after it."""
-        return JobPhase.COMPLETED
-
-    def get_required_info(self, job: Job) -> tuple[str, ...]:
-        """The slots that the command of a job needs."""
-        return self._engine.collector.get_required_info(job.command)
+    phase = JobPhase.EXECUTION
+    next_phase = JobPhase.COMPLETED
 
     async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
         """Do what is planned, once it is confirmed where it must be."""

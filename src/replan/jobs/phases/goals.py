@@ -28,14 +28,14 @@ class Goal(Value):
 
 
 def decompose_goals(spec: JobSpec, command: str, job: Job | None = None) -> tuple[Goal, ...]:
-    """Give the goals of a command: one for each slot that it needs, and one to do it.
+    """Return the goals of a command: one for each slot that it needs, and one to do it.
 
-    A goal of collecting depends on the one before it, the goal of doing on all.
+    A goal of collecting depends on the one before it; the goal of doing depends on all of them.
 
     Args:
         spec: The spec.
         command: The name of the command. An unknown one has no goals.
-        job: The job, for what is reached already.
+        job: The job, to mark the goals that are already reached.
     """
     wanted = spec.command(command)
     if wanted is None:

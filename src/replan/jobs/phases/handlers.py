@@ -1,11 +1,10 @@
 """What happens in the phases before execution: recognise the command, collect, and plan."""
 
-from typing import Protocol
-
 from replan.jobs.job import COMMAND, Job, JobPhase
 from replan.jobs.phases.execution import ExecutionHandler
 from replan.jobs.phases.outputs import (
     Engine,
+    PhaseHandler,
     ProcessInput,
     ProcessOutput,
     ask,
@@ -19,48 +18,7 @@ from replan.jobs.spec.slot import said_in
 from replan.jobs.turn import heard, switch
 
 
-class PhaseHandler(Protocol):
-    """Does what a phase is for."""
-
-    def can_handle(self, phase: JobPhase) -> bool:
-        """Whether this is its phase."""
-        ...
-
-    async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
-        """Do it, on a copy."""
-        ...
-
-    def get_next_phase(self, job: Job) -> JobPhase:
-        """The phase that comes after it if all goes well."""
-        ...
-
-    def get_required_info(self, job: Job) -> tuple[str, ...]:
-        """The slots that the command of a job needs, as the collector knows them."""
-        ...
-
-
-class _Handler:
-    phase: JobPhase
-    next_phase: JobPhase
-
-    def __init__(self, engine: Engine) -> None:
-        """Prepare."""
-        self._engine = engine
-
-    def can_handle(self, phase: JobPhase) -> bool:
-        """Whether this is its phase."""
-        return phase is self.phase
-
-    def get_next_phase(self, job: Job) -> JobPhase:
-        """The phase that comes after it if all goes well."""
-        return self.next_phase
-
-    def get_required_info(self, job: Job) -> tuple[str, ...]:
-        """The slots that the command of a job needs."""
-        return self._engine.collector.get_required_info(job.command)
-
-
-class IntentRecognitionHandler(_Handler):
+class IntentRecognitionHandler(PhaseHandler):
     """Finds out which command is wanted."""
 
     phase = JobPhase.INTENT_RECOGNITION
@@ -86,7 +44,7 @@ class IntentRecognitionHandler(_Handler):
         return said_in(spec.question, language) or say("which", language, commands=called)
 
 
-class InformationCollectionHandler(_Handler):
+class InformationCollectionHandler(PhaseHandler):
     """Collects what the command needs."""
 
     phase = JobPhase.INFORMATION_COLLECTION
@@ -111,7 +69,7 @@ class InformationCollectionHandler(_Handler):
         return self._engine.spec.in_order(job.missing)
 
 
-class PlanGenerationHandler(_Handler):
+class PlanGenerationHandler(PhaseHandler):
     """Makes the plan of what was collected."""
 
     phase = JobPhase.PLAN_GENERATION

@@ -1,5 +1,6 @@
 """What a phase gives: the job after it, and whether the user is needed."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -39,7 +40,7 @@ class Engine:
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessInput:
-    """What a handler is given beside the job.
+    """What a handler is given in addition to the job.
 
     Attributes:
         turn: What the user said.
@@ -67,8 +68,35 @@ class ProcessOutput:
     execution_result: JsonValue = None
 
 
+class PhaseHandler(ABC):
+    """Does what a phase is for."""
+
+    phase: JobPhase
+    next_phase: JobPhase
+
+    def __init__(self, engine: Engine) -> None:
+        """Prepare."""
+        self._engine = engine
+
+    def can_handle(self, phase: JobPhase) -> bool:
+        """Whether this is its phase."""
+        return phase is self.phase
+
+    @abstractmethod
+    async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
+        """Do it, on a copy."""
+
+    def get_next_phase(self, job: Job) -> JobPhase:
+        """The phase that comes after it if all goes well."""
+        return self.next_phase
+
+    def get_required_info(self, job: Job) -> tuple[str, ...]:
+        """The slots that the command of a job needs."""
+        return self._engine.collector.get_required_info(job.command)
+
+
 def go_on(job: Job, phase: JobPhase) -> ProcessOutput:
-    """Go on with the next phase."""
+    """Continue with the next phase."""
     return ProcessOutput(job=job, next_phase=phase)
 
 

@@ -20,7 +20,7 @@ class PlanDraft(Value):
 
     Attributes:
         items: The values of the slots, once for each time that the action is done.
-        lacks: The slots that it needs beside those that the command needs; then there is no plan.
+        lacks: Slots that it needs beyond those of the command; if there are any, there is no plan.
     """
 
     items: Items = ()
@@ -31,7 +31,7 @@ class Planner(Protocol):
     """Makes a plan of what a job has collected."""
 
     async def plan(self, spec: JobSpec, job: Job) -> PlanDraft:
-        """Give the items of a plan, or the slots that it lacks."""
+        """Return the items of a plan, or the slots that it lacks."""
         ...
 
 
@@ -39,7 +39,7 @@ class ItemPlanner:
     """Plans one item with all values; or one for each text of the list that the command names."""
 
     async def plan(self, spec: JobSpec, job: Job) -> PlanDraft:
-        """Give the items."""
+        """Return the items."""
         command = spec.command(job.command)
         return PlanDraft(items=() if command is None else items_of(command, job))
 
@@ -54,7 +54,7 @@ def items_of(command: Command, job: Job) -> Items:
 
 
 def planned(spec: JobSpec, job: Job, items: Items) -> Job:
-    """Give a job the plan of these items, with its id.
+    """Return a job the plan of these items, with its id.
 
     The id is the same in each process, so no key can be in it that only some processes have. So it
     is no digest of secret values, which could be guessed: each value that a secret slot had in a

@@ -31,7 +31,7 @@ class ProgressTracker:
         return gains(held, new)
 
     def record_progress(self, job: Job, step: str, result: IntermediateResult) -> Job:
-        """Give the job with what an action gave."""
+        """Return the job with what an action gave."""
         results = (*job.intermediate_results, result)
         return job.replace(intermediate_results=results).noted("acted", step)
 
@@ -59,4 +59,4 @@ class ProgressTracker:
             return f"ask for {', '.join(job.missing)}"
         if job.phase is JobPhase.EXECUTION and job.asked.names == (CONFIRMATION,):
             return f"ask for the {CONFIRMATION}"
-        return f"go on with {job.command}"
+        return f"continue with {job.command}"

@@ -50,9 +50,9 @@ class ActionSpec(Part):
     """A type of action (`ActionType` of the design that jobs come from).
 
     Attributes:
-        type: The name by which commands name it.
+        type: The name by which commands refer to it.
         description: What it does.
-        parameters: What it is given.
+        parameters: Its parameters.
         run: A function, sync or async, of the parameters by name. With a parameter idempotency_key
             it receives the key. Its result is JSON; an exception is a failure. In a file
             module:function.

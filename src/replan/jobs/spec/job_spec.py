@@ -33,14 +33,14 @@ class Command(Part):
         needs: The slots that it needs, in the order in which they are asked for.
         action: The type of action that does it.
         takes: Further slots, which it takes if they are given.
-        label: What it is called to the user: a text, or one for each language.
+        label: Its name for the user: a text, or one for each language.
         words: Words by which it is recognised in a message.
         each: A needed slot of type list: the action is done once for each of its texts.
         parameters: The parameters of the action. '{slot}' in a text stands for the value of a
-            slot. Without them the action is given the values of all its slots by name.
+            slot. Without them the action gets the values of all its slots by name.
         effects: What a repetition changes outside, if this differs from what the action declares.
-        refusals: Which slot an API refuses by which status, such as {404: product}: its value is
-            taken back, and asked for again.
+        refusals: Which slot an API refuses with which status, such as {404: product}: its value is
+            removed, and asked for again.
         done: What the user is told at the end: a text, or one for each language.
     """
 
@@ -62,30 +62,30 @@ class Command(Part):
         return tuple(dict.fromkeys((*self.needs, *self.takes)))
 
     def called(self, language: Language) -> str:
-        """What it is called to the user."""
+        """Its name for the user."""
         return said_in(self.label, language) or self.name.replace("_", " ")
 
 
 class JobSpec(Part):
-    """What a job is about: the slots that it fills, the commands, and the actions that do them.
+    """The description of a job: its slots, its commands, and the actions that do them.
 
     All mistakes of a spec are reported together when it is created.
 
     Attributes:
         name: The type of its jobs.
         slots: The information that its commands need.
-        commands: What a user can have done; at least one.
-        actions: Types of actions of your own, beside ask_user, call_api, validate_data and
+        commands: What a user can request; at least one.
+        actions: Types of actions of your own, in addition to ask_user, call_api, validate_data and
             extract_info.
         version: A job of another version is refused.
-        languages: The languages in which it speaks: en, zh.
-        question: How the user is asked which command is wanted, if not in the engine's words.
+        languages: The languages of its texts: en, zh.
+        question: The question for the command, if not the engine's own.
         base_urls: The addresses that call_api may reach, with everything below them.
         api_key_env: The environment variable with the secret that call_api sends as a bearer token.
         api_timeout: Seconds that one call of an API may take.
         confirm: Whether the user confirms all values before an unsafe action.
-        max_asks: How often in a row it asks without progress, for whatever, before the job fails.
-        max_corrections: How many given values may be changed; with one more the job fails.
+        max_asks: How often in a row it asks without progress before the job fails.
+        max_corrections: How many values the user may change; with one more the job fails.
 
     Raises:
         JobSpecError: Names the field, the value and the fix of each mistake.
@@ -106,12 +106,12 @@ class JobSpec(Part):
     max_corrections: int = Field(default=5, ge=0, le=100)
 
     def refuse(self, mistakes: ValidationError) -> None:
-        """Tell all mistakes at once."""
+        """Report all mistakes together."""
         raise JobSpecError([*told_of(mistakes, type(self))]) from None
 
     @classmethod
     def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-        """What its parts name exists, and no slot depends on itself."""
+        """All names in its parts exist, and no slot depends on itself."""
         yield from broken_rules_of(given)
 
     def slot(self, name: str) -> Slot:
@@ -158,8 +158,8 @@ class JobSpec(Part):
 
         Each turn fills a needed slot, changes a given value, gets the command, confirms it, or is
         fruitless. At most `max_corrections` values are changed. A change opens the slot and those
-        that depend on it again, or, if the command changes, all. Between two turns that get
-        somewhere at most `max_asks` - 1 are fruitless.
+        that depend on it again, or, if the command changes, all. Between two turns with
+        progress, at most `max_asks` - 1 are fruitless.
         """
         most = max(len(each.slots) for each in self.commands)
         reopened = 1 + max((len(each) for each in self._dependents.values()), default=0)
@@ -187,7 +187,3 @@ class JobSpec(Part):
             return direct[name].union(*map(below, direct[name]))
 
         return {name: frozenset(below(name)) for name in direct}
-
-
-def languages_of(spec: JobSpec) -> tuple[Language, ...]:
-    return tuple(spec.languages)

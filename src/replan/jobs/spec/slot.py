@@ -57,7 +57,7 @@ def texts(given: object) -> object:
         given = {ANY: given}
     if not isinstance(given, Mapping):
         fix = "Write a text, or one for each language: {en: ..., zh: ...}."
-        raise refused("wrong_type", "This is no text.", fix)
+        raise refused("wrong_type", "This is not text.", fix)
     for language, text in cast("Mapping[Any, Any]", given).items():
         if language not in (*LANGUAGES, ANY):
             fix = f"The languages are: {', '.join(LANGUAGES)}."
@@ -76,7 +76,7 @@ def _choices(given: object) -> object:
         for word, also in cast("Mapping[Any, Any]", given).items()
     ):
         fix = "Write a list of texts, or a mapping of each to other words for it."
-        raise refused("wrong_type", "These are no choices.", fix)
+        raise refused("wrong_type", "These are not choices.", fix)
     found = cast("Mapping[str, Any]", given)
     return {word: tuple(map(str, also or ())) for word, also in found.items()}
 
@@ -86,7 +86,7 @@ def _pattern(given: str) -> str:
         re.compile(given)
     except re.error as error:
         fix = "Write a regular expression of Python."
-        raise refused("bad_pattern", f"This is no pattern: {error}.", fix) from error
+        raise refused("bad_pattern", f"This is not a pattern: {error}.", fix) from error
     return given
 
 
@@ -108,7 +108,7 @@ SlotName = Annotated[
     AfterValidator(
         name_like(
             r"[a-z][a-z0-9_]{0,63}",
-            "This is no name for a slot or a command.",
+            "This cannot be the name of a slot or a command.",
             "Use small letters, digits and '_', beginning with a letter.",
             taken=lambda: ("command", "confirmation", "item"),
         )
@@ -153,15 +153,15 @@ class Slot(Part):
 
     Attributes:
         name: Small letters, digits and _, beginning with a letter.
-        question: How the user is asked for it: a text, or one for each language of the job.
+        question: The question for it: a text, or one for each language of the job.
         type: text, integer, number, boolean, date, list or object.
-        label: What it is called to the user: a text, or one for each language.
+        label: Its name for the user: a text, or one for each language.
         words: Other names under which a user may give it, as in 'name: value'.
-        choices: The values that it takes: a list, or a mapping of each to other words for it.
+        choices: The allowed values: a list, or a mapping of each value to other words for it.
         pattern: A regular expression that a text must match as a whole.
         minimum: The smallest number.
         maximum: The largest number.
-        longest: The characters of a text at most.
+        longest: The maximum number of characters of a text.
         check: A function, not async, of the value, or of the value and the values of depends_on. It
             returns None or True if the value fits, else False or a text that says what is wrong. In
             a file module:function.
@@ -185,7 +185,7 @@ class Slot(Part):
     secret: bool = False
 
     def called(self, language: Language) -> str:
-        """What it is called to the user."""
+        """Its name for the user."""
         return said_in(self.label, language) or self.name.replace("_", " ")
 
     def shown(self, value: JsonValue, language: Language) -> str:
@@ -208,7 +208,7 @@ class Slot(Part):
         return value
 
     def normal(self, value: object) -> JsonValue:
-        """Give a value the one form in which the slot holds it.
+        """Return a value the one form in which the slot holds it.
 
         Raises:
             ValueError: It is of another type or no choice; the argument is the code of the problem.
@@ -254,7 +254,7 @@ class Slot(Part):
     def issue_of(
         self, code: str, value: object, language: Language, **facts: object
     ) -> ValidationIssue:
-        """Say what is wrong with a value."""
+        """Return what is wrong with a value."""
         known = cast("Mapping[str, Any]", self.choices)
         choices = listed((self.worded(each, language) for each in known), language)
         message = problem(code, language, choices=choices, **facts)

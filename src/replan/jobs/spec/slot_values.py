@@ -85,7 +85,7 @@ def fields(value: object) -> JsonValue:
 
 
 def _fields_in(said: str) -> object:
-    """The fields in a text: JSON, or `name: value` one after the other."""
+    """The fields in a text: JSON, or `name: value` one after another."""
     try:
         return json.loads(said)
     except (ValueError, RecursionError):

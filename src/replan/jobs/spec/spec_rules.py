@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from pydantic_core import InitErrorDetails
 
-from replan.declared.fields import meant
+from replan.declared.fields import fields_of, listed, meant
 from replan.declared.part import broken
 from replan.jobs.spec.action_spec import BUILT_IN
 from replan.jobs.spec.slot import ANY
@@ -21,18 +21,18 @@ Found = Iterator[InitErrorDetails]
 
 def broken_rules_of(given: Mapping[str, Any]) -> Found:
     """Find what is wrong between the parts, whatever else is wrong with them."""
-    slots = [_fields(each) for each in _listed(given.get("slots"))]
+    slots = [fields_of(each) for each in listed(given.get("slots"))]
     names = [name for each in slots if isinstance(name := each.get("name"), str)]
     yield from _names_twice("slots", slots)
-    yield from _names_twice("commands", [_fields(each) for each in _listed(given.get("commands"))])
+    yield from _names_twice("commands", [fields_of(each) for each in listed(given.get("commands"))])
     for index, slot in enumerate(slots):
         yield from _slot_rules(slot, ("slots", index), names)
     yield from _cycles(slots)
     yield from _missing_texts(slots, given)
-    for index, command in enumerate(_listed(given.get("commands"))):
-        yield from _command_rules(_fields(command), ("commands", index), names, given)
-    for index, action in enumerate(_listed(given.get("actions"))):
-        yield from _action_rules(_fields(action), ("actions", index))
+    for index, command in enumerate(listed(given.get("commands"))):
+        yield from _command_rules(fields_of(command), ("commands", index), names, given)
+    for index, action in enumerate(listed(given.get("actions"))):
+        yield from _action_rules(fields_of(action), ("actions", index))
 
 
 def _names_twice(where: str, parts: Sequence[Mapping[str, Any]]) -> Found:
@@ -68,7 +68,7 @@ def _unknown_slots(
     part: Mapping[str, Any], where: Where, fields: Sequence[str], names: Sequence[str]
 ) -> Found:
     for field in fields:
-        for index, name in enumerate(_listed(part.get(field))):
+        for index, name in enumerate(listed(part.get(field))):
             if name not in names:
                 fix = meant(str(name), names, "Declare it under slots.")
                 reason = f"There is no slot '{name}'."
@@ -76,7 +76,7 @@ def _unknown_slots(
 
 
 def _cycles(slots: Sequence[Mapping[str, Any]]) -> Found:
-    needs = {_text(each, "name"): [*_listed(each.get("depends_on"))] for each in slots}
+    needs = {_text(each, "name"): [*listed(each.get("depends_on"))] for each in slots}
 
     def path_back(start: str) -> list[str]:
         waiting: list[list[str]] = [[start]]
@@ -99,7 +99,7 @@ def _cycles(slots: Sequence[Mapping[str, Any]]) -> Found:
 
 
 def _missing_texts(slots: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) -> Found:
-    languages = [each for each in _listed(given.get("languages", ("en",))) if each in ("en", "zh")]
+    languages = [each for each in listed(given.get("languages", ("en",))) if each in ("en", "zh")]
     for index, slot in enumerate(slots):
         question = slot.get("question")
         if isinstance(question, str):
@@ -120,14 +120,14 @@ def _command_rules(
     command: Mapping[str, Any], where: Where, names: Sequence[str], given: Mapping[str, Any]
 ) -> Found:
     yield from _unknown_slots(command, where, ("needs", "takes"), names)
-    own = [_fields(each) for each in _listed(given.get("actions"))]
+    own = [fields_of(each) for each in listed(given.get("actions"))]
     types = [*(each.get("type") for each in own), *(each.type for each in BUILT_IN)]
     wanted = command.get("action")
     if isinstance(wanted, str) and wanted not in types:
         fix = meant(wanted, map(str, types), "Declare it under actions.")
         reason = f"There is no action '{wanted}'."
         yield broken((*where, "action"), wanted, "unknown_action", reason, fix)
-    for status, name in _fields(command.get("refusals")).items():
+    for status, name in fields_of(command.get("refusals")).items():
         if name not in names:
             fix = meant(str(name), names, "Declare it under slots.")
             reason = f"There is no slot '{name}'."
@@ -136,12 +136,12 @@ def _command_rules(
         # The items before would be done again, under the plan of the new value.
         reason = "What is done for each text of a list cannot ask for a value again."
         yield broken((*where, "refusals"), None, "refusals_of_each", reason, "Leave it out.")
-    each, needs = command.get("each"), [*_listed(command.get("needs"))]
+    each, needs = command.get("each"), [*listed(command.get("needs"))]
     if isinstance(each, str):
-        of_type = {_text(each, "name"): each for each in map(_fields, _listed(given.get("slots")))}
+        of_type = {_text(each, "name"): each for each in map(fields_of, listed(given.get("slots")))}
         if each not in needs or of_type.get(each, {}).get("type") != "list":
-            reason = "This is no needed slot of type list."
-            fix = "Name one of needs whose type is list."
+            reason = "This is not a slot of type list that the command needs."
+            fix = "Name a slot of type list from needs."
             yield broken((*where, "each"), each, "no_list", reason, fix)
     yield from _parameter_rules(command, where, own)
 
@@ -150,7 +150,7 @@ def _parameter_rules(
     command: Mapping[str, Any], where: Where, own: Sequence[Mapping[str, Any]]
 ) -> Found:
     parameters = command.get("parameters")
-    known = [*_listed(command.get("needs")), *_listed(command.get("takes")), "item"]
+    known = [*listed(command.get("needs")), *listed(command.get("takes")), "item"]
     for path, name in _placeholders(parameters, ()):
         if name not in known:
             fix = meant(name, map(str, known), "Put it into needs or takes.")
@@ -162,8 +162,8 @@ def _parameter_rules(
     )
     if declared is None or (built_in is None and parameters is None):
         return
-    present = _fields(parameters)
-    for each in map(_fields, _listed(_fields(declared).get("parameters"))):
+    present = fields_of(parameters)
+    for each in map(fields_of, listed(fields_of(declared).get("parameters"))):
         name = each.get("name")
         if each.get("required", True) and name not in present:
             reason = f"The action needs the parameter '{name}'."
@@ -194,15 +194,7 @@ def _action_rules(action: Mapping[str, Any], where: Where) -> Found:
         yield broken(where, None, "no_function", "The action has no function.", fix)
 
 
-def _listed(parts: object) -> Sequence[Any]:
-    return cast("Sequence[Any]", parts if isinstance(parts, list | tuple) else ())
-
-
 def _text(part: Mapping[str, Any], field: str) -> str:
-    """A field that is text; empty if it is none, which its own check tells."""
+    """A field that is text; empty if it is not, which its own check reports."""
     value = part.get(field)
     return value if isinstance(value, str) else ""
-
-
-def _fields(part: object) -> Mapping[str, Any]:
-    return cast("Any", part if isinstance(part, Mapping) else getattr(part, "__dict__", {}))

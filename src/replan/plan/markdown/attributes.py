@@ -33,7 +33,7 @@ class Attributes:
         return any(getattr(self, field.name) is not None for field in fields(self))
 
     def __or__(self, other: "Attributes") -> "Attributes":
-        """Join two: lists grow; where both say a single thing, the first one stands."""
+        """Join two: lists grow; where both have a single value, the first one counts."""
         return Attributes(
             specialists=_grown(self.specialists, other.specialists),
             dependencies=_grown(self.dependencies, other.dependencies),

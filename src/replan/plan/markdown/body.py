@@ -1,4 +1,4 @@
-"""What stands under the line of a step: its brief, parameters, result and further attributes.
+"""What is under the line of a step: its brief, parameters, result and further attributes.
 
 A block quote is the step's result; one that begins with `**Failed:**`, `**Skipped:**` or
 `**Note:**` is its feedback. A fenced `yaml` block holds parameters. A brief that Markdown would
@@ -57,7 +57,7 @@ _LONGEST_KEPT = 2_000
 
 
 def block_parser() -> MarkdownIt:
-    """Give a CommonMark parser that finds blocks and leaves the text within them alone."""
+    """Return a CommonMark parser that finds blocks and leaves the text within them alone."""
     markdown = MarkdownIt("commonmark")
     markdown.core.ruler.enableOnly(["normalize", "block"])
     return markdown
@@ -77,7 +77,7 @@ def _read_body(lines: tuple[str, ...]) -> Body:
     return _BodyReader(dedent(lines)).read()
 
 
-# A change of one step leaves the others as they were; who reads a body does not change it.
+# A change of one step leaves the others as they were; whoever reads a body does not change it.
 _kept_body = lru_cache(maxsize=4_096)(_read_body)
 
 

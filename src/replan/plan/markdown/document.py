@@ -73,7 +73,7 @@ class PlanDocument:
         return TaskPlan(content=self.text, title=reading.title, steps=steps)
 
     def write(self, plan: TaskPlan) -> "PlanDocument":
-        """Give the document with a changed plan in it.
+        """Return the document with a changed plan in it.
 
         Only the lines that must change do: a mark, a result, the line of a step whose attributes
         changed. Steps that the plan no longer has go, new ones are added where the plan has them.
@@ -82,7 +82,7 @@ class PlanDocument:
         return PlanDocument.recover(write_document(self._reading, plan))
 
     def line_of(self, step_id: int) -> int | None:
-        """The line, counted from 1, with which a step begins; none if it is not there."""
+        """The line, counted from 1, with which a step begins; None if there is no such step."""
         begins = (b.item.start + 1 for b in self._reading.blocks if b.step.id == step_id)
         return next(begins, None)
 
@@ -98,13 +98,13 @@ def parse_plan_from_markdown(text: str) -> TaskPlan:
     """Read the plan in a Markdown document.
 
     Raises:
-        PlanDocumentError: The document has mistakes; the error tells all of them.
+        PlanDocumentError: The document has mistakes; the error lists all of them.
     """
     return PlanDocument.parse(text).plan
 
 
 def refresh_content(plan: TaskPlan) -> TaskPlan:
-    """Give the plan with its `content` in step with its other fields."""
+    """Return the plan with its `content` in step with its other fields."""
     is_empty = not plan.content.strip()
     content = render(plan) if is_empty else write_document(read_document(plan.content), plan)
     return plan if content == plan.content else plan.replace(content=content)
@@ -114,7 +114,7 @@ def looks_like_plan(text: str) -> bool:
     """Whether a text is beyond doubt a plan and not an answer that happens to have a list.
 
     Proof are task marks on list items, or two numbered steps of which one names a specialist or
-    another step that it waits for. Marks in a fence that stands within other text prove a plan
+    another step that it waits for. Marks in a fence that is within other text prove a plan
     only if a marked step has a number or an attribute: else it is an example.
     """
     if excess_of(text, PLAN):
@@ -130,7 +130,7 @@ def looks_like_plan(text: str) -> bool:
 
 
 def too_large(text: str, bounds: Bounds) -> tuple[Mistake, ...]:
-    """Tell what of a document is beyond its bounds; nothing of such a one is read."""
+    """Report where a document exceeds its bounds; such a document is not read at all."""
     found = excess_of(text, bounds)
     if found is None:
         return ()
@@ -140,7 +140,7 @@ def too_large(text: str, bounds: Bounds) -> tuple[Mistake, ...]:
 
 
 def _own(step: PlanStep) -> PlanStep:
-    """Give a step with parameters of its own: a reading is shared by all who read the same text."""
+    """Return a step with its own copy of the parameters: all readers of a text share a reading."""
     return step.replace(parameters=deepcopy(step.parameters)) if step.parameters else step
 
 

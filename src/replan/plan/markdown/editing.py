@@ -39,7 +39,7 @@ def marking(blocks: Mapping[int, Block], steps: Sequence[PlanStep]) -> Marking:
 
 
 def _spread(kept: Sequence[tuple[Block, PlanStep]], needy: set[int], numbers: set[int]) -> Marking:
-    """Mark also those steps that would be taken for text beside the marked ones."""
+    """Mark also those steps that would be taken for text next to the marked ones."""
     groups = {
         block.item.group for block, step in kept if block.item.mark is not None or step.id in needy
     }
@@ -85,7 +85,7 @@ _in_quotes = attrgetter("result", "feedback")
 
 
 class BlockEditor:
-    """Gives the new lines of steps that a document already has, and of those that it gets."""
+    """Makes the new lines of steps that a document already has, and of those that it gets."""
 
     def __init__(self, lines: Sequence[Line], end: str, needs: Marking) -> None:
         self._lines = lines
@@ -100,7 +100,7 @@ class BlockEditor:
         if _in_title(block.step) != _in_title(step):
             title = self._title(block, step, lines[0])
             if block.body.key_lines:
-                # The attributes now all stand in the title, so the key lines must go.
+                # The attributes now all are in the title, so the key lines must go.
                 return [title, *self._under(write_body(step), block)]
             lines[: block.head] = [title]
         else:
@@ -155,8 +155,8 @@ class BlockEditor:
         return Line(changed, line.end)
 
     def _requoted(self, block: Block, step: PlanStep, lines: list[Line]) -> list[Line]:
-        """Replace the block quotes of a step; the new ones stand at its end."""
-        # What stands under the title is counted from the end; the title may have been shortened.
+        """Replace the block quotes of a step; the new ones are at its end."""
+        # What is under the title is counted from the end; the title may have been shortened.
         first = len(lines) - (block.item.end - block.item.start - block.head)
         quoted = {first + at for quote in block.body.quotes for at in quote}
         kept: list[Line] = []
@@ -172,7 +172,7 @@ class BlockEditor:
         return self._lines_of(under(lines, self._column(block)))
 
     def _column(self, block: Block) -> int:
-        """Tell how far the lines under a step are indented: as they are, else as Markdown needs."""
+        """Return the indentation of the lines under a step: their own, else what Markdown needs."""
         item = block.item
         below = [line.text for line in self._lines[item.start + block.head : item.end]]
         present = [indent_of(text) for text in below if not is_blank(text)]

@@ -46,7 +46,7 @@ def encode_name(name: str) -> str:
 
 
 def encode_resource(name: str, *, guarded: bool = False) -> str:
-    """Write the name of something that a step writes so that it can stand among attributes."""
+    """Write the name of something that a step writes so that it can be among attributes."""
     return encode_where(
         name,
         lambda at, mark: (guarded and not at) or _PLAIN_IN_RESOURCE.fullmatch(mark) is None,

@@ -29,12 +29,12 @@ def split_lines(text: str) -> list[Line]:
 
 
 def unify_line_ends(text: str) -> str:
-    r"""Give the text with every line end written as `\n`."""
+    r"""Return the text with every line end written as `\n`."""
     return _LINE_END.sub("\n", text) if "\r" in text else text
 
 
 def usual_line_end(lines: Sequence[Line]) -> str:
-    r"""Tell which line end the lines use most; `\n` if they show none."""
+    r"""Return which line end the lines use most; `\n` if they show none."""
     ends = Counter(line.end for line in lines if line.end)
     return ends.most_common(1)[0][0] if ends else "\n"
 
@@ -86,7 +86,7 @@ _FENCE = re.compile(r"[ \t]*+(`{3,}+|~{3,}+)")
 
 
 def without_comments(text: str) -> str:
-    """Give a text with a blank for each comment; one pass, whatever begins and never ends."""
+    """Return a text with a blank for each comment; one pass, whatever begins and never ends."""
     kept: list[str] = []
     at = 0
     while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:

@@ -27,24 +27,24 @@ VISIBLE = (
     "timeout",
     "writes",
 )
-"""The fields of a step that stand in a document."""
+"""The fields of a step that are in a document."""
 
 _AS_THEY_ARE = attrgetter(*(name for name in VISIBLE if name not in ("status", "parameters")))
 
 
 def normalised(plan: TaskPlan) -> TaskPlan:
-    """Give the plan as a document can hold it; see `normalised_step`."""
+    """Return the plan as a document can hold it; see `normalised_step`."""
     steps = tuple(normalised_step(step) for step in plan.steps)
     same = all(new is old for new, old in zip(steps, plan.steps, strict=True))
     return plan if same else plan.replace(steps=steps)
 
 
 def normalised_step(step: PlanStep) -> PlanStep:
-    r"""Give the step as a document can hold it.
+    r"""Return the step as a document can hold it.
 
     An empty description becomes "Step 3"; line ends in brief, result and feedback become `\n`;
     empty and repeated specialists, dependencies and things to write go; an endless timeout becomes
-    none; parameters that are no JSON numbers (NaN, infinity) become null. Everything else stays.
+    none; parameters that are not JSON numbers (NaN, infinity) become null. Everything else stays.
     (Only parameters nested more than a hundred deep have no form that a document can hold.)
     """
     names = tuple(dict.fromkeys(name for name in (step.assigned_to, *step.joined_by) if name))
@@ -65,7 +65,7 @@ def normalised_step(step: PlanStep) -> PlanStep:
 
 
 def visible(step: PlanStep) -> tuple[object, ...]:
-    """Give what a document shows of a step, for comparing; executing shows as pending."""
+    """Return what a document shows of a step, for comparing; executing shows as pending."""
     is_running = step.status is StepStatus.EXECUTING
     return (
         *_AS_THEY_ARE(step),

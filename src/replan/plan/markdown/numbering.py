@@ -27,7 +27,7 @@ def lazy_groups(texts: Sequence[str], items: Sequence[Item]) -> frozenset[int]:
 
 
 def _is_lazy(texts: Sequence[str], members: Sequence[Item]) -> bool:
-    if len(members) < 2 or any(item.counter is None or int(item.counter) != 1 for item in members):  # noqa: PLR2004 - one item is no list
+    if len(members) < 2 or any(item.counter is None or int(item.counter) != 1 for item in members):  # noqa: PLR2004 - one item is not a list
         return False
     bare = sum(item.mark is None for item in members)
     careless = [
@@ -58,14 +58,17 @@ def _said(number: str | None, line: int, first_line: dict[int, int]) -> int | Co
     value = int(number) if len(number) <= _MOST_DIGITS else 0
     if value < 1:
         return Complaint(
-            "bad_number", number, f"'{number}' is no number of a step.", "Number the steps from 1."
+            "bad_number",
+            number,
+            f"'{number}' is not the number of a step.",
+            "Number the steps from 1.",
         )
     if value in first_line:
         return Complaint(
             "duplicate_step",
             number,
             f"Lines {first_line[value]} and {line} both have step {value}.",
-            "Give each step a number of its own.",
+            "Give each step its own number.",
         )
     first_line[value] = line
     return value

@@ -61,7 +61,7 @@ class Outline:
     """The steps of a document in its order, its title, and the lines that are the document."""
 
     window: range  # the lines of the plan itself, without a fence around the whole
-    fenced: bool  # whether a fence stands around it, with other text before or after
+    fenced: bool  # whether a fence is around it, with other text before or after
     items: tuple[Item, ...]  # the items that are steps
     title: Heading | None  # the first heading of the first level before the first step
 
@@ -70,7 +70,7 @@ _MARKDOWN = block_parser()
 
 
 def read_heading(line: str) -> str | None:
-    """Read a line such as `# Title`; none if it is no heading of the first level."""
+    """Read a line such as `# Title`; None if it is not a heading of the first level."""
     match = _TITLE.fullmatch(line)
     return None if match is None else (match[1] or "").strip()
 
@@ -197,7 +197,7 @@ class _Scan:
             yield self._item(start, end, content, depth=0, group=0, counter=None)
 
     def _boundaries(self) -> tuple[list[int], list[int], list[int]]:
-        """Give the lines where steps begin, where headings and rules are, and where text begins."""
+        """Return the lines of steps, of headings and rules, and the lines where text begins."""
         starts: list[int] = []
         stops: list[int] = []
         texts: list[int] = []
@@ -219,7 +219,7 @@ class _Scan:
         return self._headings[at - 1] if at else -1
 
     def names_somebody(self, item: Item) -> bool:
-        """Whether a mention of a specialist stands in an item's line."""
+        """Whether a mention of a specialist is in an item's line."""
         return "@" in self._texts[item.start]
 
     def title(self, *, before: int) -> Heading | None:
@@ -248,7 +248,7 @@ class _Scan:
 
 
 def _choose(scan: _Scan) -> tuple[Item, ...]:
-    """Tell which items are steps: the marked ones, else the numbered ones, else all at the top."""
+    """Return the items that are steps: the marked, else the numbered, else the top ones."""
     marked = [item for item in scan.items if item.is_marked]
     if marked:
         depth = min(item.depth for item in marked)
@@ -264,7 +264,7 @@ def _choose(scan: _Scan) -> tuple[Item, ...]:
 
 
 def _lists_of_steps(scan: _Scan, marked: Sequence[Item]) -> set[int]:
-    """Tell which lists hold steps: where some are numbered, one below another heading does not."""
+    """Return the lists of steps; if some are numbered, a list below another heading has none."""
     groups: dict[int, list[Item]] = {}
     for item in marked:
         groups.setdefault(item.group, []).append(item)

@@ -35,7 +35,7 @@ _MEANING: dict[Kind, str] = {
 class Overlooked(Value):
     """A piece of a document that may mean something else than was read."""
 
-    line: int  # where it stands, counted from 1
+    line: int  # where it is, counted from 1
     kind: Kind  # what it looks like
     step: int  # the step that it was read as a part of; 0 where it is no part of one
     text: str  # the piece
@@ -66,13 +66,13 @@ def _in_title(block: Block) -> Iterator[Overlooked]:
 
 
 def sequence_word(step: PlanStep) -> str:
-    """The word at the beginning of a step that puts it behind another, where it waits for none."""
+    """The first word of a step that suggests a dependency, if the step has none."""
     found = None if step.awaits else _sequence().match(step.description)
     return found[0] if found else ""
 
 
 def _in_details(block: Block, reading: Reading) -> Iterator[Overlooked]:
-    """What the lines below a step's own may mean; those in fences are somebody's code."""
+    """What the lines below a step's line may mean; lines in fences are code."""
     if not block.step.brief:
         return
     start = block.item.start + block.head
@@ -161,7 +161,7 @@ def _bounded(word: str) -> str:
 
 @cache
 def _sequence() -> re.Pattern[str]:
-    """Any word for what comes behind; only some scripts put a blank behind a word."""
+    """Any word for what comes behind; only some scripts put a blank after a word."""
     found = sorted(words.listed("sequence"), key=len, reverse=True)
     ends = ("" if _DENSE.search(word) else r"(?!\w)" for word in found)
     patterns = (re.escape(word) + end for word, end in zip(found, ends, strict=True))
@@ -183,7 +183,7 @@ def _waiting_line() -> re.Pattern[str]:
 
 @cache
 def _waiting_clause() -> re.Pattern[str]:
-    """A clause at the end: behind a dash, or behind a comma with a number or quoted words."""
+    """A clause at the end: after a dash, or after a comma with a number or quoted words."""
     word = _waiting_words()
     return re.compile(
         rf"(?:[—–]|(?<=\s)-{{1,2}}(?=\s)|->|→)\s*(?:{word}).*$"

@@ -65,7 +65,7 @@ def read_phrases(text: str) -> Iterator[Phrase]:
 
 
 def read_key_line(text: str) -> Phrase | None:
-    """Read a line such as `- **Depends on:** 1, 2`; none if it is not such a line."""
+    """Read a line such as `- **Depends on:** 1, 2`; None if it is not such a line."""
     line = _KEY_LINE.fullmatch(text)
     if line is None:
         return None
@@ -117,7 +117,7 @@ def _whole(text: str) -> int | None:
 
 
 def _numbers(text: str) -> tuple[int, ...] | None:
-    """Read "1, 2 and 4-6"; none if a number is beyond all measure."""
+    """Read "1, 2 and 4-6"; None if a number is beyond all measure."""
     numbers: list[int] = []
     for match in _ONE_OR_RANGE.finditer(text):
         first, last = _whole(match[1]), _whole(match[2] or match[1])
@@ -232,7 +232,7 @@ _ATTRIBUTES = _compiled(
     ),
 )
 
-# On a line of its own a bare list of names cannot be confused with other attributes.
+# On its own line a bare list of names cannot be confused with other attributes.
 _KEY_ONLY = _compiled(
     (
         rf"{words.ASSIGNED_TO}:\s*+(?P<names>{_ANY_NAME}(?:\s*+{words.AND}\s*+{_ANY_NAME})+)",
@@ -259,14 +259,14 @@ _TRAILING = _compiled(
 
 _SEPARATORS = re.compile(r"(?:[\s;；,，、]|(?:and|und|et|和)\s)*", re.IGNORECASE)
 _UP_TO_SEPARATOR = re.compile(r"[^;；,，]*[^;；,，\s]")
-# "after 2.1" is no time but a step's number as others count, and must not be lost as text.
+# "after 2.1" is not a time but a step's number as others count, and must not be lost as text.
 _WRONG_VALUE = re.compile(
     rf"{_WAITS}{_COLON}(?:{words.STEP}\s*+)?#?\d+(?:\.\d+)+.*"
     rf"|(?:{words.PRIORITY}|{words.RETRIES}|{words.TIMEOUT}){_COLON}"
     rf"(?:{words.VAGUE}|[+-]?\d\S*(?:\s++\w+)?)",
     re.IGNORECASE,
 )
-# On a line of its own this is text, as in "Dependencies: numpy".
+# On its own line this is text, as in "Dependencies: numpy".
 _NAMELESS = re.compile(rf"{words.DEPENDS_ON}\s*+[:：]\s*+\S.*", re.IGNORECASE)
 _KEY_LINE = re.compile(
     r"[ \t]*+(?:[-*+][ \t]++)?[*_]{0,2}(?P<key>[^:：*`>]{1,30})[*_]{0,2}[ \t]*+[:：]"

@@ -1,4 +1,4 @@
-"""Turn a plan document into steps, and tell every mistake in it."""
+"""Turn a plan document into steps, and report every mistake in it."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ _STATUS = {
 class Block:
     item: Item  # where the lines are
     head: int  # how many of them are the step's own line; more than one if it was broken
-    body: Body  # what stands under the first of them
+    body: Body  # what is under the first of them
     step: PlanStep  # what they say together
     explicit: bool  # whether they say the step's id
 
@@ -176,7 +176,7 @@ def _bad_mark(mark: str) -> Complaint:
     return Complaint(
         "bad_mark",
         f"[{mark}]",
-        f"'[{mark}]' is no mark of a step.",
+        f"'[{mark}]' is not the mark of a step.",
         "Use [ ] pending, [~] executing, [x] completed, [!] failed or [-] skipped.",
     )
 

@@ -2,11 +2,10 @@
 
     <!-- replan: 1=3fa9c1d2 2=90b1e077 run=5b0c -->
 
-The line stands at the end, where nobody who reads the document sees it. Each pair is the id of a
+The line is at the end, where readers of the document do not see it. Each pair is the id of a
 settled step and a fingerprint of what it was asked, so that a later reader of the document alone
-can tell which steps were edited since; where the document has excerpts of results, the last word is
-the run that has the whole ones. The line is no part of the plan: who reads steps sees a blank line
-in its place.
+can tell which steps were edited since. If the document has excerpts of results, the last word is
+the run that has the whole ones. The line is not part of the plan: it is read as a blank line.
 """
 
 import hashlib
@@ -34,7 +33,7 @@ _OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
 
 
 def fingerprint(step: PlanStep) -> str:
-    """Give a short fingerprint of what a step is asked.
+    """Return a short fingerprint of what a step is asked.
 
     That is its description, brief and parameters, what it waits for and on which condition, and
     its specialists. How it is spaced, in which order it says things, comments, and when and how
@@ -71,7 +70,7 @@ def origin_of(text: str) -> str:
 
 
 def sealed(plan: TaskPlan, run_id: str = "", *, is_named: bool = False) -> TaskPlan:
-    """Give the plan with the fingerprints of its settled steps at the end of its document.
+    """Return the plan with the fingerprints of its settled steps at the end of its document.
 
     Nothing else of the document changes: `unsealed` gives it back byte for byte.
 
@@ -95,7 +94,7 @@ def sealed(plan: TaskPlan, run_id: str = "", *, is_named: bool = False) -> TaskP
 
 
 def unsealed(text: str) -> str:
-    """Give a document without the line of its fingerprints."""
+    """Return a document without the line of its fingerprints."""
     if "<!--" not in text:
         return text
     kept: list[Line] = []
@@ -109,12 +108,12 @@ def unsealed(text: str) -> str:
 
 
 def without_seal(lines: Iterable[Line]) -> list[Line]:
-    """Give the lines of a document, with blank ones in the place of its fingerprints."""
+    """Return the lines of a document, with blank ones in place of its fingerprints."""
     return [Line("", line.end) if _SEAL.fullmatch(line.text) else line for line in lines]
 
 
 def _told(brief: str) -> str:
-    """Give a brief without comments, and without spacing that Markdown does not show."""
+    """Return a brief without comments, and without spacing that Markdown does not show."""
     return "\n".join(_pieces(brief)).strip("\n")
 
 
@@ -137,7 +136,7 @@ def _pieces(brief: str) -> Iterator[str]:
 
 
 def _tidied(lines: list[str]) -> Iterator[str]:
-    """Give the lines of free text: no comments, no blank lines, one blank between words."""
+    """Yield the lines of free text: no comments, no blank lines, one blank between words."""
     for line in without_comments("\n".join(lines)).split("\n"):
         words = line.split()
         if words:

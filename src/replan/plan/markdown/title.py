@@ -44,7 +44,7 @@ class _Reading:
     complaints: list[Complaint] = field(default_factory=list[Complaint])
 
     def take(self, found: Attributes) -> None:
-        """Add attributes that stand further left than those already found."""
+        """Add attributes that are further left than those already found."""
         name = found.conflict(self.attributes)
         if name is not None:
             self.complaints.append(repeated(name, self.rest))
@@ -60,7 +60,7 @@ def read_title(text: str, *, numbered: str | None = None) -> Title:
 def _read_title(text: str, numbered: str | None) -> Title:
     number, text = _read_number(text, numbered)
     text = _unbold(text)
-    # Attributes stand at the end; what is before them is only kept.
+    # Attributes are at the end; what is before them is only kept.
     start = max(0, len(text) - STEP_LINE)
     reading = _Reading(text[start:])
     _read_attributes(reading)
@@ -84,7 +84,7 @@ _kept_title = lru_cache(maxsize=4_096)(_read_title)
 
 
 def own_number(text: str) -> str | None:
-    """Tell the number that the text of a list item begins with, as in "2. Compare"."""
+    """Return the number that the text of a list item begins with, as in "2. Compare"."""
     return _read_number(text.strip(), None)[0]
 
 
@@ -159,7 +159,7 @@ def _is_number(match: re.Match[str], text: str) -> bool:
 
 
 def _after(match: re.Match[str], text: str) -> str:
-    """Give the text after a number, without the other half of a bold mark that it opened."""
+    """Return the text after a number, without the other half of a bold mark that it opened."""
     rest = text[match.end() :]
     closed = match["early"] or match["late"]
     return rest if closed or not match["open"] else rest.replace(match["open"], "", 1)
@@ -180,7 +180,7 @@ def _unbold(text: str) -> str:
 
 
 def _read_from_end(reading: _Reading) -> bool:
-    """Take one attribute off the end of the line; tell whether there was one."""
+    """Take one attribute off the end of the line; return whether there was one."""
     rest = reading.rest.rstrip()
     if rest[-1:] in ".。" and rest[-2:-1] in (")", "）", "]"):
         rest = rest[:-1]
@@ -234,7 +234,7 @@ def _read_group(reading: _Reading, rest: str) -> bool:
 
 
 def _without_connector(text: str) -> str:
-    """Give the text before an attribute, without the dash or comma that led to it."""
+    """Return the text before an attribute, without the dash or comma that led to it."""
     text = text.rstrip()
     found = _CONNECTOR.search(text, max(0, len(text) - 2))
     return text[: found.start()].rstrip() if found else text
@@ -258,7 +258,7 @@ def _complaints(phrases: list[Phrase]) -> Iterator[Complaint]:
             yield Complaint(
                 "unknown_attribute",
                 phrase.text,
-                f"'{phrase.text}' is no attribute of a step.",
+                f"'{phrase.text}' is not an attribute of a step.",
                 f"Known are: {KNOWN}.",
             )
         elif phrase.kind == "bad_number":
@@ -266,7 +266,7 @@ def _complaints(phrases: list[Phrase]) -> Iterator[Complaint]:
 
 
 def bad_number(text: str) -> Complaint:
-    """Complain about a value that is no number, or none that can be used."""
+    """Complain about a value that is not a number, or none that can be used."""
     return Complaint(
         "bad_number",
         text,

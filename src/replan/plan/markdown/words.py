@@ -26,7 +26,7 @@ def listed(name: str) -> tuple[str, ...]:
 
 
 def _any_of(*names: str) -> str:
-    """Give a pattern for any word of the lists, the longest first; blanks are any white space."""
+    """Return a pattern for any word of the lists, the longest first; blanks are any white space."""
     return any_of(word for name in names for word in _LISTS[name])
 
 

@@ -10,14 +10,14 @@ from replan.plan.markdown.rendering import heading_line, render, step_lines
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 
 NewLines = Callable[[PlanStep, Block | None], list[Line]]
-"""Gives the lines of a step, for the place that it has in the document or for a new one."""
+"""Returns the lines of a step, for the place that it has in the document or for a new one."""
 
 
 def write_document(reading: Reading, plan: TaskPlan) -> str:
-    """Give the text of a document after its plan has changed.
+    """Return the text of a document after its plan has changed.
 
     What was written is read again. Should the surroundings make it mean something else, all steps
-    are written anew in the canonical form, and at last the document as a whole: in every case the
+    are written again in the canonical form, and at last the document as a whole: in every case the
     result reads back as the plan (normalised), if the plan is valid at all.
     """
     wanted = normalised(plan)
@@ -143,7 +143,7 @@ class _Composition:
         self._lines.extend(gap)
 
     def _head(self, lines: Sequence[Line]) -> list[Line]:
-        """Give the lines before the first step, with the plan's title."""
+        """Return the lines before the first step, with the plan's title."""
         title, wanted = self._reading.outline.title, self._plan.title
         if self._reading.title == wanted:
             return list(lines)

@@ -37,7 +37,7 @@ _PAIRS = (("**", "**"), ("__", "__"), ("*", "*"), ("`", "`"), ('"', '"'), ("'", 
 
 class KeyLine(NamedTuple):
     key: str  # the key's own name
-    value: str  # what stands behind the colon, without marks
+    value: str  # what is after the colon, without marks
     # Whether the line is the key's own name at the start of a line, without a bullet.
     is_plain: bool
 
@@ -54,7 +54,7 @@ class Header(NamedTuple):
     """The front matter between two delimiters."""
 
     fields: dict[str, str]  # the values by key
-    body: str  # a body that stood under a key of its own
+    body: str  # a body that stood under its own key
     end: int  # how many of the lines are front matter; those that follow belong to the body
 
 
@@ -84,7 +84,7 @@ def _table_row(row: str, known: Collection[str]) -> KeyLine | None:
 
 
 def _unmarked(written: str, value: str) -> str:
-    """Give a value without the marks around it, also those that began before the key."""
+    """Return a value without the marks around it, also those that began before the key."""
     text = value.strip(BLANK).removesuffix(",").rstrip()
     opened = written[: len(written) - len(written.lstrip(_MARKS))]
     if opened and not written.rstrip(BLANK).endswith(tuple(_MARKS)):
@@ -116,7 +116,7 @@ class _Reading:
     known: Collection[str]
     values: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     current: str | None = None
-    """The key whose value goes on; none where an unknown key's value is passed over."""
+    """The key whose value continues; none where an unknown key's value is passed over."""
     blank_at: int | None = None
     """The first blank line since the last known key."""
     prose: "_Prose | None" = None
@@ -130,7 +130,7 @@ def read_header(
 
     A line without a key continues the value above it, an unknown key and its value are passed over.
     A task, a heading or a code block cannot belong to a front matter, so the closing delimiter is
-    missing and the body begins there. The body also begins after a blank line, if what stands above
+    missing and the body begins there. The body also begins after a blank line, if what is above
     it is a label, which prose cannot continue, or if it would otherwise be empty.
     """
     reading = _Reading(known)
@@ -174,7 +174,7 @@ def _take(reading: _Reading, place: int, line: str) -> bool:
 
 
 def _key_of(reading: _Reading, line: str) -> KeyLine | None:
-    # Inside a body that stands under its key, only a line at the margin can be a key again.
+    # Inside a body that is under its key, only a line at the margin can be a key again.
     if reading.current == _BODY and line[:1] in (" ", "\t"):
         return None
     found = match_key(line, reading.known)
@@ -210,7 +210,7 @@ def continues_indented(line: str, value: str) -> bool:
 
 
 def _scalar(value: str) -> str:
-    """Give a value without YAML's sign for a text of several lines and without its indentation."""
+    """Return a value without YAML's sign for a text of several lines, and unindented."""
     first, newline, rest = value.partition("\n")
     if not newline:
         return "" if _BLOCK_SCALAR.fullmatch(value) else value

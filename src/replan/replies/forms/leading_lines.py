@@ -76,7 +76,7 @@ def _may_be_passed_over(line: str) -> bool:
 
 
 def _after_leading(rest: str, known: Collection[str]) -> str:
-    """Give the body after a front matter that has no closing delimiter, or only that one."""
+    """Return the body after a front matter that has no closing delimiter, or only that one."""
     body = rest[skip_blank(rest) :]
     closed = DELIMITER.match(body)
     if closed is not None:
@@ -87,7 +87,7 @@ def _after_leading(rest: str, known: Collection[str]) -> str:
 
 
 def _block(value: str, rest: str) -> str:
-    """Give the body that began behind its key, without the indentation of a YAML text."""
+    """Return the body that began after its key, without the indentation of a YAML text."""
     if value.strip("|>+- "):
         return value + rest
     lines = rest.split("\n")
@@ -116,7 +116,7 @@ _MAX_TAGS = 40
 
 
 def read_tags(text: str, known: Collection[str]) -> Parts | None:
-    """Read known keys that stand as tags at the start of a text, or as a tool call's parameters."""
+    """Read known keys that are as tags at the start of a text, or as a tool call's parameters."""
     outer = _OUTER.match(text)
     at = outer.end() if outer else 0
     fields: dict[str, str] = {}

@@ -38,4 +38,4 @@ class _Counting(JSONParser):
     def _take(self, looks: int) -> None:
         self._left -= looks
         if self._left < 0:
-            raise ValueError("The text is read again and again.")
+            raise ValueError("The text is read too often.")

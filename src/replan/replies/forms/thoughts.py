@@ -1,4 +1,4 @@
-"""Thoughts and a template's tokens in a reply: where they stand, and the reply without them."""
+"""Thoughts and a template's tokens in a reply: where they are, and the reply without them."""
 
 import re
 from typing import NamedTuple
@@ -72,7 +72,7 @@ def opens_thought(text: str, at: int = 0) -> Thought | None:
 
 
 def speaks_of_thought(text: str, end: int) -> bool:
-    """Whether a mark that opens thoughts stands anywhere before a place."""
+    """Whether a mark that opens thoughts is anywhere before a place."""
     return _OPEN.search(text, 0, end) is not None
 
 

@@ -3,7 +3,12 @@
 import re
 from typing import NamedTuple
 
-from replan.replies.forms.thoughts import closes_thought, opens_thought, speaks_of_thought
+from replan.replies.forms.thoughts import (
+    closes_thought,
+    opens_thought,
+    speaks_of_thought,
+    without_tokens,
+)
 
 # Zero-width characters, marks of writing direction, byte order mark, NUL.
 INVISIBLE = (
@@ -17,7 +22,7 @@ BLANK = (
 """All characters that show nothing."""
 
 PROSE_LINES = 2
-"""How many lines of talk may stand before the reply proper."""
+"""How many lines of talk may be before the reply proper."""
 
 _ANSWER_OPEN = re.compile(
     r"[ \t]*<(answer|response|output|final|reply|final_answer)>", re.IGNORECASE
@@ -49,7 +54,7 @@ class Fence(NamedTuple):
 
 
 def plain(text: str) -> str:
-    """Give the text with line feeds as its only line ends, without NUL and half characters."""
+    """Return the text with line feeds as its only line ends, without NUL and half characters."""
     return _SURROGATE.sub("\ufffd", text.replace("\r\n", "\n").replace("\x00", ""))
 
 
@@ -64,7 +69,7 @@ def skip_blank(text: str, start: int = 0) -> int:
 
 
 def trimmed(text: str) -> str:
-    """Give the text without the blank lines around it."""
+    """Return the text without the blank lines around it."""
     return text[skip_blank(text) :].rstrip(BLANK)
 
 
@@ -77,7 +82,7 @@ def few_lines(text: str) -> bool:
 
 
 def unless_talk(before: str) -> str:
-    """Give what stands before a front matter, unless it only announces what follows."""
+    """Return what is before a front matter, unless it only announces what follows."""
     text = before.strip(BLANK)
     return "" if text.endswith((":", "\uff1a", "]", ">", "`", "(")) else text
 
@@ -93,7 +98,7 @@ def skip_thinking(text: str) -> Thinking:
 
 
 def skip_unopened_thinking(text: str) -> int | None:
-    """Find where a reply goes on after a closing tag whose opening tag was never sent.
+    """Find where a reply continues after a closing tag whose opening tag was never sent.
 
     Servers that put the opening tag into the prompt send only the closing one. It must start or end
     its line, so that an answer about such tags is left alone.
@@ -107,8 +112,16 @@ def skip_unopened_thinking(text: str) -> int | None:
     if text[line : closed.start()].strip(BLANK) and after.strip(BLANK):
         return None
     if not text[closed.end() :].strip(BLANK):
-        return None  # it stands behind the reply
+        return None  # it is behind the reply
     return skip_blank(text, closed.end())
+
+
+def without_thinking(text: str) -> str:
+    """Give a reply without the thinking before it; nothing is left of one that never ends it."""
+    source = without_tokens(plain(text))
+    thinking = skip_thinking(source)
+    source = source[thinking.end if thinking.closed else len(source) :]
+    return source[skip_unopened_thinking(source) or 0 :]
 
 
 def without_answer_tag(text: str) -> str | None:
@@ -145,7 +158,7 @@ def first_fence(text: str) -> Fence | None:
 
 
 def whole_fence(text: str) -> Fence | None:
-    """Split a text that starts with a fence, minding that code blocks may stand inside it."""
+    """Split a text that starts with a fence, minding that code blocks may be inside it."""
     opened = _FENCE.match(text)
     if opened is None:
         return None

@@ -15,7 +15,7 @@ from replan.replies.vocabulary.labels import (
 from replan.replies.vocabulary.naming import squeezed
 
 BODY_KEYS = frozenset(words("others", "bodies"))
-"""What the body is called where it stands under a key of its own."""
+"""What the body is called where it is under its own key."""
 
 LABEL_KEYS = frozenset(
     ("complexity", "score", "next_action", "verdict", "suggested_action", "plan_update_type")
@@ -39,7 +39,7 @@ def _key_table(known: frozenset[str]) -> dict[str, tuple[str, bool]]:
 
 
 def find_key(written: str, known: Collection[str]) -> tuple[str, bool] | None:
-    """Find the key that is meant by what stands before a colon."""
+    """Find the key that is meant by what is before a colon."""
     word = squeezed(written)
     if word in _FLAGS:
         key = _FLAGS[word][0]
@@ -48,7 +48,7 @@ def find_key(written: str, known: Collection[str]) -> tuple[str, bool] | None:
 
 
 def spelled_out(written: str, value: str) -> str:
-    """Turn the yes or no of a flag such as `should_continue` into the label that it stands for."""
+    """Turn the yes or no of a flag such as `should_continue` into the label that it means."""
     flag = _FLAGS.get(squeezed(written))
     answer = flag_of(value) if flag else None
     if flag is None or answer is None:

@@ -10,7 +10,7 @@ from replan.replies.vocabulary import tables, words
 from replan.state.results import ActionType, ExecutionStatus, TaskComplexity
 
 Verdict = Literal["complete", "continue"]
-"""What the host says of a round: the work is done, or it goes on."""
+"""What the host says about a round: the work is done, or it continues."""
 
 _NEGATIONS = frozenset(words("others", "negations"))
 _FILLERS = frozenset(words("others", "fillers"))
@@ -25,7 +25,7 @@ _CHOICE = re.compile(r"(?:(?<!\s)\s++)?(?:[,/|，、;]|\bor\b|\boder\b|\bou\b|\b
 _NUMBER = re.compile(
     r"[~≈\s]*(\d{1,9}+(?:[.,]\d{1,12}+)?+|[.,]\d{1,12}+)\s*"
     r"(?:(%)|(?:/|out of|von|sur|de)\s*(\d{1,6}))?(?=$|[\s,;.()\]}#-])"
-    r"(?!\s*(?:to|or|bis|-|\u2013|\.\.)\s*\d)"  # a range is no number
+    r"(?!\s*(?:to|or|bis|-|\u2013|\.\.)\s*\d)"  # a range is not a number
 )
 
 Label = TypeVar("Label")
@@ -49,7 +49,7 @@ _UPDATE_WORDS = {kind.value.replace("_", " "): kind for kind in PlanUpdateType}
 
 
 def complexity_of(value: str) -> TaskComplexity | None:
-    """Read a complexity label; a choice of several, or a denial, is none."""
+    """Read a complexity label; None for a choice of several, or a denial."""
     return None if is_choice(value, _COMPLEXITY_WORDS) else _label(value, _COMPLEXITY_WORDS)[0]
 
 

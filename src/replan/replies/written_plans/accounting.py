@@ -1,4 +1,4 @@
-"""Whether all that a text says of people, order and steps came into the plan read from it.
+"""Whether all that a text says about people, order and steps came into the plan read from it.
 
 However a plan was written and read: a name of the team, a phrase that names steps, a number at the
 beginning of a line. What of that is not in the plan was lost on the way, and must be asked about.
@@ -38,7 +38,7 @@ def unaccounted(source: str, steps: Sequence[PlanStep], names: Names) -> Iterato
 
 
 def _names_in(source: str, steps: Sequence[PlanStep], names: Names) -> str:
-    """Give a name of the team that the text has and no step with it goes to; else nothing."""
+    """Return a name of the team that the text has and no step with it goes to; else nothing."""
     known = {squeezed(name): name for name in names.team}
     used = Counter(name for step in steps for name in step.specialists)
     assigned = " ".join(step.description for step in steps if step.assigned_to)
@@ -61,7 +61,7 @@ def _orders_in(source: str, labels: set[str]) -> Iterator[tuple[str, set[str]]]:
 # A text is compared with each form of its plan.
 @lru_cache(maxsize=4)
 def _phrases_in(source: str) -> tuple[str, ...]:
-    """Give what stands behind each word that means an order."""
+    """Return what is behind each word that means an order."""
     found = (_PHRASE.match(source, at) for at in islice(keyword_places(source), _MOST_PLACES))
     return tuple(_CUT.sub("", each[0]).strip(" *_`:,") if each else "" for each in found)
 

@@ -21,7 +21,7 @@ class Entry:
 
 
 def numbers_of(entries: Sequence[Entry]) -> list[int]:
-    """Give the steps their numbers: their own if they can be ids, else counted from 1."""
+    """Return the steps their numbers: their own if they can be ids, else counted from 1."""
     own = [int(e.label) if _is_number(e.label) else 0 for e in entries]
     usable = all(number > 0 for number in own) and len(set(own)) == len(own)
     return own if usable else list(range(1, len(entries) + 1))

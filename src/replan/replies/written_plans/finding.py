@@ -1,8 +1,8 @@
 """Finding the plan that a text is, in whatever form, and writing it as a plan document.
 
 A document that is one already stays byte for byte. Else the steps are looked for as data and as
-lines; what comes of it is read again as a document, and whatever is then still not understood is a
-problem to be told to the model.
+lines; its outcome is read again as a document, and whatever is then still not understood is a
+problem to report to the model.
 """
 
 import re
@@ -47,7 +47,7 @@ class FoundPlan(NamedTuple):
 
 
 def problems_of(text: str, names: Names, known: Collection[int] = ()) -> tuple[Mistake, ...]:
-    """Tell all that is wrong with a model's plan document, and all that was not understood."""
+    """Report everything that is wrong, or was not understood, in a model's plan document."""
     return _problems_of(text, names.team, frozenset(known))
 
 
@@ -119,7 +119,7 @@ def _has_steps(found: FoundPlan) -> bool:
 
 
 def _strangers(text: str, names: Names) -> int:
-    """Count the names of nobody on the team; another form may show whom they mean."""
+    """Count the names that the team lacks; another form may show whom they mean."""
     known = {name.casefold() for name in names.team}
     steps = [block.step for block in read_document(text).blocks]
     named = [name for step in steps for name in step.specialists]
@@ -145,7 +145,7 @@ def _is_bound(text: str, names: Names) -> bool:
 
 
 def _unwrapped(body: str) -> str:
-    """Give a body without what stands around all of it: a fence, quoting, indentation, a string."""
+    """Return a body without what is around all of it: a fence, quoting, indentation, a string."""
     body = trimmed(body)
     fence = whole_fence(body) if body.startswith(("```", "~~~")) else None
     if fence and fence.language in _STRUCTURED and not trimmed(fence.rest):
@@ -162,7 +162,7 @@ def _unwrapped(body: str) -> str:
 
 
 def _only_fence(body: str) -> str | None:
-    """Give the content of a fence that holds the steps as data, with talk around it."""
+    """Return the content of a fence that holds the steps as data, with talk around it."""
     start = body.find("```")
     if start < 0 or (start and body[start - 1] != "\n"):
         return None

@@ -1,4 +1,4 @@
-"""Steps that stand as lines of a text, however each begins, rewritten as a task list.
+"""Steps that are as lines of a text, however each begins, rewritten as a task list.
 
 Lines that begin in one way are a series. The series that names specialists and order, else the one
 with labels, holds the steps; all other lines stay where and what they are.
@@ -51,7 +51,7 @@ class _Text:
 
 
 def rewritten(text: str, names: Names) -> str | None:
-    """Give a text with its steps as a task list; none if no lines of it are steps."""
+    """Return a text with its steps as a task list; None if no lines of it are steps."""
     read = _read(_lines(text), names)
     lines, steps = read.lines, _series(read)
     if not steps:
@@ -107,7 +107,7 @@ def _alike(text: _Text) -> Iterable[list[_Step]]:
 
 
 def _rank(text: _Text, steps: list[_Step]) -> tuple[int, ...] | None:
-    """Tell how much lines that begin alike look like steps; none if they do not."""
+    """Return how much lines that begin alike look like steps; None if they do not."""
     first = steps[0].opening
     is_said = any(_carries(text, step) for step in steps)
     is_labelled = len({step.opening.label for step in steps}) > 1
@@ -134,7 +134,7 @@ def _carries(text: _Text, step: _Step) -> bool:
 
 
 def _bound(text: _Text, steps: list[_Step]) -> None:
-    """Find where each step ends: at the next one, at a heading, or where plain text goes on."""
+    """Find where each step ends: at the next one, at a heading, or where plain text continues."""
     lines, outside = text.lines, outside_fences(text.lines)
     starts = [*(step.at for step in steps[1:]), len(lines)]
     for step, stop in zip(steps, starts, strict=True):
@@ -174,9 +174,6 @@ def _once(text: _Text, steps: list[_Step]) -> tuple[list[_Step], set[int]]:
             seen = set()
         seen.add(step.opening.label)
         runs[-1].append(step)
-    if not any(step.opening.label for step in steps):
-        half = len(steps) // 2
-        runs = [steps[:half], steps[half:]] if half and not len(steps) % 2 else [steps]
     titles = [[_title(text, step) for step in run] for run in runs]
     if len(runs) == 1 or any(one != titles[0] for one in titles):
         return steps, set()
@@ -218,7 +215,7 @@ def _entries(lines: list[str], steps: list[_Step], names: Names) -> list[Entry]:
 def _take_order_lines(
     lines: list[str], steps: list[_Step], entries: list[Entry], dropped: set[int]
 ) -> None:
-    """Read lines beside the steps that say which step waits for which: `Step 3 depends on 1`."""
+    """Read lines outside the steps that say which step waits for which: `Step 3 depends on 1`."""
     inside = {at for step in steps for at in range(step.at, step.end)} | dropped
     labels = labels_of(entries)
     by_label = dict(zip(labels, entries, strict=False))

@@ -81,16 +81,8 @@ def opening_of(line: str) -> Opening:
 
 
 def _label(written: str) -> str:
-    """Give a label; a sign that has a value by itself is its number."""
+    """Return a label; a sign that has a value by itself is its number."""
     if len(written) == 1 and not written.isdecimal():
         value = unicodedata.numeric(written, 0)
         return str(int(value)) if value else label_of(written)
-    if written[0] in _CJK:
-        tens, _, ones = written.partition("十") if "十" in written else ("", "", written)
-        number = (_value(tens) if tens else 1) * 10 if "十" in written else 0
-        return str(number + (_value(ones) if ones else 0))
     return label_of(written)
-
-
-def _value(sign: str) -> int:
-    return int(unicodedata.numeric(sign[0], 0))

@@ -1,4 +1,4 @@
-"""What a phrase says of order: the steps that it names, in any words and word order.
+"""What a phrase says about order: the steps that it names, in any words and word order.
 
 A phrase is cut into tokens by the word lists of plans. It is about order if it has a word for it
 and nothing but steps, words for steps and fillers beside; so no grammar of any language is needed.
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from replan.plan.markdown import words
 
 PREVIOUS, ALL = "<", "*"
-"""In the place of a step: the one right above, and all above."""
+"""Instead of the name of a step: the one right above, and all above."""
 
 LONGEST = 400
 """No phrase about order is longer; so what is not one is soon passed over."""
@@ -33,7 +33,7 @@ _NAMED = re.compile(rf"(?:{words.STEP})[-_#]?(\d{{1,6}})")
 class Order(NamedTuple):
     refs: tuple[str, ...]  # the labels of steps, and the signs for the one above and for all above
     is_said: bool  # whether a word says that it is about order; else there are only labels
-    is_strong: bool  # whether that word means an order wherever it stands
+    is_strong: bool  # whether that word means an order anywhere
 
 
 class _Token(NamedTuple):
@@ -67,7 +67,7 @@ def _vocabulary() -> tuple[re.Pattern[str], dict[str, str]]:
 
 
 def _may_mean_order(text: str) -> bool:
-    """Whether a text can have a word that means an order wherever it stands; most have none."""
+    """Whether a text can have a word that means an order anywhere in it; most have none."""
     if not text.isascii() or "<-" in text:
         return True
     return not _first_words().isdisjoint(_ASCII_WORD.findall(text.casefold()))
@@ -88,13 +88,13 @@ def _folded(text: str) -> str:
 
 
 def label_of(text: str) -> str:
-    """Give a label as it is compared: numbers of any script and without a `#`."""
+    """Return a label as it is compared: numbers of any script and without a `#`."""
     word = text.strip().lstrip("#").casefold()
     return str(int(word)) if word.isdecimal() else word.replace(" ", "")
 
 
 def read_order(text: str, labels: Collection[str]) -> Order | None:
-    """Read a phrase that says nothing but which steps come first; none if it says more."""
+    """Read a phrase that says nothing but which steps come first; None if it says more."""
     tokens = _only_order(text, labels)
     kinds = {token.kind for token in tokens}
     refs = _refs(tokens, labels)
@@ -124,7 +124,7 @@ def _only_order(text: str, labels: Collection[str]) -> list[_Token]:
 
 
 def _refs(tokens: Collection[_Token], labels: Collection[str]) -> list[str]:
-    """Give the steps that are named; of a range all of them."""
+    """Return the steps that are named; of a range all of them."""
     refs: list[str] = []
     is_range = is_plural = False
     for token in tokens:
@@ -163,7 +163,7 @@ def _tokens(text: str, labels: Collection[str]) -> Iterator[_Token]:
 
 
 def _range(first: str, last: str, labels: Collection[str]) -> list[str]:
-    """Give what comes behind the first of a range; of a very long one only what there is of it."""
+    """Return the rest of a range after its first number; of a very long one, what exists of it."""
     if not (first.isdecimal() and last.isdecimal()):
         return [last]
     after, end = int(first), int(last)
@@ -174,14 +174,14 @@ def _range(first: str, last: str, labels: Collection[str]) -> list[str]:
 
 
 def keyword_places(text: str) -> Iterator[int]:
-    """Find where words stand that mean an order wherever they stand."""
+    """Find the words that mean an order anywhere in a text."""
     if _may_mean_order(text):
         found = _vocabulary()[0].finditer(text)
         yield from (each.start() for each in found if _is_keyword(each))
 
 
 def begins_with_keyword(text: str) -> bool:
-    """Whether a word that means an order wherever it stands is the first of a text."""
+    """Whether the first word of a text means an order anywhere."""
     first = _vocabulary()[0].match(text)
     return first is not None and _is_keyword(first)
 

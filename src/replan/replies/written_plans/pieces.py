@@ -67,7 +67,7 @@ def _near_in_length(length: int) -> tuple[str, ...]:
 
 
 def trimmed(text: str) -> str:
-    """Give a text without blanks, separators, emoji and unpaired stress at its ends."""
+    """Return a text without blanks, separators, emoji and unpaired stress at its ends."""
     text = text.strip(_EDGE)
     while text and _is_sign(text[-1]):
         text = text[:-1].rstrip(_EDGE)

@@ -40,7 +40,7 @@ _LEAST_NAMED = ("owner", "role", "by", "who", "name")
 _NUMBERS = frozenset(
     ("priority", "prio", "retries", "maxretries", "timeout", "duration", "estimate", "effort")
 )
-"""Keys whose numbers are no steps."""
+"""Keys whose numbers are not steps."""
 
 _MOST_STEPS = 2_000
 _DEEPEST = 6
@@ -49,7 +49,7 @@ Record = Mapping[str, object]
 
 
 def part_of(key: str) -> str | None:
-    """Tell which part of a step a key, a column or a tag holds; none if it holds no part."""
+    """Return which part of a step a key, a column or a tag holds; None if it holds no part."""
     return _WORD_OF.get(squeezed(key), "id" if key.strip() in ("#", "№") else None)
 
 
@@ -102,7 +102,7 @@ def _items(value: object, depth: int = 0) -> tuple[str, list[object]]:
 
 
 def _keyed(key: str, item: object) -> Record:
-    """Give a step that stands under its number: `{"1": "...", "step 2": "..."}`."""
+    """Return a step that is under its number: `{"1": "...", "step 2": "..."}`."""
     return (
         {"id": key, **cast("Record", item)} if isinstance(item, dict) else {"id": key, "task": item}
     )
@@ -131,7 +131,7 @@ def _parted(item: object, names: Names) -> dict[str, object] | None:
 
 
 def _further(part: str | None, key: str, value: object) -> str:
-    """What a field says beside the others; whoever does the step may know what a key means."""
+    """What another field says; the specialist may know what its key means."""
     if part in ("task", "brief"):
         return as_text(value)
     text = value.strip() if isinstance(value, str) else ""
@@ -155,7 +155,7 @@ def _take_order_column(
 
 
 def _is_order(values: Iterable[object], labels: set[str]) -> bool:
-    """Whether values name nothing but steps, the first one none: it can wait for nobody."""
+    """Whether values only name steps, except the first, which cannot wait for any."""
     texts = [" ".join(_texts(value)).strip(" -—–") for value in values]
     said = [text for text in texts if text and not _is_none(text)]
     orders = [read_order(text, labels) for text in said]
@@ -164,7 +164,7 @@ def _is_order(values: Iterable[object], labels: set[str]) -> bool:
 
 
 def _part(key: str, value: object, names: Names) -> str | None:
-    """Tell what a field holds; `step: 2` is a label, and a name says who, whatever its key."""
+    """Report what a field holds; `step: 2` is a label, and a name says who, whatever its key."""
     part = part_of(key)
     if part is None and isinstance(value, str) and names.find(value.strip("@*` ")):
         return "who"
@@ -188,7 +188,7 @@ def _weight(key: str) -> int:
 
 
 def _label(parts: Record) -> str:
-    """Give what a step is called; of a list of lines, what its line begins with."""
+    """Return what a step is called; of a list of lines, what its line begins with."""
     written = as_text(parts.get("id", "")).strip()
     if not written and parts.get("line"):
         return opening_of(as_text(parts["task"])).label

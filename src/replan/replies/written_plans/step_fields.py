@@ -1,4 +1,4 @@
-"""Lines under or beside a step that say who does it, or what it waits for."""
+"""Lines under or next to a step that say who does it, or what it waits for."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -83,7 +83,7 @@ def _take_order(value: str, step: Line, names: Names, labels: Collection[str]) -
 
 
 def is_order_of(line: str, labels: Collection[str]) -> tuple[str, tuple[str, ...]] | None:
-    """Read a line that says of a step which steps it waits for, and nothing else."""
+    """Read a line that says about a step which steps it waits for, and nothing else."""
     edge = _EDGE.fullmatch(line)
     if edge and edge["to"].casefold() in labels:
         order = read_order(edge["from"], labels)

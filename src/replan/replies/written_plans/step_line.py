@@ -1,13 +1,12 @@
 """The line of a step in whatever way a model wrote it: what to do, who does it, and after what.
 
 A line is cut into its brackets, its mentions and the pieces between separators. Each is read by
-what is in it, wherever it stands; what is neither a name nor an order stays text.
+what is in it, in any place; what is neither a name nor an order stays text.
 """
 
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from replan.plan.markdown import words
 from replan.plan.markdown.attributes import Attributes
@@ -15,7 +14,6 @@ from replan.plan.markdown.phrases import read_phrases
 from replan.replies.vocabulary.naming import Names
 from replan.replies.written_plans.order_phrases import (
     begins_with_keyword,
-    keyword_places,
     read_order,
     speaks_of_order,
 )
@@ -61,13 +59,13 @@ _STRESS_SIGNS = ("*", "_", "`")
 @dataclass(slots=True)
 class Line:
     text: str = ""  # what is to be done
-    # Names of the team, and names of nobody as they were written.
+    # Names of the team, and unknown names as they were written.
     who: list[str] = field(default_factory=list[str])
     # The labels of other steps, and the signs for the one above and for all above.
     waits: list[str] = field(default_factory=list[str])
     # Everything else that a step can have.
     attributes: Attributes = field(default_factory=Attributes)
-    unread: list[str] = field(default_factory=list[str])  # what looks like an attribute and is none
+    unread: list[str] = field(default_factory=list[str])  # looks like an attribute but is not one
 
 
 def read_line(
@@ -104,7 +102,7 @@ class _Reader:
         return self._line
 
     def _without_groups(self, text: str) -> str:
-        """Take the brackets out that say who or when; what they say beside stays in brackets."""
+        """Take out the brackets that say who or when; anything else they say stays in brackets."""
         kept: list[str] = []
         only_text: set[str] = set()  # a hostile line has the same bracket hundreds of times
         at = 0
@@ -136,7 +134,7 @@ class _Reader:
         return text[:start]
 
     def _group(self, content: str, *, behind: bool) -> str | None:
-        """Read the content of a bracket; give the rest of it, or none if it is only text."""
+        """Read the content of a bracket; return the rest of it, or None if it is only text."""
         if len(content) > _LONGEST_GROUP:
             return None
         before = (len(self._line.who), len(self._line.waits), self._line.attributes)
@@ -164,7 +162,7 @@ class _Reader:
         return None if found == before else ", ".join(rest)
 
     def _without_mentions(self, text: str) -> list[str]:
-        """Take all mentions out; what stands before the first one, and what behind each."""
+        """Take all mentions out; what is before the first one, and what behind each."""
         parts: list[str] = []
         at = 0
         while found := _MENTION.search(text, at):
@@ -196,8 +194,6 @@ class _Reader:
             text = trimmed(shorter)
         if not behind and (first := _BETWEEN.search(text)) and self._who(text[: first.start()]):
             text = text[first.end() :]
-        elif not behind and (marked := _STRESSED.match(text)) and self._who(marked["name"]):
-            text = text[marked.end() :]
         return trimmed(text)
 
     def _without_end(self, text: str, *, behind: bool) -> str | None:
@@ -212,14 +208,9 @@ class _Reader:
             piece = text[cut.end() :]
             if self._who(piece) or (behind and self._strict(piece)):
                 return text[: cut.start()]
-        return self._without_last_words(text, behind=behind)
+        return self._without_last_words(text)
 
-    def _without_last_words(self, text: str, *, behind: bool) -> str | None:
-        for place in _last_keywords(text[-_LONGEST_GROUP:]):
-            start = max(0, len(text) - _LONGEST_GROUP) + place
-            phrase = text[start:]
-            if (behind or _names_steps(phrase)) and self._order(phrase, is_strong=True):
-                return text[:start]
+    def _without_last_words(self, text: str) -> str | None:
         if (by := _BY.search(text[-120:])) and (name := self._names.find(_bare(by["name"]))):
             self._line.who.append(name)
             return text[: max(0, len(text) - 120) + by.start()]
@@ -299,19 +290,9 @@ class _Reader:
         return True
 
 
-# A line is read several times: for its rank, its title, its labels and its titles.
-@lru_cache(maxsize=256)
-def _last_keywords(text: str) -> tuple[int, ...]:
-    return tuple(keyword_places(text))[-6:]
-
-
 def _ends_with_mention(text: str) -> bool:
     last = text.rstrip().rpartition(" ")[2]
     return "@" in last or "＠" in last
-
-
-def _names_steps(phrase: str) -> bool:
-    return re.search(rf"(?<!\w)(?:{words.STEP})|#\d|←|<-", phrase, re.IGNORECASE) is not None
 
 
 def _bare(text: str) -> str:

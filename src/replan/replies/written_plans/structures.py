@@ -1,4 +1,4 @@
-"""Finding steps that stand in a text as data: JSON, YAML, XML, a table, blocks of keys."""
+"""Finding steps that are in a text as data: JSON, YAML, XML, a table, blocks of keys."""
 
 import html
 import json
@@ -43,7 +43,7 @@ class Data(NamedTuple):
 
 
 def steps_in(text: str) -> Data | None:
-    """Find the steps in a text that gives them as data; none if it does not."""
+    """Find the steps in a text that gives them as data; None if it does not."""
     for read in (_json, _yaml, _markup, _table, _blocks):
         found = read(text)
         if found is not None:
@@ -84,7 +84,7 @@ def _key(found: re.Match[str]) -> str:
 
 
 def load_yaml(text: str) -> object:
-    """Read YAML with plain values alone; none if it is none, has aliases, or is too deep."""
+    """Read YAML with plain values only; None if it is not YAML, has aliases, or is too deep."""
     try:
         value = load_bounded(text, REPLY_YAML)
         return cast("object", json.loads(json.dumps(value, default=str)))

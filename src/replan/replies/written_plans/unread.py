@@ -21,7 +21,7 @@ _KEYED = re.compile(r"(?:id|step_id|number)\s*:\s*\S{1,20}$", re.IGNORECASE)
 
 
 def unread(text: str, names: Names) -> tuple[Mistake, ...]:
-    """Tell of every place that looks like a part of the plan and was read as text."""
+    """Report every place that looks like a part of the plan and was read as text."""
     reading = read_document(text)
     lines = [line.text for line in reading.lines]
     labels = {str(block.step.id) for block in reading.blocks}
@@ -100,7 +100,7 @@ def _waits_for_one(line: str, labels: Collection[str]) -> bool:
 def _repeated(blocks: Collection[Block]) -> Iterator[Mistake]:
     titles = Counter(squeezed(block.step.description) for block in blocks)
     if titles and min(titles.values()) >= _LEAST_REPEATED:
-        yield _mistake(next(iter(blocks)), "repeated_steps", "Each step stands in it twice.")
+        yield _mistake(next(iter(blocks)), "repeated_steps", "It has each step twice.")
 
 
 def _cut_off(blocks: Collection[Block], lines: list[str]) -> Iterator[Mistake]:

@@ -12,20 +12,12 @@ from replan.errors import InputError
 from replan.langgraph_inside.tasks import place_of_send
 from replan.ports.journal import Journal
 from replan.state.enhanced import EnhancedState
-from replan.state.questions import (
-    Approval,
-    Decision,
-    Question,
-    QuestionKind,
-    given_for,
-    keys_meant,
-    read_call_decision,
-    read_decision,
-    short_key,
-)
+from replan.state.person.answers import given_for, read_call_decision, read_decision
+from replan.state.person.verdicts import problem_in
+from replan.state.person.waiting import waiting_for
+from replan.state.questions import Approval, Decision, Question, QuestionKind, keys_meant, short_key
 from replan.state.results import Assignment
-from replan.state.verdicts import problem_in
-from replan.state.waiting import open_questions, waiting_for
+from replan.state.rules import open_questions
 from replan.steps.board import QUESTIONS
 from replan.steps.step_record import ANSWERS
 from replan.values import restored
@@ -68,19 +60,19 @@ class Ask:
 
     @property
     def problem_shown(self) -> str:
-        """The question, for who has a button for each answer."""
+        """The question, for front ends with a button for each answer."""
         return problem_in(self.text) if self.kind == "in doubt" else self.text
 
     @property
     def details_shown(self) -> JsonValue:
-        """What a person is shown of the details: of work in doubt the task, or the call."""
+        """The details for a person; for work in doubt, the task or the call."""
         if self.kind != "in doubt" or not isinstance(self.details, dict):
             return self.details
         call = {name: self.details[name] for name in ("tool", "arguments") if name in self.details}
         return cast("JsonValue", call) or self.details.get("task")
 
     def bound(self, answer: JsonValue) -> JsonValue:
-        """The answer, with what it is about."""
+        """The answer, bound to this question."""
         return {"answer": answer, "fingerprint": self.fingerprint} if self.fingerprint else answer
 
 
@@ -89,7 +81,7 @@ Seats = Mapping[str, Assignment]
 
 
 def seats_of(snapshot: StateSnapshot) -> Seats:
-    """Tell which step's graph each interrupt is of."""
+    """Return which step's graph each interrupt is of."""
     dispatched = cast("EnhancedState", snapshot.values).get("dispatched", [])
     sent = [assignment for assignment in dispatched if not assignment.refused]
     places = ((place_of_send(task), task) for task in snapshot.tasks)
@@ -158,20 +150,20 @@ def ask_of(question: Question, interrupt: str = "", seat: Assignment | None = No
 
 
 def _who(place: str) -> str:
-    """The step that asks; in a graph that a step runs, behind that step."""
+    """The step that asks; in a graph that a step runs, the path begins with that step."""
     places = place.split("/") if place else []
     steps = zip(places[::2], places[1::2], strict=True)
     return ", ".join(f"step {step} {specialist}" for step, specialist in steps)
 
 
 async def open_asks(snapshot: StateSnapshot, journal: Journal) -> tuple[Ask, ...]:
-    """What nobody has answered yet: what the run stopped for, and what its steps asked before."""
+    """The open questions: those that the run stopped for, and earlier ones of its steps."""
     state = cast("EnhancedState", snapshot.values)
     asks = {ask.key: ask for ask in asks_of(snapshot.interrupts, seats_of(snapshot))}
     run_id = state.get("run_id", "")
     noted = await journal.notes(run_id, QUESTIONS)
     answered = await journal.notes(run_id, ANSWERS)
-    # A round that was cut off has told nobody but the journal what its steps asked.
+    # After a round that was cut off, the questions are only in the journal.
     known = {q.key: q for q in (restored(Question, note) for note in noted.values())}
     questions = {**known, **state.get("questions", {})}
     for question in open_questions(cast("EnhancedState", {**state, "questions": questions})):
@@ -181,7 +173,7 @@ async def open_asks(snapshot: StateSnapshot, journal: Journal) -> tuple[Ask, ...
 
 
 def resumption(asks: Sequence[Ask], answers: Mapping[str, JsonValue]) -> Command[Any]:
-    """Give what goes on with a run; each answer by key, with what it is about."""
+    """Return what continues a run; each answer by key, with what it is about."""
     values: dict[str, Any] = {}
     for ask in asks:
         if ask.key not in answers:
@@ -194,11 +186,11 @@ def resumption(asks: Sequence[Ask], answers: Mapping[str, JsonValue]) -> Command
 
 
 def answers_by_key(given: object, asks: Sequence[Ask]) -> dict[str, JsonValue]:
-    """Read what somebody answers in a program: one answer, or answers by key."""
+    """Read the answer of a program: one answer, or answers by key."""
     # The beginning of a key will do, such as the number of its step. An answer may say by a
     # fingerprint what it is about: `{"answer": ..., "fingerprint": ...}`.
     if not asks:
-        raise InputError("This run asks nothing. Go on with it without an answer.")
+        raise InputError("This run asks nothing. Continue it without an answer.")
     by_key = {ask.key: ask for ask in asks}
     if isinstance(given, Mapping):
         named = {str(name): value for name, value in cast("Mapping[Any, Any]", given).items()}
@@ -209,7 +201,7 @@ def answers_by_key(given: object, asks: Sequence[Ask]) -> dict[str, JsonValue]:
         return {asks[0].key: _read(asks[0], cast("object", given))}
     keys = ", ".join(f"'{key}'" for key in by_key)
     raise InputError(
-        f"It cannot be told which question this answers. Give a mapping by key; open: {keys}."
+        f"It is not clear which question this answers. Give a mapping by key; open: {keys}."
     )
 
 
@@ -257,22 +249,22 @@ def answer_of(ask: Ask, text: str) -> JsonValue:
 
 
 def approval() -> JsonValue:
-    """Give the answer that says yes."""
+    """Return the answer that says yes."""
     return _written(Decision(action="approve"))
 
 
 def rejection(reason: str) -> JsonValue:
-    """Give the answer that says no; without a reason the run ends, or the call fails."""
+    """Return the answer that says no; without a reason the run ends, or the call fails."""
     return _written(Decision(action="reject", reason=reason))
 
 
 def changed_plan(markdown: str) -> JsonValue:
-    """Give the answer that hands in a changed plan."""
+    """Return the answer that hands in a changed plan."""
     return _written(Decision(action="edit", plan=markdown))
 
 
 def changed_call(arguments: dict[str, JsonValue]) -> JsonValue:
-    """Give the answer that lets a tool be called with other arguments."""
+    """Return the answer that lets a tool be called with other arguments."""
     return _written(Decision(action="edit", arguments=arguments))
 
 
@@ -285,7 +277,7 @@ def arguments_of(text: str) -> dict[str, JsonValue]:
     else:
         problem = ""
     if not isinstance(found, dict):
-        raise InputError(f'These are no arguments{problem}. Write JSON such as {{"to": "me"}}.')
+        raise InputError(f'These are not arguments{problem}. Write JSON such as {{"to": "me"}}.')
     return cast("dict[str, JsonValue]", found)
 
 

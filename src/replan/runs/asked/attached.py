@@ -54,9 +54,9 @@ def _text(held: bytes, shown: str, fix: str) -> str:
         text = held.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         kinds = "UTF-8 text, PNG, JPEG, GIF, WebP or PDF"
-        raise InputError(f"{shown} is none of {kinds}. {fix}") from error
+        raise InputError(f"{shown} is not one of {kinds}. {fix}") from error
     if "\x00" in text:
-        raise InputError(f"{shown} has a NUL character, so it is no text. {fix}")
+        raise InputError(f"{shown} has a NUL character, so it is not text. {fix}")
     if len(text) > LONGEST_TEXT:
         raise InputError(f"{shown} has more than {LONGEST_TEXT:,} characters. {fix}")
     return text

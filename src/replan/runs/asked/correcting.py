@@ -1,4 +1,4 @@
-"""What a person wants otherwise of one step of a run: that it is done again, or left out."""
+"""A person's correction of one step of a run: to repeat it, or to skip it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, 
 from replan.plan.rerun import Rerun, rerun_from
 from replan.plan.revision import unstarted
 from replan.plan.statuses import with_statuses
+from replan.runs.asked.resuming import revived
 from replan.runs.looking import RunView
-from replan.runs.running import revived
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.generations import after_round
@@ -30,11 +30,11 @@ _MOST_NAMED = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Correction:
-    """What a person wants of one step."""
+    """What a person requests for one step."""
 
     action: Literal["retry", "skip"]
     step: int
-    by: str = ""  # who wants it
+    by: str = ""  # who requests it
 
     def of(self, step: PlanStep) -> PlanStep:
         """The step as it is to be."""
@@ -48,7 +48,7 @@ class Correction:
         return rerun_from(plan, self.step) if self.action == "retry" else ()
 
     def event(self, run_id: str, origin: str = "", current_round: int = 0) -> RunCorrected:
-        """What is told of it."""
+        """The description of it."""
         return RunCorrected(
             run_id=run_id,
             round=current_round,
@@ -73,7 +73,7 @@ def check(correction: Correction, view: RunView) -> None:
     """Refuse what cannot be done to a run, before anything is done.
 
     Raises:
-        InputError: There is no such step, or it stands as it is wanted already.
+        InputError: There is no such step, or it already is as wanted.
     """
     plan = view.plan
     if plan is None:
@@ -101,7 +101,7 @@ def _why_open(step: PlanStep, view: RunView) -> str:
         return f"Step {step.id} was not begun, since step {failed[0]} failed. Retry that one."
     if any(ask.key.startswith(f"{step.id}/") for ask in view.waiting):
         return f"Step {step.id} waits for an answer. Answer it, or skip the step."
-    return f"Step {step.id} is still to be done. Go on with the run, and it will be."
+    return f"Step {step.id} is still to be done. Continue the run to do it."
 
 
 def _failed_before(step: PlanStep, plan: TaskPlan) -> list[int]:
@@ -115,7 +115,7 @@ def _failed_before(step: PlanStep, plan: TaskPlan) -> list[int]:
 
 
 def check_newest(snapshot: StateSnapshot, run_id: str) -> None:
-    """See that a run can be corrected where it stands.
+    """See that a run can be corrected where it is.
 
     Raises:
         InputError: Its thread has begun another run, or a graph of a step asks in the middle of it.
@@ -133,7 +133,7 @@ def corrected(
     settings: RunSettings | None,
     at: datetime,
 ) -> tuple[EnhancedState, tuple[Event, ...]]:
-    """Give what a correction changes in the state of a run that goes on, and what is told of it.
+    """Return what a correction changes in the state of a run that continues, and its description.
 
     Raises:
         InputError: A limit of the run leaves no room for it.
@@ -181,7 +181,7 @@ def _described(correction: Correction, reruns: Sequence[Rerun]) -> str:
 
 
 def _with_room(state: EnhancedState, settings: RunSettings | None) -> EnhancedState:
-    """What lets the run go on; refused where a limit would end it at once."""
+    """What lets the run continue; refused where a limit would end it at once."""
     new = settings_of(state).overridden_by(settings)
     if state.get("is_completed"):
         more, limit = revived(state, new), spent_limit({**state, "settings": new})
@@ -199,7 +199,7 @@ def _with_room(state: EnhancedState, settings: RunSettings | None) -> EnhancedSt
 
 
 def begun_anew(correction: Correction, view: RunView) -> dict[str, Any]:
-    """What a new run begins with that goes on from one that is over."""
+    """What a new run begins with that continues from one that is over."""
     state = view.state
     plan = sealed(state.get("current_plan") or TaskPlan(), view.run_id, is_named=True)
     plan = refresh_content(plan.with_steps(correction.of(plan.step(correction.step))))

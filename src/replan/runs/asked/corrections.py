@@ -5,7 +5,7 @@ from typing import Any, cast
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
-from replan.calling import loosened, team_of
+from replan.calling.compiled import loosened, team_of
 from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
@@ -33,7 +33,7 @@ class CorrectionOptions(Following, total=False):
 async def in_place(
     correction: Correction, record: RunRecord, options: CorrectionOptions, bench: Bench
 ) -> Errand:
-    """Correct a run that goes on; all of it is one write."""
+    """Correct a run that continues; all of it is one write."""
     graph, config = cast("Any", bench.graph), config_of(record.thread_id)
     view, settings = await view_of(record, bench), options.get("settings")
     check(correction, view)
@@ -59,7 +59,7 @@ async def in_place(
 async def anew(
     correction: Correction, view: RunView, options: CorrectionOptions, bench: Bench
 ) -> Errand:
-    """What a new run is called with that goes on from one that is over."""
+    """What a new run is called with that continues from one that is over."""
     check(correction, view)
     journal = cast("Storage", bench.storage).journal
     if not options.get("repeat_effects"):

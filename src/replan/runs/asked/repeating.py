@@ -17,7 +17,7 @@ _MAY_HAVE_ACTED = "failed, and may have taken effect"
 async def repeated_by(
     correction: Correction, view: RunView, team: Sequence[SpecialistCard], journal: Journal
 ) -> list[str]:
-    """Say what would be done a second time that must not happen twice unasked."""
+    """Describe what would be done a second time that must not happen twice unasked."""
     return [told async for told in _repeated(correction, view, team, journal)]
 
 

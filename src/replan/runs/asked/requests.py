@@ -15,7 +15,7 @@ BEAT = 0.5
 
 
 def answer_row(ask: Ask, answer: JsonValue) -> JsonValue:
-    """An answer as it is kept: with what was asked, for the run may ask anew meanwhile."""
+    """An answer as it is kept: with what was asked, for the run may ask again meanwhile."""
     return {"answer": answer, "bound": ask.bound(answer), "is_keyed": ask.is_keyed}
 
 
@@ -28,7 +28,7 @@ def answers_in(requests: Sequence[Request], asks: Sequence[Ask]) -> dict[str, Js
 
 async def note_answers(request: Request, journal: Journal) -> None:
     """Have answers on record for the steps, also of a run that is killed before it reads them."""
-    # LangGraph is told of the others when it asks.
+    # LangGraph gets the others when it asks.
     for key, row in request.answers.items():
         given = cast("Any", row)
         if given["is_keyed"]:

@@ -1,4 +1,4 @@
-"""What the attempts of a run's steps did, put together from what is kept of them."""
+"""What the attempts of a run's steps did, assembled from what is kept of them."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class AttemptView:
 
     @property
     def seconds(self) -> float | None:
-        """How long it took, or takes until now; None if nobody knows its end."""
+        """How long it took, or has taken until now; None if its end is unknown."""
         ended = self.entry.ended_at or self.running_at
         return ended and (ended - self.entry.started_at).total_seconds()
 
     @property
     def outcome(self) -> str:
-        """How it ended; `running` where it goes on."""
+        """How it ended; `running` where it continues."""
         return "running" if self.running_at else self.entry.outcome
 
     @property
     def told(self) -> str:
-        """How it ended, in words: who asks a person goes on in another one once he answers."""
+        """How it ended, in words: an attempt that asks is followed by another after the answer."""
         if self.outcome == "waiting":
             return "asked, then went on" if self.went_on else "waits for a person"
         is_cut_off = self.outcome in ("in doubt", "cancelled") and not self.is_asked_about
@@ -56,7 +56,7 @@ class AttemptView:
 
 
 def attempts_of(run: WholeRun, step: int | None = None) -> list[AttemptView]:
-    """Give the attempts of a run, in the order in which they began."""
+    """Return the attempts of a run, in the order in which they began."""
     calls = dict[tuple[Any, ...], dict[Any, RunEvent]]()
     for event in run.events:
         if event.type in _BEGUN or event.type in _BEGUN.values():

@@ -20,16 +20,16 @@ class Calls:
 
     Attributes:
         number: The calls that came to an end.
-        tokens: Tokens in and out, as far as somebody counted them.
+        tokens: Tokens in and out, as far as they were counted.
         known_cost: The cost of the calls that have a price, as it was charged.
-        unpriced: The calls whose cost nobody knows.
-        uncounted: The calls that were charged although nobody counted their tokens: those that were
+        unpriced: The calls whose cost is unknown.
+        uncounted: The calls that were charged without a count of their tokens: those that were
             cut off, in full.
         uncounted_cost: What of `known_cost` was charged for them: they cost that at most.
-        unended: The calls that have not ended: they go on, or a kill or a stop cut them off. What
+        unended: The calls without an end: still at work, or cut off by a kill or a stop. What
             they cost is not in `known_cost`.
         unended_cost: What was charged for them: they cost that at most.
-        uncounted_tokens: What was charged, beside `tokens`, for calls whose tokens nobody counted.
+        uncounted_tokens: What was charged, in addition to `tokens`, for calls without a count.
         seconds: How long the calls took.
     """
 
@@ -51,7 +51,7 @@ class Calls:
 
 
 def with_charged(calls: Calls, charged: Spending) -> Calls:
-    """Give all that was charged: calls of which no event tells, yet or ever, have not ended."""
+    """Return all that was charged: calls of which no event tells, yet or ever, have not ended."""
     unended = max(calls.unended, charged.calls - calls.number)
     has_any = unended or calls.uncounted
     # Sums of the same amounts in another order differ in their last digits.

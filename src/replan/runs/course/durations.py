@@ -1,4 +1,4 @@
-"""How long a run, its rounds and its steps took, told by the events that end them."""
+"""How long a run, its rounds and its steps took, for the events that end them."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -27,7 +27,7 @@ class Durations:
         self._before = dict[Any, float]()
 
     def recall(self, events: Iterable[RunEvent]) -> None:
-        """Count the work of earlier parts; nobody worked until one says that it goes on."""
+        """Count the work of earlier parts; time before a part's first event is not work."""
         before, last = self._before, None
         for event in (each for each in events if each.at is not None):
             passed = _passed(last, event)
@@ -48,7 +48,7 @@ class Durations:
         return {**self._before, **{key: now - began for key, began in self._began.items()}}
 
     def timed(self, event: Event) -> Event:
-        """Give an event with the seconds of what it ends."""
+        """Return an event with the seconds of what it ends."""
         # A step counts from its first attempt, a round and a run from their first event.
         now = self._clock()
         since_run = self._since(RUN, now)

@@ -25,7 +25,7 @@ class PlanSoFar:
         self._results: dict[str, SpecialistResult] = {}
 
     def follow(self, event: Event) -> bool:
-        """Take what an event says of the plan; tell whether the plan itself is another now."""
+        """Take what an event says about the plan; return whether the plan itself is another now."""
         if isinstance(event, PlanCreated | PlanUpdated):
             self._plan = event.plan
             is_open = {step.id for step in event.plan.open_steps()}

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from langgraph.types import StateSnapshot
 
-from replan.calling import shapes_of
+from replan.calling.compiled import shapes_of
 from replan.errors import InputError
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
@@ -49,7 +49,7 @@ async def kept_record_of(run_id: str, bench: Bench) -> RunRecord:
 
 
 async def view_of(record: RunRecord, bench: Bench, *, is_here: bool = False) -> RunView:
-    """How a run stands; `is_here` says whether this process works on it."""
+    """The status of a run; `is_here` says whether this process works on it."""
     if bench.storage is None:
         return RunView(record=record, heard_at=record.updated_at, state={}, is_held=is_here)
     view = await seen(bench.graph, bench.storage, record, bench.clock())
@@ -73,7 +73,7 @@ async def is_worked_on(run_id: str, bench: Bench, *, is_followed: bool = False) 
 
 
 async def only_waits(run_id: str, snapshot: StateSnapshot, bench: Bench) -> bool:
-    """Whether nothing can go on before a person answers, and nobody has."""
+    """Whether nothing can continue before a person answers, and no answer is there."""
     storage = cast("Storage", bench.storage)
     asks = await open_asks(snapshot, storage.journal)
     if not asks or not all(ask.interrupt for ask in asks):
@@ -82,7 +82,7 @@ async def only_waits(run_id: str, snapshot: StateSnapshot, bench: Bench) -> bool
 
 
 async def result_at_rest(run_id: str, bench: Bench) -> RunResult:
-    """The result of a run that is kept and that nobody works on."""
+    """The result of a stored run at rest."""
     view = await view_of(await record_of(run_id, bench), bench)
     snapshot = await snapshot_of(bench.graph, view.record)
     return result_in({**state_at_rest(snapshot), "outcome": view.outcome}, bench)
@@ -94,10 +94,10 @@ def result_in(state: Mapping[str, Any], bench: Bench) -> RunResult:
 
 
 async def events_of(run_id: str, after: int, bench: Bench) -> AsyncGenerator[RunEvent]:
-    """The events of a run after a number, those that come too, until nobody works on it."""
+    """The events of a run after a number, past and new, until no process works on it."""
     is_coming, waited = True, False
     while is_coming:
-        # Looked at before the events are read: what comes to rest meanwhile told them all.
+        # Checked before the events are read: a run that comes to rest then has reported them all.
         waits = bench.queued and await bench.queued(run_id, is_followed=True) == "waits"
         if waits and waited:
             await asyncio.sleep(BEAT)

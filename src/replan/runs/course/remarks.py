@@ -17,7 +17,7 @@ _Place = tuple[Any, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Remarks:
-    """How often a run met what it went on in spite of.
+    """How often a run met what it continued in spite of.
 
     Attributes:
         failed: Calls of tools that failed.

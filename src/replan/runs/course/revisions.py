@@ -1,4 +1,4 @@
-"""The versions of a run's plan: who made each, why, and which steps it took or brought."""
+"""The versions of a run's plan: who made each, why, and which steps it removed or added."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 HANDED_IN = "handed in with the request"
 _AUTHORS = {"model": "the host", "person": "a person", "rule": "a rule"}
-_NO_REASON = "Changed by a person"  # what the history of a plan says of every such change
+_NO_REASON = "Changed by a person"  # what the history of a plan says about every such change
 
 
 @dataclass(frozen=True, kw_only=True)
 class Revision:
-    """What became of a plan at once."""
+    """What happened to a plan at once."""
 
     version: int
     at: datetime | None
@@ -38,7 +38,7 @@ class Revision:
 
 
 def revisions_in(run: WholeRun) -> Iterator[Revision]:
-    """Give the versions of a run's plan, the first plan before all others."""
+    """Yield the versions of a run's plan, the first plan before all others."""
     history = getattr(run.plan, "update_history", ())
     reasons = {each.version: each.description for each in history}
     outline, person, is_thought_of = Outline(), "", False

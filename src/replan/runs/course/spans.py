@@ -9,11 +9,11 @@ from replan.runs.course.story import StepStory, Story
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """The time of an attempt; of one that asked a person, until the step was gone on with."""
+    """The time of an attempt; of one that asked a person, until the step was continued."""
 
     began: datetime
     ended: datetime
-    outcome: str  # that of the attempt; `running` where it goes on
+    outcome: str  # that of the attempt; `running` where it continues
     told: str  # it in words
     is_known: bool  # whether anybody knows its end
     asked_at: datetime | None  # when it asked a person, if it did
@@ -22,7 +22,7 @@ class Span:
 
 
 def spans_of(step: StepStory, story: Story) -> list[Span]:
-    """Give the times of the attempts of a step, in the order in which they began."""
+    """Return the times of the attempts of a step, in the order in which they began."""
     return [_span(at, step, story) for at in range(len(step.attempts))]
 
 

@@ -24,7 +24,7 @@ _OPEN = ("running", "waiting", "interrupted")
 
 @dataclass(frozen=True, kw_only=True)
 class StepStory:
-    """What came of a step, and how."""
+    """The outcome of a step, and how."""
 
     step: PlanStep
     status: StepStatus  # as of now: one that is worked on is `executing`
@@ -33,7 +33,7 @@ class StepStory:
 
     @property
     def standing(self) -> str:
-        """How it stands, in words."""
+        """Its status, in words."""
         return self.removed or ("waiting" if self.is_asking else self.status.value)
 
     @property
@@ -73,23 +73,23 @@ class StepStory:
 
 @dataclass(frozen=True, kw_only=True)
 class Pause:
-    """A time in which nobody worked on the run; of a killed one nobody knows how much of it."""
+    """A time without work on the run; after a kill, its exact length is unknown."""
 
     began: datetime  # the last sign of life
     ended: datetime | None  # None: it still lasts
-    why: str  # `waiting`, `interrupted` or `failed`; `killed` where nobody could say so
-    by: str = ""  # who went on with it
+    why: str  # `waiting`, `interrupted` or `failed`; `killed` if it could not be recorded
+    by: str = ""  # who continued it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Story:
-    """A run, told from its beginning to where it stands."""
+    """The story of a run, from its beginning to now."""
 
     run: WholeRun
     steps: tuple[StepStory, ...]
     pauses: tuple[Pause, ...]
     revisions: tuple[Revision, ...]  # of its plan, the first plan before all others
-    ended: datetime  # its end, or when it was last heard of
+    ended: datetime  # its end, or its last sign of life
 
     @property
     def began(self) -> datetime:
@@ -114,12 +114,12 @@ class Story:
 
     @property
     def idle(self) -> float:
-        """Seconds in which nobody worked on it, and no person was waited for."""
+        """Seconds without work on it, other than waiting for a person."""
         return self._paused("interrupted", "failed", "over")
 
     @property
     def is_killed(self) -> bool:
-        """Whether its process ended without a word, and nobody went on."""
+        """Whether its process was killed, and no other has continued it."""
         return any(each.ended is None and each.why == "killed" for each in self.pauses)
 
     def _paused(self, *why: str) -> float:
@@ -137,7 +137,7 @@ class Story:
 
     @property
     def calls(self) -> Calls:
-        """All calls of models; of a run whose events tell of none, as its state has them."""
+        """All calls of models; of a run whose events report none, as its state has them."""
         told, usage = calls_of(self.run.events), getattr(self.run, "usage", None)
         if not (told.number or told.unended or usage is None):
             told = Calls(
@@ -151,7 +151,7 @@ class Story:
 
     @cached_property
     def remarks(self) -> Remarks:
-        """What it went on in spite of."""
+        """What it continued in spite of."""
         return remarks_of(self.run.events, self.unusable)
 
     @cached_property
@@ -184,7 +184,7 @@ class Story:
         return [each for each in self.steps if not each.removed]
 
     def count(self, status: StepStatus) -> int:
-        """How many steps of the plan stand so."""
+        """How many steps of the plan are so."""
         return sum(each.status is status for each in self.planned)
 
 
@@ -220,7 +220,7 @@ def story_of(run: WholeRun) -> Story:
 
 
 def _removed(run: WholeRun, gone: Iterable[int], taken: Mapping[int, Revision]) -> dict[int, str]:
-    """What is said of steps that a revision removed; one that is not planned yet is none."""
+    """What is said about removed steps; a step that is not planned yet is not one."""
     told = {n: f"removed in version {each.version} by {each.by}" for n, each in taken.items()}
     # Of a run that is over, whatever its plan has not was removed, also where no event says when.
     is_over = run.outcome not in _OPEN
@@ -247,7 +247,7 @@ def _times(events: Sequence[RunEvent]) -> list[datetime]:
 
 
 def _pauses(run: WholeRun) -> list[Pause]:
-    """The times between the end of work and the beginning of that of who goes on."""
+    """The times between the end of work and the beginning of that of who continues."""
     last, why, pauses = run.started_at, "", list[Pause]()
     began = {(each.step_id, each.specialist, each.number): each.started_at for each in run.ledger}
     for event in run.events:
@@ -257,7 +257,7 @@ def _pauses(run: WholeRun) -> list[Pause]:
             by = str(event.details.get("by") or "")
             pauses.append(Pause(began=last, ended=event.at, why=why or "killed", by=by))
         elif event.type == "specialist_invoked" and pauses:
-            # That somebody goes on may be on record later than the attempts that then began.
+            # The record of a continuation may be later than the first attempts of it.
             said, pause = cast("Mapping[str, Any]", event.details), pauses[-1]
             attempt = said.get("step_id"), said.get("specialist"), said.get("attempt")
             at = began.get(cast("Any", attempt))

@@ -1,4 +1,4 @@
-"""How the threads of a run's pipelines stand: their phases, and the sub-threads below them."""
+"""The status of the threads of a run's pipelines: their phases, and the sub-threads below them."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,20 +6,20 @@ from collections.abc import Iterator, Mapping
 from replan.ports.storage import Storage
 from replan.state.pipeline.thread_rows import thread_from
 from replan.state.pipeline.threads import HISTORY, Thread
-from replan.threads.suggestions import next_phase
+from replan.threads.phases.suggestions import next_phase
 from replan.values import Value
 
 _OF_STEP = re.compile(r"(\d+)\.([^/]*)/(.+)", re.DOTALL)
 
 
 class ThreadView(Value):
-    """How a thread of a step stands, or a sub-thread of it.
+    """The status of a thread of a step, or a sub-thread of it.
 
     Attributes:
         step_id: The step.
         specialist: The specialist that is a pipeline.
         depth: How many threads are above it.
-        phase: The phase in which it goes on.
+        phase: The phase in which it continues.
         phases: The phases of its messages, in their order.
         messages: How many messages it has.
         is_replaced: Whether a retry has put another one in its place.
@@ -37,7 +37,7 @@ class ThreadView(Value):
 
 
 async def thread_views(storage: Storage, run_id: str) -> tuple[ThreadView, ...]:
-    """Read how the threads of a run stand: each above its sub-threads, steps in their order."""
+    """Read the status of the threads of a run: each above its sub-threads, steps in their order."""
     newest: dict[tuple[int, str], Thread] = {}
     threads = await storage.threads.rows(run_id)
     for thread_id in sorted(threads, key=_order):

@@ -17,7 +17,7 @@ _MOST_FAILURES = 3
 
 
 def failures(steps: Sequence[tuple[PlanStep, str]]) -> list[str]:
-    """Say which steps failed, each with its reason, which may be empty."""
+    """Name which steps failed, each with its reason, which may be empty."""
     failed = [each for each in steps if each[0].status is StepStatus.FAILED]
     told = [f"step {step.id} failed{f': {why}' if why else ''}" for step, why in failed]
     more = [f"{len(told) - _MOST_FAILURES} more failed"] if len(told) > _MOST_FAILURES else []
@@ -25,7 +25,7 @@ def failures(steps: Sequence[tuple[PlanStep, str]]) -> list[str]:
 
 
 def not_run(steps: Sequence[PlanStep]) -> list[str]:
-    """Say which steps were not run."""
+    """Name which steps were not run."""
     left = [str(each.id) for each in steps if each.status is not StepStatus.COMPLETED]
     verb = "step {} was" if len(left) == 1 else "steps {} were"
     return [f"{verb.format(', '.join(left))} not run"] if left else []

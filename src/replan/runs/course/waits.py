@@ -21,7 +21,7 @@ class Wait:
 
 
 def waits_of(step: StepStory, story: Story) -> list[Wait]:
-    """Give what a step of a run waited for; nothing of one that was not to run."""
+    """Return what a step of a run waited for; nothing of one that was not to run."""
     planned = story.planned_at(step.step.id)
     is_open = step.status in _OPEN and not story.is_over
     begun = step.began or (story.ended if is_open else None)
@@ -83,7 +83,7 @@ def _since(began: datetime, ended: datetime) -> float:
 
 
 def _paused(story: Story, began: datetime, ended: datetime) -> float:
-    """Seconds of a time in which nobody worked on the run."""
+    """Seconds of a time without work on the run."""
     shared = (
         min(each.ended or story.ended, ended) - max(each.began, began) for each in story.pauses
     )

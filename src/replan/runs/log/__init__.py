@@ -1,1 +1,1 @@
-"""The events of a run as they are kept: numbered, with their long texts beside them."""
+"""The stored events of a run: numbered, with their long texts stored separately."""

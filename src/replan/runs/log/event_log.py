@@ -1,4 +1,4 @@
-"""The events of a run, numbered where they are appended, kept beside it, and told from there."""
+"""The events of a run: numbered when appended, stored with the run, and reported from there."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
@@ -27,16 +27,16 @@ GATHERED = 0.1
 """Seconds in which events are gathered before they are written."""
 
 Heard = Callable[[Event], None]
-"""Hears the events of a run as they are, once they are on record."""
+"""Receives the events of a run as they are, once they are on record."""
 
 
 def run_event(run_id: str, logged: LoggedEvent) -> RunEvent:
-    """Give an event as it was kept."""
+    """Return an event as it was kept."""
     return event_in(run_id, logged.seq, cast("Mapping[str, Any]", logged.event))
 
 
 def event_told(event: Event) -> RunEvent:
-    """Give an event that was heard as it is told to whoever follows its run."""
+    """Return an event in the form for those who follow its run."""
     if event.seq is None or event.at is None:
         return _piece(event)
     entry = recorded(event, event.at)
@@ -51,7 +51,7 @@ class EventLog:
         book: RunBook,
         run_id: str,
         clock: Callable[[], datetime],
-        heard: Heard | None = None,  # hears the events, with their numbers, once on record
+        heard: Heard | None = None,  # receives the events, with their numbers, once on record
         *,
         keeps_texts: bool = True,
     ) -> None:
@@ -65,7 +65,7 @@ class EventLog:
         self._met, self._taken = Met(), 0
         self._left: list[tuple[Event, JsonValue]] = []
         self._news = asyncio.Event()
-        # Set by what is not gathered: a piece of text, which somebody sees, and the end.
+        # Set by what must not wait: a piece of text for a reader, and the end.
         self._hurry = asyncio.Event()
         self._is_over = self._is_told = False
         self._followers: list[asyncio.Queue[RunEvent | None]] = []
@@ -88,7 +88,7 @@ class EventLog:
         return self._clock()
 
     def take(self, event: Event, at: datetime | None = None) -> None:
-        """Take an event that happened now, or before; tokens of texts are told and not kept."""
+        """Take an event that happened now, or before; tokens of texts are reported and not kept."""
         entry: JsonValue = None
         if not _is_token(event):
             now = at or self._clock()
@@ -110,7 +110,7 @@ class EventLog:
         return {**entry, "met": self._met.told()} if is_end else entry
 
     def end(self) -> None:
-        """Nothing more comes: `write` ends once all is written and told."""
+        """Nothing more comes: `write` ends once everything is written and reported."""
         self._is_over = True
         self._hurry.set()
         self._news.set()
@@ -161,7 +161,7 @@ class EventLog:
                 follower.put_nowait(told)
 
     async def follow(self, after: int, *, tokens: bool) -> AsyncGenerator[RunEvent]:
-        """Give the events from a number on, those that come too, until nothing more comes."""
+        """Yield the events from a number on, those that come too, until nothing more comes."""
         with self._following() as coming:
             for logged in await self._book.events(self._run_id, after):
                 after = logged.seq

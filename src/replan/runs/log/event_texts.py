@@ -1,4 +1,4 @@
-"""The long texts of events: kept once beside them, and found by a reference in the event."""
+"""The long texts of events: each stored once, and found by a reference in the event."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ from replan.events.types import Said
 from replan.ports.run_book import KeptText
 
 LONGEST = 1_000
-"""Characters of a text that stands in its event as it is."""
+"""Characters of a text that is in its event as it is."""
 
 _PART = 100
 
@@ -24,7 +24,7 @@ class EventTexts:
         self._new: dict[str, KeptText] = {}
 
     def take(self) -> list[KeptText]:
-        """Give what is new, to be kept."""
+        """Return what is new, to be kept."""
         taken, self._new = list(self._new.values()), {}
         return taken
 
@@ -41,7 +41,7 @@ class EventTexts:
         return ref
 
     def shortened(self, fields: Mapping[str, JsonValue], at: datetime) -> dict[str, JsonValue]:
-        """Give the fields of an event; of a long text its beginning and the key of the whole."""
+        """Return the fields of an event; of a long text its beginning and the key of the whole."""
         # The whole of `result` is under `result_ref`.
         kept = dict(fields)
         for name, value in fields.items():
@@ -54,7 +54,7 @@ class EventTexts:
         return kept
 
     def said(self, message: Said, at: datetime) -> JsonValue:
-        """Give what is kept of a message in its event: who said it, how long it is, and where."""
+        """Return what is kept of a message in its event: who said it, how long it is, and where."""
         length = len(message.text)
         return {"role": message.role, "length": length, "ref": self.ref(message.text, at)}
 

@@ -1,4 +1,4 @@
-"""The outline of a plan: what is kept of it in the event that tells of it, and the plan again."""
+"""The outline of a plan: what is kept of it in the event that reports it, and the plan again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ENDS = {"success": StepStatus.COMPLETED, "failed": StepStatus.FAILED}
 
 
 def outlined(plan: TaskPlan) -> dict[str, JsonValue]:
-    """Give the title and the steps of a plan, as planned, without known secrets."""
+    """Return the title and the steps of a plan, as planned, without known secrets."""
     steps = [
         each.model_dump(mode="json", include=_KEPT, exclude_defaults=True) for each in plan.steps
     ]
@@ -29,7 +29,7 @@ def outlined(plan: TaskPlan) -> dict[str, JsonValue]:
 
 
 def plan_in(events: Sequence[RunEvent]) -> TaskPlan | None:
-    """Give the plan of a run that is over, with its marks, from its events alone.
+    """Return the plan of a run that is over, with its marks, from its events alone.
 
     None where they do not tell all of it: it was revised, or a step has no end of its own, or
     several.
@@ -55,13 +55,13 @@ def plan_in(events: Sequence[RunEvent]) -> TaskPlan | None:
 
 @dataclass(frozen=True)
 class Outline:
-    """A plan as its events tell it: the title, and of each step the fields that they told."""
+    """A plan as its events describe it: the title, and the reported fields of each step."""
 
     title: str = ""
     steps: tuple[Mapping[str, Any], ...] = ()
 
     def after(self, event: RunEvent) -> Outline:
-        """Give the outline after an event, whatever it tells."""
+        """Return the outline after an event, whatever it tells."""
         said = cast("Mapping[str, Any]", event.details)
         if event.type == "plan_created":
             return Outline(str(said.get("title", "")), tuple(said.get("outline") or ()))

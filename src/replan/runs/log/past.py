@@ -26,7 +26,7 @@ async def results_on_record(state: EnhancedState, journal: Journal) -> list[Spec
 
 
 def past_events(state: EnhancedState, results: Sequence[SpecialistResult]) -> list[Event]:
-    """What is known of a run, as the events that would have said so."""
+    """What is known about a run, as the events that would have said so."""
     plan, run_id = state.get("current_plan"), state.get("run_id", "")
     if plan is None:
         return []

@@ -42,7 +42,7 @@ _KEPT_ELSEWHERE = {
 
 
 def recorded(event: Event, at: datetime, texts: EventTexts | None = None) -> dict[str, JsonValue]:
-    """Give what is kept of an event: that it happened, and when."""
+    """Return what is kept of an event: that it happened, and when."""
     own = {"result", "approval"} if isinstance(event, ToolEvent) else set[str]()
     fields = event.model_dump(mode="json", exclude=_KEPT_ELSEWHERE - own) | _essence(event)
     if texts is not None:

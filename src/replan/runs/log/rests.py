@@ -1,4 +1,4 @@
-"""Tells when somebody goes on with a run, and when it comes to rest before its end."""
+"""Reports when a run is continued, and when it comes to rest before its end."""
 
 import time
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ _RESTS: dict[str, Literal["waiting", "interrupted"]] = {
 }
 
 
-# A run that is over, or waits, and is called once more does nothing; of it nothing is told.
+# A run that is over, or waits, and is called again does nothing, so nothing is reported.
 class Rests:
     """The time in which a process works on a run, as a context.
 
-    The log hears of its beginning and its end, and so do the hooks of the team's callbacks.
+    The log and the hooks of the team's callbacks learn of its beginning and its end.
     """
 
     def __init__(
@@ -33,10 +33,10 @@ class Rests:
         by: str = "",
         told: Sequence[Event] = (),
     ) -> None:
-        self.told: Sequence[Event] = told  # what was done to the run before somebody works on it
-        self.resumed_by = by  # who goes on with it, or whose answers it goes on with
+        self.told: Sequence[Event] = told  # what was done to the run before work on it
+        self.resumed_by = by  # who continues it, or whose answers it continues with
         self.stopped_by = ""
-        self.outcome = ""  # how it stands at the end
+        self.outcome = ""  # its status at the end
         self._log = log
         self._hooks = hooks
         self._run_id = run_id
@@ -51,7 +51,7 @@ class Rests:
         return time.monotonic() - self._began
 
     def take(self, event: Event) -> None:
-        """Take an event of the run; before the first one it is told that it goes on."""
+        """Take an event of the run; before the first one, report that the run continues."""
         opened = self._opened(event) if self._round is None else [event]
         self._round = event.round
         for each in opened:
@@ -59,9 +59,9 @@ class Rests:
             self._log.take(each, self._since if isinstance(each, RunResumed) else None)
 
     def _opened(self, first: BaseEvent) -> list[Any]:
-        """What is told with the first event, in its order."""
+        """What is reported with the first event, in its order."""
         if not self._goes_on:
-            # A new run has begun before anything can be told of it.
+            # A new run has begun before anything can be reported about it.
             return [first, *self.told]
         resumed = RunResumed(run_id=self._run_id, round=first.round, by=self.resumed_by)
         return [resumed, *self.told, first]

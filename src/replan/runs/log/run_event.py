@@ -11,16 +11,16 @@ from replan.values import Value
 
 
 class RunEvent(Value):
-    """Something that happened in a run, the same now and when it is read again.
+    """Something that happened in a run, the same live and when it is read later.
 
-    What a plan, a result or an answer says in full stands in the state (`look`); of it, `details`
-    has what people follow a run by.
+    Whole plans, results and answers are in the state (`look`); `details` has what is needed to
+    follow a run.
 
     Attributes:
         run_id: The run.
         seq: Its number in the run, from 1, without a gap; None for a piece of text, which is
-            told once and not kept.
-        at: When it was taken down; None for a piece of text.
+            reported once and not kept.
+        at: When it was recorded; None for a piece of text.
         type: What happened, such as `specialist_completed`.
         round: The round; 0 before there is a plan.
         details: The fields of the event.

@@ -12,7 +12,7 @@ from replan.values import restored
 
 
 async def untold_answers(run_id: str, journal: Journal, book: RunBook) -> list[AnswerGiven]:
-    """Give the events of answers that are on record and not in the log, as they were to be told."""
+    """Return the events of answers that are on record and missing in the log."""
     noted = await journal.notes(run_id, ANSWER_TOLD)
     events = [
         restored(AnswerGiven, {**note, "run_id": run_id})

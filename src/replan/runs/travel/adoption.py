@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
-from replan.calling import alone
+from replan.calling.team_graph import alone
 from replan.errors import InputError, ThreadBusyError
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
@@ -19,7 +19,7 @@ from replan.runs.work import Bench
 
 
 async def export_of(run_id: str, bench: Bench) -> PortableRun:
-    """Take a run that waits or was stopped, with all that it takes to go on with it.
+    """Take a run that waits or was stopped, with all that it takes to continue it.
 
     Raises:
         InputError: There is no such run, it is over, or it cannot travel.
@@ -30,7 +30,7 @@ async def export_of(run_id: str, bench: Bench) -> PortableRun:
         raise ThreadBusyError(record.thread_id)
     storage = cast("Storage", bench.storage)
     snapshot = await snapshot_of(bench.graph, record)
-    return await exported(snapshot, storage.journal, storage.threads)
+    return await exported(snapshot, bench.graph, storage.journal, storage.threads)
 
 
 async def adopt_into(
@@ -53,8 +53,8 @@ async def adopt_into(
             is_known = await bench.book.get(run.run_id) is not None
             if is_known or (await cast("Any", bench.graph).aget_state(config)).values:
                 raise InputError(
-                    f"The run '{run.run_id}' or the thread '{thread_id}' is here already. Go on "
-                    "with what is here, or adopt the run on a new thread of another storage."
+                    f"The run '{run.run_id}' or the thread '{thread_id}' is here already. "
+                    "Continue what is here, or adopt the run on a new thread of another storage."
                 )
             await adopted(run, bench.graph, bench.storage.journal, thread_id)
             now = bench.clock()

@@ -29,7 +29,7 @@ _NUMBERS = (
     *("covered", "shown", "summarised", "left_out", "cut"),
 )
 
-# What has the name of a number and is none.
+# Fields that are named like a number but are not one.
 _TEXTS = {"knowledge_retrieved": ("left_out",), "specialist_completed": ("cut",)}
 
 
@@ -60,12 +60,14 @@ def opened_export(path: Path) -> WholeRun:
     except OSError as error:
         raise refused(path, f"{error.strerror}.") from error
     except UnicodeDecodeError as error:
-        raise refused(path, f"Byte {error.start} is no UTF-8: it is damaged or no text.") from error
+        raise refused(
+            path, f"Byte {error.start} is not UTF-8: it is damaged, or not text."
+        ) from error
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         is_cut = error.pos >= len(error.doc.rstrip()) or "Unterminated" in error.msg
         cut = " It seems to be cut off." if is_cut else ""
-        raise refused(path, f"It is no JSON at {where}: {error.msg}.{cut}") from error
+        raise refused(path, f"It is not JSON at {where}: {error.msg}.{cut}") from error
     except RecursionError as error:
         raise refused(path, "It is nested too deeply.") from error
     return _read(path, found)
@@ -74,7 +76,7 @@ def opened_export(path: Path) -> WholeRun:
 def _read(path: Path, found: Any) -> WholeRun:
     export = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
     if export.get("format") != FORMAT:
-        raise refused(path, f"It is no export of a run: its `format` is not '{FORMAT}'.")
+        raise refused(path, f"It is not an export of a run: its `format` is not '{FORMAT}'.")
     version = export.get("version")
     if not isinstance(version, int) or version < 1:
         raise refused(path, f"`version` is {version!r}, and should be a number from 1 on.")

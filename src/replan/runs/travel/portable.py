@@ -1,29 +1,35 @@
-"""A run that waits or was stopped, as a value that travels: another process goes on with it.
+"""A run that waits or was stopped, as a value that travels: another process continues it.
 
 It has the state of the run, without what follows from the rest, and its rows of the journal. So
-the run that goes on elsewhere is the same run: its steps have the same keys, what was spent is
+the run that continues elsewhere is the same run: its steps have the same keys, what was spent is
 spent, and no reply on record is requested again.
 """
 
 from typing import Any, Literal, Self, cast
 
+from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Overwrite, StateSnapshot
 from pydantic import Field, JsonValue
 
-from replan.calling import Graph, services_in
+from replan.adapters.storage.stored_values.serializer import strict_serializer
+from replan.calling.compiled import Graph, services_in
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
 from replan.plan.model import TaskPlan
 from replan.ports.journal import Journal, RunRows
 from replan.ports.thread_repository import ThreadRepository
 from replan.runs.looking import config_of
+from replan.runs.travel.portable_graphs import WaitingGraphs, kept_in, put_back, waiting_graphs
 from replan.runs.travel.portable_json import HISTORIES, plain_keys, state_as_json, state_in
 from replan.runs.travel.portable_notes import check_notes, check_questions
 from replan.state.session.context_fields import Path, Reading
 from replan.values import Value, restored
 
-FORMAT = 1
-"""The format of a run that travels. Another one is refused."""
+FORMAT = 2
+"""The newest format of a run that travels. A newer one is refused."""
+
+_FORMAT_WITHOUT_GRAPHS = 1
 
 Node = Literal[
     "think",
@@ -38,7 +44,7 @@ Node = Literal[
     "plan_update",
     "final_answer",
 ]
-"""What a run goes on with; `specialist` stands for the steps of a round."""
+"""What a run continues with; `specialist` means the steps of a round."""
 
 _BEFORE: dict[str, str] = {
     "think": "begin",
@@ -52,7 +58,7 @@ _BEFORE: dict[str, str] = {
     "plan_update": "feedback",
     "final_answer": "feedback",
 }
-"""The node behind which a run goes on with a node; the branches there read the state alone."""
+"""The node behind which a run continues with a node; the branches there read the state alone."""
 
 _SPECIALIST = specialist_node("")
 _RESTING = ("user_input", "plan_approval")
@@ -62,14 +68,15 @@ _OF_A_ROUND = {"current_collected_results", "current_execution", "current_feedba
 
 
 class PortableRun(Value):
-    """A run at rest, which another process can go on with.
+    """A run at rest, which another process can continue.
 
     Attributes:
         run_id: The run.
-        next: The node that it goes on with.
+        next: The node that it continues with.
         state: Its state, by the keys of `EnhancedState`.
         rows: Its rows of the journal.
         threads: The rows of its pipelines' threads, by thread.
+        graphs: The LangGraph graphs of its steps that wait in the middle of their work.
     """
 
     run_id: str
@@ -77,22 +84,24 @@ class PortableRun(Value):
     state: dict[str, Any]
     rows: RunRows
     threads: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
+    graphs: WaitingGraphs | None = None
 
     @property
     def waits(self) -> bool:
         """Whether it waits for a person, and nothing else can be done."""
-        return self.next in _RESTING
+        return self.next in _RESTING or bool(self.graphs and self.graphs.asked)
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the run as JSON."""
         rows = self.rows.model_dump(mode="json", exclude_defaults=True)
         return {
-            "format": FORMAT,
+            "format": FORMAT if self.graphs else _FORMAT_WITHOUT_GRAPHS,
             "run_id": self.run_id,
             "next": self.next,
             "state": cast("JsonValue", state_as_json(self.state, rows.get("results", {}))),
             "rows": rows,
             **({"threads": cast("JsonValue", self.threads)} if self.threads else {}),
+            **({"graphs": self.graphs.model_dump(mode="json")} if self.graphs else {}),
         }
 
     @classmethod
@@ -100,8 +109,8 @@ class PortableRun(Value):
         """Read a run; every part of it is checked.
 
         Args:
-            data: What `to_json` gave.
-            path: Where it stands, for errors.
+            data: The JSON from `to_json`.
+            path: Where it is, for errors.
 
         Raises:
             ContextError: Something is wrong; names every bad field.
@@ -129,22 +138,24 @@ class PortableRun(Value):
             state=state,
             rows=rows or RunRows(),
             threads=written.threads,
+            graphs=written.graphs,
         )
 
 
 class _Written(Value):
     """A run as JSON, before its parts are read."""
 
-    format: int = Field(strict=True, ge=FORMAT, le=FORMAT)
+    format: int = Field(strict=True, ge=_FORMAT_WITHOUT_GRAPHS, le=FORMAT)
     run_id: str = Field(min_length=1)
     next: Node
     state: dict[str, JsonValue]
     rows: dict[str, JsonValue]
     threads: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
+    graphs: WaitingGraphs | None = None
 
 
 def _check_plan(plan: TaskPlan | None, node: str, path: Path, reading: Reading) -> None:
-    """Keep it as a mistake if there is no plan to go on with, or its steps have one id twice."""
+    """Keep it as a mistake if there is no plan to continue with, or its steps have one id twice."""
     if plan is None and node not in _WITHOUT_PLAN:
         reading.refuse((*path, "current_plan"), None, "it is missing", _FIX)
     elif plan is not None and len(plan.by_id) < plan.total_steps:
@@ -153,24 +164,17 @@ def _check_plan(plan: TaskPlan | None, node: str, path: Path, reading: Reading) 
 
 
 async def exported(
-    snapshot: StateSnapshot, journal: Journal, threads: ThreadRepository
+    snapshot: StateSnapshot, graph: Graph, journal: Journal, threads: ThreadRepository
 ) -> PortableRun:
-    """Take a run with all that it takes to go on with it.
+    """Take a run with all that it takes to continue it.
 
     Raises:
-        InputError: It is over or has not begun; or a graph inside of it waits, whose state stands
-            in checkpoints alone.
+        InputError: It is over or has not begun; or a graph inside it waits, and cannot travel.
     """
     node = _next(snapshot)
     if node is None:
-        raise InputError("This run is over, or has not begun: there is nothing to go on with.")
-    for task in snapshot.tasks:
-        if task.interrupts and task.name.startswith(_SPECIALIST):
-            raise InputError(
-                f"The graph of @{task.name.removeprefix(_SPECIALIST)} waits in the middle of its "
-                "work, and its state cannot travel. Let its step ask with `ask_user`, or keep the "
-                "run in a storage."
-            )
+        raise InputError("This run is over, or has not begun: there is nothing to continue.")
+    graphs = await waiting_graphs(graph, snapshot)
     run_id: str = snapshot.values["run_id"]
     left_out = HISTORIES | (_OF_A_ROUND if node in _RESTING else set[str]())
     state = {key: value for key, value in snapshot.values.items() if key not in left_out}
@@ -181,22 +185,31 @@ async def exported(
         state=state,
         rows=await journal.rows(run_id),
         threads={thread_id: dict(each) for thread_id, each in rows.items()},
+        graphs=graphs,
     )
 
 
 async def adopted(run: PortableRun, graph: Graph, journal: Journal, thread_id: str) -> None:
-    """Put a run on a new thread, and its rows into the journal: it goes on without an input."""
+    """Put a run on a new thread, and its rows into the journal: it continues without an input."""
+    kept = None if run.graphs is None else kept_in(run.graphs, graph, ("graphs",))
     await journal.adopt(run.run_id, run.rows)
     await services_in(graph).threads.adopt(run.run_id, run.threads)
     plain = plain_keys()
     update = {key: each if key in plain else Overwrite(each) for key, each in run.state.items()}
     any_specialist = next(name for name in graph.nodes if name.startswith(_SPECIALIST))
     before = _BEFORE.get(run.next, any_specialist)
-    await cast("Any", graph).aupdate_state(config_of(thread_id), update, as_node=before)
+    if kept is None:
+        await cast("Any", graph).aupdate_state(config_of(thread_id), update, as_node=before)
+        return
+    saver = InMemorySaver(serde=strict_serializer())
+    elsewhere: Any = graph.copy({"checkpointer": saver})
+    await elsewhere.aupdate_state(config_of(thread_id), update, as_node=before)
+    state = await saver.aget_tuple(config_of(thread_id))
+    await put_back(kept, cast("CheckpointTuple", state), graph, thread_id)
 
 
 def _next(snapshot: StateSnapshot) -> str | None:
-    """The node that a run goes on with; None if there is none, or it cannot travel from there."""
+    """The node that a run continues with; None if there is none, or it cannot travel from there."""
     names = {"specialist" if name.startswith(_SPECIALIST) else name for name in snapshot.next}
     name = names.pop() if len(names) == 1 and snapshot.values.get("run_id") else None
     return name if name in _BEFORE or name == "result_collector" else None

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pydantic import JsonValue
 
-from replan.calling import Graph
+from replan.calling.compiled import Graph
 from replan.plan.model import TaskPlan, Value
 from replan.ports.journal import LedgerEntry, Spending
 from replan.ports.run_book import Request, RunRecord
@@ -25,15 +25,15 @@ class WholeRun(Value):
     Attributes:
         run_id: The run.
         title: What it is about.
-        outcome: How it stands.
+        outcome: Its status.
         started_at: When it began.
-        updated_at: When it was last heard of: now, while a process works on it.
+        updated_at: The time of its last sign of life: now, while a process works on it.
         labels: What it is found by.
         plan: Its plan with all marks and its history; None before there is one.
         answer: The text of the answer; empty before there is one.
         output: The answer's value, where it is of a type.
         limit_reached: The limit that ended it, or cut its answer off; else empty.
-        warnings: What it told that a person may not expect.
+        warnings: Its warnings: what a person may not expect.
         usage: Model calls, tokens and money of all rounds that are over.
         spent: What each scope of its limits was charged.
         waiting: What it waits for.
@@ -43,7 +43,7 @@ class WholeRun(Value):
         requests: What was asked of it, by whom: answers, decisions, stops.
         events: What happened, in its order.
         texts: The long texts of events, by reference: those that were read.
-        threads: How the threads of its pipelines stand.
+        threads: The status of the threads of its pipelines.
         origin: The run with whose document it began and whose results it kept; else empty.
     """
 
@@ -76,7 +76,13 @@ class WholeRun(Value):
         return list({each.path: each for one in self.results for each in one.artifacts}.values())
 
 
-async def whole_run(graph: Graph, storage: Storage, record: RunRecord, at: datetime) -> WholeRun:
+async def whole_run(
+    graph: Graph,
+    storage: Storage,
+    record: RunRecord,
+    at: datetime,
+    known: tuple[RunEvent, ...] = (),  # its first events, if they were read before
+) -> WholeRun:
     """Read a run through any graph of a team with its storage: nothing is run.
 
     Answers that may have a secret in them are masked, as in its events.
@@ -88,6 +94,7 @@ async def whole_run(graph: Graph, storage: Storage, record: RunRecord, at: datet
     newest |= {each.key: each for each in view.results}
     questions: dict[str, Question] = state.get("questions", {})
     secret = {key for key, each in questions.items() if each.secret}
+    new = await storage.runs.events(run_id, known[-1].seq or 0 if known else 0)
     return WholeRun(
         run_id=run_id,
         title=record.title,
@@ -113,7 +120,7 @@ async def whole_run(graph: Graph, storage: Storage, record: RunRecord, at: datet
             each.replace(answers={**each.answers, **dict.fromkeys(secret & {*each.answers}, MASK)})
             for each in await storage.runs.requests([run_id], taken=True)
         ),
-        events=tuple(run_event(run_id, each) for each in await storage.runs.events(run_id)),
+        events=(*known, *(run_event(run_id, each) for each in new)),
         texts={},
         threads=await thread_views(storage, run_id),
         origin=view.origin,
@@ -137,6 +144,6 @@ def _list(value: JsonValue) -> list[JsonValue]:
 
 
 async def with_texts(run: WholeRun, storage: Storage, events: tuple[RunEvent, ...]) -> WholeRun:
-    """Give a run with the long texts of some of its events, of those still kept."""
+    """Return a run with the long texts of some of its events, of those still kept."""
     found = {ref: await storage.runs.text(run.run_id, ref) for ref in references(events)}
     return run.replace(texts={ref: text for ref, text in found.items() if text is not None})

@@ -1,1 +1,1 @@
-"""Who calls the server: tokens, whom they stand for, and how much they may take."""
+"""The callers of the server: tokens, the callers behind them, and their allowances."""

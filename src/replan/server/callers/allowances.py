@@ -79,7 +79,7 @@ class Allowances:
     async def reserve(self, who: Identity, run_id: str, limits: Limits) -> Lease:
         """Reserve what a run may take.
 
-        A run with a limit of its own reserves that; another one an equal share of what is left.
+        A run with its own limit reserves that; another one an equal share of what is left.
 
         Raises:
             RefusedError: As many runs are at work as may be, or nothing is left of the day.

@@ -1,4 +1,4 @@
-"""Who calls: a name, a tenant, what he may do and how much of it."""
+"""A caller: a name, a tenant, and what the caller may do and take."""
 
 import re
 from typing import Annotated, Literal
@@ -42,7 +42,7 @@ class Identity(Value):
     """Who calls.
 
     Attributes:
-        name: The name of the token; it stands beside what was asked, answered and stopped.
+        name: The name of the token; it is recorded with what was asked, answered and stopped.
         tenant: Whose runs are seen; empty for the operator of the storage, who sees all.
         user: The person, for facts that a team remembers; else the name.
         roles: What may be done.
@@ -61,7 +61,7 @@ class Identity(Value):
         return self.user or self.name
 
     def may(self, role: Role) -> bool:
-        """Whether something may be done; whoever may do anything with runs may look."""
+        """Whether something is allowed; every role for runs includes reading."""
         if role == "read":
             return self.roles != frozenset[Role]({"watch"})
         return role in self.roles or "operate" in self.roles

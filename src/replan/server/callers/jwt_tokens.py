@@ -1,4 +1,4 @@
-"""JWTs of an identity provider (OpenID Connect): who calls, by the claims that it has signed."""
+"""JWTs of an identity provider (OpenID Connect): the caller, from the signed claims."""
 
 import asyncio
 import hashlib
@@ -23,7 +23,7 @@ def _safe(address: str) -> str:
     parts = urlsplit(address)
     is_local = parts.scheme == "http" and parts.hostname in _LOCAL
     if not (parts.scheme == "https" or is_local) or not parts.hostname:
-        raise ValueError("it is no https address")
+        raise ValueError("it is not an https address")
     return address
 
 
@@ -38,7 +38,7 @@ class JwtEntry(Value):
         tenant_claim: The claim that has the tenant.
         tenant: The tenant of all its tokens, instead.
         user_claim: The claim that names the person.
-        roles_claim: The claim that lists roles; names that are none of Replan's are left out.
+        roles_claim: The claim that lists roles; names that are not Replan's are ignored.
         roles: The roles of all its tokens, instead.
         limits: What the runs of each person may take.
     """
@@ -97,7 +97,7 @@ class Provider:
         )
 
     def _identity(self, claims: dict[str, Any]) -> Identity | None:
-        """Who the claims say; nobody without a tenant, a person and a role."""
+        """The caller in the claims; None without a tenant, a person and a role."""
         entry = self._entry
         tenant = entry.tenant or claims.get(entry.tenant_claim)
         user, given = claims.get(entry.user_claim), claims.get(entry.roles_claim)

@@ -6,10 +6,11 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Self, cast
 
 from pydantic import Field, SecretStr, ValidationError, model_validator
 
+from replan.declared.mistakes import told_of
 from replan.declared.yaml_source import read_yaml
 from replan.errors import ConfigurationError, InputError
 from replan.secrets.sources import learn_values
@@ -137,12 +138,12 @@ def read_tokens(path: Path, environment: Mapping[str, str]) -> Tokens:
         place = f"tokens[{index}]"
         if entry.name in [each.name for each in entries[:index]]:
             problem = "another token has this name"
-            fix = "Give each token a name of its own."
+            fix = "Give each token its own name."
             raise ConfigurationError(f"{place}.name", entry.name, problem, fix)
         digest = _digest(_text_of(entry, place, environment))
         if digest in found:
             problem = f"{found[digest].name} has the same token"
-            fix = "Give each a token of its own."
+            fix = "Give each its own token."
             raise ConfigurationError(f"{place}.token", "***", problem, fix)
         found[digest] = entry.identity
     return Tokens(found, None if read.jwt is None else Provider(read.jwt))
@@ -181,20 +182,16 @@ def _file_of(path: Path) -> TokenFile:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"The tokens in {path} cannot be read: {error}.") from None
     if len(held) > _LARGEST:
-        raise InputError(f"The tokens in {path} have more than {_LARGEST:,} bytes. Give fewer.")
+        raise InputError(f"The tokens in {path} have more than {_LARGEST:,} bytes. Use fewer.")
     source = read_yaml(text)
     if source.mistakes:
         raise InputError(f"The tokens in {path} cannot be read: {source.mistakes[0]}")
     try:
         return TokenFile.model_validate(source.value)
     except ValidationError as error:
-        first = cast("Any", error.errors(include_url=False, include_input=False)[0])
-        field = ".".join(map(str, first["loc"])) or "tokens"
-        fields = ", ".join((JwtEntry if field.startswith("jwt") else TokenEntry).model_fields)
-        place = (
-            "a mapping under jwt:, with"
-            if field.startswith("jwt")
-            else "a list under tokens:, each with"
-        )
-        fix = f"Write {place} {fields}."
-        raise ConfigurationError(field, "***", first["msg"], fix) from None
+        see = f"Write a list under tokens:, each with {', '.join(TokenEntry.model_fields)}."
+        first = next(told_of(error, TokenFile, see))
+        # What stands there may be a token.
+        raise ConfigurationError(
+            first.field or "tokens", "***", first.problem, first.fix, first.code
+        ) from None

@@ -1,22 +1,11 @@
-"""The door of A2A: a team is an agent, and a run is a task that other agents begin and answer.
-
-Everything that is told of a task is read from the storage, so a server that was started anew tells
-it, too. A message that is sent twice is one task.
-"""
+"""The door of A2A: a team is an agent with a card, and takes calls of other agents."""
 
 import asyncio
-import hashlib
 from collections.abc import AsyncGenerator, AsyncIterable
-from contextlib import aclosing
-from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
-from a2a.helpers.proto_helpers import new_text_part
-from a2a.server.context import ServerCallContext
-from a2a.server.events import Event
 from a2a.server.jsonrpc_models import JSONParseError
-from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.server.request_handlers.response_helpers import build_error_response
 from a2a.server.routes.jsonrpc_dispatcher import JsonRpcDispatcher
 from a2a.types.a2a_pb2 import (
@@ -24,32 +13,12 @@ from a2a.types.a2a_pb2 import (
     AgentCard,
     AgentInterface,
     AgentSkill,
-    Artifact,
-    CancelTaskRequest,
-    GetTaskRequest,
     HTTPAuthSecurityScheme,
-    ListTasksRequest,
-    ListTasksResponse,
-    Message,
     SecurityRequirement,
     SecurityScheme,
-    SendMessageRequest,
     StringList,
-    SubscribeToTaskRequest,
-    Task,
-    TaskArtifactUpdateEvent,
-    TaskState,
-    TaskStatus,
-    TaskStatusUpdateEvent,
 )
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH, PROTOCOL_VERSION_CURRENT
-from a2a.utils.errors import (
-    InvalidParamsError,
-    PushNotificationNotSupportedError,
-    TaskNotCancelableError,
-    TaskNotFoundError,
-    UnsupportedOperationError,
-)
 from google.protobuf.json_format import MessageToDict
 from sse_starlette.sse import EventSourceResponse
 from starlette.requests import Request
@@ -57,44 +26,21 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Message as Sent
 
-from replan.errors import InputError, ReplanError
-from replan.ports.run_book import RunRecord
-from replan.runs.log.run_event import RunEvent
-from replan.runs.looking import RunView
-from replan.runs.run import Run
-from replan.server.answers import TEAM, TENANT
-from replan.server.callers.identity import Identity, Role
-from replan.server.doors.a2a_tasks import (
-    ANSWER,
-    CONTEXT,
-    OVER,
-    artifacts_of,
-    context_of,
-    message_of,
-    status_of,
-    task_of,
-)
-from replan.server.doors.a2a_wire import answers_of, checked_context, error_of, request_in
-from replan.server.doors.conversations import course_of, text_in
-from replan.server.endpoints import forbidden, told
+from replan.server.doors.a2a_calls import CallerTasks
+from replan.server.doors.a2a_wire import error_of
+from replan.server.endpoints import told
 from replan.server.house import House, team_services
 from replan.server.problems import RefusedError
 from replan.server.reading import bytes_of, json_of
 from replan.server.stream import Stream
-from replan.server.work import answered, begun, gone_on
-
-_CANCELLED = ("replan", "server", "a2a", "cancelled")
-_ANSWERED = ("replan", "server", "a2a", "answered")
-_PAGE = 50
-_MOST = 100
 
 
 def routes(house: House) -> list[Route]:
-    """Give the addresses of A2A: each team has a card, and takes JSON-RPC."""
+    """Return the addresses of A2A: each team has a card, and takes JSON-RPC."""
 
     async def card(request: Request) -> Response:
         try:
-            team = _team(house, request)
+            team = house.team_at(request.path_params["team"])
         except RefusedError as refusal:
             return told(refusal)
         address = str(request.url).removesuffix(AGENT_CARD_WELL_KNOWN_PATH)
@@ -102,7 +48,7 @@ def routes(house: House) -> list[Route]:
 
     async def called(request: Request) -> Response:
         try:
-            team = _team(house, request)
+            team = house.team_at(request.path_params["team"])
             held = await bytes_of(request, house.body_seconds)
         except RefusedError as refusal:
             return told(refusal)
@@ -111,7 +57,7 @@ def routes(house: House) -> list[Route]:
         except RefusedError as refusal:
             refused = JSONParseError(message=error_of(refusal).message)
             return JSONResponse(build_error_response(None, refused))
-        handler = _Handler(house, request.state.who, team)
+        handler = CallerTasks(house, request.state.who, team)
         answer = await JsonRpcDispatcher(handler).handle_requests(_again(request, held))
         if not isinstance(answer, EventSourceResponse):
             return answer
@@ -131,17 +77,8 @@ async def _lines(events: AsyncIterable[Any]) -> AsyncGenerator[str]:
         yield f"{kind}data: {event['data']}\n\n"
 
 
-def _team(house: House, request: Request) -> str:
-    name: str = request.path_params["team"]
-    if name not in house.runtimes:
-        there = ", ".join(house.runtimes)
-        detail = f"There is no team '{name[:100]}'. There are: {there}."
-        raise RefusedError(404, "unknown_team", detail)
-    return name
-
-
 def _again(request: Request, held: bytes) -> Request:
-    """A request whose body was read, for who reads it once more."""
+    """A request whose body was read, for a second reader."""
 
     async def receive() -> Sent:
         return {"type": "http.request", "body": held, "more_body": False}
@@ -172,240 +109,3 @@ def _card(house: House, team: str, address: str) -> AgentCard:
             for each in members
         ],
     )
-
-
-@dataclass(frozen=True)
-class _Handler(RequestHandler):
-    """What one caller may do with the tasks of a team."""
-
-    house: House
-    who: Identity
-    team: str
-
-    async def on_message_send(
-        self, params: SendMessageRequest, context: ServerCallContext
-    ) -> Task | Message:
-        """Begin a task, or go on with one; wait until it rests, unless asked not to."""
-        try:
-            run, _ = await self._begun(params)
-            if not params.configuration.return_immediately:
-                await run
-            config = params.configuration
-            most = config.history_length if config.HasField("history_length") else None
-            return await self._told(await run.look(), most)
-        except ReplanError as error:
-            raise error_of(error) from error
-
-    async def on_message_send_stream(
-        self, params: SendMessageRequest, context: ServerCallContext
-    ) -> AsyncGenerator[Event]:
-        """Begin a task, or go on with one, and tell its course."""
-        try:
-            self.house.seat_of(self.who)  # refuses one too many before anything is begun
-            run, after = await self._begun(params)
-            async with aclosing(self._course(run, after)) as events:
-                async for event in events:
-                    yield event
-        except ReplanError as error:
-            raise error_of(error) from error
-
-    async def on_subscribe_to_task(
-        self, params: SubscribeToTaskRequest, context: ServerCallContext
-    ) -> AsyncGenerator[Event]:
-        """Tell the course of a task from now on."""
-        try:
-            self.house.seat_of(self.who)
-            view = await self._view(params.id)
-            if (await self._told(view)).status.state in OVER:
-                raise UnsupportedOperationError("The task is over. GetTask has its answer.")
-            run = Run(self.house.runtime_of(view.record), view.run_id)
-            known = len(await self.house.storage.runs.events(view.run_id))
-            async with aclosing(self._course(run, known)) as events:
-                async for event in events:
-                    yield event
-        except ReplanError as error:
-            raise error_of(error) from error
-
-    async def on_get_task(self, params: GetTaskRequest, context: ServerCallContext) -> Task | None:
-        """Tell how a task stands."""
-        try:
-            most = params.history_length if params.HasField("history_length") else None
-            return await self._told(await self._view(params.id), most)
-        except ReplanError as error:
-            raise error_of(error) from error
-
-    async def on_cancel_task(
-        self, params: CancelTaskRequest, context: ServerCallContext
-    ) -> Task | None:
-        """Stop a task for good; what it did stays on record."""
-        try:
-            self._check("run")
-            view = await self._view(params.id)
-            if (await self._told(view)).status.state in OVER:
-                raise TaskNotCancelableError("The task is over.")
-            runtime = self.house.runtime_of(view.record)
-            store = self.house.storage.store
-            await store.aput(_CANCELLED, view.run_id, {"by": self.who.person}, index=False)
-            await runtime.stop(view.run_id, by=self.who.person)
-            await runtime.rested(view.run_id)
-            return await self._told(await runtime.look(view.run_id))
-        except ReplanError as error:
-            raise error_of(error) from error
-
-    async def on_list_tasks(
-        self, params: ListTasksRequest, context: ServerCallContext
-    ) -> ListTasksResponse:
-        """List the tasks of the team that the caller may see, the newest first."""
-        most = params.page_size if params.HasField("page_size") else _PAGE
-        if not 1 <= most <= _MOST:
-            raise InvalidParamsError(f"pageSize: give a number from 1 to {_MOST}.")
-        labels = {TEAM: self.team, **({TENANT: self.who.tenant} if self.who.tenant else {})}
-        if params.context_id:
-            labels[CONTEXT] = params.context_id
-        try:
-            behind = (
-                await self.house.record_of(params.page_token, self.who)
-                if (params.page_token)
-                else None
-            )
-            records = await self.house.storage.runs.recent(most + 1, labels, behind=behind)
-            seen = [each for each in records[:most] if self.house.is_seen(each, self.who)]
-            tasks = [await self._listed(each, params) for each in seen]
-        except ReplanError as error:
-            raise error_of(error) from error
-        if params.status:
-            tasks = [each for each in tasks if each.status.state == params.status]
-        following = records[most - 1].run_id if len(records) > most else ""
-        return ListTasksResponse(
-            tasks=tasks, next_page_token=following, page_size=most, total_size=len(tasks)
-        )
-
-    async def on_create_task_push_notification_config(self, params: Any, context: Any) -> NoReturn:
-        """Refuse: the server calls nobody."""
-        raise PushNotificationNotSupportedError
-
-    on_get_task_push_notification_config = on_create_task_push_notification_config
-    on_list_task_push_notification_configs = on_create_task_push_notification_config
-    on_delete_task_push_notification_config = on_create_task_push_notification_config
-
-    async def on_get_extended_agent_card(self, params: Any, context: Any) -> NoReturn:
-        """Refuse: whoever may see the card sees all of it."""
-        raise UnsupportedOperationError("There is one card for all who may see it.")
-
-    async def _begun(self, params: SendMessageRequest) -> tuple[Run, int]:
-        """Begin a task, or go on with one; with the number of the last event that is known."""
-        self._check("run")
-        message = params.message
-        if params.configuration.HasField("task_push_notification_config"):
-            raise PushNotificationNotSupportedError
-        if not message.message_id:
-            raise InvalidParamsError("message.messageId: it is missing. Add it.")
-        if message.task_id:
-            return await self._continued(message)
-        run_id = self._digest(message)
-        known = await self.house.storage.runs.get(run_id)
-        if known is not None:
-            return await self._found(known), 0
-        given = {"messages": [request_in(message)]}
-        labels = {"door": "a2a", CONTEXT: checked_context(message, self.house.new_id())}
-        options: Any = {"run_id": run_id, "labels": labels, "tokens": True}
-        return await begun(self.house, self.who, self.team, given, **options), 0
-
-    async def _found(self, record: RunRecord) -> Run:
-        """The run of a message that came before; it goes on if its process was killed."""
-        runtime = self.house.runtime_of(record)
-        if (await runtime.look(record.run_id)).is_killed:
-            return await gone_on(self.house, self.who, record, None)
-        return Run(runtime, record.run_id)
-
-    async def _continued(self, message: Message) -> tuple[Run, int]:
-        """Answer a task, or go on with one that stands still."""
-        view = await self._view(message.task_id)
-        if message.context_id and message.context_id != context_of(view):
-            raise InvalidParamsError("message.contextId: the task is of another context.")
-        known = len(await self.house.storage.runs.events(view.run_id))
-        run, store = Run(self.house.runtime_of(view.record), view.run_id), self.house.storage.store
-        name = self._digest(message)
-        if await store.aget(_ANSWERED, name) is not None:
-            # It came before, and may not answer what is asked since.
-            return run, known
-        state = (await self._told(view)).status.state
-        if state != TaskState.TASK_STATE_INPUT_REQUIRED:
-            raise UnsupportedOperationError(
-                f"The task takes no message now: it is {view.outcome}. GetTask shows it."
-            )
-        if view.outcome == "interrupted":
-            run = await gone_on(self.house, self.who, view.record, None)
-        else:
-            self._check("answer")
-            try:
-                given = answers_of(message, view.waiting)
-                run = await answered(self.house, self.who, view.record, given, tokens=True)
-            except InputError as error:
-                raise InvalidParamsError(f"message.parts: {error}") from error
-        await store.aput(_ANSWERED, name, {"run_id": view.run_id}, index=False)
-        return run, known
-
-    async def _course(self, run: Run, after: int) -> AsyncGenerator[Event]:
-        """The task as it stands, what happens, and how it ends."""
-        view = await run.look()
-        ids: Any = {"task_id": view.run_id, "context_id": context_of(view)}
-        task = await self._told(view)
-        yield task
-        is_begun, waits = False, task.status.state == TaskState.TASK_STATE_SUBMITTED
-        async with aclosing(run.events(after=after, tokens=True)) as events:
-            async for event in events:
-                if waits:
-                    waits = False
-                    at_work = TaskStatus(state=TaskState.TASK_STATE_WORKING)
-                    yield TaskStatusUpdateEvent(**ids, status=at_work)
-                if piece := text_in(event):
-                    artifact = Artifact(artifact_id=ANSWER, parts=[new_text_part(piece)])
-                    yield TaskArtifactUpdateEvent(**ids, artifact=artifact, append=is_begun)
-                    is_begun = True
-                elif course := course_of(event):
-                    yield TaskStatusUpdateEvent(**ids, status=_working(view, event, course))
-        await run
-        view = await run.look()
-        for artifact in artifacts_of(view):
-            # A reply may have been begun anew: this is the whole of it.
-            yield TaskArtifactUpdateEvent(**ids, artifact=artifact, last_chunk=True)
-        yield TaskStatusUpdateEvent(
-            **ids, status=status_of(view, is_cancelled=await self._is_cancelled(view.run_id))
-        )
-
-    async def _view(self, task_id: str) -> RunView:
-        record = await self.house.record_of(task_id, self.who)
-        if record.labels.get(TEAM) != self.team:
-            raise TaskNotFoundError("There is no such task here.")
-        return await self.house.runtime_of(record).look(record.run_id)
-
-    async def _told(self, view: RunView, most: int | None = None) -> Task:
-        return task_of(view, is_cancelled=await self._is_cancelled(view.run_id), most=most)
-
-    async def _listed(self, record: RunRecord, params: ListTasksRequest) -> Task:
-        view = await self.house.runtime_of(record).look(record.run_id)
-        most = params.history_length if params.HasField("history_length") else 0
-        task = await self._told(view, most)
-        if not params.include_artifacts:
-            task.ClearField("artifacts")
-        return task
-
-    async def _is_cancelled(self, run_id: str) -> bool:
-        return await self.house.storage.store.aget(_CANCELLED, run_id) is not None
-
-    def _digest(self, message: Message) -> str:
-        """What a message is known by: the same, sent again, is the same task."""
-        whose = f"{self.who.tenant} {self.who.name} {self.team} ".encode()
-        held = message.SerializeToString(deterministic=True)
-        return hashlib.sha256(whose + held).hexdigest()[:32]
-
-    def _check(self, role: Role) -> None:
-        if not self.who.may(role):
-            raise forbidden(self.who, role)
-
-
-def _working(view: RunView, event: RunEvent, course: str) -> TaskStatus:
-    status = TaskStatus(state=TaskState.TASK_STATE_WORKING)
-    status.message.CopyFrom(message_of(view, [new_text_part(course.strip())], str(event.seq)))
-    return status

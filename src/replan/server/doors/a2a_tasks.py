@@ -1,4 +1,4 @@
-"""Runs as tasks of A2A: how one stands, what it asks, and what it made; read from the storage."""
+"""Runs as tasks of A2A: their status, questions and artifacts, read from the storage."""
 
 from collections.abc import Iterator
 from typing import Any, cast
@@ -21,7 +21,7 @@ ANSWER = "answer"
 _STATES = {
     "running": TaskState.TASK_STATE_WORKING,
     "waiting": TaskState.TASK_STATE_INPUT_REQUIRED,
-    # It can be gone on with, and needs a word of somebody for it.
+    # It can be continued, but only on request.
     "interrupted": TaskState.TASK_STATE_INPUT_REQUIRED,
     "failed": TaskState.TASK_STATE_FAILED,
     "rejected": TaskState.TASK_STATE_REJECTED,
@@ -34,7 +34,7 @@ OVER = frozenset(
         TaskState.TASK_STATE_CANCELED,
     }
 )
-"""The states in which a task takes no message any more."""
+"""The states in which a task takes no more messages."""
 
 
 def task_of(view: RunView, *, is_cancelled: bool = False, most: int | None = None) -> Task:
@@ -43,7 +43,7 @@ def task_of(view: RunView, *, is_cancelled: bool = False, most: int | None = Non
     Args:
         view: The run.
         is_cancelled: Whether a client cancelled the task.
-        most: How many messages of its history are told; None for all.
+        most: How many messages of its history are reported; None for all.
     """
     history = list(_history(view))
     kept = history if most is None else history[len(history) - min(most, len(history)) :]
@@ -63,7 +63,7 @@ def context_of(view: RunView) -> str:
 
 
 def status_of(view: RunView, *, is_cancelled: bool = False) -> TaskStatus:
-    """Tell how a task stands, and what it asks or why it ended."""
+    """Return the status of a task, and what it asks or why it ended."""
     state = _STATES.get(view.outcome, TaskState.TASK_STATE_COMPLETED)
     if view.is_queued and not view.state:
         # No worker has begun it yet.
@@ -81,7 +81,7 @@ def status_of(view: RunView, *, is_cancelled: bool = False) -> TaskStatus:
 def artifacts_of(view: RunView) -> list[Artifact]:
     """What a run made: its answer, as a text and, if the team has a type for it, as a value.
 
-    The files that its steps left in the workspace are named, each in an artifact of its own.
+    The files that its steps left in the workspace are named, each in its own artifact.
     """
     answer = view.state.get("final_answer")
     if answer is None or view.outcome in ("running", "waiting", "interrupted"):
@@ -129,7 +129,7 @@ def _parts(view: RunView) -> list[Part]:
             ]
             return [new_text_part(said_of(view)), new_data_part({"asks": asked})]
         case "interrupted":
-            return [new_text_part(f"The run stands still: {view.why}. Send a message to go on.")]
+            return [new_text_part(f"The run has stopped: {view.why}. Send a message to continue.")]
         case "failed" | "rejected":
             return [new_text_part(said_of(view))]
         case _:

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 from a2a.types.a2a_pb2 import Message, Part
@@ -51,7 +52,7 @@ def answers_of(message: Message, asks: Sequence[Ask]) -> dict[str, JsonValue]:
     """Read a message as answers: a text, a decision, or answers by key.
 
     Raises:
-        A2AError: A part is no answer.
+        A2AError: A part is not an answer.
         InputError: Several things are asked, and it does not say which it answers.
     """
     values: list[JsonValue] = [_value(each) for each in message.parts]
@@ -97,6 +98,15 @@ def error_of(error: ReplanError) -> A2AError:
     return kind(told, data)
 
 
+@contextmanager
+def errors_of_a2a() -> Generator[None]:
+    """Raise errors of ours as those that the protocol has for them."""
+    try:
+        yield
+    except ReplanError as error:
+        raise error_of(error) from error
+
+
 def _block(part: Part) -> dict[str, Any]:
     match part.WhichOneof("content"):
         case "text":
@@ -125,5 +135,5 @@ def _value(part: Part) -> JsonValue:
         case "data":
             return cast("JsonValue", MessageToDict(part.data))
         case _:
-            told = "message.parts: a file is no answer. Send a text or a value."
+            told = "message.parts: a file is not an answer. Send a text or a value."
             raise ContentTypeNotSupportedError(told)

@@ -1,7 +1,7 @@
 """The door of AG-UI: a front end lets a team do what was said last in a thread.
 
 The messages that a request carries are the conversation. The id of its thread finds the run that
-waits in it: answers to its interrupts, or the newest message, go on with it.
+waits in it: answers to its interrupts, or the newest message, continue it.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -30,9 +30,15 @@ from replan.errors import ReplanError
 from replan.runs.asked.asks import Ask
 from replan.runs.looking import RunView
 from replan.server.answers import AskTold
-from replan.server.doors.ag_ui_events import Course, interrupt_of, place_of
+from replan.server.doors.ag_ui_events import Course, interrupt_of
 from replan.server.doors.chat_wire import ChatMessage
-from replan.server.doors.conversations import Begun, Conversations, answers_in, said_of
+from replan.server.doors.conversations import (
+    Begun,
+    Conversations,
+    answers_in,
+    place_of,
+    said_of,
+)
 from replan.server.endpoints import Call, Endpoint
 from replan.server.house import House
 from replan.server.problems import RefusedError, bad_field, refusal_of
@@ -40,17 +46,13 @@ from replan.server.stream import Stream
 from replan.state.usage import Usage
 
 _NOT_SAID = ("tool", "activity", "reasoning")
-"""Messages of a thread that nobody said: what a front end keeps of a run's course."""
+"""Messages of a thread that nobody wrote: a front end's record of a run's course."""
 
 
 async def run(call: Call) -> Response:
     """Do what was said last in a thread, and tell its course as AG-UI's events."""
     body: RunAgentInput = call.body
-    name = call.path["team"]
-    if name not in call.house.runtimes:
-        there = ", ".join(call.house.runtimes)
-        told = f"There is no team '{name[:100]}'. There are: {there}."
-        raise RefusedError(404, "unknown_team", told)
+    name = call.house.team_at(call.path["team"])
     seat = call.house.seat_of(call.who)
     turn = _Turn(call.house, body, Conversations(call.house, call.who, name))
     # What cannot be begun is a problem, and no stream.
@@ -59,10 +61,10 @@ async def run(call: Call) -> Response:
 
 
 ENDPOINT = Endpoint(
-    method="POST",
-    path="/ag-ui/{team}",
-    does=run,
-    says="Run a team for a front end",
+    "POST",
+    "/ag-ui/{team}",
+    run,
+    "Run a team for a front end",
     role="run",
     takes=RunAgentInput,
     gives={200: None},
@@ -80,7 +82,7 @@ class _Turn:
     chats: Conversations
 
     async def begun(self) -> Begun | RunView:
-        """Begin a run, or go on with the one that waits, or let that one wait."""
+        """Begin a run, or continue the one that waits, or let that one wait."""
         if not self.body.thread_id:
             fix = "Name the thread: what waits in it is found by its name."
             raise bad_field("threadId", "", "it is empty", fix)
@@ -104,7 +106,7 @@ class _Turn:
         return await self.chats.answered(view, lambda: given)
 
     async def lines(self, begun: Begun | RunView) -> AsyncGenerator[str]:
-        """Tell the course of the run as server-sent events."""
+        """Report the course of the run as server-sent events."""
         encoder = EventEncoder()
         async with aclosing(self._events(begun)) as events:
             async for event in events:
@@ -210,7 +212,7 @@ def _bound(ask: Ask, payload: Any) -> JsonValue:
 
 
 def _end(ids: Any, view: RunView, problem: str) -> BaseEvent:
-    """How a run that rests is told to have ended."""
+    """The final event of a run at rest."""
     used = view.state.get("usage", Usage())
     usage = [
         TokenUsage(

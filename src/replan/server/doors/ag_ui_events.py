@@ -25,19 +25,14 @@ from ag_ui.core import (
     ToolCallStartEvent,
 )
 
-from replan.runs.asked.asks import Ask
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.run import Run
 from replan.server.answers import AskTold, RunTold
+from replan.server.doors.conversations import place_of
 
 _REASONS = {"question": "input_required", "approval": "tool_call"}
 """Why a run stopped, in the words that front ends know; else that it needs a confirmation."""
-
-
-def place_of(ask: Ask | AskTold) -> str:
-    """The id of an interrupt: what is asked, as it was shown."""
-    return f"{ask.key} {ask.fingerprint}".strip()
 
 
 def interrupt_of(ask: AskTold, problem: str) -> Interrupt:
@@ -54,7 +49,7 @@ def interrupt_of(ask: AskTold, problem: str) -> Interrupt:
 
 
 class Course:
-    """Tells a run; it keeps what is open, since AG-UI wants everything closed in its order."""
+    """Reports a run, and keeps what is open, since AG-UI requires that all is closed in order."""
 
     def __init__(self, run: Run, after: int) -> None:
         self._run = run
@@ -64,10 +59,10 @@ class Course:
         self._steps = dict[str, str]()  # the names of the steps at work, by their ids
         self._calls = dict[Any, str]()  # the ids of the calls of tools at work
         self._messages = 0  # messages that were begun
-        self._places = dict[str, int]()  # where each step stands in the state
+        self._places = dict[str, int]()  # where each step is in the state
 
     async def told(self, event: RunEvent) -> Sequence[BaseEvent]:
-        """Give what an event of the run is in AG-UI."""
+        """Return what an event of the run is in AG-UI."""
         if event.type in ("plan_created", "plan_updated"):
             return [self._snapshot(await self._run.look())]
         return list(self._of(event))
@@ -75,7 +70,7 @@ class Course:
     def ended(self, view: RunView, text: str) -> Iterator[BaseEvent]:
         """Close what is open, and say what was not said yet: the answer, if there is one.
 
-        A reply that was begun anew cannot be taken back; it is followed by the whole one.
+        A reply that was begun again cannot be taken back; it is followed by the whole one.
         """
         rest = text.removeprefix(self._said) if text.startswith(self._said) else ""
         if rest:

@@ -1,8 +1,8 @@
 """OpenAI's doors: a team is a model, and a run answers the newest message of a conversation.
 
-A run that waits is told as the answer. The next request of the same conversation, told by its
-messages or by its session id, answers it; a word decides about a plan or a call only if it is one,
-and only about what was shown.
+The question of a run that waits is the answer. The next request of the same conversation, which
+its messages or its session id identify, answers it. A plan or a call is decided only by an explicit
+decision about what was shown.
 """
 
 import json
@@ -41,7 +41,7 @@ from replan.server.doors.conversations import (
 )
 from replan.server.endpoints import Call
 from replan.server.house import House
-from replan.server.problems import RefusedError, refusal_of
+from replan.server.problems import refusal_of
 from replan.server.stream import Stream
 from replan.state.usage import Usage
 
@@ -53,28 +53,20 @@ async def models(call: Call) -> ModelList:
 
 async def model(call: Call) -> ModelTold:
     """Describe a team as a model."""
-    return ModelTold(id=_team(call.house, call.path["model"]))
+    return ModelTold(id=call.house.team_at(call.path["model"], "model"))
 
 
 async def complete(call: Call) -> ChatCompletion | Response:
     """Answer the newest message of a conversation."""
     body: ChatBody = call.body
     body.check()
-    team = _team(call.house, body.model)
+    team = call.house.team_at(body.model, "model")
     turn = Turn(call.house, call.who, body, team, Conversations(call.house, call.who, team))
     seat = call.house.seat_of(call.who) if body.stream else None
     begun = await turn.begun()
     if seat is None:
         return await turn.completion(begun)
     return Stream(turn.pieces(begun), call.house.beat, seat)
-
-
-def _team(house: House, name: str) -> str:
-    if name not in house.runtimes:
-        there = ", ".join(house.runtimes)
-        told = f"There is no model '{name[:100]}' here. The teams are: {there}."
-        raise RefusedError(404, "model_not_found", told)
-    return name
 
 
 @dataclass(frozen=True)
@@ -88,7 +80,7 @@ class Turn:
     chats: Conversations
 
     async def begun(self) -> Begun:
-        """Begin a run, or go on with the one that waits.
+        """Begin a run, or continue the one that waits.
 
         Raises:
             RefusedError: It may not be answered by this token, or nothing is left of an allowance.
@@ -105,7 +97,7 @@ class Turn:
         return await self.chats.answered(view, lambda: answers_in(said, view.waiting, shown))
 
     async def told(self, view: RunView, problem: str) -> str:
-        """What is said of a run at rest; one that waits is found again by it."""
+        """What is said about a run at rest; one that waits is found again by it."""
         said = said_of(view, problem)
         answer = ChatMessage(role="assistant", content=said)
         await self.chats.note(_key(self.body, [*self.body.messages, answer]), view)
@@ -130,7 +122,7 @@ class Turn:
         )
 
     async def pieces(self, begun: Begun) -> AsyncGenerator[str]:
-        """Tell the answer piece by piece; what fails is told as an error of OpenAI's."""
+        """Stream the answer piece by piece; failures are errors in OpenAI's form."""
         head: dict[str, Any] = {
             "id": f"chatcmpl-{begun.run.run_id}",
             "object": "chat.completion.chunk",
@@ -153,7 +145,7 @@ class Turn:
             yield f"data: {json.dumps(error_of(refusal_of(error)))}\n\n"
             return
         if whole != told:
-            # A reply that was begun anew cannot be taken back.
+            # A reply that was begun again cannot be taken back.
             rest = whole.removeprefix(told) if whole.startswith(told) else f"\n\n{whole}"
             yield _piece(head, {"content": rest})
         behind = {"replan": {"run_id": view.run_id, "outcome": view.outcome}}

@@ -61,7 +61,7 @@ class ChatMessage(Value):
 
     @property
     def message(self) -> BaseMessage:
-        """The message as the graph takes it; what a client says of itself stays a user's word."""
+        """The message as the graph takes it; a client's instructions count as the user's words."""
         if self.role == "assistant":
             return AIMessage(self.text)
         if self.role != "user":
@@ -72,7 +72,7 @@ class ChatMessage(Value):
 
 
 class StreamOptions(Value):
-    """How a stream is told.
+    """What a stream contains.
 
     Attributes:
         include_usage: Whether its last piece has the usage.
@@ -98,7 +98,7 @@ class ChatBody(Value):
         tools: None; the specialists of the team have tools.
         functions: None, as with tools.
         response_format: `{"type": "text"}`; an answer of a type is the team's `output_type`.
-        reasoning_effort: If it is set, and not `none`, the course of the plan is told as
+        reasoning_effort: If it is set, and not `none`, the course of the plan is reported as
             `reasoning_content`.
         metadata: `session_id` names the conversation. The server then keeps what was said in it,
             and reads the newest message alone.
@@ -129,7 +129,7 @@ class ChatBody(Value):
 
     @property
     def tells_course(self) -> bool:
-        """Whether the course of the plan is told."""
+        """Whether the course of the plan is reported."""
         return self.reasoning_effort not in (None, "none")
 
     @property
@@ -210,7 +210,7 @@ class RunBehind(Value):
 
     Attributes:
         run_id: The run.
-        outcome: How it stands; `waiting` if the answer is a question.
+        outcome: Its status; `waiting` if the answer is a question.
     """
 
     run_id: str
@@ -293,5 +293,5 @@ def told_as_openai(refusal: RefusedError) -> Response:
 
 
 def said_before(messages: Sequence[ChatMessage]) -> list[JsonValue]:
-    """A conversation as it is told from others: who said what, whatever its blanks."""
+    """A conversation as it is recognised: who said what, ignoring blanks."""
     return [[each.role, " ".join(each.text.split())] for each in messages]

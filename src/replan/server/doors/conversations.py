@@ -1,4 +1,4 @@
-"""Conversations of chat clients: the run that waits in one, and what is said of it."""
+"""Conversations of chat clients: the run that waits in one, and what is said about it."""
 
 import hashlib
 import json
@@ -14,9 +14,10 @@ from replan.runs.asked.asks import Ask
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.run import Run
+from replan.server.answers import AskTold
 from replan.server.callers.identity import Identity
+from replan.server.endpoints import check_role
 from replan.server.house import House
-from replan.server.problems import RefusedError
 from replan.server.work import answered, begun
 
 _PLACE = ("replan", "server", "chats")
@@ -62,14 +63,12 @@ class Conversations:
     async def answered(
         self, view: RunView, answers: Callable[[], Mapping[str, JsonValue]]
     ) -> Begun:
-        """Go on with a run that waits; answers that do not fit are its problem.
+        """Continue a run that waits; answers that do not fit are its problem.
 
         Raises:
             RefusedError: It may not be answered by this token, or nothing is left of an allowance.
         """
-        if not self.who.may("answer"):
-            told = f"The run {view.run_id} waits, and this token does not have the role 'answer'."
-            raise RefusedError(403, "not_allowed", f"{told} Let somebody answer who has it.")
+        check_role(self.who, "answer")
         known = len(await self.house.storage.runs.events(view.run_id))
         try:
             run = await answered(self.house, self.who, view.record, answers(), tokens=True)
@@ -97,7 +96,7 @@ class Conversations:
             await self.house.storage.store.aput(self._place, _digest(key), value, index=False)
 
     async def forget(self, key: JsonValue) -> None:
-        """Let a run that waits wait for somebody else."""
+        """Leave a run waiting for another person."""
         await self.house.storage.store.adelete(self._place, _digest(key))
 
     def thread(self, session_id: str) -> str | None:
@@ -113,6 +112,11 @@ class Conversations:
 
 def _digest(value: JsonValue) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()
+
+
+def place_of(ask: Ask | AskTold) -> str:
+    """What an answer is found by: the question, as it was shown."""
+    return f"{ask.key} {ask.fingerprint}".strip()
 
 
 def answers_in(text: str, asks: Sequence[Ask], shown: Mapping[str, str]) -> dict[str, JsonValue]:

@@ -8,7 +8,7 @@ from replan.server.problems import RefusedError
 
 
 async def metrics(call: Call) -> Response:
-    """Tell the figures of the process, and which runs are not over, or wait in the queue.
+    """Return the metrics of the process, and which runs are not over, or wait in the queue.
 
     Raises:
         RefusedError: The token is a tenant's; the figures are those of all tenants together.

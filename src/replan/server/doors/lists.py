@@ -27,7 +27,7 @@ _BATCH = 100
 
 
 async def runs(call: Call) -> RunPage:
-    """List the runs that somebody may see, the newest first."""
+    """List the runs that the caller may see, the newest first."""
     query: RunsQuery = call.query
     found = list[RunListed]()
     last, scanned, is_more = await _first(call), 0, True
@@ -47,7 +47,7 @@ async def runs(call: Call) -> RunPage:
 
 
 async def events(call: Call) -> EventPage | Response:
-    """Tell the events of a run after a number: as JSON, or as they come."""
+    """List the events of a run after a number: as JSON, or as they come."""
     record = await call.house.record_of(call.path["run_id"], call.who)
     is_stream = EVENTS in call.request.headers.get("accept", "")
     after = _after(call) if is_stream else call.query.after
@@ -63,7 +63,7 @@ async def events(call: Call) -> EventPage | Response:
         told = told[: call.query.most]
         return EventPage(events=tuple(told), next=after + len(told))
     if record.outcome in get_args(Outcome) and all(each.seq <= after for each in kept):
-        # A browser that is told so does not come back.
+        # With this status, a browser does not reconnect.
         return Response(status_code=204)
     following = runtime.events(record.run_id, after=after, tokens=call.query.tokens)
     rest = partial(call.house.rest_of, record)
@@ -72,13 +72,13 @@ async def events(call: Call) -> EventPage | Response:
 
 
 def _after(call: Call) -> int:
-    """The number after which a stream goes on: a browser says which event it had last."""
+    """The number after which a stream continues: a browser says which event it had last."""
     given = call.request.headers.get("last-event-id", "")
     if not given:
         return call.query.after
     if not (given.isascii() and given.isdigit() and len(given) < len("9" * 17)):
         fix = "Send the id of the last event, or no such header."
-        raise bad_field("Last-Event-ID", given, "this is no number of an event", fix)
+        raise bad_field("Last-Event-ID", given, "this is not the number of an event", fix)
     return int(given)
 
 
@@ -89,7 +89,7 @@ def _labels(query: RunsQuery, who: Identity) -> Mapping[str, str]:
     for text in query.label:
         name, sign, value = text.partition(":")
         if not sign or labels.setdefault(name, value) != value:
-            problem = "it is no label, or no run that you see can have it, too"
+            problem = "it is not a label, or no run that you see can have it, too"
             raise bad_field("label", text, problem, "Write NAME:VALUE, each name once.")
     return checked_labels(labels)
 
@@ -118,7 +118,7 @@ async def _listed(record: RunRecord, house: House) -> RunListed:
     if outcome == "running" and not await is_worked_on(
         record.run_id, runtime.bench, is_followed=True
     ):
-        # Its process could not say how it stands.
+        # Its process could not say its status.
         view = await runtime.look(record.run_id)
         outcome = cast("RunOutcome", view.outcome)
     return RunListed(

@@ -1,6 +1,6 @@
-"""An MCP server: each team is a tool; its progress is told, and its questions are asked by MCP.
+"""An MCP server: each team is a tool; its progress is reported, and its questions are asked by MCP.
 
-A client that cannot ask its user is told the question as the result. What a person has to decide is
+A client that cannot ask its user gets the question as the result. What a person has to decide is
 never answered by the model that called the tool.
 """
 
@@ -34,7 +34,8 @@ from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.run import Run
 from replan.server.callers.identity import Identity
-from replan.server.doors.conversations import course_of, said_of
+from replan.server.doors.conversations import course_of, place_of, said_of
+from replan.server.endpoints import check_role
 from replan.server.house import House, team_services
 from replan.server.problems import RefusedError
 from replan.server.work import answered, begun
@@ -68,7 +69,7 @@ _DECISION: dict[str, Any] = {
 
 
 def manager_of(house: House) -> StreamableHTTPSessionManager:
-    """Make what serves MCP over streamable HTTP; its `run` has to be entered."""
+    """Create the manager that serves MCP over streamable HTTP; its `run` has to be entered."""
     tools = {_tool_name(name): name for name in house.runtimes}
 
     async def listed(_: Any, __: Any) -> ListToolsResult:
@@ -88,7 +89,7 @@ def manager_of(house: House) -> StreamableHTTPSessionManager:
 
 
 def owned(door: ASGIApp) -> ASGIApp:
-    """Give the door of a manager in which a session is known only to the token that began it."""
+    """Return the door of a manager in which a session is known only to the token that began it."""
 
     async def owned_door(scope: Scope, receive: Receive, send: Send) -> None:
         who: Identity = scope["state"]["who"]
@@ -130,12 +131,9 @@ class _Door:
     async def call(
         self, team: str, params: CallToolRequestParams
     ) -> CallToolResult | InputRequiredResult:
-        """Begin a run, or go on with the one whose questions were answered; wait until it rests."""
-        self._check("run")
-        if team not in self.house.runtimes:
-            names = ", ".join(self.house.runtimes)
-            told = f"There is no tool '{team[:100]}'. There are: {names}."
-            raise RefusedError(404, "unknown_team", told)
+        """Begin a run, or continue the one whose questions were answered; wait until it rests."""
+        check_role(self.who, "run")
+        self.house.team_at(team, "tool")
         if params.request_state:
             run = await self._gone_on(params.request_state, params.input_responses or {})
         else:
@@ -166,7 +164,7 @@ class _Door:
         record = await self.house.record_of(run_id, self.who)
         runtime = self.house.runtime_of(record)
         waiting = (await runtime.look(run_id)).waiting
-        asked = {_place(ask): ask for ask in waiting}
+        asked = {place_of(ask): ask for ask in waiting}
         given: dict[str, JsonValue] = {}
         for place, response in responses.items():
             ask = asked.get(place)
@@ -174,7 +172,7 @@ class _Door:
                 given |= _answer_in(ask, response)
         if not given:
             return Run(runtime, run_id)
-        self._check("answer")
+        check_role(self.who, "answer")
         return await answered(self.house, self.who, record, given)
 
     async def _rested(self, run: Run) -> RunView:
@@ -213,22 +211,11 @@ class _Door:
         is_error = view.outcome in ("failed", "interrupted")
         return _result(text, is_error=is_error, run_id=view.run_id, outcome=view.outcome)
 
-    def _check(self, role: Any) -> None:
-        if not self.who.may(role):
-            problem = f"The token '{self.who.name}' does not have the role '{role}'."
-            told = f"{problem} Use another token, or let the operator of the server add the role."
-            raise RefusedError(403, "not_allowed", told)
-
 
 def _required(view: RunView) -> InputRequiredResult:
     """Let a client ask its user, and call again."""
-    asked = {_place(ask): ElicitRequest(params=_form(ask)) for ask in view.waiting}
+    asked = {place_of(ask): ElicitRequest(params=_form(ask)) for ask in view.waiting}
     return InputRequiredResult(input_requests=cast("Any", asked), request_state=view.run_id)
-
-
-def _place(ask: Ask) -> str:
-    """What an answer is found by: the question, as it was shown."""
-    return f"{ask.key} {ask.fingerprint}".strip()
 
 
 def _form(ask: Ask) -> ElicitRequestFormParams:
@@ -238,7 +225,7 @@ def _form(ask: Ask) -> ElicitRequestFormParams:
 
 
 def _answer_in(ask: Ask, response: ElicitResult) -> dict[str, JsonValue]:
-    """The answer of a user, bound to what he was shown; nothing if he gave none."""
+    """The answer of a user, bound to what was shown; None without an answer."""
     if response.action != "accept" or not response.content:
         return {}
     content = cast("dict[str, JsonValue]", dict(response.content))

@@ -71,7 +71,7 @@ def _taken(record: RunRecord) -> RefusedError:
 
 
 async def _again(call: Call, record: RunRecord, fingerprint: str) -> Reply:
-    """What a start that comes once more gets: its run, which goes on if its process was killed."""
+    """What a start that comes again gets: its run, which continues if its process was killed."""
     if not _is_of(record, fingerprint) or not call.house.is_seen(record, call.who):
         raise _taken(record)
     view = await call.house.runtime_of(record).look(record.run_id)
@@ -81,13 +81,13 @@ async def _again(call: Call, record: RunRecord, fingerprint: str) -> Reply:
 
 
 async def look(call: Call) -> RunTold:
-    """Tell how a run stands."""
+    """Return the status of a run."""
     record = await call.house.record_of(call.path["run_id"], call.who)
     return RunTold.of(await call.house.runtime_of(record).look(record.run_id))
 
 
 async def text(call: Call) -> TextTold:
-    """Give a long text of an event."""
+    """Return a long text of an event."""
     record, ref = await call.house.record_of(call.path["run_id"], call.who), call.path["ref"]
     found = await call.house.runtime_of(record).text(record.run_id, ref)
     if found is None:
@@ -127,7 +127,7 @@ async def resume(call: Call) -> Reply:
 
 
 async def retry(call: Call) -> Reply:
-    """Do a step once more, and what depends on it."""
+    """Do a step again, and what depends on it."""
     return await _corrected(call, "retry")
 
 
@@ -166,12 +166,12 @@ async def _told(call: Call, run_id: str) -> RunTold:
 def _check_labels(labels: Mapping[str, str]) -> None:
     if not re.fullmatch(r"0|-[1-9]", labels.get(_PRIORITY, "0")):
         fix = "Give a number from -9 to 0: a run may give way to others, not push in."
-        problem = "this is no priority that a caller may set"
+        problem = "a caller may not set this priority"
         raise bad_field(f"labels.{_PRIORITY}", labels[_PRIORITY], problem, fix)
     for name in OWN_LABELS:
         if name in labels:
             fix = "Give the label another name."
-            raise bad_field(f"labels.{name}", labels[name], "the server gives this label", fix)
+            raise bad_field(f"labels.{name}", labels[name], "the server sets this label", fix)
 
 
 def _check_keys(answers: Mapping[str, JsonValue], keys: list[str]) -> None:

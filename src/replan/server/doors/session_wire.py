@@ -15,13 +15,13 @@ class TurnBody(Value):
     """One turn of a session.
 
     Attributes:
-        input: What the user says; or answers by the keys of what is asked; null goes on with work
+        input: What the user says; or answers by the keys of what is asked; null continues work
             that was stopped.
         files: Files that go with a text.
         team: The team that takes the turn; may be left out where there is one.
         turn_id: A name of your own for the turn: sent again, it is the same turn with the same
             result.
-        new_request: Whether a new request begins, and what is open is given up.
+        new_request: Whether a new request begins, and what is open is abandoned.
         settings: What the run is to do otherwise than its team; it can only tighten.
     """
 
@@ -61,7 +61,7 @@ class SessionsQuery(Value):
 
 
 class HistoryQuery(Value):
-    """Which messages of a session are told.
+    """Which messages of a session are reported.
 
     Attributes:
         before: `before` of the page that was read last; the newest messages without it.
@@ -83,7 +83,7 @@ class SessionList(Value):
 
 
 class MessagePage(Value):
-    """A part of what was said in a session.
+    """A page of the messages of a session.
 
     Attributes:
         messages: The messages, the oldest first.

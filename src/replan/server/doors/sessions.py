@@ -1,4 +1,4 @@
-"""Sessions over HTTP: turns, whole or as they go on, and what is kept of them."""
+"""Sessions over HTTP: turns, whole or as they continue, and what is kept of them."""
 
 import re
 from collections.abc import AsyncGenerator, Awaitable
@@ -19,7 +19,7 @@ from replan.server.doors.session_wire import (
     TakenBackTold,
     TurnBody,
 )
-from replan.server.endpoints import EVENTS, Call, forbidden
+from replan.server.endpoints import EVENTS, Call, check_role
 from replan.server.problems import (
     FieldProblem,
     RefusedError,
@@ -30,7 +30,7 @@ from replan.server.problems import (
 from replan.server.session_turns import Told, client_of, told_of
 from replan.server.stream import Stream
 from replan.sessions.carried import RUN
-from replan.sessions.client import ClientAgentAdapter
+from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.state.session.context import AgentContext, AgentResult
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ async def sessions(call: Call) -> SessionList:
 
 
 async def history(call: Call) -> MessagePage:
-    """Tell what was said in a session, a page at a time."""
+    """List the messages of a session, a page at a time."""
     query = call.query
     reading = _client(call).history(call.path["session_id"], before=query.before, limit=query.most)
     page = await _known(call, reading)
@@ -79,7 +79,7 @@ async def history(call: Call) -> MessagePage:
 
 
 async def exported(call: Call) -> SessionTold:
-    """Give a session as a value."""
+    """Return a session as a value."""
     context = await _known(call, _client(call).export(call.path["session_id"]))
     return SessionTold(context=context.to_dict())
 
@@ -163,8 +163,8 @@ def check_input(call: Call) -> None:
         raise bad_field("input", given, "it is empty", "Give a text, or answers by key.")
     if body.files and not isinstance(given, str):
         raise bad_field("files", len(body.files), "files go with a text", "Give input as a text.")
-    if isinstance(given, dict) and not call.who.may("answer"):
-        raise forbidden(call.who, "answer")
+    if isinstance(given, dict):
+        check_role(call.who, "answer")
 
 
 def _check_begun(part: Told, body: TurnBody) -> None:
@@ -178,7 +178,7 @@ def _check_begun(part: Told, body: TurnBody) -> None:
 
 
 async def _lines(first: Told, parts: AsyncGenerator[Told]) -> AsyncGenerator[str]:
-    """What a stream tells of a turn."""
+    """The events of a stream of a turn."""
     async with aclosing(parts):
         yield _line(first)
         async for part in parts:

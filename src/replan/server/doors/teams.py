@@ -6,7 +6,6 @@ from replan.replies.shape import Shape
 from replan.server.answers import Health, SpecialistTold, TeamList, TeamTold
 from replan.server.endpoints import Call
 from replan.server.house import team_services
-from replan.server.problems import RefusedError
 from replan.services import Services
 from replan.state.limits import RunSettings
 
@@ -19,13 +18,8 @@ async def teams(call: Call) -> TeamList:
 
 async def team(call: Call) -> TeamTold:
     """Describe a team."""
-    name, runtimes = call.path["team"], call.house.runtimes
-    if name not in runtimes:
-        there = ", ".join(runtimes)
-        raise RefusedError(
-            404, "unknown_team", f"There is no team '{name[:100]}'. There are: {there}."
-        )
-    return _told(name, team_services(runtimes[name]))
+    name = call.house.team_at(call.path["team"])
+    return _told(name, team_services(call.house.runtimes[name]))
 
 
 async def health(_: Call) -> Health:
@@ -54,7 +48,7 @@ def _told(name: str, services: Services) -> TeamTold:
     return TeamTold(
         name=name,
         specialists=members,
-        # With what nobody has set, too.
+        # Including unset fields.
         settings=RunSettings(**services.settings.model_dump()),
         answer_schema=_schema(services.output),
         open_to_clients=tuple(sorted(services.open_to_clients)),

@@ -21,7 +21,7 @@ def path_text(path: object) -> str:
     """Write a path of either form as text.
 
     Raises:
-        SubThreadPathError: It is no path; names the part that is wrong.
+        SubThreadPathError: It is not a path; names the part that is wrong.
     """
     if isinstance(path, Mapping):
         return _written(cast("Mapping[str, Any]", path))
@@ -32,7 +32,7 @@ def path_text(path: object) -> str:
         raise SubThreadPathError("", path, parts[0], "a path begins with 'messages'")
     for before, part in pairwise([*parts, ""]):
         if before == "messages" and not _is_index(part):
-            raise SubThreadPathError("", path, part, "the index of a message must stand here")
+            raise SubThreadPathError("", path, part, "the index of a message is expected here")
         if not before:
             raise SubThreadPathError("", path, before, "a part of the path is empty")
     if _is_index(parts[-1]) and parts[-2] == "messages":
@@ -41,13 +41,13 @@ def path_text(path: object) -> str:
 
 
 def chained(parent: SubThreadPath | None, index: int, meta_path: str = f"meta.{SUB_THREAD}") -> str:
-    """Give the path of a sub-thread of a message of the main thread, or of a parent's."""
+    """Return the path of a sub-thread of a message of the main thread, or of a parent's."""
     own = f"messages.{index}.{meta_path}"
     return f"{path_text(parent)}.{own}" if parent else own
 
 
 def get_sub_thread_by_path(thread: Thread, path: SubThreadPath | None) -> Thread | None:
-    """Give the sub-thread at a path; None, with a line in the log, if there is none."""
+    """Return the sub-thread at a path; None, with a line in the log, if there is none."""
     try:
         return require_sub_thread(thread, path)
     except SubThreadPathError as error:
@@ -57,7 +57,7 @@ def get_sub_thread_by_path(thread: Thread, path: SubThreadPath | None) -> Thread
 
 
 def require_sub_thread(thread: Thread, path: SubThreadPath | None) -> Thread:
-    """Give the sub-thread at a path.
+    """Return the sub-thread at a path.
 
     Args:
         thread: The main thread.
@@ -95,7 +95,7 @@ def _step(holder: Any, part: str) -> tuple[str, Any]:
         if not _is_index(part) or int(part) >= len(holder):
             return f"there are {len(holder)}, counted from 0", None
         return "", holder[int(part)]
-    return "nothing can stand below it", None
+    return "nothing can be below it", None
 
 
 def _written(path: Mapping[str, Any]) -> str:
@@ -108,7 +108,7 @@ def _written(path: Mapping[str, Any]) -> str:
         raise SubThreadPathError("", shown, "message_index", "it is not the index of a message")
     meta_path = path.get("meta_path") or f"meta.{SUB_THREAD}"
     if not isinstance(meta_path, str):
-        raise SubThreadPathError("", shown, "meta_path", "it is no text")
+        raise SubThreadPathError("", shown, "meta_path", "it is not text")
     return path_text(chained(path.get("parent"), index, meta_path))
 
 

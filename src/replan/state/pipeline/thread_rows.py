@@ -39,7 +39,7 @@ class Saved:
         return thread in self._saved
 
     def changes(self, thread: Thread) -> "Changes":
-        """Give what is to be written of a main thread, and take it for written."""
+        """Return what is to be written of a main thread, and take it for written."""
         changes = Changes(self)
         self._collect(thread, "", changes)
         return changes
@@ -101,7 +101,7 @@ class Changes:
 
 
 def rows_of(thread: Thread) -> dict[str, JsonValue]:
-    """Give all rows of a main thread."""
+    """Return all rows of a main thread."""
     return dict(_rows(thread, ""))
 
 
@@ -133,7 +133,7 @@ def message_row(message: ThreadMessage) -> JsonValue:
 
 
 def is_below(path: str, above: str) -> bool:
-    """Whether a row belongs to what stands at a path."""
+    """Whether a row belongs to what is at a path."""
     return path == above or path.startswith(f"{above}.")
 
 

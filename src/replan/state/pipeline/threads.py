@@ -1,4 +1,4 @@
-"""Threads of pipelines: a conversation whose messages can hold conversations of their own.
+"""Threads of pipelines: a conversation whose messages can hold their own conversations.
 
 A thread is changed in place, by its repository and by the components of a pipeline; it is never a
 part of the graph's state. A message is a frozen value: who changes one puts another in its place,
@@ -29,39 +29,39 @@ SUB_THREAD = "_thread"
 """Where a message's meta holds its sub-thread, if nothing else is said."""
 
 HISTORY = "_thread_history"
-"""Where a message's meta keeps the sub-threads that a retry put others in the place of."""
+"""Where a message's meta keeps the sub-threads that a retry put others in place of."""
 
 
 MARK_OF_THREAD = "$thread"
-"""What stands in the row of a message where the message holds a sub-thread."""
+"""What is in the row of a message where the message holds a sub-thread."""
 
 
 def problem_of(value: Any, place: str) -> str:
-    """Say why a value is no JSON, as far as it is no list and no mapping; empty if it is."""
+    """Explain why a value other than a list or a mapping is not JSON; empty if it is."""
     if isinstance(value, Mapping) and MARK_OF_THREAD in value:
         return f"{place} has the name '{MARK_OF_THREAD}', which is taken"
     if isinstance(value, float) and not isfinite(value):
-        return f"{place} is {value}, which is no JSON"
+        return f"{place} is {value}, which is not JSON"
     if value is None or isinstance(value, str | int | float | bool | Mapping | list | tuple):
         return ""
     return f"{place} is of type {type(value).__name__}; give JSON"
 
 
 def status_in(settings: Mapping[str, Any], thread_id: str = "") -> Mapping[str, Any]:
-    """Give the `brief_status` of a thread's settings; empty if there is none yet.
+    """Return the `brief_status` of a thread's settings; empty if there is none yet.
 
     Raises:
-        ThreadError: It is no mapping.
+        ThreadError: It is not a mapping.
     """
     found: Any = settings.get("brief_status", {})
     if isinstance(found, Mapping):
         return cast("Mapping[str, Any]", found)
-    problem = f"its brief_status is of type {type(found).__name__}, and no mapping with a phase"
+    problem = f"its brief_status is of type {type(found).__name__}, not a mapping with a phase"
     raise ThreadError(thread_id, problem, "Leave it to Replan, which keeps the phase there.")
 
 
 def frozen_meta(value: Any, place: str = "meta") -> Any:
-    """Make what a message holds unchangeable: JSON, and threads.
+    """Make the content of a message immutable: JSON, and threads.
 
     Raises:
         ValueError: It is something else; names its place.
@@ -85,7 +85,7 @@ def frozen_meta(value: Any, place: str = "meta") -> Any:
 
 def _meta(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise ValueError("it is no mapping")  # noqa: TRY004 - pydantic takes it for a mistake
+        raise ValueError("it is not a mapping")  # noqa: TRY004 - pydantic takes it for a mistake
     return frozen_meta(cast("Mapping[str, Any]", value))
 
 
@@ -102,7 +102,7 @@ class ThreadMessage(Value):
         text: What it says.
         timestamp: When it was written, with a time zone.
         is_virtual: Whether no model sees it.
-        meta: What is known of it: JSON, and the sub-threads that it holds, mostly at `_thread`.
+        meta: What is known about it: JSON, and the sub-threads that it holds, mostly at `_thread`.
     """
 
     id: str = Field(min_length=1)
@@ -142,13 +142,13 @@ class Messages(Sequence[ThreadMessage]):
 
 
 class Thread:
-    """The whole list of a conversation, and how it stands.
+    """A conversation as a list of messages, and its status.
 
     Attributes:
         id: Unique: of a main thread everywhere, of a sub-thread inside its main thread.
         settings: JSON: `brief_status` with the `phase`, and what else its agent keeps.
         run_id: The run that a main thread goes with; empty if it belongs to none.
-        revision: How often it was stored, which tells who has an old copy of it.
+        revision: How often it was stored, which reveals outdated copies.
         unsaved: The indices of the messages that are not stored as they are.
     """
 
@@ -178,12 +178,12 @@ class Thread:
 
     @property
     def status(self) -> Mapping[str, Any]:
-        """Its `brief_status`: the phase, and what else is known of how it stands."""
+        """Its `brief_status`: the phase, and other details of its status."""
         return status_in(self.settings, self.id)
 
     @property
     def phase(self) -> str:
-        """The phase in which it stands; empty for one that no agent has begun."""
+        """Its phase; empty if no agent has begun it."""
         return str(self.status.get("phase", ""))
 
     @property
@@ -198,7 +198,7 @@ class Thread:
         self.settings["brief_status"] = kept
 
     def place_of(self, message_id: str) -> int | None:
-        """Give the index of a message; None if it is not here."""
+        """Return the index of a message; None if it is not here."""
         return self._places.get(message_id)
 
     def add(self, message: ThreadMessage) -> ThreadMessage:
@@ -215,7 +215,7 @@ class Thread:
         return message
 
     def replace(self, message: ThreadMessage) -> ThreadMessage:
-        """Put a message in the place of that with its id.
+        """Put a message in place of that with its id.
 
         Raises:
             ThreadError: There is none.
@@ -259,12 +259,13 @@ class Thread:
                 yield f"messages.{index}.{path}", sub_thread
 
     def _held(self, message: ThreadMessage) -> tuple[tuple[str, "Thread"], ...]:
-        """Give the sub-threads of a message, before it is put here: each has a path."""
+        """Return the sub-threads of a message, before it is put here: each has a path."""
         held = tuple(message.sub_threads())
         for path, _ in held:
             if "messages" in path.split("."):
                 raise self._error(
-                    f"a sub-thread stands at {path}", "Hold it under another name than 'messages'."
+                    f"there is a sub-thread at {path}",
+                    "Hold it under another name than 'messages'.",
                 )
         return held
 

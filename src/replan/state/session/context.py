@@ -17,15 +17,15 @@ FORMAT = 1
 """The format of a context as a dictionary. A newer one is refused."""
 
 Stage = Literal["new", "question", "approval", "stopped", "done"]
-"""How a session stands: nothing was asked yet; it waits for answers, or for a decision about a plan
-or about a call of a tool; its work was stopped, or failed, and goes on; or the answer is given."""
+"""The status of a session: nothing was asked yet; it waits for answers, or for a decision about a
+plan or a tool call; its work was stopped or failed, and can continue; or the answer is given."""
 
 
 def _iso(text: str) -> str:
     try:
         datetime.fromisoformat(text)
     except ValueError as error:
-        raise ValueError("it is no time as ISO 8601 writes it") from error
+        raise ValueError("it is not a time in ISO 8601") from error
     return text
 
 
@@ -55,7 +55,7 @@ class Message(Value):
         role: Who said it: `user`, `assistant`, or `system` for instructions.
         content: A text, or LangChain's content blocks.
         timestamp: When it was said, as ISO text.
-        metadata: What the client keeps with it; no model sees it.
+        metadata: Data of the client; no model sees it.
     """
 
     role: Literal["user", "assistant", "system"]
@@ -97,22 +97,22 @@ class ToolExecution(Value):
 
 
 class AgentContext(Value):
-    """A session, as a client keeps it and hands it to a stateless agent.
+    """A session, as a client keeps it and passes it to a stateless agent.
 
     The agent uses these keys of `project_state`: `run`, a run that waits or was stopped; `plan`,
     the document of the newest plan; `memory_summary`, the summary of the history's beginning; `job`
     and `threads`, the state of a job and of a pipeline. Others, such as `research_findings`,
-    `agent_design_document`, `confirmation_document` and `structured_requirements`, are the
-    client's, and stay as they are.
+    `agent_design_document`, `confirmation_document` and `structured_requirements`, belong to the
+    client, and stay unchanged.
 
     Attributes:
         session_id: The session.
-        dialogue_history: What was said, the oldest first.
-        current_stage: How the session stands (`Stage`), as the agent derived it; a client may have
+        dialogue_history: The messages, the oldest first.
+        current_stage: Its status (`Stage`), as the agent derived it; a client may have
             words of its own.
-        project_state: What the work has come to, by names.
-        tool_execution_history: The calls of tools, the oldest first.
-        session_metadata: What is known of the session, such as `last_updated`.
+        project_state: The state of the work, by names.
+        tool_execution_history: The tool calls, the oldest first.
+        session_metadata: What is known about the session, such as `last_updated`.
     """
 
     session_id: str = Field(min_length=1)
@@ -128,17 +128,17 @@ class AgentContext(Value):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], *, most_bytes: int = MOST_BYTES) -> Self:
-        """Make a context from a dictionary, a copy of all that is in it.
+        """Create a context from a copy of a dictionary.
 
-        Unknown keys are left out, missing ones but the session's id have their first value.
+        Unknown keys are ignored, and missing ones get their defaults, except for the session's id.
 
         Args:
-            data: What `to_dict` gave, or another program wrote.
+            data: A dictionary from `to_dict`, or from another program.
             most_bytes: How large it may be, as JSON, approximately.
 
         Raises:
-            ContextError: Something is wrong; names every bad field. Of a context of a newer format
-                nothing but the number is read.
+            ContextError: Something is wrong; names every bad field. Of a newer format, only the
+                number is read.
         """
         reading = Reading(most_bytes)
         if isinstance(cast("object", data), Mapping):
@@ -149,7 +149,7 @@ class AgentContext(Value):
         return context
 
     def apply(self, updates: Mapping[str, Any]) -> Self:
-        """Return the context after updates; this one stays as it is.
+        """Return the context after updates; this one is not changed.
 
         Args:
             updates: What `AgentResult.context_updates` has. A history takes `{"append": [...]}` or
@@ -163,9 +163,9 @@ class AgentContext(Value):
         return self.replace(**applied(self, updates))
 
     def updates_to(self, after: "AgentContext") -> dict[str, JsonValue]:
-        """Return the updates that make another context of this session of this one.
+        """Return the updates that turn this context into another one of the same session.
 
-        They have what changed only: what `apply` makes of them is the other context.
+        They contain only what changed; `apply` with them returns the other context.
 
         Raises:
             ContextError: It is the context of another session.
@@ -174,16 +174,16 @@ class AgentContext(Value):
 
 
 class AgentResult(Value):
-    """What came of a call of an agent.
+    """The outcome of a call of an agent.
 
     Attributes:
         success: Whether there is an answer, or a question to the user; False if the call failed.
-        response: The answer, or what is asked.
-        context_updates: What changed of the context, for `AgentContext.apply`.
-        metadata: How the run stands: `outcome`, `stage`, `usage`, open `questions`, `approval`,
+        response: The answer, or the question.
+        context_updates: What changed in the context, for `AgentContext.apply`.
+        metadata: The status of the run: `outcome`, `stage`, `usage`, open `questions`, `approval`,
             whether the answer is `degraded`, and the `failures`.
         error: Why the call failed; None if it did not.
-        tool_execution_results: The calls of tools in this call.
+        tool_execution_results: The tool calls of this turn.
     """
 
     success: bool
@@ -200,7 +200,7 @@ class AgentResult(Value):
 
 def _check_format(number: object, reading: Reading) -> None:
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        reading.refuse(("format",), number, "it is no number of a format", f"Write {FORMAT}.")
+        reading.refuse(("format",), number, "it is not the number of a format", f"Write {FORMAT}.")
     elif number > FORMAT:
         problem = f"it is newer than {FORMAT}, the newest format that this version reads"
         reading.refuse(("format",), number, problem, "Use the version of Replan that wrote it.")

@@ -15,22 +15,22 @@ MOST_BYTES = 32_000_000
 """The size of a context at most, in bytes of its JSON, approximately."""
 
 DEEPEST_CONTEXT = DEEPEST + 28
-"""How deep lists and mappings may stand in each other: a run that waits has values of steps in it,
+"""How deep lists and mappings may be in each other: a run that waits has values of steps in it,
 which may be as deep as a storage keeps them."""
 
 Path = tuple[str | int, ...]
 
-_NODE = 8  # bytes that a value counts for beside its text
+_NODE = 8  # bytes that a value counts for in addition to its text
 _FIX = "Write what to_dict() gives."
 _WORDS = {
     "missing": ("it is missing", "Add it."),
-    "literal_error": ("it is none of the choices", "{told}."),
-    "string_type": ("it is no text", "Write a text."),
+    "literal_error": ("it is not one of the choices", "{told}."),
+    "string_type": ("it is not text", "Write a text."),
     "bool_type": ("it is neither true nor false", "Write true or false."),
-    "float_type": ("it is no number", "Write a number."),
-    "tuple_type": ("it is no list", "Write a list."),
-    "dict_type": ("it is no mapping", "Write a mapping with texts as keys."),
-    "model_type": ("it is no mapping", "Write a mapping with texts as keys."),
+    "float_type": ("it is not a number", "Write a number."),
+    "tuple_type": ("it is not a list", "Write a list."),
+    "dict_type": ("it is not a mapping", "Write a mapping with texts as keys."),
+    "model_type": ("it is not a mapping", "Write a mapping with texts as keys."),
     "string_too_short": ("it is empty", "Write something."),
 }
 """What pydantic finds, in words: the problem and its fix."""
@@ -74,7 +74,7 @@ class Reading:
         Args:
             kind: What it should be.
             data: What it is read from.
-            path: Where it stands.
+            path: Where it is.
             read: Makes the value of a copy, or raises pydantic's error; by default, fields that the
                 kind does not have are left out.
             is_copied: Whether this reading has copied it before, as a part of something else.
@@ -86,9 +86,9 @@ class Reading:
             value = read(kind, copy)
         except ValidationError as error:
             found = error.errors(include_url=False, include_context=False)
-        # LangChain's messages stumble over what is none before pydantic can refuse it.
+        # LangChain's messages fail on other values before pydantic can refuse them.
         except (AttributeError, KeyError, TypeError):
-            self.refuse(path, data, "it has a message that is none")
+            self.refuse(path, data, "it has an entry that is not a message")
             return None
         else:
             return None if broken else value
@@ -103,8 +103,12 @@ class Reading:
         return None
 
     def plain(self, data: Any, path: Path = (), above: tuple[int, ...] = ()) -> Any:
-        """Copy JSON; what is none, is too deep or too much is kept as a mistake."""
+        """Copy JSON; anything else, and what is too deep or too much, is kept as a mistake."""
         is_text = isinstance(data, str)
+        if is_text and data.isascii() and "\x00" not in data and len(data) <= self._left:
+            # Most of a long session is this.
+            self._left -= len(data)
+            return data
         if not self.has_room(_bytes_of(data) if is_text else _NODE):
             return None
         if problem := self._problem(data, above):
@@ -124,7 +128,7 @@ class Reading:
         copy: dict[str, Any] = {}
         for key, each in data.items():
             if not isinstance(key, str) or first_unwritable(key) >= 0:
-                self.refuse((*path, repr(key)), key, "it is no name that JSON keeps")
+                self.refuse((*path, repr(key)), key, "it is not a name that JSON can hold")
             elif self.has_room(len(key)):
                 copy[key] = self.plain(each, (*path, key), above)
         return copy
@@ -140,17 +144,17 @@ class Reading:
             case int():
                 return "it has more than 64 bits" if abs(data) > LARGEST else ""
             case float():
-                return "" if math.isfinite(data) else "it is no finite number"
+                return "" if math.isfinite(data) else "it is not a finite number"
             case dict() | list() | tuple() | Mapping():
                 if id(cast("object", data)) in above:
                     return "it contains itself"
                 is_deep = len(above) > self._deepest
                 return f"it is nested deeper than {self._deepest} levels" if is_deep else ""
             case _:
-                return "it is no JSON"
+                return "it is not JSON"
 
     def has_room(self, size: int) -> bool:
-        """Whether so many bytes more may be read; it is a mistake if not."""
+        """Whether this many bytes more may be read; it is a mistake if not."""
         self._left -= size
         if self._left < 0:
             self.refuse((), "", f"it is larger than {self._most:,} bytes", "Keep less in it.")

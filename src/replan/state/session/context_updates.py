@@ -141,7 +141,7 @@ def _entries(value: object, path: Path, reading: Reading) -> list[tuple[str, Any
         pairs = cast("Mapping[object, Any]", value).items()
         for name, each in pairs:
             if not isinstance(name, str):
-                reading.refuse((*path, repr(name)), each, "it is no name that JSON keeps")
+                reading.refuse((*path, repr(name)), each, "it is not a name that JSON can hold")
         return [(name, each) for name, each in pairs if isinstance(name, str)]
-    reading.refuse(path, value, "it is no mapping", "Write a mapping with texts as keys.")
+    reading.refuse(path, value, "it is not a mapping", "Write a mapping with texts as keys.")
     return []

@@ -9,7 +9,8 @@ from pydantic_core import InitErrorDetails
 from replan.declared.fields import Row
 from replan.declared.part import broken
 from replan.team.chats import Chats
-from replan.team.fields import Model, Tool
+from replan.team.fields.code import Tool
+from replan.team.fields.models import Model
 from replan.team.kinds.member import Answering
 
 if TYPE_CHECKING:
@@ -23,9 +24,9 @@ class Chat(Answering):
         chat_model: A chat model, or its name: a name under models, offline, openai:NAME or
             PROVIDER:NAME.
         tools: What its chat_model may use: functions, LangChain tools, tools of tool_servers
-            (files/read_file, git/*), or what the provider calls a tool of its own. A tool that
-            fails is told to it.
-        max_tool_rounds: How often it may call tools. Several calls at once count as one. Without
+            (files/read_file, git/*), or the name of a tool of the provider. The
+            model is told if a tool fails.
+        max_tool_rounds: How often it may call tools. Parallel calls count as one. Without
             an answer after the last round, the step fails.
         approve: The names of tools that a person must approve, call by call. Tools of servers may
             be named by a pattern: files/write_file, git/*.
@@ -57,7 +58,7 @@ class Chat(Answering):
 
     @property
     def must_be_named(self) -> bool:
-        """Whether a tool must be approved, or says of itself that it is unsafe."""
+        """Whether a tool must be approved, or says itself that it is unsafe."""
         said: list[Mapping[str, Any]] = [getattr(one, "metadata", None) or {} for one in self.tools]
         is_unsafe = any(each.get("effects") == "unsafe" for each in said)
         return bool(self.approve) or is_unsafe or super().must_be_named
@@ -78,7 +79,7 @@ class Chat(Answering):
             remembers=self.remembers,
         ).reply
         return PromptedSpecialist(
-            # What its tools do is told of each of them, and kept on record call by call.
+            # Each of its tools has its own effects, and each call is recorded.
             card=self.card if self.tools or self.remembers else self.card_with("pure"),
             answer=answer,
             can_answer_again=True,

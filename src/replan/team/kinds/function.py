@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from replan.team.chats import Chats
-from replan.team.fields import StepFunction
+from replan.team.fields.code import StepFunction
 from replan.team.kinds.member import Giving
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Function(Giving):
     run: StepFunction | None = None
 
     def built(self, place: str, chats: Chats) -> "SpecialistPort":
-        """Build what calls the function."""
+        """Build the specialist that calls the function."""
         from replan.specialists.effects import effects_of_work
         from replan.specialists.function import FunctionSpecialist
 

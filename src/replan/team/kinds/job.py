@@ -8,7 +8,7 @@ from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
 from replan.declared.surroundings import Surroundings, refused
 from replan.errors import JobFileError
 from replan.team.chats import Chats
-from replan.team.fields import Model
+from replan.team.fields.models import Model
 from replan.team.kinds.member import Member
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ def job_spec(given: object, info: ValidationInfo) -> object:
     if isinstance(given, JobSpec) and around is None:
         return given
     if not isinstance(given, str | Path):
-        raise refused("wrong_type", "This is no job.", "Give a JobSpec, or the name of a job file.")
+        raise refused(
+            "wrong_type", "This is not a job.", "Give a JobSpec, or the name of a job file."
+        )
     path = Path(given) if around is None else around.folder / given
     try:
         return read_job_file(path, imports=around is None or around.imports)
@@ -51,7 +53,7 @@ class JobMember(Member):
             user for what the job needs, and do it once.
         extraction_model: The model that reads what users say where rules do not understand it:
             a chat model or a name. Without it, rules read alone.
-        phrasing_model: The model that puts each question in its words, in a call of its own: a chat
+        phrasing_model: The model that puts each question in its words, in its own call: a chat
             model or a name. Without it, the texts of the job are asked.
     """
 

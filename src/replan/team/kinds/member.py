@@ -11,7 +11,9 @@ from replan.state.knowledge import RAGOptions
 from replan.state.limits import Budget
 from replan.state.memory import MemoryOptions
 from replan.state.team import Effects, SpecialistCard
-from replan.team.fields import InputProcessor, Name, OutputProcessor, Prompt, Sentence
+from replan.team.fields.code import InputProcessor, OutputProcessor
+from replan.team.fields.models import Prompt
+from replan.team.fields.texts import Name, Sentence
 from replan.team.typed import Typed
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ class Member(Part):
         capabilities: What it can do, in a few words each.
         effects: What a repetition of its work changes outside: nothing (pure), nothing because the
             work passes on the idempotency key (keyed), or the effect happens again (unsafe). With
-            tools, it applies to each tool without a declaration of its own. The default is pure for
+            tools, it applies to each tool without its own declaration. The default is pure for
             a chat model, and keyed for a function or a tool with a parameter idempotency_key, which
             receives the key. Other work is treated as unsafe: it is attempted again after an error,
             and a person is asked if it was cut off. A step that is declared unsafe is attempted
@@ -38,7 +40,7 @@ class Member(Part):
             history_limit. The settings of summaries belong to the host.
         rag: Which knowledge its steps receive, if this differs from the team.
         queue: The queue whose workers do its steps, on other machines, with other keys. Without
-            workers (replan run, a server without --queue) its steps are done as any other.
+            workers (replan run, a server without --queue) its steps are done like any other.
     """
 
     marks: ClassVar[tuple[str, ...]] = ()
@@ -55,7 +57,7 @@ class Member(Part):
 
     @property
     def card(self) -> SpecialistCard:
-        """What the host sees of it."""
+        """The card that the host sees."""
         return SpecialistCard(
             name=self.name,
             intended_use=self.intended_use,
@@ -65,7 +67,7 @@ class Member(Part):
 
     @property
     def must_be_named(self) -> bool:
-        """Whether something of its kind must be done only where a plan names it."""
+        """Whether its work must be done only if a plan names it."""
         return False
 
     @property
@@ -74,12 +76,12 @@ class Member(Part):
         return {}
 
     def card_with(self, effects: Effects) -> SpecialistCard:
-        """Give its card, with the effects that it declares, else with these."""
+        """Return its card, with the effects that it declares, else with these."""
         declared = self.effects is not None
         return self.card.replace(effects=self.effects or effects, is_declared=declared)
 
     def built(self, place: str, chats: "Chats") -> "SpecialistPort":
-        """Build what does its steps.
+        """Build the specialist that does its steps.
 
         Args:
             place: The path of this specialist, for mistakes.
@@ -97,7 +99,7 @@ class Giving(Member, Typed):
     Attributes:
         output_type: The type of its results: a pydantic model, a dataclass, a TypedDict, or of
             several such as list[Model]; in a file as module:name. A chat model that gives another
-            thing is asked once more; then the attempt fails.
+            thing is asked again; then the attempt fails.
     """
 
 
@@ -105,9 +107,9 @@ class Answering(Giving):
     """A member that answers messages.
 
     Attributes:
-        system_prompt: What it is told first.
-        input_processor: A function that makes the messages from the ExecutionContext, in the place
-            of the prompt.
+        system_prompt: The beginning of its prompt.
+        input_processor: A function that makes the messages from the ExecutionContext, instead of
+            the prompt.
         output_processor: A function that makes the result from the last message.
     """
 

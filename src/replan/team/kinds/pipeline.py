@@ -9,12 +9,13 @@ from pydantic import TypeAdapter, ValidationError
 from replan.declared.surroundings import Surroundings
 from replan.errors import ConfigurationError
 from replan.team.chats import Chats
-from replan.team.fields import Model, PipelineAgent
+from replan.team.fields.code import PipelineAgent
+from replan.team.fields.models import Model
 from replan.team.kinds.member import Giving
 
 if TYPE_CHECKING:
     from replan.ports.specialist_port import SpecialistPort
-    from replan.threads.base_agent import BaseAgent
+    from replan.threads.phases.base_agent import BaseAgent
 
 
 class Pipeline(Giving):
@@ -40,7 +41,7 @@ class Pipeline(Giving):
     def built(self, place: str, chats: Chats) -> "SpecialistPort":
         """Build what walks its phases."""
         from replan.specialists.pipeline import PipelineSpecialist
-        from replan.threads.building import built_pipeline
+        from replan.threads.turns.building import built_pipeline
 
         model = self.unit_model
         return PipelineSpecialist(

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from replan.declared.surroundings import Surroundings
 from replan.team.chats import Chats
-from replan.team.fields import ReadySpecialist, card_of
+from replan.team.fields.code import ReadySpecialist, card_of
 from replan.team.kinds.member import Member
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _BROUGHT = ("name", "intended_use", "capabilities", "effects")
 
 
 class Ready(Member):
-    """A ready specialist; it brings its name, its use and its effects.
+    """A ready-made specialist, which has its own name, use and effects.
 
     Attributes:
         use: A ready specialist: an object with a card and a way to run, in a file as module:name.
@@ -31,9 +31,9 @@ class Ready(Member):
 
     @classmethod
     def completed(cls, given: Mapping[str, Any], around: Surroundings | None) -> Mapping[str, Any]:
-        """Take from its card what is left out."""
+        """Take omitted fields from its card."""
         if given.get("use") is not None or "local" in given:
-            # What an unknown one would bring is not missing.
+            # The fields of an unknown specialist do not count as missing.
             brought = {"name": "unknown", "intended_use": "unknown"}
             if (card := card_of(given.get("use"), around)) is not None:
                 brought = {name: getattr(card, name) for name in _BROUGHT}
@@ -41,7 +41,7 @@ class Ready(Member):
         return super().completed(given, around)
 
     def built(self, place: str, chats: Chats) -> "SpecialistPort":
-        """Build what lets it do the step."""
+        """Build the specialist that lets it do the step."""
         from replan.specialists.effects import effects_of_work
         from replan.specialists.function import FunctionSpecialist
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from replan.team.chats import Chats
-from replan.team.fields import Work
+from replan.team.fields.code import Work
 from replan.team.kinds.member import Answering
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ class Runnable(Answering):
 
     Attributes:
         invokable: A LangChain runnable, a compiled graph or a function of the messages.
-        streamable: The same, as a function that gives its answer in pieces (an iterator, sync or
+        streamable: The same, as a function that yields its answer in pieces (an iterator, sync or
             async) or a runnable that streams; preferred, and its pieces are shown as they come.
     """
 
@@ -25,7 +25,7 @@ class Runnable(Answering):
     streamable: Work | None = None
 
     def built(self, place: str, chats: Chats) -> "SpecialistPort":
-        """Build what hands the messages on."""
+        """Build the specialist that passes the messages on."""
         from replan.langgraph_inside.graphs import is_graph
         from replan.secrets.sources import learn_model
         from replan.specialists.effects import effects_of_work

@@ -1,1 +1,1 @@
-"""What somebody can do on the pages: each act is shown before it is done, and bound to what was."""
+"""The acts of the pages: each is shown before it is done, and bound to what was shown."""

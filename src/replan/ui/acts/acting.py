@@ -20,7 +20,7 @@ from replan.ui.site import Site
 
 @dataclass(frozen=True, kw_only=True)
 class Acted:
-    """A run that somebody acts on, as it stands, in the house whose team works on it."""
+    """A run with a pending act, in the house whose team works on it."""
 
     house: House
     record: RunRecord
@@ -44,7 +44,7 @@ class Acted:
 
 
 async def run_acted_on(site: Site, request: Request) -> Acted:
-    """The run that an address names, if somebody here can go on with it.
+    """The run that an address names, if a team here can continue it.
 
     Raises:
         RefusedError: There is none, or no team here works on it.

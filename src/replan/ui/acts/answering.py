@@ -13,8 +13,8 @@ from replan.runs.asked.asks import PLAN, Ask, arguments_of
 from replan.server.bodies import AnswerBody
 from replan.server.doors import runs
 from replan.server.problems import RefusedError
-from replan.state.questions import CHANGED
-from replan.state.verdicts import leads_to
+from replan.state.person.answers import CHANGED
+from replan.state.person.verdicts import leads_to
 from replan.ui.acts.acting import call_of, confirm, run_acted_on, stale, to_run
 from replan.ui.acts.shown import argument_shown, call_arguments, shown_of
 from replan.ui.drawn.revisions import Line, difference
@@ -22,7 +22,7 @@ from replan.ui.forms import form_of
 from replan.ui.site import Site
 
 GONE = "This is not asked any more, or was answered meanwhile."
-OTHER = "Something else is asked now than the page showed."
+OTHER = "The question has changed since the page was loaded."
 _WORDS = {
     "approve": "Approve",
     "edit": "Approve with these arguments",
@@ -72,7 +72,7 @@ def value_of(ask: Ask, fields: Mapping[str, str]) -> JsonValue:
     """Read a form as the answer to what it shows, bound to that.
 
     Raises:
-        InputError: It says nothing, or what is no answer to this.
+        InputError: It says nothing, or what is not an answer to this.
     """
     text, action = fields.get("text", "").strip(), fields.get("action", "")
     if ask.kind == "question":
@@ -125,13 +125,13 @@ def _argument(name: str, shown: JsonValue, typed: str | None) -> JsonValue:
 
 def _one_of(action: str, *known: str) -> None:
     if action not in known:
-        raise InputError(f"'{action[:40]}' is no decision on this. Choose: {', '.join(known)}.")
+        raise InputError(f"'{action[:40]}' is not a decision on this. Choose: {', '.join(known)}.")
 
 
 def asked_again(
     site: Site, request: Request, ask: Ask, fields: dict[str, str], value: JsonValue, back: str
 ) -> Response:
-    """Show what would happen; `back` is where somebody goes who does not mean it."""
+    """Show what would happen; `back` is the page to return to."""
     is_plan, details = ask.kind == PLAN, ask.details
     tool = details.get("tool") if isinstance(details, dict) else ""
     what = "The plan runs" if is_plan else f"The tool {tool} is called"

@@ -18,7 +18,7 @@ from replan.server.doors.sessions import check_input, checked
 from replan.server.problems import RefusedError, bad_field
 from replan.server.reading import valid
 from replan.server.session_turns import client_of, told_of
-from replan.sessions.client import ClientAgentAdapter
+from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.session_runs import run_in
 from replan.state.questions import fingerprint_of
 from replan.state.session.context import Message
@@ -41,7 +41,7 @@ async def chats(site: Site, request: Request) -> Response:
 
 
 async def chat(site: Site, request: Request) -> Response:
-    """Show a session, and where it goes on."""
+    """Show a session, and where it continues."""
     return await _page(site, request)
 
 
@@ -130,7 +130,7 @@ async def say(site: Site, request: Request) -> Response:
     text = fields.get("text", "")
     _, asks = await _open(site, request, _client(site, request))
     if fields.get("seen") != _seen(asks):
-        told = "Something else is asked now than the page showed. Nothing was sent."
+        told = "The question has changed since the page was loaded. Nothing was sent."
         return await _page(site, request, told, text)
     given: dict[str, Any] = {"input": text, "files": files, "team": fields.get("team", "")}
     given["turn_id"] = fields.get("turn_id") or None
@@ -147,7 +147,7 @@ async def answer(site: Site, request: Request) -> Response:
     run_id, asks = await _open(site, request, _client(site, request))
     ask = asked_in(asks, fields)
     if ask is None or fields.get("seen") != shown_of(ask):
-        told = "Something else is asked now than the page showed. Nothing was done."
+        told = "The question has changed since the page was loaded. Nothing was done."
         return await _page(site, request, told)
     try:
         value = value_of(ask, fields)
@@ -166,7 +166,7 @@ async def answer(site: Site, request: Request) -> Response:
 
 
 async def _begin(site: Site, request: Request, body: TurnBody, text: str) -> Response:
-    """Begin a turn; it goes on whoever leaves."""
+    """Begin a turn; it continues if the page is closed."""
     key, house = _key(request), site.house
     check_input(call_of(site.house, request, body))
     team, _ = house.team_named(body.team)

@@ -5,7 +5,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from replan.calling import check_input, team_of
+from replan.calling.compiled import check_input, team_of
 from replan.errors import InputError, PlanDocumentError
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.seal import sealed, unsealed
@@ -27,11 +27,11 @@ from replan.ui.forms import form_of
 from replan.ui.reading import Reading
 from replan.ui.site import Site
 
-CHANGED = "The plan is another one by now than the one that you edited."
+CHANGED = "The plan has changed since you began to edit it."
 
 
 async def edit(site: Site, request: Request) -> Response:
-    """Give the document of a run's plan, to be edited."""
+    """Return the document of a run's plan, to be edited."""
     acted = await run_acted_on(site, request)
     reading = acted.reading
     if _plan_asked(reading.run) is None:
@@ -40,7 +40,7 @@ async def edit(site: Site, request: Request) -> Response:
 
 
 def document_of(run: WholeRun) -> str:
-    """The document that somebody may edit: the one that waits for a word, else as it stands.
+    """The document that may be edited: the one that waits for approval, else the current one.
 
     Raises:
         RefusedError: There is none, or the run is at work.
@@ -99,7 +99,7 @@ def _shown(site: Site, request: Request, acted: Acted, plan: TaskPlan, text: str
     else:
         action = f"/runs/{run.run_id}/answer"
         fields |= {"key": ask.key, "seen": shown_of(ask), "action": "edit", "sure": "1"}
-        where = "The run goes on with this plan."
+        where = "The run continues with this plan."
     running = len([*plan.open_steps()]) + sum(_is_settled(plan, each) for each in reruns)
     how_many = f"{running} of {plan.total_steps} steps run."
     return confirm(
@@ -152,7 +152,7 @@ async def _anew(site: Site, request: Request, acted: Acted, text: str, name: str
     acted.only_served("replan run with the edited document")
     house, who, record = site.house, request.state.who, acted.record
     if len(name) != len(house.new_id()) or not (name.isascii() and name.isalnum()):
-        raise RefusedError(422, "bad_request", "The form is not whole. Load the page anew.")
+        raise RefusedError(422, "bad_request", "The form is incomplete. Reload the page.")
     run_id = own_id(name, who)
     known = await house.storage.runs.get(run_id)
     if known is not None:

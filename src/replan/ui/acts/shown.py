@@ -1,4 +1,4 @@
-"""What a form was made of: an act that carries it is refused once something else stands there."""
+"""What a form was made of: an act that carries it is refused once something else is there."""
 
 import json
 from collections.abc import Mapping
@@ -8,8 +8,8 @@ from pydantic import JsonValue
 
 from replan.runs.asked.asks import Ask
 from replan.runs.travel.whole_run import WholeRun
+from replan.state.person.verdicts import leads_to
 from replan.state.questions import fingerprint_of
-from replan.state.verdicts import leads_to
 
 
 def shown_of(ask: Ask) -> str:
@@ -37,7 +37,7 @@ def argument_shown(value: JsonValue) -> str:
 
 
 def standing_of(run: WholeRun) -> str:
-    """Name how a run stands, as far as it matters to who steers it."""
+    """Name the status of a run, as far as it matters for steering it."""
     plan = run.plan
     steps = [f"{step.id} {step.status}" for step in plan.steps] if plan else []
     moves = sum(e.type in ("run_resumed", "run_corrected", "run_stopped") for e in run.events)

@@ -5,7 +5,7 @@ from typing import Any, Literal, cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from replan.calling import team_of
+from replan.calling.compiled import team_of
 from replan.cli.kept.orders import limits_of
 from replan.errors import ReplanError
 from replan.plan.model import TaskPlan
@@ -25,7 +25,7 @@ from replan.ui.site import Site
 
 _MOST_TOLD = 20  # steps that are named
 
-MOVED = "The run stands otherwise than the page showed."
+MOVED = "The run has changed since the page was loaded."
 
 
 async def ask_stop(site: Site, request: Request) -> Response:
@@ -47,7 +47,7 @@ async def ask_stop(site: Site, request: Request) -> Response:
 
 
 async def stop(site: Site, request: Request) -> Response:
-    """Stop a run, however it stands by now."""
+    """Stop a run, whatever its status is by now."""
     fields = await form_of(site, request)
     acted = await run_acted_on(site, request)
     body = StopBody(at_once=bool(fields.get("at_once")))
@@ -56,7 +56,7 @@ async def stop(site: Site, request: Request) -> Response:
 
 
 async def ask_resume(site: Site, request: Request) -> Response:
-    """Ask with which limits a run is to go on."""
+    """Ask with which limits a run is to continue."""
     acted = await run_acted_on(site, request)
     record, reading = acted.record, acted.reading
     view = await acted.runtime.look(record.run_id)
@@ -139,7 +139,7 @@ def settings_in(fields: dict[str, str]) -> RunSettings | None:
     """The limits that a form has, a line each.
 
     Raises:
-        InputError: One of them is no limit.
+        InputError: One of them is not a limit.
     """
     lines = [line.strip() for line in fields.get("limits", "").splitlines() if line.strip()]
     limits = limits_of(lines)

@@ -1,4 +1,4 @@
-"""Turns of chats that are being taken: what was said, and what became of it."""
+"""Turns of chats that are being taken: what was said, and what happened to it."""
 
 import asyncio
 from dataclasses import dataclass
@@ -15,5 +15,5 @@ class Talk:
 
     @property
     def is_at_work(self) -> bool:
-        """Whether it goes on."""
+        """Whether it continues."""
         return self.task is not None and not self.task.done()

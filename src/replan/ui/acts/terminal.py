@@ -1,14 +1,14 @@
-"""Runs that a terminal began: gone on with by the team of their own order, as `replan resume` does.
+"""Runs that a terminal began: continued by the team of their own order, as `replan resume` does.
 
 Such a run says in its order which team works on it. What an order does is this user's own word only
-if it is signed by him, so others are left to the terminal, which asks.
+if this user has signed it, so others are left to the terminal, which asks.
 """
 
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from replan.calling import Graph
+from replan.calling.compiled import Graph
 from replan.cli.kept.orders import order_from, prepared
 from replan.cli.kept.signature import is_signed
 from replan.errors import ReplanError
@@ -47,7 +47,7 @@ class Terminals:
         """A house in which the team of a run works.
 
         Raises:
-            RefusedError: It is not for whoever asks, or nobody knows whose word its order is.
+            RefusedError: It is not for this caller, or the signature of its order is unknown.
             InputError: It was begun by another program, or its team cannot be built.
         """
         short = record.run_id[:8]
@@ -55,7 +55,7 @@ class Terminals:
         if who.tenant or who.limits != Allowance():
             raise RefusedError(403, "not_allowed", told)
         if not is_signed(record.order, record.run_id):
-            whose = "What it does was kept by somebody else, or was changed since."
+            whose = "Its stored options were written by somebody else, or were changed since."
             raise RefusedError(409, "unsigned", f"{told} {whose}")
         if record.run_id not in self.runtimes:
             graph = prepared(
@@ -76,7 +76,7 @@ class Terminals:
         except ReplanError as error:
             if opened.done():
                 raise
-            # Whoever asks is told; it is opened anew for the next one.
+            # The error goes to whoever asks; it is opened again for the next one.
             del self.runtimes[run_id]
             opened.set_exception(error)
 

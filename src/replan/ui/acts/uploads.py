@@ -49,11 +49,11 @@ def parts_of(body: bytes, content_type: str) -> Iterator[Part]:
     """Read a body of multipart/form-data.
 
     Raises:
-        RefusedError: It is none, or breaks off.
+        RefusedError: It is not one, or is cut off.
     """
     boundary = _param(content_type, "boundary")
     if not content_type.lower().startswith("multipart/form-data") or not boundary:
-        raise RefusedError(415, "no_form", "This is no form with files. Send it from its page.")
+        raise RefusedError(415, "no_form", "This is not a form with files. Send it from its page.")
     pieces = (b"\r\n" + body).split(b"\r\n--" + boundary.encode("utf-8", "replace"))
     if len(pieces) > _MOST_PARTS:
         told = f"The form has more than {_MOST_PARTS} parts. Send fewer."
@@ -67,7 +67,7 @@ def parts_of(body: bytes, content_type: str) -> Iterator[Part]:
         if not sign or name is None:
             break
         yield Part(name, _param(disposition, "filename"), content)
-    raise RefusedError(400, "half_request", "The form broke off. Send it again.")
+    raise RefusedError(400, "half_request", "The form was cut off. Send it again.")
 
 
 def _disposition(head: str) -> str:

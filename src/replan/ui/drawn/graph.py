@@ -19,7 +19,7 @@ _SWEEPS = 4  # through all columns, forth and back in turns
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """How a step stands: a word for the eye, and words."""
+    """The status of a step: a word for its style, and a text."""
 
     state: str  # pending, running, waiting, interrupted, done, failed, skipped or removed
     told: str  # such as `waits for a person`
@@ -60,13 +60,13 @@ class Graph:
 
 
 def graph_of(story: Story) -> Graph:
-    """Draw the plan of a run as it stands."""
+    """Draw the plan of a run as it is."""
     plan = story.run.plan or TaskPlan()
     return drawn(plan, standings(story))
 
 
 def standings(story: Story) -> dict[int, Standing]:
-    """How each step of a run stands, and for whom it waits."""
+    """The status of each step of a run, and for whom it waits."""
     steps = {each.step.id: each for each in story.steps}
     asking = {ask.step_id for ask in story.run.waiting}
     changed = changed_steps(story)
@@ -148,7 +148,7 @@ def drawn(plan: TaskPlan, standing: Mapping[int, Standing]) -> Graph:
 def _places(
     columns: Sequence[Sequence[int]], tallest: int
 ) -> Iterator[tuple[int, tuple[int, int]]]:
-    """Where each box stands; a short column in the middle of the height."""
+    """Where each box is; a short column in the middle of the height."""
     for across, column in enumerate(columns):
         above = (tallest - len(column)) * (BOX_HEIGHT + _DOWN) // 2
         for down, step in enumerate(column):

@@ -39,7 +39,7 @@ def changed_steps(story: Story) -> dict[int, str]:
 
 
 def difference(before: Sequence[str], after: Sequence[str]) -> Iterator[Line]:
-    """Compare two texts line by line: what was removed stands above what was added."""
+    """Compare two texts line by line: what was removed is above what was added."""
     compared = SequenceMatcher(None, before, after, autojunk=False)
     for kind, start, end, first, last in compared.get_opcodes():
         if kind == "equal":

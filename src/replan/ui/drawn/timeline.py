@@ -1,4 +1,4 @@
-"""A run as rows of bars over time: what worked, waited, failed, and when nobody was at work."""
+"""A run as rows of bars over time: what worked, waited, failed, and when nothing was at work."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -177,7 +177,7 @@ def _host(story: Story, scale: _Scale) -> Row:
 
 
 def _host_at_work(story: Story) -> Iterator[tuple[datetime, datetime, str]]:
-    """When the host was at work, beside its calls: from the end of what it works on."""
+    """When the host was at work, in addition to its calls: from the end of what it works on."""
     since: datetime | None = None
     for event in story.run.events:
         if event.type in _HOST_ENDS and since is not None and event.at is not None:

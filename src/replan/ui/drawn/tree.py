@@ -24,7 +24,7 @@ _MODEL = ("model_called", "model_answered", "memory_summary")
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
-    """A long text that is kept beside the events, and is read when somebody opens it."""
+    """A long text that is stored next to the events, and read when it is opened."""
 
     ref: str
     role: str = ""
@@ -91,14 +91,14 @@ class Branch:
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """What is known of calls beside their newest events."""
+    """What is known about calls beyond their newest events."""
 
     begun: Mapping[Any, RunEvent]  # their beginnings: those of models have the prompts
     unusable: Mapping[int, str]  # what was done instead of using a reply
 
 
 def tree_of(story: Story) -> list[Branch]:
-    """Give the branches of a run: the host, then its steps in their order."""
+    """Return the branches of a run: the host, then its steps in their order."""
     known = known_of(story)
     took, since = calls_of(story.host_calls), _resumed_at(story)
     is_at_work = story.run.outcome == "running"
@@ -139,7 +139,7 @@ def _seq(event: RunEvent) -> int:
 
 
 def branch_of(step: StepStory, known: Known) -> Branch:
-    """Give the branch of one step."""
+    """Return the branch of one step."""
     return Branch(
         step=step.step.id,
         title=step.step.description,
@@ -175,7 +175,7 @@ def _error_elsewhere(attempt: AttemptView, step: StepStory) -> str:
 
 
 def known_of(story: Story) -> Known:
-    """Give what is known of the calls of a run."""
+    """Return what is known about the calls of a run."""
     begun = {call_key(event): event for event in story.run.events if event.type in _BEGINNINGS}
     return Known(begun=begun, unusable=story.unusable)
 

@@ -29,7 +29,7 @@ Place = tuple[str, str]
 """A thread, and a namespace of its checkpoints."""
 
 Lineage = Mapping[str, str | None]
-"""Checkpoints, with the one that each goes on from."""
+"""Checkpoints, with the one that each continues from."""
 
 
 def _langgraphs(name: str, *names: str) -> TableClause:
@@ -56,7 +56,7 @@ logger = logging.getLogger(__name__)
 
 
 async def places_of(database: Database, run_id: str) -> Mapping[Place, Lineage]:
-    """The checkpoints that a run wrote, by where they stand."""
+    """The checkpoints that a run wrote, by where they are."""
     rows = _CHECKPOINTS.c
     query = select(
         rows.thread_id, rows.checkpoint_ns, rows.checkpoint_id, rows.parent_checkpoint_id
@@ -72,7 +72,7 @@ async def places_of(database: Database, run_id: str) -> Mapping[Place, Lineage]:
 
 
 async def take_away(database: Database, place: Place, lineage: Lineage) -> None:
-    """Remove checkpoints that no later run goes on from, and what the run left on the last one."""
+    """Remove checkpoints that no later run continues from, and the run's writes on the last one."""
     rows, writes = _CHECKPOINTS.c, _WRITES[database.engine.dialect.name]
     before = {parent for parent in lineage.values() if parent and parent not in lineage}
     later = select(rows.checkpoint_id).where(
@@ -101,7 +101,7 @@ def _at(rows: TableClause, place: Place) -> Any:
 
 
 def _left_on(parent: str, writes: TableClause, place: Place) -> Any:
-    """The input or the answers with which a run went on from a checkpoint of an earlier one."""
+    """The input or the answers with which a run continued from a checkpoint of an earlier one."""
     given = writes.c.task_id == str(uuid5(UUID(parent), INPUT))
     here = and_(_at(writes, place), writes.c.checkpoint_id == parent)
     asked = select(writes.c.task_id).where(here, writes.c.channel == INTERRUPT)

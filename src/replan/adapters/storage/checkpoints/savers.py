@@ -1,4 +1,4 @@
-"""LangGraph's savers, made whole: not stopped in the middle of a write, tried again, read at once.
+"""LangGraph's savers, completed: writes are not interrupted, retried, and read immediately.
 
 Beside what LangGraph's own do:
 
@@ -65,7 +65,7 @@ AND replan_epoch(NEW.thread_id) IS NOT
     (SELECT epoch FROM main.replan_threads WHERE thread_id = NEW.thread_id)
 BEGIN SELECT RAISE(ABORT, '{lost}'); END
 """
-"""Checks a write inside of its own statement, on this connection alone."""
+"""Checks a write inside its own statement, on this connection alone."""
 
 _NEWEST = text(
     "SELECT max(checkpoint_id) FROM checkpoints "
@@ -108,7 +108,7 @@ class WholeSaver(Holding):
 
     serde: SerializerProtocol
     patience: Patience  # tries again what can pass
-    database: Database  # where the checkpoints stand, for what LangGraph's own cannot do
+    database: Database  # where the checkpoints are, for what LangGraph's own cannot do
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         parent: Any = super()
@@ -116,7 +116,7 @@ class WholeSaver(Holding):
         async def read() -> CheckpointTuple | None:
             with readable():
                 found = _checked(await parent.aget_tuple(config))
-            # What goes on from an older checkpoint must be above the newest, too.
+            # What continues from an older checkpoint must be above the newest, too.
             is_older = found is not None and get_checkpoint_id(config) is not None
             newest = await self._newest(config) if is_older else _id_of(found)
             if newest:
@@ -189,7 +189,7 @@ class WholeSaver(Holding):
         await self.patience.at_rest()
 
     def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> Any:
-        """Give a saver on the same connection whose serializer restores these classes too."""
+        """Return a saver on the same connection whose serializer restores these classes too."""
         twin = copy(self)
         twin.serde = with_allowed(self.serde, extra_allowlist)
         return twin
@@ -222,7 +222,7 @@ class WholeSaver(Holding):
 
 
 def _checked(found: Found) -> Found:
-    """Refuse what stands in a checkpoint's place and is none."""
+    """Refuse what is stored in place of a checkpoint and is not one."""
     checkpoint: Any = None if found is None else found.checkpoint
     if found is not None and not (isinstance(checkpoint, dict) and checkpoint.keys() >= _PARTS):
         raise UnreadableRecordError("a checkpoint lacks its parts")
@@ -266,7 +266,7 @@ class SqliteSaver(WholeSaver, AsyncSqliteSaver):
         self.patience = patience
         self.holds = holds
         self.database = database
-        # Within a process nobody waits for a lock of the file.
+        # Within a process, nothing waits for a lock of the file.
         self.lock = cast("asyncio.Lock", _Turn(database.turn or asyncio.Lock(), connection))
 
     async def setup(self) -> None:
@@ -300,7 +300,7 @@ def go_on_above(checkpoint_id: str) -> None:
 
 
 def check_above(checkpoint_id: str, parent: str | None, where: str) -> None:
-    """See that a checkpoint will be found as newer than the one that it goes on from."""
+    """See that a checkpoint will be found as newer than the one that it continues from."""
     if parent is not None and checkpoint_id <= parent:
         raise StorageError(
             where,

@@ -1,7 +1,7 @@
-"""Encrypted checkpoints in PostgreSQL: each value is bound to the place where it stands.
+"""Encrypted checkpoints in PostgreSQL: each value is bound to the place where it is.
 
 A value of a channel is shared by the checkpoints of its thread that have the same version of it;
-which versions a checkpoint has stands in the clear.
+which versions a checkpoint has is in the clear.
 """
 # LangGraph leaves the type arguments of savers open; it has no public way to tell a serializer
 # which row it reads.
@@ -32,7 +32,7 @@ _EMPTY = b"empty"
 
 
 class _SealedRows(AsyncPostgresSaver):
-    """LangGraph's saver, which tells its serializer where values stand."""
+    """LangGraph's saver, which tells its serializer where values are."""
 
     within: tuple[str, str] = ("", "")  # the thread and the namespace whose history is read
 
@@ -144,4 +144,4 @@ def _refuse_plain(thread_id: str, namespace: str, inline: Mapping[str, Any]) -> 
     for channel, value in inline.items():
         if value is not None:
             place = ("checkpoints", thread_id, namespace, channel)
-            raise UnreadableRecordError("a plain value stands in encrypted storage", place)
+            raise UnreadableRecordError("a plain value is in encrypted storage", place)

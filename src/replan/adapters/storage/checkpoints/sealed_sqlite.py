@@ -1,7 +1,7 @@
-"""Encrypted checkpoints in a SQLite file: each value is bound to the place where it stands.
+"""Encrypted checkpoints in a SQLite file: each value is bound to the place where it is.
 
-LangGraph's serializer is not told where a value was read. So what is read, is read on a connection
-of its own, where views with the names of LangGraph's tables add the place to the kind of a value.
+LangGraph's serializer does not learn where a value was read. So all reads use a separate
+connection, where views with the names of LangGraph's tables add the place to the kind of a value.
 """
 # LangGraph leaves the type arguments of savers open.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -34,11 +34,11 @@ _PLACES = {
     ),
     "writes": ("thread_id, checkpoint_ns, checkpoint_id, task_id, idx, channel", "value"),
 }
-"""What tells the place of a row, and the column of its value, by the table."""
+"""The columns of a row's place, and the column of its value, by table."""
 
 
 async def show_places(connection: aiosqlite.Connection) -> None:
-    """Let a connection read kinds of values with their places; it cannot write any more."""
+    """Let a connection read kinds of values with their places; it can no longer write."""
 
     def placed(kind: str, *place: Part) -> str:
         return tagged(kind, *place)
@@ -54,7 +54,7 @@ async def show_places(connection: aiosqlite.Connection) -> None:
 
 
 class _SealedRows(AsyncSqliteSaver):
-    """LangGraph's saver, which tells its serializer where values stand."""
+    """LangGraph's saver, which tells its serializer where values are."""
 
     serde: Any
     reading: aiosqlite.Connection

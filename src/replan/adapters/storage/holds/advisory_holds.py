@@ -32,7 +32,7 @@ class AdvisoryHolds(Holds):
         self._patience = patience
         self._connection: Connection | None = None
         self._fallen: set[Owner] = set()
-        # Who asks at the same time gets the same connection; another one would stay open.
+        # Whoever asks at the same time gets the same connection; another one would stay open.
         self._connecting = asyncio.Lock()
 
     async def close(self) -> None:
@@ -60,7 +60,7 @@ class AdvisoryHolds(Holds):
         return await self._patience.insist(attempt)
 
     async def _is_taken(self, thread_id: str) -> bool:
-        # In a transaction of its own, so that what was free is free again at once.
+        # In a separate transaction, so that what was free is immediately free again.
         query: LiteralString = "SELECT pg_try_advisory_xact_lock(%(key)s)::int"
 
         async def attempt() -> int:
@@ -73,13 +73,13 @@ class AdvisoryHolds(Holds):
         await self._unlock(owner)
 
     async def _unlock(self, owner: Owner) -> None:
-        # A connection that broke holds nothing any more.
+        # A broken connection holds nothing.
         with suppress(psycopg.Error):
             if self._connection is not None:
                 await self._connection.execute("SELECT pg_advisory_unlock(%s)", [_key(owner)])
 
     async def _look_after(self) -> None:
-        # While the server is away nobody takes anything, and the next look comes soon.
+        # While the server is away, nothing can be taken, and the next check comes soon.
         with suppress(psycopg.OperationalError):
             if self._connection is not None:
                 # It finds out what broke, and keeps what a firewall would else forget.
@@ -100,7 +100,7 @@ class AdvisoryHolds(Holds):
         return self._connection
 
     async def _take_again(self, connection: Connection, owner: Owner) -> None:
-        """Lock a thread whose lock fell, unless somebody has taken it since."""
+        """Lock a thread whose lock was lost, unless another process has taken it since."""
         is_locked = await _number(connection, "SELECT pg_try_advisory_lock(%(key)s)::int", owner)
         if await _number(connection, _CURRENT, owner) != owner.epoch:
             owner.lose()

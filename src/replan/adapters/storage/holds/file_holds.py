@@ -1,4 +1,4 @@
-"""Threads that are worked on, as locked files beside a SQLite file."""
+"""Threads that are worked on, as locked files next to a SQLite file."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ class Epochs:
         self._database = database
 
     async def raised(self, thread_id: str) -> int:
-        """Count one take more, and give its number."""
+        """Count one take more, and return its number."""
         first = sqlite.insert(threads).values(thread_id=thread_id, epoch=first_epoch())
         statement = first.on_conflict_do_update(
             index_elements=["thread_id"], set_={"epoch": threads.c.epoch + 1}
@@ -47,7 +47,7 @@ class Epochs:
 
 
 class FileHolds(Holds):
-    """A lock file for each thread that is worked on, in a folder beside the SQLite file."""
+    """A lock file for each thread that is worked on, in a folder next to the SQLite file."""
 
     def __init__(self, path: Path, epochs: Epochs) -> None:
         super().__init__(str(path))
@@ -70,7 +70,7 @@ class FileHolds(Holds):
     async def _leave(self, owner: Owner) -> None:
         if owner.thread_id in self._locks:
             lock, file = self._locks.pop(owner.thread_id)
-            # While it is held: who has opened it meanwhile finds out, and opens it anew.
+            # While it is held: whoever has opened it meanwhile finds out, and opens it again.
             if _is_there(lock, file):
                 with suppress(OSError):
                     await asyncio.to_thread(Path(lock.lock_file).unlink)

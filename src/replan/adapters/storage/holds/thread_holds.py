@@ -44,7 +44,7 @@ class Holds(ABC):
         """Hold a thread while this lasts; a process that is killed lets go."""
         owner, latest = Owner(self.where, thread_id), time.monotonic() + MOMENT
         try:
-            # Not stopped in the middle: a lock that nobody knows of would stay.
+            # Not interrupted: an unknown lock would stay.
             while not await uninterrupted(self._taken(owner)):
                 if time.monotonic() > latest:
                     raise ThreadBusyError(thread_id)
@@ -54,7 +54,7 @@ class Holds(ABC):
             await uninterrupted(self._let_go(owner))
 
     async def is_held(self, thread_id: str) -> bool:
-        """Whether somebody works on a thread now, in whatever process."""
+        """Whether any process works on a thread now."""
         return thread_id in self._held or await self._is_taken(thread_id)
 
     def epoch_of(self, thread_id: str) -> int | None:
@@ -63,7 +63,7 @@ class Holds(ABC):
         return (owner and owner.epoch) or None
 
     async def close(self) -> None:
-        """Look after nothing any more."""
+        """Stop looking after holds."""
         if self._next_look is not None:
             self._next_look.cancel()
         if self._look is not None:
@@ -71,7 +71,7 @@ class Holds(ABC):
 
     @asynccontextmanager
     async def owning(self, thread_id: str) -> AsyncGenerator[None]:
-        """Do something as the owner of a thread: who is it already, or who holds it for this."""
+        """Do something as the owner of a thread: an existing owner, or one for this work."""
         if owner_in(self.where, thread_id) is not None:
             yield
             return
@@ -85,7 +85,7 @@ class Holds(ABC):
 
     @abstractmethod
     async def _take(self, owner: Owner) -> int:
-        """Take the thread, and give the number of this take; 0 if another process has it."""
+        """Take the thread, and return the number of this take; 0 if another process has it."""
 
     @abstractmethod
     async def _is_taken(self, thread_id: str) -> bool:
@@ -93,11 +93,11 @@ class Holds(ABC):
 
     @abstractmethod
     async def _leave(self, owner: Owner) -> None:
-        """Give the thread back; one that fell is none any more."""
+        """Give the thread back; one that was lost stays lost."""
 
     @abstractmethod
     async def _look_after(self) -> None:
-        """See that the holds still stand: what fell is taken again, or is lost."""
+        """Check that the holds are still held: one that was lost is taken again, if possible."""
 
     async def _taken(self, owner: Owner) -> bool:
         async with self._turn:
@@ -149,7 +149,7 @@ class MemoryHolds(Holds):
         self._epochs = 0
 
     async def forget(self, thread_id: str) -> None:
-        """Nothing is kept of a thread that nobody holds."""
+        """Threads without a holder are forgotten."""
 
     async def _take(self, owner: Owner) -> int:
         self._epochs += 1

@@ -1,6 +1,6 @@
 """Which texts fit a query best, by SQLite's full text search: in a file, or in memory.
 
-Whether the texts stand in an index of the file, or are encrypted and only known in memory, the same
+Whether the texts are in an index of the file, or are encrypted and only known in memory, the same
 words are found and rated by the same rule (BM25).
 """
 
@@ -37,7 +37,7 @@ DELETE FROM replan_words WHERE rowid =
 _NOTED = text("""
 INSERT INTO replan_words (rowid, place, text)
 SELECT id, :place, :text FROM replan_items WHERE namespace = :namespace AND key = :key""")
-# A cross join is worked out in its order: the other one would ask the index for each item.
+# A cross join is computed in its order: the other one would ask the index for each item.
 _FOUND = """
 SELECT namespace, key, value, created_at, updated_at, bm25(replan_words, 0.0, 1.0) AS far
 FROM replan_words CROSS JOIN replan_items ON replan_items.id = replan_words.rowid
@@ -72,7 +72,7 @@ def asked(query: str) -> tuple[str, ...]:
 
 
 def score(far: float) -> float:
-    """Give a number between 0 and 1 for what bm25 says of a text."""
+    """Return a number between 0 and 1 for what bm25 says about a text."""
     return -far / (_HALF - far)
 
 
@@ -119,7 +119,7 @@ class WordIndex:
         return text(_FOUND), given
 
     def catch_up(self, connection: Connection, words: Callable[[Any], str]) -> None:
-        """Make the index if it is missing or old: a Python that has no FTS5 leaves it behind."""
+        """Create the index if it is missing or outdated, as after use by a Python without FTS5."""
         connection.exec_driver_sql(_INDEX)
         items, newest, known, newest_known = connection.exec_driver_sql(_STATE).one()
         # A number is never given twice, and each change of an item gives it a new one.
@@ -135,7 +135,7 @@ class WordIndex:
 
 
 def _prefixes(namespace: str) -> str:
-    """Words for a namespace and for all above it; labels may have signs that are no words."""
+    """Words for a namespace and for all above it; labels may have signs that are not words."""
     return " ".join(map(_token, prefixes_of(namespace)[1:]))
 
 

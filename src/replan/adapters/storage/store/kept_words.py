@@ -56,7 +56,7 @@ class KeptWords:
         try:
             await asyncio.to_thread(lambda: words.take(self._cipher.open(bytes(sealed), place)))
         except (UnreadableRecordError, sqlite3.Error):
-            # They are made anew, of the items.
+            # They are made again, of the items.
             _log.warning("kept words cannot be read", extra={"prefix": prefix})
 
     async def keep(self, prefix: str, words: WordsInMemory) -> None:
@@ -72,7 +72,7 @@ class KeptWords:
 
         async def work(connection: AsyncConnection) -> None:
             there = set((await connection.scalars(below(prefix, items.c.id))).all())
-            # Nothing is to stay of what somebody deleted meanwhile.
+            # Nothing may stay of what was deleted in the meantime.
             if numbers <= there:
                 await connection.execute(change, row)
 
@@ -84,7 +84,7 @@ class KeptWords:
     async def drop(
         self, connection: AsyncConnection, gone: Sequence[Place], new: Sequence[Place]
     ) -> dict[str, bytes]:
-        """Delete what is kept of items that change, in their transaction, and give it.
+        """Delete what is kept of items that change, in their transaction, and return it.
 
         Args:
             connection: That of the transaction, in which nothing has changed yet.

@@ -25,7 +25,7 @@ Namespace = tuple[str, ...]
 
 
 def checked(op: Op) -> Op:
-    """Give an operation that the store can do.
+    """Return an operation that the store can do.
 
     Raises:
         InvalidNamespaceError: LangGraph's error for a bad label.
@@ -92,7 +92,7 @@ def _check_names(**names: str) -> None:
 
 
 def _not_json(value: object, path: str, depth: int = 0) -> str:
-    """Say what of a value is no JSON that every store keeps, and where; empty if nothing is."""
+    """Describe which part of a value is not JSON that every store keeps; empty if none is."""
     if not isinstance(value, dict | list):
         problem = _of_leaf(value)
     elif depth == DEEPEST:
@@ -119,7 +119,7 @@ def _in_parts(value: dict[object, object] | list[object], path: str, depth: int)
         return
     for key, each in value.items():
         if not isinstance(key, str):
-            yield f"{path}: The key {key!r} is no text. Write it as text."
+            yield f"{path}: The key {key!r} is not text. Write it as text."
         elif problem := unstorable(key):
             yield f"{path}: One of its keys cannot be kept. {problem}"
         yield _not_json(each, f"{path}.{key}", depth)
@@ -148,7 +148,7 @@ def _is_like(value: object, wanted: object) -> bool:
 def _compares(value: object, operator: str, other: object) -> bool:
     if operator in ("$eq", "$ne"):
         return (value == other) == (operator == "$eq")
-    # As LangGraph: numbers, also such as stand in texts. Else texts, so that dates can be compared.
+    # As LangGraph: numbers, also such as those in texts. Else texts, so that dates can be compared.
     left, right = _number(value), _number(other)
     if left is None or right is None:
         if not (isinstance(value, str) and isinstance(other, str)):

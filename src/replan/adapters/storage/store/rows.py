@@ -1,4 +1,4 @@
-"""The rows of items: how they are asked for, and how namespaces stand in them."""
+"""The rows of items: how they are asked for, and how namespaces are in them."""
 
 from typing import Any
 

@@ -74,7 +74,7 @@ class SqlStore(BaseStore):
     """LangGraph's `BaseStore`, of an open storage; `Storage.store` is one.
 
     Items are found by the words of their texts, and the best come first. They are kept until they
-    are deleted, whatever becomes of runs and threads. From the event loop that opened the storage,
+    are deleted, whatever happens to runs and threads. From the event loop that opened the storage,
     await the asynchronous methods; the others are for other threads.
     """
 
@@ -242,7 +242,7 @@ class SqlStore(BaseStore):
         gone: Sequence[dict[str, Any]],
         rows: Sequence[tuple[dict[str, Any], str]],
     ) -> dict[str, bytes]:
-        """Write and delete items; give the kept words that had to go with them."""
+        """Write and delete items; return the kept words that had to go with them."""
         new_rows = [row for row, _ in rows]
         dropped: dict[str, bytes] = {}
         if self._kept is not None and (gone or rows):
@@ -276,7 +276,7 @@ class SqlStore(BaseStore):
 
     @contextmanager
     def _told(self) -> Generator[None]:
-        """Tell of a row that cannot be read as of all that is wrong with a storage."""
+        """Report a row that cannot be read like any other fault of the storage."""
         try:
             yield
         except UnreadableRecordError as error:
@@ -334,13 +334,13 @@ class SqlStore(BaseStore):
         try:
             return self._opened(row).words
         except UnreadableRecordError as error:
-            # Who reads it is told; the others can be found, and this one deleted.
+            # A reader gets an error; the others can be found, and this one deleted.
             _log.warning("an item cannot be read and is not indexed", extra={"place": error.place})
             return ""
 
 
 async def _aside(count: int, work: Callable[[], T]) -> T:
-    """Do work on so many rows; in a thread, if it would hold up the event loop."""
+    """Do work on this many rows; in a thread, if it would hold up the event loop."""
     return await asyncio.to_thread(work) if count > _FEW else work()
 
 

@@ -36,7 +36,7 @@ class WordsInMemory:
         self._numbers = frozenset[int]()
         self._guard = threading.Lock()
         self._db = sqlite3.connect(":memory:", check_same_thread=False)
-        # A search may still read what was pushed out: it is closed when nobody has it any more.
+        # A search may still read evicted words: they are closed when no search uses them.
         weakref.finalize(self, self._db.close)
         self._is_indexed = full_text.has_full_text()
         self._db.execute(full_text.IN_MEMORY if self._is_indexed else full_text.UNINDEXED)
@@ -47,7 +47,7 @@ class WordsInMemory:
         return self._numbers
 
     def update(self, state: State, numbers: AbstractSet[int], new: Mapping[int, str]) -> None:
-        """Take in the words of new items, and let those go that are not there any more."""
+        """Take in the words of new items, and drop those of items that are gone."""
         with self._guard, self._db:
             gone = self._numbers - numbers
             self._db.executemany("DELETE FROM words WHERE rowid = ?", ((each,) for each in gone))
@@ -101,7 +101,7 @@ class Prefixes:
         return iter([*self._known.items()])
 
     def of(self, prefix: str) -> WordsInMemory:
-        """Give the words below a prefix, none of them at first."""
+        """Return the words below a prefix, none of them at first."""
         if prefix not in self._known:
             self._known[prefix] = WordsInMemory()
         found = self._known[prefix]

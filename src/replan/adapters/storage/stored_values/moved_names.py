@@ -1,4 +1,4 @@
-"""Where the classes stand now that older checkpoints name by another module or name.
+"""Where the classes are now that older checkpoints name by another module or name.
 
 A checkpoint names the class of each value. Who moves or renames a class of the state enters it into
 `MOVED`; what is stored then reads as if the class had always stood where it is. The table leads to
@@ -18,7 +18,7 @@ MOVED: dict[Name, Name] = {}
 
 
 def renamed(packed: bytes, moved: Mapping[Name, Name]) -> bytes:
-    """Give stored data with the names of today; data without older names as they are."""
+    """Return stored data with the names of today; data without older names as they are."""
     if not any(module.encode() in packed for module, _ in moved):
         return packed
 

@@ -1,7 +1,7 @@
 """The place of each value that is encrypted, so that it is read nowhere else.
 
-What an encrypted value says stands here for good: a place that is told in another way makes all
-that was stored there unreadable, so it is a change of the storage format.
+These places are part of the storage format: if one is written in another way, all values that
+were stored there become unreadable.
 """
 
 from collections.abc import Sequence
@@ -72,7 +72,7 @@ def of_message(key: Sequence[str], history: str, turn: int, place: int) -> Place
 
 
 def of_part(key: Sequence[str], name: str, turn: int) -> Place:
-    """A part of a context, with its name as it stands in its row."""
+    """A part of a context, with its name as it is in its row."""
     return ("replan_parts", *key, name, turn, "value")
 
 
@@ -86,7 +86,7 @@ def of_blob(thread_id: str, namespace: str, channel: str, version: Part) -> Plac
 
 
 def of_write(table: str, thread_id: str, namespace: str, checkpoint_id: str, *row: Part) -> Place:
-    """What a task wrote into a channel; the row goes on with task, number and channel."""
+    """What a task wrote into a channel; the row continues with task, number and channel."""
     return (table, thread_id, namespace, checkpoint_id, *row, "value")
 
 

@@ -1,6 +1,6 @@
 """Bind each value of encrypted storage to its place: what came between format 3 and format 4.
 
-Until then a value could be read wherever it was put, so that whoever could write the database
+Until then a value could be read wherever it was put, so that anyone who could write the database
 could put the answer of one run under the question of another.
 """
 
@@ -70,7 +70,7 @@ class _Sealed:
 
 
 def bind_all_values(connection: Connection) -> None:
-    """Seal every encrypted value anew, for its place and with a new salt; the unreadable stay."""
+    """Seal every encrypted value again, for its place and with a new salt; the unreadable stay."""
     seal: Seal | None = connection.get_execution_options().get(SEAL)
     if seal is None or seal.cipher is None:
         return
@@ -164,7 +164,7 @@ def _pages(
 
 
 def _hide_short_values(connection: Connection, cipher: Cipher) -> None:
-    """Encrypt the numbers and truth values that stood in the clear in PostgreSQL's checkpoints."""
+    """Encrypt the numbers and truth values that were in the clear in PostgreSQL's checkpoints."""
     serializer = SealedSerializer(cipher, JsonPlusSerializer())
     found = table("checkpoints", *map(column, _CHECKPOINT), column("checkpoint", JSONB))
 

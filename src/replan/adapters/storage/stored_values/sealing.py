@@ -43,7 +43,7 @@ class Cipher:
         self._key = _stretched(secret, salt)
 
     def salted(self, salt: bytes) -> "Cipher":
-        """Give a cipher of the same secret that opens nothing of this one."""
+        """Return a cipher of the same secret that opens nothing of this one."""
         return Cipher(self._secret, salt)
 
     def close(self, data: bytes, place: Place) -> bytes:
@@ -59,7 +59,7 @@ class Cipher:
             raise UnreadableRecordError(str(error), place) from error
 
     def named(self, text: str) -> str:
-        """Give what stands for a text where it is looked for, and tells nothing of it."""
+        """Return a token for a text that can be looked up and reveals nothing about it."""
         return hmac.new(self._key, f"name/{text}".encode("ascii"), "sha256").hexdigest()
 
     def _made(self, place: Place, **options: bytes) -> Any:
@@ -90,7 +90,7 @@ class Seal:
         return data if self.cipher is None else self.cipher.close(data, place)
 
     def named(self, ref: str) -> str:
-        """Give what a reference to a text is in a column: of the digest of a text, no digest."""
+        """Return what a reference to a text is in a column: of the digest of a text, no digest."""
         return ref if self.cipher is None else self.cipher.named(ref)
 
     def open(self, data: bytes, *place: Part) -> Any:
@@ -128,7 +128,7 @@ class Hidden:
 
 @dataclass(frozen=True)
 class Placed:
-    """A value on its way to the serializer, with the place where it will stand."""
+    """A value on its way to the serializer, with the place where it will be."""
 
     value: Any
     place: Place
@@ -137,7 +137,7 @@ class Placed:
 def placed_writes(
     table: str, config: RunnableConfig, task_id: str, writes: Sequence[tuple[str, Any]]
 ) -> list[tuple[str, Placed]]:
-    """Give each write of a task the place where it will stand."""
+    """Give each write of a task the place where it will be."""
     places = of_writes(table, config, task_id, [channel for channel, _ in writes])
     return [
         (channel, Placed(value, place))
@@ -150,7 +150,7 @@ def tagged(kind: str, *place: Part) -> str:
 
 
 class SealedSerializer(SerializerProtocol):
-    """Encrypts each value for the place where it will stand, and opens nothing else."""
+    """Encrypts each value for the place where it will be, and opens nothing else."""
 
     def __init__(
         self, cipher: Cipher, plain: SerializerProtocol, place: Place | None = None
@@ -176,7 +176,7 @@ class SealedSerializer(SerializerProtocol):
         place = tuple(json.loads(written))
         kind, _, cipher = stored.partition("+")
         if cipher != _AES:
-            raise UnreadableRecordError("a plain value stands in encrypted storage", place)
+            raise UnreadableRecordError("a plain value is in encrypted storage", place)
         try:
             return self.plain.loads_typed((kind, self.cipher.open(data[1], place)))
         except UnreadableRecordError as error:
@@ -211,7 +211,7 @@ def cipher_of(key: str | bytes, salt: bytes) -> Cipher:
 
 
 def token_of(cipher: Cipher) -> bytes:
-    """A text that only the same key can read, to tell a wrong key at once."""
+    """A text that only the same key can read, to recognise a wrong key immediately."""
     return cipher.close(_TOKEN, UNPLACED)
 
 

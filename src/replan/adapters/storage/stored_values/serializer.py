@@ -1,7 +1,7 @@
 """The strict serializer of checkpoints: it restores our values, messages, and nothing else.
 
 A checkpoint names the classes of its values. LangGraph's default makes an instance of any class
-that is named, so whoever can write the database can run code; here only listed classes are made,
+that is named, so anyone who can write the database can run code; here only listed classes are made,
 and everything else stays plain data.
 """
 
@@ -89,7 +89,7 @@ def is_news(record: logging.LogRecord) -> bool:
 
 
 def saver_for(saver: Any, graphs: Iterable[Any]) -> Any:
-    """Give a saver with a strict serializer; one that somebody chose stays, as does no saver."""
+    """Return a saver with a strict serializer; a chosen serializer stays, and so does None."""
     if not isinstance(saver, BaseCheckpointSaver):
         return saver
     given: Any = cast("Any", saver).serde

@@ -26,7 +26,7 @@ _NEEDED = frozenset({"salt", "token"})
 
 
 def known(connection: Connection, where: str) -> Facts:
-    """Read what storage keeps about itself; nothing if there is none."""
+    """Read the storage's data about itself; empty without any."""
     tables = _tables_in(connection)
     if facts_table.name not in tables:
         return {}

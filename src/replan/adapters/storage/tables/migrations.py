@@ -23,14 +23,14 @@ def _name_the_release(connection: Connection) -> None:
 
 
 def _tell_keys_apart(connection: Connection) -> None:
-    """Note what services were handed beside what an attempt is of, which was one key."""
+    """Store the services' key separately from that of the attempt; they were one key."""
     added = "ALTER TABLE replan_attempts ADD COLUMN idempotency_key TEXT DEFAULT '' NOT NULL"
     connection.execute(text(added))
     connection.execute(text("UPDATE replan_attempts SET idempotency_key = key"))
 
 
 def _number_the_takes(connection: Connection) -> None:
-    """Count how often a thread is taken; an older version would write beside its owner."""
+    """Count how often a thread is taken; an older version would write in spite of the owner."""
     table = (
         "replan_threads (thread_id TEXT NOT NULL, epoch BIGINT NOT NULL, PRIMARY KEY (thread_id))"
     )
@@ -69,7 +69,7 @@ def _number_events_and_take_requests(connection: Connection) -> None:
 
 def _keep_texts_and_labels(connection: Connection) -> None:
     """Make room for the long texts of events, and for what runs are found by."""
-    # An older version would leave both behind when it removes a run.
+    # An older version would keep both when it removes a run.
     binary = "BLOB" if connection.dialect.name == "sqlite" else "BYTEA"
     texts = (
         "replan_texts (run_id TEXT NOT NULL, ref VARCHAR(64) NOT NULL, at VARCHAR(32) NOT NULL, "
@@ -134,7 +134,7 @@ def _keep_sessions(connection: Connection) -> None:
 
 
 def _keep_threads(connection: Connection) -> None:
-    """Make room for the threads of pipelines; an older version would leave them behind."""
+    """Add the threads of pipelines; an older version would not remove them."""
     binary = "BLOB" if connection.dialect.name == "sqlite" else "BYTEA"
     columns = (
         "thread_id TEXT NOT NULL, path TEXT NOT NULL, run_id TEXT NOT NULL, "

@@ -49,7 +49,7 @@ facts = Table(
     Column("name", String(64), primary_key=True),
     Column("value", LargeBinary, nullable=False),
 )
-"""The number of the format, the release that wrote it, and what tells a right key."""
+"""The number of the format, the release that wrote it, and the check of the key."""
 
 runs = Table(
     "replan_runs",

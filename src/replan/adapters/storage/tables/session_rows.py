@@ -1,4 +1,4 @@
-"""What the rows of a session are: which of them count at a version, and what they say of it."""
+"""The rows of a session: which of them count at a version, and what they contain."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -96,13 +96,13 @@ def first_turn(parts: Mapping[Path, Part], history: str) -> int:
 
 
 def added_to(updates: Mapping[str, Any], history: str) -> list[JsonValue]:
-    """What updates put into a history, behind what is there or in its place."""
+    """What updates put into a history, appended or as a replacement."""
     order: dict[str, list[JsonValue]] = updates.get(history) or {}
     return order.get("append") or order.get("set") or []
 
 
 def changed_parts(updates: Mapping[str, Any]) -> Iterator[tuple[list[str], dict[str, Any]]]:
-    """The parts that updates change, each by its path, and what becomes of it."""
+    """The parts that updates change, each by its path, and what happens to it."""
     for name, change in updates.items():
         if name in MAPPINGS:
             for entry, order in change.items():

@@ -57,7 +57,7 @@ _WITH_HELD = schema.spending.outerjoin(
         schema.spending.c.scope == schema.reservations.c.scope,
     ),
 )
-"""The amounts of each scope, beside those of each reservation that it has."""
+"""The amounts of each scope, in addition to those of each reservation that it has."""
 
 
 class SqlJournal:

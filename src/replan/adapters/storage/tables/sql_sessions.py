@@ -49,7 +49,7 @@ from replan.state.session.context_updates import HISTORIES
 from replan.values import restored
 
 _PLAIN = ("turn_id", "at", "given", "run_id", "takes_back")
-"""What stands of a turn in columns of its own, in the clear."""
+"""The parts of a turn that have their own columns, unencrypted."""
 
 _MOST_OPEN = 10_000
 """Values of encrypted storage that stay decrypted in memory, as they were written."""
@@ -189,7 +189,7 @@ class SqlSessions:
         told = turn.model_dump(mode="json", include={"title", "stage", "given", "result"})
         result = self._seal.close(told, *of_turn(key, number))
         kept = {name: getattr(turn, name) for name in _PLAIN}
-        # In encrypted storage it tells that there was an input, and nothing of it.
+        # In encrypted storage it reveals that there was an input, but nothing of it.
         kept["given"] = self._seal.named(turn.given) if turn.given else ""
         return {
             schema.turns: [{**own, **kept, "number": number, "result": result}],
@@ -230,7 +230,7 @@ class SqlSessions:
         )
         if name is not None:
             newest = newest.where(table.c.name == name)
-        # Two queries: where nothing is known of a table, PostgreSQL joins row by row.
+        # Two queries: where nothing is known about a table, PostgreSQL joins row by row.
         last = (await connection.execute(newest.group_by(table.c.name))).all()
         query = select(table).where(
             is_of(table, key), tuple_(table.c.name, table.c.turn).in_([tuple(row) for row in last])

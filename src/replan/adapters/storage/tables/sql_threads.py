@@ -34,7 +34,7 @@ class SqlThreads(RowRepository):
         super().__init__()
         self._database = database
         self._seal = seal
-        # Made once: to make a statement anew for each message takes longer than to execute it.
+        # Made once: to make a statement again for each message takes longer than to execute it.
         inserted = database.insert(_table)
         self._first = inserted.on_conflict_do_nothing()
         self._put = inserted.on_conflict_do_update(

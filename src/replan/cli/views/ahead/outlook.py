@@ -23,9 +23,8 @@ from replan.plan.preview import (
 )
 from replan.plan.rerun import Rerun
 from replan.state.limits import Limits
-from replan.state.placing import refusals_of, told_with_place
 from replan.state.questions import Approving
-from replan.state.team import SpecialistCard
+from replan.state.team import SpecialistCard, refusals_of, told_with_place
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +76,7 @@ class _Approvals:
 
 
 def outlook(plan: TaskPlan, team: KnownTeam, reruns: Sequence[Rerun] = ()) -> dict[str, JsonValue]:
-    """Give what is ahead of a plan as JSON."""
+    """Return what is ahead of a plan as JSON."""
     return {
         **preview(plan, team.limits).model_dump(mode="json"),
         "runs_again": [rerun.model_dump(mode="json") for rerun in reruns],
@@ -94,7 +93,7 @@ def outlook(plan: TaskPlan, team: KnownTeam, reruns: Sequence[Rerun] = ()) -> di
 
 
 def outlook_lines(plan: TaskPlan, team: KnownTeam, reruns: Sequence[Rerun] = ()) -> list[str]:
-    """Give what is ahead of a plan in lines; see `outlook`."""
+    """Return what is ahead of a plan in lines; see `outlook`."""
     ahead = preview(plan, team.limits)
     lines = [one_line(plan.title)] if plan.title else []
     done = f", {ahead.open_steps} open" if ahead.open_steps < ahead.steps else ""
@@ -142,7 +141,7 @@ def _approval_lines(plan: TaskPlan, team: KnownTeam) -> list[str]:
 
 
 def _steps_of(name: str, plan: TaskPlan) -> tuple[int, ...]:
-    """The open steps that name a specialist; nobody else gets work that must be approved."""
+    """The open steps that name a specialist; others get no work that must be approved."""
     return tuple(
         step.id
         for step in plan.open_steps()
@@ -244,14 +243,14 @@ def _ids(steps: Sequence[int]) -> str:
 
 
 def bounds(team: KnownTeam) -> dict[str, JsonValue]:
-    """What bounds a run of a team whose plan nobody knows yet."""
+    """The bounds of a run of a team whose plan is not known yet."""
     limits = team.limits.model_dump(mode="json")
     calls: JsonValue = {"worst": team.limits.max_model_calls}
     return {"model_calls": calls, "limits": limits, "approval": team.approval}
 
 
 def bound_lines(team: KnownTeam) -> list[str]:
-    """What bounds a run of a team whose plan nobody knows yet, in lines; see `bounds`."""
+    """The bounds of a run of a team whose plan is not known yet, in lines; see `bounds`."""
     limits = team.limits
     lines = [
         f"model calls: at most {limits.max_model_calls}",

@@ -1,4 +1,4 @@
-"""The tool servers of a team, as `replan check` tells of them."""
+"""The tool servers of a team, as `replan check` reports them."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class KnownServer:
-    """A tool server: who is granted what, and what it has, where it was asked."""
+    """A tool server: its grants, and its tools if it was asked."""
 
     name: str
     way: str
@@ -50,7 +50,7 @@ class KnownServer:
 
 
 def known_servers(team: "Team", *, starts: bool) -> list[KnownServer]:
-    """What is known of the tool servers of a team; with `starts`, they are started and asked."""
+    """What is known about the tool servers of a team; with `starts`, they are started and asked."""
     tools = {"host": team.host.tools} | {each.name: each.tools for each in team.specialists}
     known: list[KnownServer] = []
     for name, server in team.tool_servers.items():

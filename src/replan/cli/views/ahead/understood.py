@@ -5,20 +5,15 @@ from collections.abc import Iterable, Sequence
 from pydantic import JsonValue
 
 from replan.cli.views.cells import one_line, padded
-from replan.plan.model import PlanStep, StepStatus, TaskPlan
-from replan.state.placing import chosen_for
-from replan.state.team import SpecialistCard
+from replan.plan.markdown.rendering import MARKS
+from replan.plan.model import PlanStep, TaskPlan
+from replan.state.team import SpecialistCard, chosen_for
 
-_MARKS = {
-    StepStatus.COMPLETED: "[x]",
-    StepStatus.FAILED: "[!]",
-    StepStatus.SKIPPED: "[-]",
-}
 _WIDEST = 40
 
 
 def understood(plan: TaskPlan, team: Sequence[SpecialistCard]) -> list[JsonValue]:
-    """The steps as JSON; `chosen` is who gets a step that names nobody."""
+    """The steps as JSON; `chosen` is the specialist of a step that names none."""
     return [
         {
             "step": step.id,
@@ -44,7 +39,7 @@ def _row(step: PlanStep, team: Sequence[SpecialistCard]) -> tuple[str, ...]:
     names = " ".join(f"@{name}" for name in step.specialists)
     chosen = chosen_for(step, team)
     who = names or (f"@{chosen} (by its card)" if chosen else "nobody named")
-    mark = f"{_MARKS.get(step.status, '[ ]')} {step.id}"
+    mark = f"[{MARKS[step.status]}] {step.id}"
     return mark, one_line(who), "; ".join(_waits(step)), one_line(step.description)
 
 

@@ -1,1 +1,1 @@
-"""A run while it goes on: as a plan that lives, as lines, or as JSON."""
+"""A run while it continues: as a plan that lives, as lines, or as JSON."""

@@ -25,7 +25,7 @@ def called(tool: str, arguments: Mapping[str, JsonValue]) -> str:
 
 
 def call_line(event: CallEvent) -> str:
-    """The line of a call for those who want to see more."""
+    """The line of a call, for `--verbose`."""
     who = f"step {event.step_id} {event.specialist}" if event.step_id else event.node
     attempt = f" (attempt {event.attempt})" if event.attempt and event.attempt > 1 else ""
     return f"{one_line(who)}{attempt} {_told(event)}"

@@ -39,12 +39,12 @@ _OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One step, as it stands now."""
+    """One step, as it is now."""
 
     id: int  # the step
     description: str  # its one line
     specialists: tuple[str, ...] = ()
-    # Where it stands; `executing` while somebody works on it.
+    # Its status; `executing` while it is at work.
     status: StepStatus = StepStatus.PENDING
     busy: frozenset[str] = frozenset()  # who works on it now
     # Who is done with it, and whether well.
@@ -63,7 +63,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Course:
-    """A run, as it stands now."""
+    """A run, as it is now."""
 
     started: float  # when it began
     activity: str = "thinking"  # what the host does
@@ -74,12 +74,12 @@ class Course:
     outcome: str = ""  # how the run ended; empty before its end
 
     def count(self, *statuses: StepStatus) -> int:
-        """How many steps stand in one of these ways."""
+        """How many steps are in one of these ways."""
         return sum(row.status in statuses for row in self.rows.values())
 
 
 def after(course: Course, event: Event, now: float) -> Course:
-    """Give the course after an event."""
+    """Return the course after an event."""
     match event:
         case PlanCreated() | PlanUpdated():
             return _planned(course, event.plan)
@@ -118,7 +118,7 @@ def _moved(course: Course, row: Row) -> Course:
 
 
 def waits_for(row: Row, course: Course) -> str:
-    """What a step that is yet to begin waits for; empty where nothing is known of it."""
+    """What a step that is yet to begin waits for; empty where nothing is known about it."""
     if row.status is not StepStatus.PENDING or row.note:
         return ""
     rows = course.rows
@@ -258,6 +258,6 @@ def _ended(row: Row, event: SpecialistCompleted) -> Row:
     if len(ended) < len(row.specialists):
         return row
     if any(ended.values()):
-        note = "the result is not whole" if result.cut else ""
+        note = "the result is incomplete" if result.cut else ""
         return replace(row, status=StepStatus.COMPLETED, note=note)
     return replace(row, status=StepStatus.FAILED, note=one_line(result.error[:_LONGEST]))

@@ -53,7 +53,7 @@ _STYLES = {
 }
 
 _NOTED = (StepStatus.EXECUTING, StepStatus.FAILED)
-"""Of which steps is told more where there is little room."""
+"""The steps that get more lines if there is little room."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ class Window:
 
 
 def frame(course: Course, window: Window, now: float) -> list[Text]:
-    """Draw a run that goes on; never more lines than the window has, and none wider."""
+    """Draw a run that continues; never more lines than the window has, and none wider."""
     last = _status_line(course, window, now)
     if not course.rows:
         return [*_tail(course.answer or course.said, window, window.height - 2), last]
@@ -107,7 +107,7 @@ def _body(course: Course, window: Window, now: float, room: int) -> list[Text]:
         noted = _NOTED
     if sum(heights(noted).values()) > room:
         running = [row.id for row in rows if row.status is StepStatus.EXECUTING]
-        # All that runs is seen before anything is said of it.
+        # All that runs is seen before anything is said about it.
         noted = noted if sum(heights(noted)[each] for each in running) < room else ()
         shown = _chosen(rows, heights(noted), room - 1)
     lines = [line for row in shown for line in _lines(row, course, window, now, noted)]

@@ -14,6 +14,7 @@ from replan.cli.views.live.course import Course, Row
 from replan.cli.views.live.frame import ASCII, UNICODE, Window, frame, whole_plan
 from replan.cli.views.live.notices import notice, told_at_once, verbose_notice
 from replan.cli.views.live.sayings import Sayings
+from replan.cli.views.live.teller import Teller
 from replan.cli.views.rendered import columns_of, console_on, print_markdown
 from replan.cli.views.run.summary import account, files, warnings
 from replan.events.types import Event, SpecialistCompleted, TaskCompleted
@@ -25,7 +26,7 @@ _ROOM_TO_ASK = 6
 """Lines of the terminal that a plan leaves to the question below it."""
 
 
-class LiveTeller:
+class LiveTeller(Teller):
     """Draws the plan again and again until the run is over, then prints all of it once."""
 
     def __init__(
@@ -79,7 +80,7 @@ class LiveTeller:
         self._print(list(wrapped(line, self._width)), "dim")
 
     def pause(self, *, shows_plan: bool = False) -> None:
-        """Stop drawing; the plan as it is now stands above what comes."""
+        """Stop drawing; the plan as it is now is above what comes."""
         if self._live.is_started:
             self._live.stop()
             # One that was stopped would wipe as many lines as it had drawn when it starts again.
@@ -96,7 +97,7 @@ class LiveTeller:
             self._live.start(refresh=True)
 
     def close(self) -> None:
-        """Leave the terminal in order, with the plan as it is if the run was broken off."""
+        """Leave the terminal in order, with the plan as it is if the run was cut off."""
         if self._live.is_started:
             self._live.stop()
         if self._course.outcome:

@@ -1,4 +1,4 @@
-"""What is worth a line of its own, wherever a run is told."""
+"""What is worth its own line, wherever a run is reported."""
 
 from collections.abc import Mapping
 
@@ -60,7 +60,7 @@ def notice(event: Event) -> str:  # noqa: PLR0911 - one for each kind
 
 
 def _found(event: KnowledgeRetrieved) -> str:
-    """What of the knowledge somebody is given; failures are told as warnings."""
+    """The line about the knowledge that was found; failures are reported as warnings."""
     whom = "the host" if event.step_id is None else f"step {event.step_id}"
     if event.error:
         return f"no knowledge for {whom}: {one_line(event.error)}"
@@ -117,7 +117,7 @@ def _trouble(event: Event) -> str:  # noqa: PLR0911 - one for each kind
 
 
 def verbose_notice(event: Event) -> str:
-    """The line of an event for those who want to see more, or an empty text."""
+    """The line of an event for `--verbose`, or an empty text."""
     match event:
         case ThinkingCompleted(thinking=thinking):
             reason = f": {one_line(thinking.reasoning)}" if thinking.reasoning else ""
@@ -134,5 +134,5 @@ def verbose_notice(event: Event) -> str:
 
 
 def told_at_once(event: Event) -> set[str]:
-    """The warnings that the line of an event has told, word by word."""
+    """The warnings that the line of an event already shows, verbatim."""
     return {*warnings_in(event)} if isinstance(event, PlanDoubtful) else set()

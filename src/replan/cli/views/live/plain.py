@@ -1,4 +1,4 @@
-"""Tell the events of a run as plain lines."""
+"""List the events of a run as plain lines."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -117,7 +117,7 @@ class Lines:
         result = event.result
         self._artifacts |= {artifact.path: artifact for artifact in result.artifacts}
         error = f": {one_line(result.error)}" if result.error else ""
-        cut = f" (not whole: {cut_in_words(result.cut)})" if result.cut else ""
+        cut = f" (incomplete: {cut_in_words(result.cut)})" if result.cut else ""
         return f"{_MARKS[result.status]} {who(event)}{error}{cut} ({result.duration:.1f} s)"
 
 

@@ -17,7 +17,7 @@ class Sayings:
         key = (event.step_id or 0, event.specialist)
         begun = self._begun.pop(key, "")
         lines = [begun] if begun.strip() else []
-        # Outside of a plan there is one pipeline, and no step.
+        # Outside a plan there is one pipeline, and no step.
         whose = f"step {key[0]} {key[1]} | " if key[0] else ""
         if isinstance(event, SpecialistToken):
             *lines, self._begun[key] = (begun + event.text).split("\n")

@@ -1,4 +1,4 @@
-"""Choose how a run is told: live on a terminal, as lines, or as JSON."""
+"""Choose how a run is reported: live on a terminal, as lines, or as JSON."""
 
 import json
 import re
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import TextIO
 
 from pydantic_core import PydanticSerializationError
 
@@ -20,41 +20,34 @@ _STEERING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 POOR_TERMINALS = ("dumb", "unknown")
 
 
-class Teller(Protocol):
-    """Tells people or programs what happens in a run."""
+class Teller:
+    """Reports to people or programs what happens in a run; a method left out reports nothing."""
 
     def say(self, text: str) -> None:
         """Say something before the run begins."""
-        ...
 
     def tell(self, event: Event, course: Course) -> None:
-        """Tell of an event; `course` is the run after it."""
-        ...
+        """Report an event; `course` is the run after it."""
 
     def follow(self, course: Course) -> None:
-        """Take how the run stands, without a word."""
-        ...
+        """Take the status of the run, and print nothing."""
 
     def remark(self, line: str) -> None:
-        """Tell a person something that is no event."""
-        ...
+        """Tell a person something that is not an event."""
 
     def pause(self, *, shows_plan: bool = False) -> None:
-        """Leave the terminal to somebody else, below the plan as it is now or without it."""
-        ...
+        """Leave the terminal to other output, below the current plan or without it."""
 
     def proceed(self, course: Course) -> None:
         """Take the terminal back, with the run as it is now."""
-        ...
 
     def close(self) -> None:
-        """End the telling, also of a run that was broken off."""
-        ...
+        """End the output, also that of a run that was cut off."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Manner:
-    """How to tell: JSON goes before quiet, quiet before verbose; plain is as into a pipe."""
+    """The form of output: JSON precedes quiet, quiet precedes verbose; plain is as in a pipe."""
 
     as_json: bool = False
     plain: bool = False
@@ -89,37 +82,19 @@ def teller(
 
 
 @dataclass
-class JsonTeller:
-    """Writes each event as a line of JSON."""
+class JsonTeller(Teller):
+    """Writes each event as a line of JSON, and nothing else."""
 
     output: TextIO
-
-    def say(self, text: str) -> None:
-        """Nothing: every line is an event."""
 
     def tell(self, event: Event, course: Course) -> None:
         """Write an event."""
         self.output.write(json_line(event))
         self.output.flush()
 
-    def follow(self, course: Course) -> None:
-        """Every line is an event."""
-
-    def remark(self, line: str) -> None:
-        """Programs read events only."""
-
-    def pause(self, *, shows_plan: bool = False) -> None:
-        """Nobody else writes here."""
-
-    def proceed(self, course: Course) -> None:
-        """Nobody else wrote here."""
-
-    def close(self) -> None:
-        """Nothing is left to write."""
-
 
 @dataclass
-class LineTeller:
+class LineTeller(Teller):
     """Writes lines of text."""
 
     lines: Lines
@@ -135,20 +110,14 @@ class LineTeller:
         self.output.write(self.lines.lines_of(event))
         self.output.flush()
 
-    def follow(self, course: Course) -> None:
-        """Lines that are written stay as they are."""
-
     def remark(self, line: str) -> None:
-        """Write a line beside the run."""
+        """Write a line that does not belong to the run."""
         self.errors.write(f"{line}\n")
         self.errors.flush()
 
     def pause(self, *, shows_plan: bool = False) -> None:
         """End the line that was begun."""
         self.close()
-
-    def proceed(self, course: Course) -> None:
-        """The next event has its own line."""
 
     def close(self) -> None:
         """End the line that was begun."""
@@ -172,13 +141,13 @@ def json_line(event: Event) -> str:
     try:
         text = event.model_dump_json()
     except PydanticSerializationError:
-        # Half a character is no UTF-8, but JSON can spell it.
+        # Half a character is not UTF-8, but JSON can spell it.
         text = json.dumps(event.model_dump(mode="json"))
     return _harmless_json(text)
 
 
 def rest_line(kind: str, run_id: str, asks: Sequence[Ask], resume: str) -> str:
-    """Write how a run stands that is not over: `waiting` or `interrupted`, and how to go on."""
+    """Write the status of a run that is not over, `waiting` or `interrupted`, and what is next."""
     questions = [
         {"key": ask.key, "kind": ask.kind, "text": ask.text, "details": ask.details} for ask in asks
     ]

@@ -1,1 +1,1 @@
-"""A run as it is kept: how it went, who decided what, and what came of it."""
+"""A run as it is kept: how it went, who decided what, and its outcome."""

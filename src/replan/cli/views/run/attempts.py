@@ -1,4 +1,4 @@
-"""The attempts of steps: which calls of models and tools they made, and what came of each."""
+"""The attempts of steps: which calls of models and tools they made, and the outcome of each."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from replan.state.results import SpecialistResult
 
 
 def step_record(story: Story, number: int) -> dict[str, Any]:
-    """How a step stands, and what it waited for, as JSON."""
+    """The status of a step, and what it waited for, as JSON."""
     step = _found(story, number)
     return {
         "step": number,
@@ -37,7 +37,7 @@ def step_record(story: Story, number: int) -> dict[str, Any]:
 
 
 def step_lines(story: Story, number: int) -> list[str]:
-    """A step: how it stands, what it waited for, and what persons were asked and said."""
+    """A step: its status, what it waited for, and what persons were asked and said."""
     step = _found(story, number)
     planned, took = step.step, step.seconds
     after = f" (after {', '.join(map(str, planned.awaits))})" if planned.awaits else ""
@@ -65,7 +65,7 @@ def _found(story: Story, number: int) -> StepStory:
 
 
 def _thread_lines(threads: Iterable[ThreadView]) -> Iterator[str]:
-    """The threads of a pipeline, as a tree: where each stands, and its phases so far."""
+    """The threads of a pipeline, as a tree: where each is, and its phases so far."""
     for each in threads:
         replaced = ", replaced by a retry" if each.is_replaced else ""
         error = f", failed: {one_line(each.error)}" if each.error else ""
@@ -76,12 +76,12 @@ def _thread_lines(threads: Iterable[ThreadView]) -> Iterator[str]:
 
 
 def _untried(step: StepStory, story: Story) -> Iterator[str]:
-    """Why a step has no attempt here, and what it brought before this run."""
+    """Why a step has no attempt here, and its result before this run."""
     planned, origin = step.step, one_line(story.run.origin[:8])
     if step.attempts:
         return
     if planned.status is StepStatus.PENDING:
-        yield "Nobody tried it yet."
+        yield "It was not attempted yet."
     if planned.feedback:
         yield one_line(planned.feedback)
     if planned.status is StepStatus.COMPLETED:
@@ -141,7 +141,7 @@ def given_lines(event: RunEvent, run: WholeRun) -> Iterator[str]:
 
 
 def _given(run: WholeRun, attempts: Iterable[AttemptView]) -> list[RunEvent]:
-    """The events that tell of it, for the steps of some attempts."""
+    """The events that report it, for the steps of some attempts."""
     own = {(each.entry.step_id, each.entry.specialist) for each in attempts}
     told = (event for event in run.events if event.type in GIVEN)
     return [e for e in told if (e.details.get("step_id"), e.details.get("specialist")) in own]
@@ -162,7 +162,7 @@ def attempt_lines(view: AttemptView, run: WholeRun) -> Iterator[str]:
 
 
 def _settled(view: AttemptView, run: WholeRun) -> Iterator[str]:
-    """What persons said of an attempt of which nobody knew what it did."""
+    """What people said about an attempt in doubt."""
     of = view.entry.step_id, view.entry.specialist
     for event in run.events:
         said = event.details

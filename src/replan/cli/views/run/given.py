@@ -1,4 +1,4 @@
-"""What somebody was given of the conversation and of the team's knowledge, in words."""
+"""What the host and steps got of the conversation and of the team's knowledge, in words."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from replan.cli.views.cells import counted, one_line
 
 GIVEN = ("memory_applied", "knowledge_retrieved")
-"""The events that tell of it."""
+"""The events that report it."""
 
 _NAMED = 3
 _LACKING = {"left_out": "left out", "unused": "not used", "failed": "failed"}
@@ -19,7 +19,7 @@ def memory_told(said: Mapping[str, Any]) -> str:
 
 
 def knowledge_told(said: Mapping[str, Any]) -> str:
-    """What was found for somebody, and how much of it is not given."""
+    """What was found, and how much of it was not used."""
     if said.get("error"):
         return f"is given no knowledge: {one_line(str(said['error']))}"
     found = places(said.get("sources", ())) or "nothing found"

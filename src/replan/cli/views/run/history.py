@@ -1,4 +1,4 @@
-"""What happened in a run beside its steps: plans, judgements, questions, decisions, pauses."""
+"""What happened in a run apart from its steps: plans, judgements, questions, decisions, pauses."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from replan.runs.course.revisions import HANDED_IN
 from replan.runs.course.story import Pause, Story
 from replan.runs.log.outline import Outline
 from replan.runs.log.run_event import RunEvent
-from replan.state.questions import read_decision, short_key
+from replan.state.person.answers import read_decision
+from replan.state.questions import short_key
 
 if TYPE_CHECKING:
     from replan.ports.run_book import Request
 
 LEAST_TOLD = 0.05
-"""Seconds of a pause that is told."""
+"""Seconds of a pause that is reported."""
 
 _LONGEST_VALUE, _LONGEST_CALL = 60, 200  # cells
 
@@ -32,7 +33,7 @@ _ASKED = ("input_requested", "answer_given", "run_corrected")
 
 _DECIDED = {"approve": "approved", "reject": "rejected", "edit": "changed"}
 NO_NEWS = "The plan goes on."
-"""What a rule says of a round that needs no judgement."""
+"""What a rule says about a round that needs no judgement."""
 
 
 def moment(at: datetime, began: datetime) -> str:
@@ -43,7 +44,7 @@ def moment(at: datetime, began: datetime) -> str:
 
 
 def moments(story: Story, step: int | None = None, *, has_failures: bool = False) -> list[str]:
-    """A line for each, in their order; of a step those that a person has to do with.
+    """A line for each, in their order; of a step only those that concern a person.
 
     With `has_failures`, also the attempts that came to nothing.
     """
@@ -73,7 +74,7 @@ def _failures(story: Story) -> Iterator[tuple[datetime, str]]:
     own = [(step.attempts, each) for step in story.steps for each in step.attempts]
     for attempts, attempt in own:
         each = attempt.entry
-        # Of one that a kill cut off nobody knows the end; its beginning is told.
+        # The end of an attempt that a kill cut off is unknown; its beginning is shown.
         at = each.ended_at or (None if attempt.running_at else each.started_at)
         if at is not None and attempt.outcome not in ("done", "waiting"):
             who = f"step {each.step_id} {each.specialist}, attempt {each.number}"
@@ -96,21 +97,21 @@ def _resumed(pause: Pause, began: datetime) -> str:
     by = f" by {one_line(pause.by)}" if pause.by else ""
     if pause.why == "killed":
         between = f"some time between {moment(pause.began, began)} and {moment(ended, began)}"
-        return f"resumed{by}, after its process had ended without a word, {between}"
+        return f"resumed{by}, after its process had been killed, {between}"
     what = "it waited for a person" if pause.why == "waiting" else "nobody worked on it"
     return f"resumed{by}{f' ({what} for {seconds(lasted)})' if lasted >= LEAST_TOLD else ''}"
 
 
 @dataclass
 class _Steps:
-    """What is known of the steps of a plan while its events are read, one after the other."""
+    """What is known about the steps of a plan while its events are read, one after another."""
 
     has_failures: bool
     outline: Outline = field(default_factory=Outline)
     deciding: dict[Any, str] = field(default_factory=dict[Any, str])  # who, by step and decision
 
     def follow(self, event: RunEvent) -> str:
-        """Know the steps after an event; tell what a revision did, with the words before it."""
+        """Update the steps after an event; show what a revision did, after the given words."""
         if event.type == "answer_given":
             said = event.details
             self.deciding[said.get("step_id"), said.get("action")] = str(said.get("by") or "")
@@ -120,7 +121,7 @@ class _Steps:
         return changes_told(changes, before)
 
     def call(self, said: Mapping[str, Any]) -> Iterator[str]:
-        """What came of a tool's call that a person decided about, or of each that failed."""
+        """The outcome of a tool's call that a person decided about, or of each that failed."""
         approval, status = said.get("approval"), str(said.get("status"))
         if not approval and not (self.has_failures and status == "failed"):
             return
@@ -172,7 +173,7 @@ def _is_revised(story: Story, shown: RunEvent) -> bool:
 
 
 def _call_shown(said: Mapping[str, Any], story: Story) -> Mapping[str, Any]:
-    """The call that a question is about, as it was shown; older events do not tell it."""
+    """The call that a question is about, as it was shown; older events lack it."""
     asked = story.run.questions.get(str(said.get("key")))
     is_call = asked is not None and asked.kind == "approval" and isinstance(asked.details, dict)
     return cast("Mapping[str, Any]", asked.details) if asked and is_call else {}
@@ -228,7 +229,7 @@ def changes_told(changes: Mapping[str, Any], before: Mapping[str, Mapping[str, A
 
 def _modified(fields: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
     for name, value in fields.items():
-        # The outline of a plan leaves out what few steps have: of that only the new value is told.
+        # The outline of a plan leaves out what few steps have: only the new value of that is shown.
         old = f"{_short(before[name])} -> " if name in before else ""
         yield f"{name}: {old}{_short(value)}"
 

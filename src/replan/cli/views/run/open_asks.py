@@ -1,4 +1,4 @@
-"""What a waiting run asks, in the words of the terminal."""
+"""What a waiting run asks, in the terms of the terminal."""
 
 import json
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from replan.runs.asked.asks import PLAN, Ask
 
 
 def waiting_lines(asks: Sequence[Ask], run: str, resume: str) -> list[str]:
-    """Say what a run waits for, and in the last line how to go on."""
+    """Describe what a run waits for, and in the last line how to continue."""
     lines = [f"the answer could not be taken: {ask.problem}" for ask in asks if ask.problem]
     if [ask.kind for ask in asks] == [PLAN]:
         lines.append(f"run {run} waits for your approval of its plan")

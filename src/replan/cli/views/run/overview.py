@@ -1,4 +1,4 @@
-"""The first view of a run: how it went, step by step, who decided what, and what came of it."""
+"""The first view of a run: how it went, step by step, who decided what, and its outcome."""
 
 import json
 import re
@@ -42,7 +42,7 @@ def overview(story: Story, width: int) -> list[str]:
 
 
 def beginning(story: Story, width: int) -> list[str]:
-    """How the run ended, and its steps: what its rows tell without its state."""
+    """How the run ended, and its steps: what its rows contain without its state."""
     steps = _section(_plan_title(story), _step_lines(story, width - 2))
     return _folded([*_head(story), *steps], width)
 
@@ -86,7 +86,7 @@ def money(calls: Calls) -> str:
 
 
 def tokens(calls: Calls) -> str:
-    """The tokens of calls, as they were charged: `at most` that, where nobody counted some."""
+    """The tokens that calls were charged: `at most` this many if some were not counted."""
     most = "at most " if calls.uncounted_tokens else ""
     return f"{most}{calls.tokens + calls.uncounted_tokens:,}"
 
@@ -133,7 +133,7 @@ def _head(story: Story) -> list[str]:
 
 
 def took(story: Story) -> str:
-    """How long a run took, and how much of it was no work, or may have been none."""
+    """How long a run took, and how much of it was not work, or may have been none."""
     parts = {
         "{} at rest until a person answered": story.waited,
         "{} with nobody at work": story.idle,
@@ -156,7 +156,7 @@ def day(at: datetime) -> str:
 
 
 def remarked(remarks: Remarks) -> list[str]:
-    """What a run met that it went on in spite of, in words."""
+    """What a run met that it continued in spite of, in words."""
     told = {
         f"{counted(remarks.failed, 'tool call')} failed": remarks.failed,
         f"{counted(remarks.refused, 'tool call')} refused by a person": remarks.refused,
@@ -227,7 +227,7 @@ def _row(story: StepStory, began: datetime) -> tuple[str, ...]:
 
 
 def mark_of(story: StepStory) -> str:
-    """How a step stands, in one sign."""
+    """The status of a step, in one sign."""
     return "[?]" if story.is_asking else MARKS[story.status]
 
 
@@ -259,7 +259,7 @@ def _idle(attempt: AttemptView) -> str:
 
 
 def _cuts(story: Story) -> dict[Any, list[str]]:
-    """What says that a result is not whole, by step."""
+    """What says that a result is incomplete, by step."""
     ends = (e.details for e in story.run.events if e.type == "specialist_completed")
     newest = {(each.get("step_id"), each.get("specialist")): each.get("cut") for each in ends}
     cuts = dict[Any, list[str]]()
@@ -271,7 +271,7 @@ def _cuts(story: Story) -> dict[Any, list[str]]:
 
 def not_whole(why: str) -> str:
     """That a result was cut, and why."""
-    return f"not whole: {cut_in_words(why)}"
+    return f"incomplete: {cut_in_words(why)}"
 
 
 def attempt_line(attempt: AttemptView) -> str:

@@ -1,4 +1,4 @@
-"""What models were told, and what they said: call by call, as it is kept."""
+"""The stored prompts and replies of models, call by call."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from replan.cli.views.run.history import moment
 from replan.runs.log.event_log import RunEvent
 from replan.runs.travel.whole_run import WholeRun
 
-# The one event of a summary tells its call and the end of it.
+# The only event of a summary reports its call and its end.
 _CALLS = ("model_called", "model_answered", "memory_summary")
 
 GONE = "(not kept any more)"

@@ -1,4 +1,4 @@
-"""Why a run ended, or stands as it does: the limit, the steps, the judgement, or who stopped it."""
+"""Why a run ended, or has its status: the limit, the steps, the judgement, or who stopped it."""
 
 from replan.cli.views.cells import counted, one_line
 from replan.cli.views.run.errors import error_of
@@ -10,7 +10,7 @@ _KEPT_FOR_ANSWER = ("max_cost", "max_model_calls", "max_seconds", "max_tokens")
 
 
 def ended_why(story: Story, *, has_failures: bool = True) -> str:
-    """Why a run ended, or stands as it does, in a sentence.
+    """Why a run ended, or has its status, in a sentence.
 
     Without `has_failures`, what is to be said beside the steps that failed.
     """
@@ -83,4 +83,4 @@ def _stopped_why(story: Story) -> str:
                 f"it waits for {asked}; when its process ended is unknown, at {at} at the earliest"
             )
         case _:
-            return f"its process ended without a word, at {at} at the earliest"
+            return f"its process was killed, at {at} at the earliest"

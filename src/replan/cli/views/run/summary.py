@@ -1,4 +1,4 @@
-"""What stands below the answer of a run: its files, and what it took."""
+"""What is below the answer of a run: its files, and what it took."""
 
 from collections.abc import Container, Iterable
 from pathlib import Path
@@ -15,7 +15,7 @@ def files(artifacts: Iterable[Artifact], workspace: Path) -> str:
 
 
 def warnings(event: TaskCompleted, told: Container[str] = ()) -> list[str]:
-    """A line for each thing that a person may not expect, and that no line has told."""
+    """A line for each unexpected thing that no other line shows."""
     untold = dict.fromkeys(each for each in event.warnings if each not in told)
     return [f"warning: {one_line(each)}" for each in untold]
 
@@ -30,7 +30,7 @@ def account(event: TaskCompleted, seconds: float) -> str:
 
 
 def money(used: TokenCount) -> str:
-    """What calls cost, behind a comma; nothing where none of them has a price."""
+    """What calls cost, after a comma; nothing where none of them has a price."""
     if not used.known_cost:
         return ""
     if used.cost is None:

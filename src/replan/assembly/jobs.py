@@ -1,0 +1,114 @@
+"""Jobs: what processes those of a spec, and the agent that is one job."""
+
+import os
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from secrets import token_bytes
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+
+from replan.adapters.job_api import ApiExecutor
+from replan.assembly import chosen_models, now, random_id
+from replan.jobs.acting import ActionExecutor
+from replan.jobs.actions import Executor
+from replan.jobs.extraction.by_model import ModelExtractor, RulesThenModel
+from replan.jobs.extraction.by_rules import RuleExtractor
+from replan.jobs.extraction.port import Extractor
+from replan.jobs.phrasing import ModelPhraser
+from replan.jobs.processor import JobProcessor
+from replan.jobs.recorded import JournaledExecutor
+from replan.jobs.spec.job_file import read_job_file
+from replan.jobs.spec.job_spec import JobSpec
+from replan.ports.agent import Agent
+from replan.ports.journal import Journal
+from replan.ports.model_provider import ModelProvider
+from replan.sessions.context_key import context_key_of
+from replan.sessions.job_agent import JobAgent
+from replan.sessions.sealed_job import job_seal
+from replan.specialists.function import in_thread
+from replan.team.chats import Chats
+
+_OWN_KEY = 32
+
+
+def job_processor(  # noqa: PLR0913 - what a job leaves open
+    spec: JobSpec | Path | str,
+    *,
+    model: BaseChatModel | str | None = None,
+    phrasing_model: BaseChatModel | str | None = None,
+    base_url: str | None = None,
+    models: ModelProvider | None = None,
+    journal: Journal | None = None,
+    clock: Callable[[], datetime] | None = None,
+    new_id: Callable[[], str] | None = None,
+) -> JobProcessor:
+    """Build a processor for the jobs of a spec, with the usual parts.
+
+    Args:
+        spec: The spec, or the path of a job file.
+        model: Reads what the rules do not understand: a chat model or its name. Without it, only
+            the rules read.
+        phrasing_model: Rephrases each question, in a separate call: a chat model or its name.
+            Without it, the texts of the spec are used.
+        base_url: The OpenAI-compatible server of models that are given by name.
+        models: Builds models from names, instead of the server and the environment.
+        journal: Records actions before and after they are done, so that an unsafe one is not done
+            again after its process was killed: the journal of a storage from `open_storage`.
+        clock: Returns the time, with a time zone.
+        new_id: Returns a new id for a job.
+
+    Raises:
+        ConfigurationError: The model cannot be used.
+        JobFileError: The job file has mistakes.
+    """
+    provider = chosen_models(models, base_url)
+    read = spec if isinstance(spec, JobSpec) else read_job_file(Path(spec))
+    clock = clock or now
+    chats = Chats(provider)
+    extractor: Extractor = RuleExtractor()
+    if model is not None:
+        extractor = RulesThenModel(ModelExtractor(chats.of(model)))
+    executor: Executor = ActionExecutor(ApiExecutor(os.environ), in_thread, lambda: clock().date())
+    if journal is not None:
+        executor = JournaledExecutor(executor, journal)
+    return JobProcessor(
+        read,
+        extractor=extractor,
+        executor=executor,
+        phraser=None if phrasing_model is None else ModelPhraser(chats.of(phrasing_model)),
+        clock=clock,
+        new_id=new_id or random_id,
+    )
+
+
+def job_agent(
+    spec: JobSpec | Path | str,
+    *,
+    others: Agent | None = None,
+    context_key: str | bytes | None = None,
+    clock: Callable[[], datetime] | None = None,
+    **parts: Any,
+) -> JobAgent:
+    """Build an agent for one job; its client keeps the sessions, which contain the job.
+
+    Args:
+        spec: The spec, or the path of a job file.
+        others: Answers other requests of the user, such as an agent from `build_agent`; then
+            the job asks its question again.
+        context_key: Seals the values of secret slots in contexts. At least 16 bytes, the same for
+            all agents that take turns of a session. Without a key, the agent makes one of its own,
+            so that no other agent can continue a job with secret slots.
+        clock: Returns the time, with a time zone.
+        parts: What `job_processor` takes: model, phrasing_model, base_url, models, journal, new_id.
+
+    Raises:
+        ConfigurationError: The model or the key cannot be used, or the extra `encryption` is
+            missing, which secret slots need.
+        JobFileError: The job file has mistakes.
+    """
+    clock = clock or now
+    processor = job_processor(spec, clock=clock, **parts)
+    key = context_key_of(context_key) or token_bytes(_OWN_KEY)
+    return JobAgent(processor, clock, others, job_seal(processor.spec, key))

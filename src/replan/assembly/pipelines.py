@@ -1,0 +1,105 @@
+"""Pipelines by themselves: a message in, its response out; or as the agent of a session."""
+
+from collections.abc import Mapping
+from secrets import token_hex
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import RunnableConfig
+
+from replan.adapters.threads.memory import MemoryThreads
+from replan.assembly import chosen_models, now
+from replan.models.chat import Chat
+from replan.ports.thread_repository import ThreadRepository
+from replan.sessions.pipeline_agent import PipelineAgent
+from replan.state.limits import Limits, Price, RunSettings
+from replan.team.chats import Chats
+from replan.threads.ai_adapter import AIAdapter
+from replan.threads.host_utils import HostUtils
+from replan.threads.phases.base_agent import BaseAgent
+from replan.threads.response import Response
+from replan.threads.turns.building import built_pipeline, check_levels
+from replan.threads.turns.pipeline import alone, turn_on
+
+
+async def run_pipeline(  # noqa: PLR0913 - what a pipeline alone needs
+    agent: type[BaseAgent],
+    said: str | None = None,
+    *,
+    thread_id: str = "main",
+    repository: ThreadRepository | None = None,
+    model: BaseChatModel | None = None,
+    config: RunnableConfig | None = None,
+    retry: bool = False,
+) -> Response:
+    """Let a pipeline work on a thread until nothing is left to do.
+
+    Args:
+        agent: The class of the pipeline's main agent.
+        said: The user's message; None does the remaining work, such as after a kill.
+        thread_id: The thread; it is created if it does not exist.
+        repository: Where threads are stored, such as `storage.threads`; None stores nothing.
+        model: The model behind `agent.ai_adapter`.
+        config: A LangChain configuration for the calls of the model.
+        retry: Whether to repeat the last task: its phase stays, its sub-thread is replaced.
+
+    Returns:
+        The last response. If a phase failed, it has the `failure`, and a retry is possible.
+
+    Raises:
+        ConfigurationError: The phases of the pipeline never reach an end.
+        ThreadError: The thread cannot be used: another caller works on it, it is of another version
+            of the pipeline, or there is nothing to do.
+    """
+    repository = repository or MemoryThreads()
+    utils = HostUtils(
+        thread_repository=repository,
+        ai_adapter=AIAdapter(None if model is None else Chat(model), config),
+        clock=now,
+        new_id=_short_id,
+    )
+    await check_levels(agent)
+    with alone(repository, thread_id):
+        turn = await turn_on(agent, thread_id, utils)
+        await turn.begin(said, retry=retry)
+        return await turn.rest()
+
+
+def pipeline_agent(
+    agent: type[BaseAgent],
+    *,
+    model: BaseChatModel | str | None = None,
+    base_url: str | None = None,
+    limits: Limits | None = None,
+    prices: Mapping[str, Price] | None = None,
+) -> PipelineAgent:
+    """Build an agent from a pipeline: each turn of a session is a message to the pipeline.
+
+    The context carries the pipeline's threads under `threads` in `project_state`. A question of the
+    pipeline is the response of a turn, and the next turn answers it.
+
+    Args:
+        agent: The class of the pipeline's main agent.
+        model: The model behind `agent.ai_adapter`: a chat model or its name.
+        base_url: The OpenAI-compatible server of a model that is given by name.
+        limits: What a turn may spend: calls, tokens, money and seconds; a later turn continues.
+            And how many questions one message may lead to, over all turns.
+        prices: The prices of models, by their names.
+
+    Raises:
+        ConfigurationError: The phases of the pipeline never reach an end, or the model cannot be
+            used.
+    """
+    chats = Chats(chosen_models(None, base_url))
+    built_pipeline(agent)
+    return PipelineAgent(
+        agent=agent,
+        chat=None if model is None else chats.of(model),
+        settings=RunSettings(limits=limits or Limits()),
+        prices=prices or {},
+        clock=now,
+        new_id=_short_id,
+    )
+
+
+def _short_id() -> str:
+    return token_hex(8)

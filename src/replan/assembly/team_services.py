@@ -1,0 +1,155 @@
+"""A team bound to live models, specialists, knowledge, hooks, clock and ids."""
+# LangGraph leaves the type arguments of savers open, so `compile` reads as partly unknown.
+# pyright: reportUnknownMemberType=false
+
+import os
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import cast
+
+from replan.adapters.memory_journal import MemoryJournal
+from replan.adapters.threads.memory import MOST_CLOSED, MemoryThreads
+from replan.assembly import now, random_id
+from replan.events.callbacks import Hook
+from replan.events.emitter import Hooks
+from replan.events.types import BaseEvent
+from replan.models.chat import Chat
+from replan.ports.folders import Folders
+from replan.ports.journal import Journal
+from replan.ports.model_provider import ModelProvider
+from replan.ports.retriever import Retriever
+from replan.ports.specialist_port import SpecialistPort
+from replan.prompts.host import HostPrompts
+from replan.services import HOST, HostModels, Services
+from replan.specialists.function import call
+from replan.specialists.tools import chat_with_tools
+from replan.spending.scopes import price_of, with_free_ones
+from replan.state.knowledge import SEARCHED, log_in_vain
+from replan.state.limits import Price
+from replan.state.memory import MemoryOptions, log_unused
+from replan.state.options import joined
+from replan.team.chats import Chats
+from replan.team.team import Team
+from replan.team.tool_server import built_servers
+
+
+def services_of(
+    team: Team,
+    provider: ModelProvider,
+    journal: Journal | None = None,
+    tenant: str = "",
+    clock: Callable[[], datetime] | None = None,
+) -> Services:
+    """Bind a team to live models, specialists, journal, clock and ids."""
+    servers, missing = built_servers(team.tool_servers, os.environ)
+    clock = clock or now
+    host, chats = team.host, Chats(provider, servers, tenant, os.environ, clock)
+    chats.mistakes += missing
+    built = chats.built(team.chat_models)
+    specialists: dict[str, SpecialistPort] = {}
+    for index, specialist in enumerate(team.specialists):
+        with chats.telling():
+            specialists[specialist.name] = specialist.built(f"specialists[{index}]", chats)
+    with chats.telling():
+        direct = chat_with_tools(
+            "host.tools",
+            chats.of(host.model, "host.model"),
+            host.tools,
+            servers=servers,
+            max_rounds=host.max_tool_rounds,
+            checker=team.stream_tool_call_checker,
+            remembers=host.remembers,
+            seconds=team.limits.step_timeout,
+        )
+    knowledge = team.knowledge
+    with chats.telling():
+        knowledge = chats.with_embeddings(knowledge)
+    if chats.mistakes:
+        raise team.refusal(chats.mistakes)
+    models = _host_models(built, direct)
+    memory = joined(team.memory, host.memory)
+    parts = {HOST: host, **{each.name: each for each in team.specialists}}
+    log_unused(memory)
+    if team.knowledge is None:
+        log_in_vain(team.rag, *(part.rag for part in parts.values()))
+    workspace = Path(team.workspace or "")
+    return Services(
+        models=models,
+        specialists=specialists,
+        prompts=_host_prompts(team, models, memory),
+        journal=journal or MemoryJournal(),
+        settings=team.settings.replace(memory=memory),
+        memory={
+            each.name: own
+            for each in team.specialists
+            if (own := joined(team.memory, each.memory)) != memory
+        },
+        knowledge=cast("Retriever | None", knowledge),
+        rag={name: joined(SEARCHED, team.rag, part.rag) for name, part in parts.items()},
+        model_of=lambda name: chats.of(team.named_model(name), "memory.summary_model_id"),
+        output=host.shape,
+        remembers=any(part.remembers for part in parts.values()),
+        queues={each.name: each.queue for each in team.specialists if each.queue},
+        tool_servers=servers,
+        hooks=Hooks(tuple(team.callbacks), team.hook_timeout, _call_hook),
+        workspace=None if team.workspace is None else Path(team.workspace),
+        folders=Folders(workspace, Path(team.out) if team.out else workspace),
+        clock=clock,
+        new_id=random_id,
+        prices=with_free_ones(team.prices),
+        unpriced={
+            field: one.names[0]
+            for field, chat in built.items()
+            for one in chat.chain
+            if price_of(one.names, team.prices) is None
+        }
+        | _unpriced_embeddings(knowledge, team.prices),
+        threads=MemoryThreads(most_closed=MOST_CLOSED),
+        budgets={specialist.name: specialist.limits for specialist in team.specialists},
+    )
+
+
+def _host_models(built: Mapping[str, Chat], direct: Chat) -> HostModels:
+    """Who does what the host does; what has no model of its own takes that of the wider work."""
+    answering = built["host.model"]
+    thinking = built.get("host.thinking_model", answering)
+    return HostModels(
+        thinking=thinking,
+        planning=built.get("host.planning_model", thinking),
+        feedback=built.get("host.feedback_model", thinking),
+        answering=answering,
+        direct=direct,
+    )
+
+
+def _host_prompts(team: Team, models: HostModels, memory: MemoryOptions) -> HostPrompts:
+    host, merged = team.host, team.calls == "merged"
+    # What has a model or a prompt of its own is asked in a call of its own.
+    is_planned_at_once = models.planning is models.thinking and not host.planning_prompt
+    return HostPrompts(
+        team=tuple(specialist.card for specialist in team.specialists),
+        system=host.system_prompt,
+        thinking=host.thinking_prompt or team.thinking_prompt_template,
+        planning=host.planning_prompt,
+        reflection=host.reflection_prompt or team.reflection_prompt_template,
+        plan_template=team.plan_template,
+        merged_planning=merged and is_planned_at_once,
+        merged_answer=merged and models.direct is models.thinking,
+        merged_final_answer=merged and models.answering is models.feedback,
+        remembers=host.remembers,
+        output="" if host.shape is None else host.shape.asked,
+        memory=memory,
+    )
+
+
+def _unpriced_embeddings(knowledge: object, prices: Mapping[str, Price]) -> dict[str, str]:
+    """The embedding model under its field, if it has no price."""
+    embedding = getattr(knowledge, "embedding", None)
+    if embedding is None or price_of(embedding.names, prices) is not None:
+        return {}
+    return {"knowledge.embeddings": embedding.names[0]}
+
+
+async def _call_hook(hook: Hook, event: BaseEvent) -> None:
+    await call(hook, event, {})

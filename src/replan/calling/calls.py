@@ -1,0 +1,217 @@
+"""What a call of a graph is to LangGraph: a separate run, or one that continues.
+
+A run that continues keeps its name and its bounds, even if the caller does not give them again.
+The input that began a run, given again under its name, continues it too: a queue may deliver a job
+twice.
+"""
+# LangGraph leaves the type arguments of savers and commands open, so these methods read as unknown.
+# pyright: reportUnknownMemberType=false
+
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import ensure_config, merge_configs
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+from langgraph.constants import START
+from langgraph.types import Command, Interrupt, StateSnapshot
+
+from replan.calling.compiled import Graph, entrance_of, is_served, loosened
+from replan.errors import InputError
+from replan.graph.branches import specialist_node
+from replan.host.handed_plan import NOTHING_TO_DO
+from replan.host.new_settings import resumed_with
+from replan.state.channels import conversation
+from replan.state.enhanced import EnhancedState, has_begun, settings_of
+from replan.state.limits import RunSettings
+from replan.state.person.waiting import resumption
+from replan.texts.storable import unstorable
+
+Input = str | Mapping[str, Any] | Command[Any] | None
+"""A request; or `messages` and `plan`; or what continues an interrupted thread."""
+
+_BEFORE = {START, "begin"}
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a graph is called with."""
+
+    input: Input  # a request, or what continues a run
+    settings: RunSettings | None
+    config: RunnableConfig
+    name: str = ""  # the name that the caller gave the run, or empty
+
+
+async def entered(graph: Graph, call: Call) -> Call:
+    check_call(graph, call)
+    if isinstance(call.input, Command):
+        entrance_of(graph).check_command(call.input)
+    is_kept = isinstance(graph.checkpointer, BaseCheckpointSaver)
+    if isinstance(call.input, Command) and call.input.resume is not None and is_kept:
+        snapshot = await graph.aget_state(call.config)
+        return replace(call, input=_directed(call.input, snapshot.interrupts))
+    if not isinstance(call.input, Mapping):
+        return call
+    if not call.input:
+        # The state of an old thread would be taken for a request.
+        raise InputError(NOTHING_TO_DO)
+    name = str(call.config.get("metadata", {}).get("run_id") or "")
+    return await _delivered(graph, replace(call, name=name)) if name and is_kept else call
+
+
+async def prepared(graph: Graph, call: Call) -> Call:
+    """Return the call as LangGraph takes it."""
+    name = call.name or str(call.config.get("metadata", {}).get("run_id") or "")
+    given = {"messages": [HumanMessage(call.input)]} if isinstance(call.input, str) else call.input
+    call = replace(call, input=given, name=name)
+    check_call(graph, call)
+    if graph.checkpointer and not isinstance(given, Command | None):
+        call = await _delivered(graph, call)
+    if graph.checkpointer and isinstance(call.input, Command | None):
+        return await _resumed(graph, call)
+    return _named(call)
+
+
+def check_call(graph: Graph, call: Call) -> None:
+    """Refuse what a store would stumble over after the run has begun."""
+    if isinstance(graph.checkpointer, BaseCheckpointSaver):
+        # A graph that calls this one may hand its thread on.
+        around = ensure_config(merge_configs(graph.config, call.config)).get("configurable", {})
+        if around.get("thread_id") is None and not around.get("checkpoint_ns"):
+            raise InputError(
+                "The graph keeps its threads, and this call names none. Give it one, such as "
+                'config={"configurable": {"thread_id": "shop"}}; `open_runtime` does so by itself.'
+            )
+    given, ids = call.input, call.config.get("configurable", {})
+    names = {"run_id": call.name or call.config.get("metadata", {}).get("run_id")}
+    told = {"thread_id": ids.get("thread_id"), **names}
+    if isinstance(given, Command):
+        told |= {"answer": given.resume, "update": given.update}
+    elif isinstance(given, Mapping):
+        told |= dict(given)
+        # Of half a character in a plan, its reader says where.
+        told["plan"] = "\0" if "\0" in str(given.get("plan") or "") else ""
+    check_storable(told)
+
+
+def check_storable(told: Mapping[str, object]) -> None:
+    """Refuse what not every store keeps, by its name."""
+    for name, value in told.items():
+        if problem := unstorable(value):
+            raise InputError(f"The {name} cannot be kept. {problem}")
+
+
+async def _delivered(graph: Graph, call: Call) -> Call:
+    """What an input is under its name: a run's own input again continues that run."""
+    newest = await _newest_start(graph, call) if call.name else None
+    if newest is None or newest.metadata.get("run_id") != call.name:
+        return call
+    if not _is_same(newest.checkpoint["channel_values"].get(START), call.input):
+        # LangGraph would take any input under the newest name for the one that it has.
+        return _nameless(call)
+    # What it may do is in its state, and may have been raised since.
+    begins = _begins(await graph.aget_state(call.config))
+    return replace(call, input=None, settings=call.settings if begins else None)
+
+
+async def _newest_start(graph: Graph, call: Call) -> CheckpointTuple | None:
+    """The checkpoint of the thread's newest input; what continues a run leaves none."""
+    thread = call.config.get("configurable", {}).get("thread_id")
+    if thread is None:
+        return None
+    config: RunnableConfig = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+    found = cast("Any", graph).checkpointer.alist(config, filter={"source": "input"}, limit=1)
+    async with aclosing(found):
+        return await anext(found, None)
+
+
+def _is_same(begun: object, given: object) -> bool:
+    return begun is None or _said(begun) == _said(given)
+
+
+def _said(given: Any) -> tuple[Any, ...]:
+    """What an input says, whatever form its messages have."""
+    if not isinstance(given, Mapping):
+        return (given,)
+    asked = cast("Mapping[str, Any]", given)
+    messages = conversation([], [asked.get("messages") or []])
+    return (
+        [(each.type, each.content) for each in messages],
+        asked.get("plan"),
+        asked.get("answers"),
+    )
+
+
+async def _resumed(graph: Graph, call: Call) -> Call:
+    """Continue a run: an answer finds its question, and new settings the state."""
+    snapshot = await graph.aget_state(call.config)
+    _check_team(graph, snapshot)
+    given = cast("Command[Any] | None", call.input)
+    if given is not None:
+        given = _directed(given, snapshot.interrupts)
+    if _begins(snapshot):
+        # It takes its name and its settings when it does.
+        name = str((snapshot.metadata or {}).get("run_id") or call.name)
+        return _named(replace(call, input=given, name=name))
+    state = cast("EnhancedState", snapshot.values)
+    call = _named(replace(call, name=state.get("run_id", "")))
+    update = dict(resumed_with(state, call.settings))
+    if update and not is_served(graph):
+        new = cast("RunSettings", update["settings"])
+        update["warnings"] = loosened(graph, settings_of(state), new, "the settings of a call")
+    if update and given is None:
+        given = Command(update=update)
+    elif update and given is not None:
+        given = replace(given, update={**cast("dict[str, Any]", given.update or {}), **update})
+    return replace(call, input=given)
+
+
+def _begins(snapshot: StateSnapshot) -> bool:
+    """Whether the newest run of a thread has yet to begin; what the state holds is another's."""
+    state = cast("EnhancedState", snapshot.values)
+    if "settings" not in state or not _BEFORE.isdisjoint(snapshot.next):
+        return True
+    return "think" in snapshot.next and not has_begun(state)
+
+
+def _named(call: Call) -> Call:
+    if not call.name:
+        return call
+    return replace(call, config=merge_configs(call.config, {"metadata": {"run_id": call.name}}))
+
+
+def _nameless(call: Call) -> Call:
+    metadata = {**call.config.get("metadata", {})}
+    metadata.pop("run_id", None)
+    return replace(call, config={**call.config, "metadata": metadata}, name="")
+
+
+def _directed(command: Command[Any], interrupts: Sequence[Interrupt]) -> Command[Any] | None:
+    """Address an answer to the interrupts that it is for; LangGraph itself takes no empty one."""
+    # Where nothing is asked, LangGraph would keep the answer for whatever is asked next, unseen.
+    does_more = bool(command.update or command.goto)
+    is_answer = command.resume is not None or not does_more
+    if is_answer and interrupts:
+        return replace(command, resume=resumption(command.resume, interrupts))
+    return replace(command, resume=None) if does_more else None
+
+
+def _check_team(graph: Graph, snapshot: StateSnapshot) -> None:
+    """Check that the team has all specialists that the continued round has sent steps to."""
+    # LangGraph would leave the others out in silence, and what they finished with them.
+    state = cast("EnhancedState", snapshot.values)
+    is_in_round = all(task.name.startswith(specialist_node("")) for task in snapshot.tasks)
+    if state.get("is_completed") or not is_in_round:
+        return
+    sent = {assignment.specialist for assignment in state.get("dispatched", [])}
+    gone = sorted(name for name in sent if specialist_node(name) not in graph.nodes)
+    if gone:
+        names = ", ".join(f"@{name}" for name in gone)
+        raise InputError(
+            f"Steps of this run were sent to {names}, whom the team does not have. Resume the run "
+            "with the team that it began with. Finished steps stay finished."
+        )

@@ -1,0 +1,60 @@
+"""What a compiled graph tells of its team, and of those who call it."""
+# LangGraph leaves the type arguments of channels open, so `channels` reads as partly unknown.
+# pyright: reportUnknownMemberType=false
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from langgraph.constants import START
+from langgraph.graph.state import CompiledStateGraph
+
+from replan.ports.tool_provider import ToolProvider
+from replan.replies.shape import Shape
+from replan.state.entrance import Entrance
+from replan.state.limits import RunSettings
+from replan.state.person.plan_edits import EditablePlan
+from replan.state.team import SpecialistCard
+from replan.state.tightening import told_loosened
+
+Graph = CompiledStateGraph[Any, Any, Any, Any]
+
+
+def is_served(graph: Graph) -> bool:
+    """Whether the caller of a graph, or the editor of its state, may be a client of a server."""
+    return entrance_of(graph).editable is not None
+
+
+def shapes_of(graph: Graph) -> Mapping[str, Shape]:
+    """The types of results by specialist, and that of the answer under ""."""
+    # A graph that was compiled by other means has no such entrance.
+    return getattr(cast("Any", graph).channels[START], "shapes", {})
+
+
+def services_in(graph: Graph) -> Any:
+    """The live things of a graph that `build_graph` made; None for any other."""
+    return getattr(cast("Any", graph).channels[START], "services", None)
+
+
+def tool_servers_of(graph: Graph) -> Mapping[str, ToolProvider]:
+    """The tool servers of a graph's team, by their names."""
+    services = services_in(graph)
+    return {} if services is None else services.tool_servers
+
+
+def team_of(graph: Graph) -> Sequence[SpecialistCard]:
+    """The cards of those who do the steps, with the effects of what they do."""
+    return cast("EditablePlan", graph.channels["current_plan"]).team
+
+
+def loosened(graph: Graph, before: RunSettings, after: RunSettings, by: str) -> list[str]:
+    """Say who loosens which settings of a run that is under way now; at most one sentence."""
+    return told_loosened(before, after, by, entrance_of(graph).clock())
+
+
+def entrance_of(graph: Graph) -> Entrance:
+    return cast("Entrance", graph.channels[START])
+
+
+def check_input(graph: Graph, given: Mapping[str, Any]) -> None:
+    """Refuse what no run of a graph can begin from, before anything is said or kept of it."""
+    entrance_of(graph).check(given)

@@ -1,0 +1,191 @@
+"""The graph of a team as people call it: held by one run at a time, traced, without bounds.
+
+LangGraph's own bounds would end or starve a run: an error at some super-step, tasks that wait for
+places that others hold who wait for them. A run has bounds of its own in their place.
+"""
+# LangGraph leaves the type arguments of savers and commands open, so these methods read as unknown.
+# pyright: reportUnknownMemberType=false
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, nullcontext
+from typing import Any, Self, cast
+
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import merge_configs
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import RunControl
+from langgraph.types import StateUpdate
+
+from replan.calling.calls import Call, check_call, entered
+from replan.calling.compiled import Graph, entrance_of
+from replan.events.at_once import Listener, heard_by, listener_at_work
+from replan.events.trace import Trace, Tracing, as_traced, trace_at_work, worked_before
+from replan.langgraph_inside.tasks import CallerBounds, inherited_config, with_bounds
+from replan.own_loop import completed
+from replan.ports.ownership import Owner, as_owner, owner_in
+
+_TRACE = "replan_trace"
+
+
+class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
+    """The compiled graph of a team; what LangGraph's own methods are given is looked at, too."""
+
+    @classmethod
+    def of(cls, compiled: Graph) -> Self:
+        """Make one of what LangGraph compiled, as its own `copy` does."""
+        fields = {name: each for name, each in vars(compiled).items() if name != "__orig_class__"}
+        return cls(**fields)
+
+    def invoke(
+        self,
+        input: Any,  # noqa: A002 - as LangGraph calls it
+        config: RunnableConfig | None = None,
+        **options: Any,
+    ) -> Any:
+        """Invoke as `ainvoke` does, in its own loop; where a loop runs, await that instead."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            invoke = cast("Any", self).ainvoke
+            return completed(lambda: invoke(input, config, **options))
+        raise RuntimeError("An event loop is running: use `await graph.ainvoke(...)` here.")
+
+    def stream(self, *_: Any, **__: Any) -> Any:
+        """Say what to call instead: an asynchronous graph has no synchronous stream."""
+        raise TypeError(
+            "The graph is asynchronous: use `async for part in graph.astream(...)`, or "
+            "`replan.open_runtime`, whose `events` synchronous code can follow."
+        )
+
+    async def astream(
+        self,
+        input: Any,  # noqa: A002 - as LangGraph calls it
+        config: RunnableConfig | None = None,
+        **options: Any,
+    ) -> AsyncIterator[Any]:
+        """Stream as LangGraph does; a run's own input again continues that run."""
+        config = config or {}
+        async with alone(self, config, within=True) as owner:
+            given = await entered(self, Call(input, options.get("context"), config))
+            if given.input is not input:
+                options["context"] = given.settings
+            parts = await self._parts(given, options, owner)
+            if listener_at_work.get() is not None:
+                # Whoever hears the run around this one does not hear this one.
+                parts = heard_by(None, parts)
+            async with aclosing(parts) as given_parts:
+                async for part in given_parts:
+                    yield part
+
+    async def states(
+        self, call: Call, listener: Listener, control: RunControl
+    ) -> AsyncGenerator[dict[str, Any]]:
+        """Work on a thread that nobody else knows, and yield the state after each super-step.
+
+        The thread is written once, when the work comes to rest.
+
+        Args:
+            call: What `prepared` returned, or what begins a run on a new thread.
+            listener: Receives the events.
+            control: Stops the work.
+        """
+        options = {"context": call.settings, "durability": "exit", "stream_mode": "values"}
+        parts = await self._parts(call, {**options, "control": control})
+        async with aclosing(heard_by(listener, parts)) as given:
+            async for part in given:
+                yield part
+
+    async def _parts(
+        self, call: Call, options: Mapping[str, Any], owner: Owner | None = None
+    ) -> AsyncGenerator[Any]:
+        """The parts of LangGraph's stream of a call."""
+        bounded = _unbounded(call.config, self.config or {})
+        trace = await _traced(self, call)
+        if trace is not None:
+            bounded = merge_configs(bounded, {"metadata": {_TRACE: trace.ref}})
+        parts = as_owner(owner, cast("Any", super().astream(call.input, bounded, **options)))
+        return as_traced(trace, parts) if trace else parts
+
+    def bulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """Edit the state as LangGraph does; a client of a server may edit some keys only."""
+        _check_edits(self, supersteps)
+        return super().bulk_update_state(config, supersteps)
+
+    async def abulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """Edit the state as LangGraph does, while no run works on the thread."""
+        # A client of a server may edit some keys only.
+        _check_edits(self, supersteps)
+        async with alone(self, config, within=True) as owner:
+            with owner.at_work() if owner else nullcontext():
+                return await super().abulk_update_state(config, supersteps)
+
+
+@asynccontextmanager
+async def alone(
+    graph: Graph, config: RunnableConfig, *, within: bool = False
+) -> AsyncGenerator[Owner | None]:
+    """Hold the thread of a call, if its store can, so that no other process works on it."""
+    saver = cast("Any", graph).checkpointer
+    holds = getattr(saver, "holds", None)
+    call = merge_configs(graph.config, config).get("configurable", {}) if holds else {}
+    thread, is_inner = call.get("thread_id"), bool(call.get("checkpoint_ns"))
+    if holds is None or thread is None or is_inner:
+        yield None
+        return
+    check_call(graph, Call(None, None, config))
+    if within and owner_in(holds.where, str(thread)):
+        yield None
+        return
+    async with holds.holding(str(thread)) as owner:
+        try:
+            yield owner
+        except BaseException:
+            # LangGraph still has writes in progress; no other process may take the thread before.
+            await saver.at_rest()
+            raise
+
+
+async def _traced(graph: Graph, call: Call) -> Trace | None:
+    """The trace of a call, if its team, or the call around it, is traced."""
+    around = trace_at_work.get()
+    tracing: Tracing | None = entrance_of(graph).tracing
+    if tracing is None and around is not None:
+        tracing = around.tracing
+    if tracing is None:
+        return None
+    thread = call.config.get("configurable", {}).get("thread_id")
+    goes_on = not isinstance(call.input, Mapping)
+    earlier = ""
+    if goes_on and isinstance(graph.checkpointer, BaseCheckpointSaver):
+        # Each checkpoint names the call that it was made in.
+        metadata = (await graph.aget_state(call.config)).metadata
+        earlier = str((metadata or {}).get(_TRACE, ""))
+    counted = worked_before.get()
+    # What is called inside a run has another thread.
+    worked: Mapping[object, float] = {}
+    if counted is not None and counted[0] == thread:
+        worked = counted[1]()
+    return tracing.begun(graph.get_name(), str(thread or ""), earlier, worked)
+
+
+def _check_edits(graph: Graph, supersteps: Sequence[Sequence[StateUpdate]]) -> None:
+    for edit in (edit for superstep in supersteps for edit in superstep):
+        entrance_of(graph).check_edit(edit.values, edit.as_node)
+
+
+def _unbounded(config: RunnableConfig, own: RunnableConfig) -> RunnableConfig:
+    """Take LangGraph's bounds out of its hands; the nodes find them as the caller gave them."""
+    given: list[RunnableConfig] = [config, own, inherited_config.get() or {}]
+    steps = next((each["recursion_limit"] for each in given if "recursion_limit" in each), None)
+    at_once = next(filter(None, (each.get("max_concurrency") for each in given)), None)
+    free: RunnableConfig = {**config, "recursion_limit": sys.maxsize}
+    if at_once:
+        free["max_concurrency"] = sys.maxsize
+    return with_bounds(free, CallerBounds(recursion_limit=steps, max_concurrency=at_once))

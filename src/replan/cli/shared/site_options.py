@@ -1,0 +1,77 @@
+"""The options of how a run is told, of all commands that follow one."""
+# ruff: noqa: PLC0415 - the help of a command loads no framework
+
+import os
+import sys
+from collections.abc import Callable
+from functools import partial, wraps
+from inspect import Signature, signature
+from typing import TYPE_CHECKING, Any
+
+from replan.cli.shared.options import (
+    GraceOption,
+    JsonLinesOption,
+    LogFileOption,
+    PlainOption,
+    QuietOption,
+    StorageOption,
+    VerboseOption,
+)
+from replan.cli.shared.process import place
+
+if TYPE_CHECKING:
+    from replan.cli.shared.site import Site
+
+Command = Callable[..., None]
+GivenSite = Callable[[], "Site"]
+"""Makes the site of a command, of the options that it was given."""
+
+
+def site(
+    *,
+    grace: GraceOption = 10.0,
+    storage: StorageOption = None,
+    as_json: JsonLinesOption = False,
+    plain: PlainOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    log_file: LogFileOption = None,
+) -> "Site":
+    """Where and how this process tells a run."""
+    from replan.cli.shared.site import Site
+    from replan.cli.views.live.teller import Manner
+
+    return Site(
+        environment=os.environ,
+        input=sys.stdin,
+        output=sys.stdout,
+        errors=sys.stderr,
+        place=place(storage),
+        manner=Manner(as_json=as_json, plain=plain, quiet=quiet, verbose=verbose),
+        log_file=log_file,
+        grace=grace,
+    )
+
+
+def with_site(*left_out: str) -> Callable[[Command], Command]:
+    """Give a command the options of `site`, and what makes a site of them as `site`.
+
+    Args:
+        left_out: Options that the command does not have.
+    """
+    options = [each for each in signature(site).parameters.values() if each.name not in left_out]
+
+    def given_to(command: Command) -> Command:
+        own = [each for each in signature(command).parameters.values() if each.name != "site"]
+
+        @wraps(command)
+        def called(**given: Any) -> None:
+            chosen = {each.name: given.pop(each.name) for each in options}
+            command(**given, site=partial(site, **chosen))
+
+        # Typer reads the options of a command from both.
+        called.__dict__["__signature__"] = Signature([*own, *options])
+        called.__annotations__ = {each.name: each.annotation for each in (*own, *options)}
+        return called
+
+    return given_to

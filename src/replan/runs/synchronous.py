@@ -1,0 +1,136 @@
+"""Runs for synchronous code: the loop of a `Runtime` is in a thread of its own."""
+
+from collections.abc import Iterator, Mapping
+from typing import Unpack
+
+from replan.calling.calls import Input
+from replan.facts.kept import Fact
+from replan.own_loop import Portal
+from replan.runs.asked.corrections import CorrectionOptions
+from replan.runs.log.run_event import RunEvent
+from replan.runs.looking import RunView
+from replan.runs.result import RunResult
+from replan.runs.run import Run
+from replan.runs.service import Runtime, StartOptions
+from replan.runs.work import Following
+from replan.state.limits import RunSettings
+
+
+class SyncRun:
+    """A run, for synchronous code.
+
+    Attributes:
+        run_id: The run.
+    """
+
+    def __init__(self, run: Run, portal: Portal) -> None:
+        self.run_id = run.run_id
+        self._run = run
+        self._portal = portal
+
+    def result(self) -> RunResult:
+        """Wait until the run is over, waits for a person or was stopped, and return its result."""
+        return self._portal.call(self._run.result)
+
+
+class SyncRuntime:
+    """A `Runtime` for synchronous code. Its event loop runs in its own thread."""
+
+    def __init__(self, runtime: Runtime, portal: Portal) -> None:
+        """Prepare; `with open_runtime(...)` does it.
+
+        Args:
+            runtime: What does the work.
+            portal: The thread that it is done in.
+        """
+        self._runtime = runtime
+        self._portal = portal
+
+    def run(
+        self,
+        input: Input,  # noqa: A002 - LangGraph calls it so
+        **options: Unpack[StartOptions],
+    ) -> RunResult:
+        """Run a request until it is over, waits for a person or is stopped; see `Runtime.start`."""
+        return self.start(input, **options).result()
+
+    def start(
+        self,
+        input: Input,  # noqa: A002 - LangGraph calls it so
+        **options: Unpack[StartOptions],
+    ) -> SyncRun:
+        """Begin a run, and return it immediately; see `Runtime.start`."""
+        run = self._portal.call(lambda: self._runtime.start(input, **options))
+        return SyncRun(run, self._portal)
+
+    def resume(
+        self,
+        run_id: str,
+        *,
+        settings: RunSettings | None = None,
+        by: str = "",
+        **following: Unpack[Following],
+    ) -> RunResult:
+        """Resume a run that was stopped, killed or ended by a limit; see `Runtime.resume`."""
+        return self._portal.call(
+            lambda: self._runtime.resume(run_id, settings=settings, by=by, **following)
+        )
+
+    def answer(
+        self, run_id: str, answers: object, *, by: str = "", **following: Unpack[Following]
+    ) -> SyncRun:
+        """Answer the questions of a run; see `Runtime.answer`."""
+        run = self._portal.call(lambda: self._runtime.answer(run_id, answers, by=by, **following))
+        return SyncRun(run, self._portal)
+
+    def retry(
+        self, run: str, step: int, /, *, by: str = "", **options: Unpack[CorrectionOptions]
+    ) -> SyncRun:
+        """Repeat a step and its dependents; see `Runtime.retry`."""
+        begun = self._portal.call(lambda: self._runtime.retry(run, step, by=by, **options))
+        return SyncRun(begun, self._portal)
+
+    def skip(
+        self, run: str, step: int, /, *, by: str = "", **options: Unpack[CorrectionOptions]
+    ) -> SyncRun:
+        """Skip a step, and continue; see `Runtime.skip`."""
+        begun = self._portal.call(lambda: self._runtime.skip(run, step, by=by, **options))
+        return SyncRun(begun, self._portal)
+
+    def stop(self, run_id: str, *, by: str = "", at_once: bool = False) -> None:
+        """Stop a run gracefully; see `Runtime.stop`."""
+        self._portal.call(lambda: self._runtime.stop(run_id, by=by, at_once=at_once))
+
+    def events(self, run_id: str, *, after: int = 0, tokens: bool = False) -> Iterator[RunEvent]:
+        """Yield the past and the coming events of a run; see `Runtime.events`."""
+        events = self._runtime.events(run_id, after=after, tokens=tokens)
+        try:
+            while True:
+                try:
+                    yield self._portal.call(lambda: anext(events))
+                except StopAsyncIteration:
+                    return
+        finally:
+            # Who left the runtime before has ended them.
+            if self._portal.is_open:
+                self._portal.call(events.aclose)
+
+    def look(self, run_id: str) -> RunView:
+        """Return the status of a run, its plan, and what it waits for."""
+        return self._portal.call(lambda: self._runtime.look(run_id))
+
+    def text(self, run_id: str, ref: str) -> str | None:
+        """Return a long text of an event; see `Runtime.text`."""
+        return self._portal.call(lambda: self._runtime.text(run_id, ref))
+
+    def facts(self, user: str, *, tenant: str = "", query: str = "") -> list[Fact]:
+        """Return what the team remembers about a user; see `Runtime.facts`."""
+        return self._portal.call(lambda: self._runtime.facts(user, tenant=tenant, query=query))
+
+    def forget_fact(self, user: str, fact_id: str, *, tenant: str = "") -> bool:
+        """Forget a fact of a user; see `Runtime.forget_fact`."""
+        return self._portal.call(lambda: self._runtime.forget_fact(user, fact_id, tenant=tenant))
+
+    def runs(self, most: int = 20, *, labels: Mapping[str, str] | None = None) -> list[RunView]:
+        """Return the latest runs, the newest first."""
+        return self._portal.call(lambda: self._runtime.runs(most, labels=labels))

@@ -1,0 +1,287 @@
+"""What agents call by A2A: a run is a task that they begin, follow, answer and cancel.
+
+Everything about a task is read from the storage, so a server that was started again reports
+it, too. A message that is sent twice is one task.
+"""
+
+import hashlib
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from a2a.helpers.proto_helpers import new_text_part
+from a2a.server.context import ServerCallContext
+from a2a.server.events import Event
+from a2a.server.request_handlers.request_handler import RequestHandler
+from a2a.types.a2a_pb2 import (
+    Artifact,
+    CancelTaskRequest,
+    GetTaskRequest,
+    ListTasksRequest,
+    ListTasksResponse,
+    Message,
+    SendMessageRequest,
+    SubscribeToTaskRequest,
+    Task,
+    TaskArtifactUpdateEvent,
+    TaskState,
+    TaskStatus,
+    TaskStatusUpdateEvent,
+)
+from a2a.utils.errors import (
+    InvalidParamsError,
+    PushNotificationNotSupportedError,
+    TaskNotCancelableError,
+    TaskNotFoundError,
+    UnsupportedOperationError,
+)
+
+from replan.errors import InputError
+from replan.ports.run_book import RunRecord
+from replan.runs.log.run_event import RunEvent
+from replan.runs.looking import RunView
+from replan.runs.run import Run
+from replan.server.answers import TEAM, TENANT
+from replan.server.callers.identity import Identity
+from replan.server.doors.a2a_tasks import (
+    ANSWER,
+    CONTEXT,
+    OVER,
+    artifacts_of,
+    context_of,
+    message_of,
+    status_of,
+    task_of,
+)
+from replan.server.doors.a2a_wire import answers_of, checked_context, errors_of_a2a, request_in
+from replan.server.doors.conversations import course_of, text_in
+from replan.server.endpoints import check_role
+from replan.server.house import House
+from replan.server.work import answered, begun, gone_on
+
+_CANCELLED = ("replan", "server", "a2a", "cancelled")
+_ANSWERED = ("replan", "server", "a2a", "answered")
+_PAGE = 50
+_MOST = 100
+
+
+@dataclass(frozen=True)
+class CallerTasks(RequestHandler):
+    """What one caller may do with the tasks of a team."""
+
+    house: House
+    who: Identity
+    team: str
+
+    async def on_message_send(
+        self, params: SendMessageRequest, context: ServerCallContext
+    ) -> Task | Message:
+        """Begin a task, or continue one; wait until it rests, unless asked not to."""
+        with errors_of_a2a():
+            run, _ = await self._begun(params)
+            if not params.configuration.return_immediately:
+                await run
+            config = params.configuration
+            most = config.history_length if config.HasField("history_length") else None
+            return await self._told(await run.look(), most)
+
+    async def on_message_send_stream(
+        self, params: SendMessageRequest, context: ServerCallContext
+    ) -> AsyncGenerator[Event]:
+        """Begin a task, or continue one, and tell its course."""
+        with errors_of_a2a():
+            self.house.seat_of(self.who)  # refuses one too many before anything is begun
+            run, after = await self._begun(params)
+            async with aclosing(self._course(run, after)) as events:
+                async for event in events:
+                    yield event
+
+    async def on_subscribe_to_task(
+        self, params: SubscribeToTaskRequest, context: ServerCallContext
+    ) -> AsyncGenerator[Event]:
+        """Report the course of a task from now on."""
+        with errors_of_a2a():
+            self.house.seat_of(self.who)
+            view = await self._view(params.id)
+            if (await self._told(view)).status.state in OVER:
+                raise UnsupportedOperationError("The task is over. GetTask has its answer.")
+            run = Run(self.house.runtime_of(view.record), view.run_id)
+            known = len(await self.house.storage.runs.events(view.run_id))
+            async with aclosing(self._course(run, known)) as events:
+                async for event in events:
+                    yield event
+
+    async def on_get_task(self, params: GetTaskRequest, context: ServerCallContext) -> Task | None:
+        """Return the status of a task."""
+        with errors_of_a2a():
+            most = params.history_length if params.HasField("history_length") else None
+            return await self._told(await self._view(params.id), most)
+
+    async def on_cancel_task(
+        self, params: CancelTaskRequest, context: ServerCallContext
+    ) -> Task | None:
+        """Stop a task permanently; what it did stays on record."""
+        with errors_of_a2a():
+            check_role(self.who, "run")
+            view = await self._view(params.id)
+            if (await self._told(view)).status.state in OVER:
+                raise TaskNotCancelableError("The task is over.")
+            runtime = self.house.runtime_of(view.record)
+            store = self.house.storage.store
+            await store.aput(_CANCELLED, view.run_id, {"by": self.who.person}, index=False)
+            await runtime.stop(view.run_id, by=self.who.person)
+            await runtime.rested(view.run_id)
+            return await self._told(await runtime.look(view.run_id))
+
+    async def on_list_tasks(
+        self, params: ListTasksRequest, context: ServerCallContext
+    ) -> ListTasksResponse:
+        """List the tasks of the team that the caller may see, the newest first."""
+        most = params.page_size if params.HasField("page_size") else _PAGE
+        if not 1 <= most <= _MOST:
+            raise InvalidParamsError(f"pageSize: give a number from 1 to {_MOST}.")
+        labels = {TEAM: self.team, **({TENANT: self.who.tenant} if self.who.tenant else {})}
+        if params.context_id:
+            labels[CONTEXT] = params.context_id
+        with errors_of_a2a():
+            behind = (
+                await self.house.record_of(params.page_token, self.who)
+                if (params.page_token)
+                else None
+            )
+            records = await self.house.storage.runs.recent(most + 1, labels, behind=behind)
+            seen = [each for each in records[:most] if self.house.is_seen(each, self.who)]
+            tasks = [await self._listed(each, params) for each in seen]
+        if params.status:
+            tasks = [each for each in tasks if each.status.state == params.status]
+        following = records[most - 1].run_id if len(records) > most else ""
+        return ListTasksResponse(
+            tasks=tasks, next_page_token=following, page_size=most, total_size=len(tasks)
+        )
+
+    async def on_create_task_push_notification_config(self, params: Any, context: Any) -> NoReturn:
+        """Refuse: the server calls no clients."""
+        raise PushNotificationNotSupportedError
+
+    on_get_task_push_notification_config = on_create_task_push_notification_config
+    on_list_task_push_notification_configs = on_create_task_push_notification_config
+    on_delete_task_push_notification_config = on_create_task_push_notification_config
+
+    async def on_get_extended_agent_card(self, params: Any, context: Any) -> NoReturn:
+        """Refuse: a caller who may see the card sees all of it."""
+        raise UnsupportedOperationError("There is one card for all who may see it.")
+
+    async def _begun(self, params: SendMessageRequest) -> tuple[Run, int]:
+        """Begin a task, or continue one; with the number of the last event that is known."""
+        check_role(self.who, "run")
+        message = params.message
+        if params.configuration.HasField("task_push_notification_config"):
+            raise PushNotificationNotSupportedError
+        if not message.message_id:
+            raise InvalidParamsError("message.messageId: it is missing. Add it.")
+        if message.task_id:
+            return await self._continued(message)
+        run_id = self._digest(message)
+        known = await self.house.storage.runs.get(run_id)
+        if known is not None:
+            return await self._found(known), 0
+        given = {"messages": [request_in(message)]}
+        labels = {"door": "a2a", CONTEXT: checked_context(message, self.house.new_id())}
+        options: Any = {"run_id": run_id, "labels": labels, "tokens": True}
+        return await begun(self.house, self.who, self.team, given, **options), 0
+
+    async def _found(self, record: RunRecord) -> Run:
+        """The run of a message that came before; it continues if its process was killed."""
+        runtime = self.house.runtime_of(record)
+        if (await runtime.look(record.run_id)).is_killed:
+            return await gone_on(self.house, self.who, record, None)
+        return Run(runtime, record.run_id)
+
+    async def _continued(self, message: Message) -> tuple[Run, int]:
+        """Answer a task, or continue one that rests."""
+        view = await self._view(message.task_id)
+        if message.context_id and message.context_id != context_of(view):
+            raise InvalidParamsError("message.contextId: the task is of another context.")
+        known = len(await self.house.storage.runs.events(view.run_id))
+        run, store = Run(self.house.runtime_of(view.record), view.run_id), self.house.storage.store
+        name = self._digest(message)
+        if await store.aget(_ANSWERED, name) is not None:
+            # It came before, and may not answer what is asked since.
+            return run, known
+        state = (await self._told(view)).status.state
+        if state != TaskState.TASK_STATE_INPUT_REQUIRED:
+            raise UnsupportedOperationError(
+                f"The task takes no message now: it is {view.outcome}. GetTask shows it."
+            )
+        if view.outcome == "interrupted":
+            run = await gone_on(self.house, self.who, view.record, None)
+        else:
+            check_role(self.who, "answer")
+            try:
+                given = answers_of(message, view.waiting)
+                run = await answered(self.house, self.who, view.record, given, tokens=True)
+            except InputError as error:
+                raise InvalidParamsError(f"message.parts: {error}") from error
+        await store.aput(_ANSWERED, name, {"run_id": view.run_id}, index=False)
+        return run, known
+
+    async def _course(self, run: Run, after: int) -> AsyncGenerator[Event]:
+        """The task as it is, what happens, and how it ends."""
+        view = await run.look()
+        ids: Any = {"task_id": view.run_id, "context_id": context_of(view)}
+        task = await self._told(view)
+        yield task
+        is_begun, waits = False, task.status.state == TaskState.TASK_STATE_SUBMITTED
+        async with aclosing(run.events(after=after, tokens=True)) as events:
+            async for event in events:
+                if waits:
+                    waits = False
+                    at_work = TaskStatus(state=TaskState.TASK_STATE_WORKING)
+                    yield TaskStatusUpdateEvent(**ids, status=at_work)
+                if piece := text_in(event):
+                    artifact = Artifact(artifact_id=ANSWER, parts=[new_text_part(piece)])
+                    yield TaskArtifactUpdateEvent(**ids, artifact=artifact, append=is_begun)
+                    is_begun = True
+                elif course := course_of(event):
+                    yield TaskStatusUpdateEvent(**ids, status=_working(view, event, course))
+        await run
+        view = await run.look()
+        for artifact in artifacts_of(view):
+            # A reply may have been begun again: this is the whole of it.
+            yield TaskArtifactUpdateEvent(**ids, artifact=artifact, last_chunk=True)
+        yield TaskStatusUpdateEvent(
+            **ids, status=status_of(view, is_cancelled=await self._is_cancelled(view.run_id))
+        )
+
+    async def _view(self, task_id: str) -> RunView:
+        record = await self.house.record_of(task_id, self.who)
+        if record.labels.get(TEAM) != self.team:
+            raise TaskNotFoundError("There is no such task here.")
+        return await self.house.runtime_of(record).look(record.run_id)
+
+    async def _told(self, view: RunView, most: int | None = None) -> Task:
+        return task_of(view, is_cancelled=await self._is_cancelled(view.run_id), most=most)
+
+    async def _listed(self, record: RunRecord, params: ListTasksRequest) -> Task:
+        view = await self.house.runtime_of(record).look(record.run_id)
+        most = params.history_length if params.HasField("history_length") else 0
+        task = await self._told(view, most)
+        if not params.include_artifacts:
+            task.ClearField("artifacts")
+        return task
+
+    async def _is_cancelled(self, run_id: str) -> bool:
+        return await self.house.storage.store.aget(_CANCELLED, run_id) is not None
+
+    def _digest(self, message: Message) -> str:
+        """What a message is known by: the same, sent again, is the same task."""
+        whose = f"{self.who.tenant} {self.who.name} {self.team} ".encode()
+        held = message.SerializeToString(deterministic=True)
+        return hashlib.sha256(whose + held).hexdigest()[:32]
+
+
+def _working(view: RunView, event: RunEvent, course: str) -> TaskStatus:
+    status = TaskStatus(state=TaskState.TASK_STATE_WORKING)
+    status.message.CopyFrom(message_of(view, [new_text_part(course.strip())], str(event.seq)))
+    return status

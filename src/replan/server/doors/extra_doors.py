@@ -1,0 +1,94 @@
+"""The doors that need packages of an extra: AG-UI, A2A and MCP."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from replan.server.endpoints import Endpoint
+from replan.server.house import House
+from replan.server.reading import too_slow
+
+EXTRAS = {"/mcp/": "mcp", "/ag-ui/": "ag-ui", "/a2a/": "a2a"}
+"""The extra that each door needs, by the beginning of its addresses."""
+
+
+def ag_ui() -> list[Endpoint]:
+    """The door of AG-UI, if its package is installed."""
+    try:
+        from replan.server.doors.ag_ui_door import ENDPOINT  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        _check_missing(error, "ag_ui")
+        return []
+    return [ENDPOINT]
+
+
+def a2a(house: House) -> list[Route]:
+    """The door of A2A, if its packages are installed."""
+    try:
+        from replan.server.doors.a2a_door import routes  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        _check_missing(error, "a2a", "google", "jsonrpc")
+        return []
+    return routes(house)
+
+
+def _check_missing(error: ImportError, *names: str) -> None:
+    """Let an error of an import pass, unless it is about one of these packages."""
+    if (error.name or "").partition(".")[0] not in names:
+        raise error
+
+
+@asynccontextmanager
+async def open_mcp(house: House) -> AsyncGenerator[list[Route]]:
+    """The door of MCP, if its package is installed."""
+    try:
+        from replan.server.doors.mcp_door import manager_of, owned  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        _check_missing(error, "mcp", "mcp_types")
+        yield []
+        return
+    manager, ready, ended = manager_of(house), asyncio.Event(), asyncio.Event()
+
+    async def served() -> None:
+        # In its own task: its group of tasks would wrap what is raised in the block.
+        async with manager.run():
+            ready.set()
+            await ended.wait()
+
+    serving = asyncio.ensure_future(served())
+    await ready.wait()
+    try:
+        yield [Route("/mcp", _Timely(owned(manager.asgi_app), house.body_seconds))]
+    finally:
+        ended.set()
+        await serving
+
+
+class _Timely:
+    """An application for which the body of a request has to arrive in time."""
+
+    def __init__(self, app: ASGIApp, seconds: float) -> None:
+        self._app = app
+        self._seconds = seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request on."""
+        loop, is_whole = asyncio.get_running_loop(), False
+        until = loop.time() + self._seconds
+
+        async def received() -> Message:
+            nonlocal is_whole
+            if is_whole:
+                return await receive()
+            try:
+                async with asyncio.timeout_at(until):
+                    message = await receive()
+            except TimeoutError:
+                raise too_slow(self._seconds) from None
+            is_whole = not message.get("more_body")
+            return message
+
+        await self._app(scope, received, send)

@@ -1,0 +1,189 @@
+"""One turn of a session that a client keeps: what it began with, and what is kept of it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+
+from pydantic import JsonValue
+
+from replan.errors import InputError
+from replan.ports.agent import UserInput
+from replan.ports.session_store import (
+    AGENT,
+    VERSION,
+    KeptSession,
+    SessionKey,
+    SessionStore,
+    SessionTurn,
+)
+from replan.sessions.session_runs import digest_of, name_of_turn
+from replan.state.session.context import AgentContext, AgentResult, Message, ToolExecution
+from replan.values import Value
+
+_TITLE = 200
+
+
+class TakenBack(Value):
+    """A turn that was taken back.
+
+    Attributes:
+        messages: What was said in it.
+        effects: The calls of tools in it; what they did outside the session stays.
+        note: Both in one sentence, for the user.
+    """
+
+    messages: tuple[Message, ...] = ()
+    effects: tuple[ToolExecution, ...] = ()
+
+    @property
+    def note(self) -> str:
+        """What happened to the session, and what stays."""
+        names = ", ".join(dict.fromkeys(each.tool_name for each in self.effects if each.success))
+        stays = f" What its tools did outside stays: {names}." if names else ""
+        return f"The newest turn is taken back. What its steps did outside stays.{stays}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptTurn:
+    """A turn that is being taken, at a session that does not change meanwhile."""
+
+    key: SessionKey
+    turn_id: str
+    given: str  # the digest of the input
+    title: str
+    context: AgentContext  # the session before the turn
+    version: int  # of the session
+    takes_back: int | None = None  # the turn whose place this one takes
+    agent: str = ""  # the name of who takes it; empty where it has none
+
+    @property
+    def name(self) -> str:
+        """The run of this turn, and what this turn asks of a run that waits."""
+        return name_of_turn(self.key, self.turn_id)
+
+    async def kept(self, result: AgentResult, store: SessionStore, at: datetime) -> AgentResult:
+        """Keep the turn, if it changed anything, and return its result.
+
+        Raises:
+            SessionConflictError: The session has another version.
+        """
+        if not result.context_updates:
+            return result
+        result = self._told(result)
+        turn = SessionTurn(
+            turn_id=self.turn_id,
+            at=at,
+            given=self.given,
+            title=self.title and title_in(result.context_updates, self.title),
+            stage=stage_after(self.context, result.context_updates),
+            run_id=str(result.metadata.get("run_id") or ""),
+            updates=result.context_updates,
+            result=result.replace(context_updates={}).to_dict(),
+            takes_back=self.takes_back,
+        )
+        await store.append(self.key, turn, self.version)
+        return result
+
+    def _told(self, result: AgentResult) -> AgentResult:
+        """The result with what only the client knows."""
+        told: dict[str, JsonValue] = {
+            "session_id": self.key.session_id,
+            "turn_id": self.turn_id,
+            VERSION: self.version + 1,
+        }
+        return result.replace(
+            metadata={**result.metadata, **told},
+            context_updates=with_version(result.context_updates, self.version + 1, self.agent),
+        )
+
+
+def with_version(
+    updates: Mapping[str, JsonValue], version: int, agent: str = ""
+) -> dict[str, JsonValue]:
+    """Updates that say which version they make, and who made it if that has a name."""
+    metadata = cast("dict[str, JsonValue]", updates.get("session_metadata", {}))
+    told: dict[str, JsonValue] = {VERSION: {"set": version}}
+    if agent:
+        told[AGENT] = {"set": agent}
+    return {**updates, "session_metadata": {**metadata, **told}}
+
+
+def check_agent(context: AgentContext, agent: str) -> None:
+    """Refuse a session to an agent of another name than that with which it began.
+
+    Raises:
+        InputError: It is another one.
+    """
+    began = context.session_metadata.get(AGENT)
+    if agent and began and began != agent:
+        raise InputError(
+            f"The session '{context.session_id}' began with {began}, and this is {agent}. "
+            "Continue it with that, or begin another session."
+        )
+
+
+def stage_after(context: AgentContext, updates: Mapping[str, JsonValue]) -> str:
+    """The status of a session after updates."""
+    order = updates.get("current_stage")
+    return str(order.get("set")) if isinstance(order, dict) else context.current_stage
+
+
+def version_in(context: AgentContext) -> int:
+    """The version of a session that was exported; 0 if it never had one."""
+    number = context.session_metadata.get(VERSION)
+    return number if isinstance(number, int) and not isinstance(number, bool) else 0
+
+
+def recorded_result(turn: SessionTurn, given: str) -> AgentResult:
+    """The result of a turn that was taken before.
+
+    Raises:
+        InputError: It was taken with another input.
+    """
+    if turn.given != given:
+        raise InputError(
+            f"The turn '{turn.turn_id}' was taken with another input. Give each turn its own id."
+        )
+    return AgentResult.model_validate(turn.result)
+
+
+def taken_back(now: KeptSession, before: AgentContext) -> TakenBack:
+    """What goes with the newest turn."""
+    return TakenBack(
+        messages=_behind(now.context.dialogue_history, before.dialogue_history),
+        effects=_behind(now.context.tool_execution_history, before.tool_execution_history),
+    )
+
+
+def given_digest(user_input: UserInput, *, is_new: bool, is_edit: bool) -> str:
+    """What tells an input from another one."""
+    written = json.dumps(user_input, sort_keys=True, default=repr)
+    return digest_of([written, is_new, is_edit])
+
+
+def title_of(user_input: UserInput) -> str:
+    """What a turn is about: the beginning of its text."""
+    blocks = cast("Any", user_input if isinstance(user_input, list | tuple) else ())
+    told = [str(cast("Any", each).get("text", "")) for each in blocks if isinstance(each, dict)]
+    text = user_input if isinstance(user_input, str) else " ".join(told)
+    return " ".join(text.split())[:_TITLE]
+
+
+def title_in(updates: Mapping[str, JsonValue], title: str) -> str:
+    """What a turn is about, as its history has it: an agent may keep secrets out of that."""
+    change = cast("Any", updates.get("dialogue_history", {}))
+    added = change.get("append", ())
+    said = (each["content"] for each in added if each["role"] == "user")
+    return title_of(next(said, title))
+
+
+def title_of_history(context: AgentContext) -> str:
+    """What a session is about, from the first thing that its user said."""
+    said = (each.content for each in context.dialogue_history if each.role == "user")
+    return title_of(next(said, None))
+
+
+def _behind(now: tuple[Any, ...], before: tuple[Any, ...]) -> tuple[Any, ...]:
+    return now[len(before) :]

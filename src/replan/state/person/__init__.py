@@ -1,0 +1,1 @@
+"""What a person is asked and says: answers, decisions, verdicts, and edits of the plan."""

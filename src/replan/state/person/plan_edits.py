@@ -1,0 +1,149 @@
+"""What a person edits in the state: the plan's document, or its steps, never two that disagree.
+
+Nodes write patches. So a whole plan that replaces another one is an edit, in
+Studio or by `update_state`: it is honoured or refused, with the places of its mistakes.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+from langgraph.errors import InvalidUpdateError
+
+from replan.plan.markdown.document import PlanDocument
+from replan.plan.markdown.normal import VISIBLE
+from replan.plan.markdown.rendering import render
+from replan.plan.markdown.writing import shows
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.plan.revision import unstarted
+from replan.state.patches import PlanChannel, patched
+from replan.state.step_options import option_mistakes
+from replan.state.team import SpecialistCard, told_with_place, unknown_names
+
+_TOLD = ("status", "result", "feedback")
+"""What a document shows of how a step went; the rest is what it was asked."""
+
+
+class EditablePlan(PlanChannel):
+    """The plan of a graph whose team is known: takes a changed document as the plan that it is."""
+
+    __slots__ = ("team",)
+    team: Sequence[SpecialistCard]
+
+    @classmethod
+    def of(cls, key: str, team: Sequence[SpecialistCard]) -> Self:
+        made = cls(edited, TaskPlan | None)
+        made.key, made.team = key, team
+        return made
+
+    def written(self, value: Any, *, is_stored: bool = False) -> Any:
+        """Take one write, and refuse an unusable edit immediately."""
+        plan = super().written(value, is_stored=is_stored)
+        if not is_stored and isinstance(plan, TaskPlan):
+            before = self.value if isinstance(self.value, TaskPlan) else None
+            if found := "\n".join(_refusals(before, plan, self.team)):
+                raise InvalidUpdateError(f"State key '{self.key}' cannot take this plan.\n{found}")
+        return plan
+
+    def empty_twin(self) -> Self:
+        """A channel like this one without a value."""
+        twin = super().empty_twin()
+        twin.team = self.team
+        return twin
+
+
+def edited(state: TaskPlan | None, writes: Sequence[Any]) -> TaskPlan | None:
+    """Reduce to the last whole plan, as its document has it, with the patches after it."""
+    for write in writes:
+        is_edit = isinstance(write, TaskPlan)
+        state = _honoured(state, write) if is_edit else patched(state, [write])
+    return state
+
+
+def _honoured(before: TaskPlan | None, plan: TaskPlan) -> TaskPlan:
+    if not _has_edited_document(before, plan):
+        return plan
+    old = before or TaskPlan()
+    document = PlanDocument.recover(plan.content).plan
+    shown = PlanDocument.recover(old.content).plan.by_id
+    steps = tuple(
+        _edited_step(step, old.by_id.get(step.id), shown.get(step.id)) for step in document.steps
+    )
+    whole = plan if plan.steps else old.replace(**dict(_said(plan)))
+    return whole.replace(steps=steps, title=document.title)
+
+
+def _has_edited_document(before: TaskPlan | None, plan: TaskPlan) -> bool:
+    if not plan.content.strip():
+        return False
+    old = before or TaskPlan()
+    is_edited = plan.content != old.content and not (plan.steps and plan.steps != old.steps)
+    return (is_edited or not plan.steps) and not shows(plan)
+
+
+def _said(plan: TaskPlan) -> Iterator[tuple[str, Any]]:
+    empty = TaskPlan()
+    yield from ((name, value) for name, value in plan if value != getattr(empty, name))
+
+
+def _edited_step(new: PlanStep, old: PlanStep | None, shown: PlanStep | None) -> PlanStep:
+    """Return a step as a document has it now; what that does not show stays."""
+    if old is None or shown is None:
+        return new
+    changed = _changed(shown, new)
+    if not changed:
+        return old
+    step = old.replace(**{name: getattr(new, name) for name in changed})
+    is_again = old.status is StepStatus.FAILED and not changed <= set(_TOLD)
+    is_open = new.status is StepStatus.PENDING
+    if (is_open and "status" in changed) or (is_again and "status" not in changed):
+        return unstarted(step)
+    return step
+
+
+def _changed(shown: PlanStep, new: PlanStep) -> set[str]:
+    return {name for name in VISIBLE if getattr(shown, name) != getattr(new, name)}
+
+
+def _refusals(
+    before: TaskPlan | None, plan: TaskPlan, team: Sequence[SpecialistCard]
+) -> Iterator[str]:
+    """Explain why an edit is refused: its mistakes, and its unknown names."""
+    if before is None and plan.steps:
+        # The first plan of a run, as its node writes it.
+        return
+    old = before or TaskPlan()
+    if not _has_edited_document(before, plan):
+        yield from _refusals_of_steps(old, plan, team)
+        return
+    document = PlanDocument.recover(plan.content)
+    yield from map(str, (*document.mistakes, *option_mistakes(document, old)))
+    if plan.title not in ("", old.title, document.plan.title):
+        yield "Its document and its title say different things. Change one of them."
+    yield from _touched(old, document)
+    fresh = [step for step in _honoured(before, plan).steps if step not in old.steps]
+    yield from (told_with_place(each, document) for each in unknown_names(fresh, team))
+
+
+def _refusals_of_steps(
+    old: TaskPlan, plan: TaskPlan, team: Sequence[SpecialistCard]
+) -> Iterator[str]:
+    """Explain why a plan with other steps is refused; those have no place in a document."""
+    if plan.content not in ("", old.content) and not shows(plan):
+        yield "Its document and its steps say different things. Change one of them."
+    for mistake in PlanDocument.recover(render(plan)).mistakes:
+        yield f"{mistake.reason} {mistake.fix}"
+    fresh = [step for step in plan.steps if step not in old.steps]
+    yield from (f"Step {each.step_id} {each.reason}" for each in unknown_names(fresh, team))
+
+
+def _touched(old: TaskPlan, document: PlanDocument) -> Iterator[str]:
+    """Name which finished steps are asked something else and not marked as open."""
+    shown = PlanDocument.recover(old.content).plan.by_id
+    for step in document.plan.steps:
+        before = shown.get(step.id)
+        is_done = before is not None and before.is_finished and step.is_finished
+        if before is not None and is_done and not _changed(before, step) <= set(_TOLD):
+            yield (
+                f"line {document.line_of(step.id)}: step {step.id} is {before.status.value}. "
+                "Mark it [ ] to have it done again, or add a new step."
+            )

@@ -1,0 +1,212 @@
+"""What a run asks, in the shape of LangChain's human-in-the-loop middleware.
+
+Agent Inbox and Agent Chat UI draw forms and buttons for an interrupt that has `action_requests` and
+`review_configs`, and resume with `{"decisions": [...]}`, one for each request, in their order, or
+for the first ones alone. Older clients resume with a list of responses: `[{"type": "accept"}]`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+
+from replan.errors import InputError
+from replan.state.questions import RESPONSES, Approval, Question
+
+PLAN = "run_plan"
+"""The name of the action that a plan's approval is about."""
+
+ANSWER = "answer"
+"""The name of the action that answers a question, and of its only argument."""
+
+Changed = Callable[[Mapping[str, JsonValue]], object]
+"""What an edited action changes, from its arguments."""
+
+_RESPONSES = {"accept": "approve", "ignore": "reject", "response": "respond"}
+_JUDGED = ["approve", "edit", "reject"]
+_ANSWERED = ["respond", "edit"]
+
+
+class _Action(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    args: dict[str, JsonValue]
+
+
+class _Decision(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    type: str
+    edited_action: _Action | None = None
+    message: str = ""
+
+
+_DECISIONS: JsonValue = {
+    "type": "object",
+    "properties": {
+        "decisions": {
+            "type": "array",
+            "description": "One decision for each of the action_requests, in their order.",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "type": {
+                        "enum": ["approve", "edit", "reject", "respond"],
+                        "description": "What is decided, of what its review_config allows.",
+                    },
+                    "edited_action": {
+                        "type": "object",
+                        "description": "With 'edit': the name of the action, and its new args.",
+                    },
+                    "message": {
+                        "type": "string",
+                        "description": "The answer, or why it is rejected.",
+                    },
+                },
+                "required": ["type"],
+            },
+        }
+    },
+    "required": ["decisions"],
+}
+"""The JSON schema of what these clients resume with."""
+
+PLAN_SCHEMA: dict[str, Any] = {"anyOf": [RESPONSES["plan"], _DECISIONS]}
+"""The JSON schema of what decides about a plan."""
+
+
+def review_of_plan(approval: Approval) -> dict[str, Any]:
+    """What an interrupt shows of a plan besides its payload."""
+    why = "\n\n".join(part for part in (approval.reason, approval.problem) if part)
+    return _review([_request(PLAN, {"plan": approval.draft or approval.approve}, why)], [_JUDGED])
+
+
+def review_of_questions(asked: Sequence[Question]) -> dict[str, Any]:
+    """What an interrupt shows of questions besides their payloads."""
+    requests = [_request(_name(each), _arguments(each), each.text) for each in asked]
+    return _review(requests, [_allowed(each) for each in asked])
+
+
+def schema_of(asked: Sequence[Question]) -> dict[str, Any]:
+    """The JSON schema of what answers these questions: by their keys, or the only one as it is."""
+    by_key: dict[str, JsonValue] = {
+        each.key: {**cast("dict[str, JsonValue]", RESPONSES[each.kind]), "description": each.text}
+        for each in asked
+    }
+    answers: dict[str, JsonValue] = {"type": "object", "properties": by_key, "minProperties": 1}
+    only = [RESPONSES[each.kind] for each in asked] if len(asked) == 1 else []
+    return {"anyOf": [*only, answers, _DECISIONS]}
+
+
+def answers_decided(given: object, asked: Sequence[Question]) -> object:
+    """Read the decisions of such a client as answers by key; anything else is given back."""
+    decisions = _decisions(given, len(asked))
+    if decisions is None:
+        return given
+    return {
+        each.key: _answer(each, decision) for each, decision in zip(asked, decisions, strict=False)
+    }
+
+
+def plan_decided(given: object) -> object:
+    """Read the decision of such a client about a plan; anything else is given back."""
+    decisions = _decisions(given, 1)
+    if decisions is None:
+        return given
+    return _judged(decisions[0], PLAN, "plan", lambda args: args.get("plan"))
+
+
+def _answer(question: Question, decision: _Decision) -> object:
+    if question.kind == "approval":
+        return _judged(decision, _name(question), "arguments", lambda args: args)
+    if decision.type == "respond":
+        return decision.message
+    if decision.type == "edit":
+        return _edited(decision, ANSWER).get(ANSWER)
+    raise InputError(f"{question.key} is answered with 'respond' or 'edit', not '{decision.type}'.")
+
+
+def _judged(decision: _Decision, name: str, field: str, changed: Changed) -> dict[str, object]:
+    if decision.type == "edit":
+        return {"action": "edit", field: changed(_edited(decision, name))}
+    # What is said about an action, without leave to do it, is why it is not done.
+    if decision.type == "reject" or (decision.type == "respond" and decision.message):
+        return {"action": "reject", "reason": decision.message}
+    if decision.type == "approve":
+        return {"action": "approve"}
+    raise InputError(f"'{name}' is approved, edited or rejected, not '{decision.type}'.")
+
+
+def _edited(decision: _Decision, name: str) -> Mapping[str, JsonValue]:
+    action = decision.edited_action
+    if action is None or action.name != name:
+        raise InputError(f"An edit needs an edited_action of the name '{name}', with its args.")
+    return action.args
+
+
+def _decisions(given: object, count: int) -> list[_Decision] | None:
+    """The decisions that were given, no more than asked for; None where something else was."""
+    if _are_responses(given):
+        given = {"decisions": [_as_decision(each) for each in cast("list[dict[str, Any]]", given)]}
+    if not isinstance(given, Mapping) or set(cast("Mapping[str, object]", given)) != {"decisions"}:
+        return None
+    rows = cast("Mapping[str, Any]", given)["decisions"]
+    if not isinstance(rows, list | tuple) or not 0 < len(cast("list[object]", rows)) <= count:
+        raise InputError(f"Give one decision for each of the {count} action_requests, in order.")
+    try:
+        return [_Decision.model_validate(row) for row in cast("list[object]", rows)]
+    except ValidationError as error:
+        where = ".".join(str(part) for part in error.errors()[0]["loc"])
+        raise InputError(
+            f"A decision has a wrong field '{where}'. It is a mapping with type, and message or "
+            "edited_action."
+        ) from error
+
+
+def _are_responses(given: object) -> bool:
+    rows = cast("list[object]", given) if isinstance(given, list) else []
+    return bool(rows) and all(
+        isinstance(row, dict) and row.keys() == {"type", "args"} for row in rows
+    )
+
+
+def _as_decision(response: dict[str, Any]) -> dict[str, Any]:
+    """Read a response of an older client: accept, edit, ignore or response."""
+    kind, given = _RESPONSES.get(response["type"], response["type"]), response["args"]
+    if kind == "edit" and isinstance(given, dict):
+        edited = cast("dict[str, Any]", given)
+        return {
+            "type": kind,
+            "edited_action": {"name": edited.get("action"), "args": edited.get("args")},
+        }
+    return {"type": kind, "message": given if isinstance(given, str) else ""}
+
+
+def _name(question: Question) -> str:
+    details = question.details
+    tool = details.get("tool") if isinstance(details, dict) else None
+    return str(tool) if question.kind == "approval" and tool else ANSWER
+
+
+def _arguments(question: Question) -> JsonValue:
+    details = question.details
+    if question.kind == "approval" and isinstance(details, dict):
+        return details.get("arguments", {})
+    return {ANSWER: ""}
+
+
+def _allowed(question: Question) -> list[str]:
+    return _JUDGED if question.kind == "approval" else _ANSWERED
+
+
+def _request(name: str, args: JsonValue, description: str) -> dict[str, JsonValue]:
+    return {"name": name, "args": args, "description": description}
+
+
+def _review(requests: list[dict[str, JsonValue]], allowed: list[list[str]]) -> dict[str, Any]:
+    configs = [
+        {"action_name": request["name"], "allowed_decisions": each}
+        for request, each in zip(requests, allowed, strict=True)
+    ]
+    return {"action_requests": requests, "review_configs": configs}

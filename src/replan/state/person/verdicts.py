@@ -1,0 +1,104 @@
+"""What a person says about work that must not be done twice: cut off, or done before."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, cast
+
+from pydantic import JsonValue
+
+from replan.plan.model import Value
+
+_HOW = ' Answer "it is done: RESULT"'
+_OF_STEP = {
+    "done": "what you write becomes its result, and the steps that wait for it go on",
+    "fail": "the step counts as failed, and the steps that need it are not done",
+    "run again": "the work is done once more from its beginning, also what may have happened "
+    "already",
+}
+_OF_DONE = {**_OF_STEP, "done": "its result stays, or what you write takes its place"}
+_OF_CALL = {
+    "done": "what you write is taken as the result of the call, and the step continues with it",
+    "fail": "the call counts as failed, and the step continues without it or fails",
+    "run again": "the call is made once more, also if it has taken effect already",
+}
+_FORMS: tuple[tuple[Literal["run again", "done", "fail"], re.Pattern[str]], ...] = (
+    ("run again", re.compile(r"(?is)(?:do|run|make|try)(?: it)? again\b|again\b|retry\b|rerun\b")),
+    ("done", re.compile(r"(?is)(?:(?:it is|it's|it was) )?done\b\s*[:.,]?\s*")),
+    ("fail", re.compile(r"(?is)(?:it )?fail(?:ed)?\b\s*[:.,]?\s*")),
+)
+
+
+class Verdict(Value):
+    action: Literal["run again", "done", "fail"]
+    text: str = ""  # its outcome, or why it failed
+
+
+def leads_to(details: JsonValue) -> Mapping[str, str]:
+    """What each answer leads to, by its action; `details` are those of the question."""
+    told = details if isinstance(details, Mapping) else {}
+    if "tool" in told:
+        return _OF_CALL
+    # Only work that was done is asked about with its key.
+    return _OF_DONE if "idempotency_key" in told else _OF_STEP
+
+
+def problem_in(text: str) -> str:
+    """What a question is about, without how it is answered."""
+    return text.rpartition(_HOW)[0] or text.rpartition(_HOW_BEFORE)[0] or text
+
+
+# Questions of runs that an earlier version began.
+_HOW_BEFORE = ' Answer "run again"'
+
+
+def ask_what_became_of(
+    what: str, attempt: int, details: JsonValue, ask: Callable[..., JsonValue], *, why: str = ""
+) -> Verdict:
+    """Ask a person what happened to work that was cut off, until the answer can be read."""
+    cause = f" ({why})" if why else ""
+    return _asked(
+        f"{what} was cut off in attempt {attempt}{cause}: nobody knows whether it took effect.",
+        details,
+        ask,
+    )
+
+
+def ask_whether_again(
+    what: str, attempt: int, details: JsonValue, ask: Callable[..., JsonValue]
+) -> Verdict:
+    """Ask a person whether work is to be done again, until the answer can be read."""
+    return _asked(
+        f"{what} was done in attempt {attempt}, and is to be done once more: it was opened again, "
+        "or its inputs have changed.",
+        details,
+        ask,
+    )
+
+
+def _asked(problem: str, details: JsonValue, ask: Callable[..., JsonValue]) -> Verdict:
+    leads = leads_to(details)
+    text = (
+        f'{problem}{_HOW} ({leads["done"]}), "fail: REASON" ({leads["fail"]}) or '
+        f'"run again" ({leads["run again"]}).'
+    )
+    answer = ask(text, kind="in doubt", details=details)
+    while (verdict := read_verdict(answer)) is None:
+        again = f"The answer {answer!r} cannot be read. {text}"
+        answer = ask(again, kind="in doubt", details=details)
+    return verdict
+
+
+def read_verdict(answer: JsonValue) -> Verdict | None:
+    """Read an answer: text, or a mapping with `action` and `text`; None if it is neither."""
+    if isinstance(answer, Mapping):
+        form = cast("Mapping[str, Any]", answer)
+        given = read_verdict(str(form.get("action", "")))
+        text = str(form.get("text", ""))
+        return given and given.replace(text=text or given.text)
+    if not isinstance(answer, str):
+        return None
+    said = answer.strip()
+    for action, form in _FORMS:
+        if found := form.match(said):
+            return Verdict(action=action, text="" if action == "run again" else said[found.end() :])
+    return None

@@ -1,0 +1,169 @@
+"""Fields that are code of the user: functions, tools, types, pipelines, hooks, specialists."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, cast
+
+from pydantic import PlainValidator, ValidationError, ValidationInfo, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from replan.declared.part import broken
+from replan.declared.references import name_in
+from replan.declared.surroundings import Surroundings, refused
+from replan.ports.tool_provider import server_in
+from replan.state.team import SpecialistCard
+from replan.team.fields.given import is_left_alone, surroundings_of, thing
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+    from langchain_core.tools import BaseTool
+
+    from replan.ports.specialist_port import SpecialistPort
+    from replan.state.results import ExecutionContext
+
+_REFERENCE = {"type": "string", "pattern": r"^[^\s:]+:[^\s:]+$", "examples": ["team_tools:search"]}
+_GRANT = {"type": "string", "pattern": r"^[A-Za-z0-9_-]+/\S+$", "examples": ["git/*"]}
+_TOOL = {"anyOf": [_REFERENCE, _GRANT, {"type": "object", "required": ["type"]}]}
+
+
+def function(given: object, info: ValidationInfo) -> object:
+    found = thing(given, surroundings_of(info))
+    if not callable(found) or hasattr(found, "ainvoke"):
+        raise _not_callable(found, "Give a function.")
+    return found
+
+
+def work(given: object, info: ValidationInfo) -> object:
+    """Take a function or a runnable, or in a file its name."""
+    found = thing(given, surroundings_of(info))
+    if not callable(found) and not callable(getattr(found, "ainvoke", None)):
+        raise _not_callable(found, "Give a function, a runnable or a graph.")
+    return found
+
+
+def tool(given: object, info: ValidationInfo) -> object:
+    """Take a function or a LangChain tool, a tool of a server, or a provider's own tool."""
+    if server_in(given):
+        return given
+    # A mapping such as {type: web_search}.
+    found = (
+        cast("object", given) if isinstance(given, dict) else thing(given, surroundings_of(info))
+    )
+    if not isinstance(found, dict) and not callable(found) and not hasattr(found, "ainvoke"):
+        raise _not_callable(found, "Give a function or a LangChain tool.")
+    return cast("object", found)
+
+
+def output_type(given: object, info: ValidationInfo) -> object:
+    """Take a type that pydantic knows a JSON schema of, or in a file its name."""
+    from replan.replies.shape import Shape  # noqa: PLC0415 - few teams have some
+
+    around = surroundings_of(info)
+    found = thing(given, around)
+    if is_left_alone(given, around):
+        return found
+    try:
+        Shape(found)
+    except TypeError as error:
+        reason = f"pydantic cannot make a JSON schema for it: {error}"
+        fix = "Give a pydantic model, a dataclass, a TypedDict or a type such as list[Model]."
+        raise refused("no_type", reason, fix) from error
+    return found
+
+
+def pipeline(given: object, info: ValidationInfo) -> object:
+    """Take the class of an agent of a main thread, or in a file its name."""
+    from replan.threads.phases.base_agent import BaseAgent  # noqa: PLC0415 - few teams have some
+    from replan.threads.phases.state_handler import StateHandler  # noqa: PLC0415
+
+    class NotImported(BaseAgent):
+        """Stands for what is not imported."""
+
+        async def _initialize_state_handlers(self) -> None:
+            self.state_handlers = {"not_imported": StateHandler(phase="not_imported")}
+
+    around = surroundings_of(info)
+    found = thing(given, around)
+    if is_left_alone(given, around):
+        return NotImported
+    if not (isinstance(found, type) and issubclass(found, BaseAgent)):
+        fix = "Give a subclass of BaseAgent: the class, not an instance."
+        raise refused("no_pipeline", "This is not the class of a pipeline's main agent.", fix)
+    return found
+
+
+def callback(given: object, info: ValidationInfo) -> object:
+    from replan.events import callbacks  # noqa: PLC0415 - few teams have some
+
+    found = thing(given, surroundings_of(info))
+    if isinstance(found, type):
+        fix = f"Give an instance: {found.__name__}()."
+        raise refused("no_callback", "This is a class.", fix)
+    wrong = [
+        broken((name,), found, "no_hook", "There is no such hook.", f"Did you mean {hook}?")
+        for name, hook in callbacks.misspelt_hooks(found).items()
+    ]
+    if wrong:
+        raise ValidationError.from_exception_data("callback", wrong)
+    if not callbacks.hooks_of(found) and not isinstance(found, callbacks.MultiAgentCallback):
+        fix = (
+            f"Give an object with some of: "
+            f"{', '.join((*callbacks.HOOKS.values(), callbacks.ANY_EVENT))}. "
+            "LangChain's callbacks go into the configuration of a run."
+        )
+        raise refused("no_callback", "It has none of the hooks.", fix)
+    return found
+
+
+def ready(given: object, info: ValidationInfo) -> object:
+    """Take an object with a card and a way to run, or in a file its name."""
+    return _ready(given, surroundings_of(info))
+
+
+def card_of(given: object, around: Surroundings | None) -> SpecialistCard | None:
+    """The card of a ready specialist; None if it is not one."""
+    with suppress(PydanticCustomError):
+        return cast("SpecialistPort", _ready(given, around)).card
+    return None
+
+
+def _ready(given: object, around: Surroundings | None) -> object:
+    found: Any = thing(given, around)
+    if isinstance(getattr(found, "card", None), SpecialistCard) and callable(found.run):
+        return found
+    if is_left_alone(given, around):
+        reference = str(given)
+        card = SpecialistCard(name=name_in(reference), intended_use=reference)
+        return SimpleNamespace(card=card, run=found)
+    reason = f"This is a {type(found).__name__}, not a specialist."
+    raise refused("no_specialist", reason, "Name an object with a card and a way to run.")
+
+
+def _not_callable(found: object, fix: str) -> Exception:
+    return refused(
+        "no_function", f"It is of type {type(found).__name__}, and cannot be called.", fix
+    )
+
+
+# A type checker sees what Python gives; at run time no framework is imported for it.
+if TYPE_CHECKING:
+    Function = Callable[..., Any]
+    StepFunction = Callable[Concatenate[ExecutionContext, ...], Any]
+    InputProcessor = Callable[[ExecutionContext], Any]
+    OutputProcessor = Callable[[BaseMessage], Any]
+    Work = Any
+    Tool = BaseTool | Callable[..., Any] | dict[str, Any] | str
+    Callback = object
+    OutputType = Any
+    PipelineAgent = Any
+    ReadySpecialist = SpecialistPort
+else:
+    Function = Annotated[Any, PlainValidator(function), WithJsonSchema(_REFERENCE)]
+    InputProcessor = OutputProcessor = StepFunction = Function
+    Work = Annotated[Any, PlainValidator(work), WithJsonSchema(_REFERENCE)]
+    Tool = Annotated[Any, PlainValidator(tool), WithJsonSchema(_TOOL)]
+    OutputType = Annotated[Any, PlainValidator(output_type), WithJsonSchema(_REFERENCE)]
+    PipelineAgent = Annotated[Any, PlainValidator(pipeline), WithJsonSchema(_REFERENCE)]
+    Callback = Annotated[Any, PlainValidator(callback), WithJsonSchema(_REFERENCE)]
+    ReadySpecialist = Annotated[Any, PlainValidator(ready), WithJsonSchema(_REFERENCE)]

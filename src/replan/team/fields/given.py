@@ -1,0 +1,31 @@
+"""What a field is given: in Python the thing itself, in a file the name of it."""
+
+from typing import cast
+
+from pydantic import ValidationInfo
+
+from replan.declared.references import imported, named
+from replan.declared.surroundings import Surroundings, refused
+from replan.ports.built_in import comes_with_replan
+from replan.team.surroundings import TeamSurroundings
+
+
+def surroundings_of(info: ValidationInfo) -> TeamSurroundings | None:
+    """What stands around the file that is read; None in Python."""
+    return cast("TeamSurroundings | None", info.context)
+
+
+def thing(given: object, around: Surroundings | None) -> object:
+    """Return what a file names; in Python it is what is given."""
+    if around is None:
+        return given
+    if not isinstance(given, str):
+        raise refused("wrong_type", "This must be text.", "Write module:function.")
+    if comes_with_replan(given):
+        return imported(given, None)
+    return imported(given, around.folder) if around.imports else named(given, around.folder)
+
+
+def is_left_alone(given: object, around: Surroundings | None) -> bool:
+    """Whether a file names something that is not imported, so that its name alone is known."""
+    return around is not None and not around.imports and not comes_with_replan(str(given))

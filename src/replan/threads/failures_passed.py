@@ -1,8 +1,0 @@
-"""Which failures are none of a phase: those that end or pause the whole work."""
-
-from langgraph.errors import GraphBubbleUp
-
-from replan.errors import LimitReachedError, StaleThreadError, StorageError
-
-PASSED = (GraphBubbleUp, LimitReachedError, StaleThreadError, StorageError)
-"""A question, a limit, and a thread that cannot be stored; nothing of them is kept on a thread."""

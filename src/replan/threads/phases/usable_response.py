@@ -1,0 +1,95 @@
+"""Whether a response can be used: found before anything of it is put into a thread."""
+
+from typing import cast
+
+from pydantic import ValidationError
+
+from replan.errors import PhaseError, ThreadError
+from replan.state.pipeline.threads import Thread, frozen_meta
+from replan.texts.storable import storable_text
+from replan.threads.messages import message_in
+from replan.threads.phases.suggestions import SUGGESTION, check_suggestion, suggested
+from replan.threads.response import UPDATE, Response
+from replan.threads.task import Task
+
+
+def usable(response: object, own: Thread, name: str, following: tuple[str, ...] = ()) -> Response:
+    """Refuse what is not a response, or says what cannot be done.
+
+    Args:
+        response: What a handler or an agent returned.
+        own: The thread that it works on.
+        name: Who returned it.
+        following: The phases that it may suggest.
+
+    Raises:
+        PhaseError: It cannot be used; nothing of it was done.
+    """
+    phase = own.phase
+    if not isinstance(response, Response):
+        problem = f"{name} returned {type(response).__name__}, not a Response"
+        raise PhaseError(own.id, phase, problem, "Return Response(text).")
+    if response.is_failed:
+        return response
+    for problem, fix in _problems(response, name):
+        raise PhaseError(own.id, phase, problem, fix)
+    if (update := response.message_update) is not None:
+        message_in(own, update.message_id)
+    try:
+        wanted = suggested(own) or response.phase_suggestion
+        if wanted is not None:
+            check_suggestion(own, wanted, following, name)
+    except ThreadError:
+        own.settings.pop(SUGGESTION, None)
+        raise
+    response.text = storable_text(response.text)
+    return response
+
+
+def usable_below(
+    response: object, own: Thread, name: str, following: tuple[str, ...] = ()
+) -> Response:
+    """Refuse as `usable` does, and also what only a response of the main thread has.
+
+    Raises:
+        PhaseError: It cannot be used; nothing of it was done.
+    """
+    found = usable(response, own, name, following)
+    wrong = {
+        "a stream": found.is_stream,
+        "a next task": bool(found.next_tasks),
+        "a request for a sub-thread": found.sub_thread_request is not None,
+    }
+    for what in (each for each, is_wrong in wrong.items() if is_wrong):
+        problem = f"{name} returned {what}, which only the main thread has"
+        fix = "Return the whole text: Response(await adapter.chat(...))."
+        raise PhaseError(own.id, own.phase, problem, fix)
+    return found
+
+
+def _problems(response: Response, name: str) -> list[tuple[str, str]]:
+    """Return the first problem of a response that has no failure, with its fix."""
+    text = cast("object", response.text)
+    if not isinstance(text, str):
+        told = f"{name} returned a Response whose text is of type {type(text).__name__}"
+        return [(told, "Return Response(text).")]
+    if not (
+        text.strip() or response.is_stream or response.skips_message or UPDATE in response.meta
+    ):
+        return [(f"{name} returned an empty text", "Return some text.")]
+    for task in cast("list[object]", response.next_tasks):
+        if not isinstance(task, Task):
+            told = f"{name} returned a Response of which a next task is of type"
+            return [(f"{told} {type(task).__name__}", "Add a Task(name=...).")]
+    try:
+        frozen_meta(response.message_meta)
+    except ValueError as error:
+        return [(f"{name} returned a Response whose {error}", "Give JSON.")]
+    try:
+        _ = response.message_update
+    except ValidationError as error:
+        wrong = error.errors()[-1]
+        where = ".".join(map(str, wrong["loc"]))
+        told = f"{name} returned a Response whose {UPDATE} is wrong at '{where}'"
+        return [(f"{told}: {wrong['msg']}", "Give MessageUpdate(message_id=..., text=...).")]
+    return []

@@ -1,0 +1,131 @@
+"""The agent of a sub-thread: it runs units in turn until their phases are completed."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from langgraph.errors import GraphDrained
+
+from replan.errors import PhaseError
+from replan.failures import describe
+from replan.state.pipeline.threads import COMPLETED, Thread, ThreadMessage
+from replan.threads.host_utils import in_phase
+from replan.threads.phases.base_agent import BaseAgent
+from replan.threads.phases.suggestions import (
+    ROUND,
+    round_of,
+    same_phase,
+    suggested,
+    thread_of,
+    told_phase,
+)
+from replan.threads.phases.usable_response import usable_below
+from replan.threads.response import PASSED, Response
+from replan.threads.sub_threads.interaction_unit import InteractionUnit
+from replan.threads.task import Task
+
+
+class SubThreadAgent(BaseAgent):
+    """Manages one sub-thread; the name is that of the source document.
+
+    A subclass overrides `_initialize_interaction_units`, and `_summarize_results` where the text of
+    the last message is not the result.
+
+    Attributes:
+        interaction_units: The units by phase.
+        max_units: How many rounds a sub-thread may have, over all attempts.
+        calls_of_unit: The maximum number of model calls of a unit; `replan check` counts them.
+    """
+
+    max_units: ClassVar[int] = 20
+    calls_of_unit: ClassVar[int] = 1
+
+    async def _initialize_state_handlers(self) -> None:
+        self.interaction_units: dict[str, InteractionUnit] = {}
+        await self._initialize_interaction_units()
+        self.state_handlers = {
+            phase: unit.state_handler for phase, unit in self.interaction_units.items()
+        }
+
+    async def _initialize_interaction_units(self) -> None:
+        """Make the handlers, then set `interaction_units`; overridden by subclasses."""
+
+    async def execute_task(self, task: Task, thread: Thread) -> Response:
+        """Do the remaining work of the sub-thread; a failure is stored in it, and returned.
+
+        Args:
+            task: Its `sub_thread_path` says which sub-thread.
+            thread: The main thread.
+        """
+        own = thread_of(task, thread)
+        try:
+            if task.is_retry:
+                await self._repeat_round(task, thread)
+            own.set_status(error=None)
+            # With the first phase, if it has been made now.
+            await task.host_utils.thread_repository.save_thread(thread, lasting=False)
+            return await self._execute_sub_thread_interaction(task, thread)
+        except PASSED:
+            raise
+        except Exception as error:  # noqa: BLE001 - foreign code; its failure is a response
+            own.set_status(error=describe(error))
+            await task.host_utils.thread_repository.save_thread(thread)
+            return Response(failure=error)
+
+    async def _execute_sub_thread_interaction(self, task: Task, thread: Thread) -> Response:
+        """Run the units, then summarise their results."""
+        results = await self._execute_interaction_units(task, thread)
+        name = f"{type(self).__name__}._summarize_results"
+        with same_phase(task, thread, name):
+            response = await self._summarize_results(results, task, thread)
+        return usable_below(response, thread_of(task, thread), name)
+
+    async def _execute_interaction_units(
+        self, task: Task, thread: Thread
+    ) -> Sequence[ThreadMessage]:
+        """Run one unit after the other until the phase is `completed`; return their messages."""
+        own = thread_of(task, thread)
+        going_on = task.replace(meta={**task.meta, "_ui_action": None})
+        while own.phase != COMPLETED:
+            if round_of(own) > self.max_units:
+                problem = f"{type(self).__name__} had all of its {self.max_units} rounds"
+                fix = "Let its phases come to 'completed' sooner, or raise max_units."
+                raise PhaseError(own.id, own.phase, problem, fix)
+            if (stop := task.host_utils.stop) is not None and stop.is_set():
+                raise GraphDrained("a stop after the phase")
+            unit = self._unit(own)
+            told_phase(thread, task)
+            with in_phase(own.phase, task.sub_thread_path, round_of(own)):
+                await unit.execute(going_on, thread, self)
+            if suggested(own) is None:
+                problem = f"{type(unit).__name__} has suggested no phase"
+                fix = "Let its _suggest_phase_update do what that of InteractionUnit does."
+                raise PhaseError(own.id, own.phase, problem, fix)
+            await self._apply_phase_update_suggestion(going_on, thread)
+        return [message for message in own.messages if message.sender == "bot"]
+
+    async def _summarize_results(
+        self, results: Sequence[ThreadMessage], task: Task, thread: Thread
+    ) -> Response:
+        """Make the response of the bot's messages: by default of the last one."""
+        if not results:
+            own = thread_of(task, thread)
+            problem, fix = "the sub-thread has no bot message", "Let a unit produce one."
+            raise PhaseError(own.id, own.phase, problem, fix)
+        return Response(results[-1].text)
+
+    def _unit(self, own: Thread) -> InteractionUnit:
+        unit = self.interaction_units.get(own.phase)
+        if unit is None:
+            known = ", ".join(self.interaction_units)
+            problem = f"{type(self).__name__} has no interaction unit"
+            raise PhaseError(own.id, own.phase, problem, f"Use a phase of: {known}.")
+        return unit
+
+    async def _repeat_round(self, task: Task, thread: Thread) -> None:
+        """Begin the round of the phase again: the suggestion goes, the phase stays."""
+        own = thread_of(task, thread)
+        number = round_of(own)
+        await self._apply_phase_update_suggestion(task, thread)
+        if any(each.meta.get(ROUND) == number for each in own.messages):
+            own.set_status(**{ROUND: number + 1})
+            await task.host_utils.thread_repository.save_thread(thread)

@@ -1,0 +1,101 @@
+"""A pipeline built once: its phases checked at every level, and assembled as a graph."""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from threading import Thread as OsThread
+from typing import Any, TypeVar, cast
+from weakref import WeakSet
+
+from replan.errors import ConfigurationError
+from replan.threads.phases.base_agent import BaseAgent
+from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent
+from replan.threads.sub_threads.sub_thread_handlers import below_of
+from replan.threads.turns.phase_graph import PhaseGraph, phase_graph
+
+T = TypeVar("T")
+
+_DEEPEST = 20
+
+_walked: WeakSet[type[BaseAgent]] = WeakSet()
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A pipeline that can be walked.
+
+    Attributes:
+        agent: The class of its main agent.
+        graph: Its phases, with those of its sub-threads.
+        most_calls: The most model calls of one request, if each unit makes as many as it says.
+    """
+
+    agent: type[BaseAgent]
+    graph: PhaseGraph
+    most_calls: int
+
+
+def built_pipeline(agent: type[BaseAgent], name: str = "") -> Pipeline:
+    """Build a pipeline, from synchronous code, too.
+
+    Args:
+        agent: The class of its main agent.
+        name: What tells its graph from those of other pipelines; by default the agent's name.
+
+    Raises:
+        ConfigurationError: Phases of a level cannot be walked, or levels have no end.
+    """
+    return _completed(_built(agent, (), name or agent.__name__))
+
+
+async def check_levels(agent: type[BaseAgent]) -> None:
+    """Check a pipeline as `built_pipeline` does, once.
+
+    Raises:
+        ConfigurationError: Phases of a level cannot be walked, or levels have no end.
+    """
+    if agent not in _walked:
+        await _built(agent, (), agent.__name__)
+        _walked.add(agent)
+
+
+async def _built(agent: type[BaseAgent], above: tuple[type[BaseAgent], ...], name: str) -> Pipeline:
+    if agent in above or len(above) >= _DEEPEST:
+        levels = " -> ".join(each.__name__ for each in (*above, agent))
+        problem, fix = "its sub-threads have no end", "Let the deepest level start none."
+        raise ConfigurationError(f"{above[0].__name__}.sub_thread_agent", levels, problem, fix)
+    made = await agent.create()
+    inner: dict[str, Pipeline] = {}
+    for phase, handler in made.state_handlers.items():
+        if (below := below_of(handler)) is not None:
+            inner[phase] = await _built(below, (*above, agent), f"{name}.{phase}")
+    graphs = {phase: each.graph for phase, each in inner.items()}
+    graph = phase_graph(name, made.state_handlers, graphs)
+    return Pipeline(agent, graph, _most_calls(agent, made.state_handlers, inner))
+
+
+def _most_calls(
+    agent: type[BaseAgent], handlers: "dict[str, Any]", inner: dict[str, Pipeline]
+) -> int:
+    if issubclass(agent, SubThreadAgent):
+        dearest = max([agent.calls_of_unit, *(each.most_calls for each in inner.values())])
+        return agent.max_units * dearest
+    return sum(inner[phase].most_calls if phase in inner else 1 for phase in handlers)
+
+
+def _completed(work: Coroutine[Any, Any, T]) -> T:
+    """Do asynchronous work on its own loop, whether or not one runs here."""
+    done: list[T | BaseException] = []
+
+    def do() -> None:
+        try:
+            done.append(asyncio.run(work))
+        except BaseException as error:  # noqa: BLE001 - whoever waits gets it
+            done.append(error)
+
+    thread = OsThread(target=do, name="replan-build")
+    thread.start()
+    thread.join()
+    if isinstance(done[0], BaseException):
+        raise done[0]
+    return cast("T", done[0])

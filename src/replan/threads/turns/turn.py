@@ -1,0 +1,290 @@
+"""A turn of a main thread: its tasks one after another, each stored with its outcome."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from langgraph.errors import GraphDrained
+
+from replan.errors import LimitReachedError, PhaseError, ThreadError
+from replan.events.types import PlaceholderShown
+from replan.failures import describe
+from replan.state.pipeline.threads import COMPLETED, HISTORY, INITIAL, Thread, ThreadMessage
+from replan.texts.storable import storable_text
+from replan.threads.host_utils import HostUtils, at_work
+from replan.threads.messages import changed, newest_bot_message, updated
+from replan.threads.phases.base_agent import BaseAgent
+from replan.threads.phases.suggestions import SUGGESTION, next_phase, suggested
+from replan.threads.response import PASSED, Response
+from replan.threads.sub_threads.sub_thread_handlers import PLACEHOLDER, give_up
+from replan.threads.task import RETRY, UI_ACTION, Task
+from replan.values import restored
+
+TASKS = "_next_tasks"
+"""Where the settings of a main thread have the tasks that are not done yet."""
+
+VERSION = "_version"
+"""Where the settings of a main thread have the version of the pipeline."""
+
+MOST_TASKS = 50
+"""How many tasks a turn may have; each one can add others."""
+
+
+class Turn:
+    """What an agent does with a main thread, from a message of a user until nothing is left to do.
+
+    All that it depends on is stored with the thread, so that a turn that was cut off continues.
+    """
+
+    def __init__(self, agent: BaseAgent, thread: Thread, utils: HostUtils) -> None:
+        self.response: Response | None = None
+        self._agent = agent
+        self._thread = thread
+        self._utils = utils
+        self._done = 0
+
+    @property
+    def tasks(self) -> list[Task]:
+        """The tasks that are left, the next one first."""
+        return [restored(Task, each) for each in self._thread.settings.get(TASKS, ())]
+
+    @property
+    def phase(self) -> str | None:
+        """The phase that works next; None if nothing is left to do, or a task failed."""
+        if not self._thread.settings.get(TASKS) or (self.response and self.response.is_failed):
+            return None
+        return next_phase(self._thread)
+
+    async def begin(self, said: str | None = None, *, retry: bool = False) -> None:
+        """Begin with what a user said, do the last task again, or continue with what is left.
+
+        Raises:
+            ThreadError: The thread is of another version or has an unknown phase, or there is
+                nothing to do.
+        """
+        thread, agent = self._thread, self._agent
+        await self._check_version()
+        for phase in (thread.phase, next_phase(thread)):
+            if phase != COMPLETED and phase not in agent.state_handlers:
+                known = ", ".join(agent.state_handlers)
+                problem = f"{type(agent).__name__} has no handler"
+                raise PhaseError(thread.id, phase, problem, f"There are handlers for: {known}.")
+        if retry:
+            self._set_tasks([self._again()])
+        elif said is not None:
+            self._take(said)
+        elif not thread.settings.get(TASKS):
+            if newest_bot_message(thread) is None:
+                raise ThreadError(thread.id, "there is nothing to do", "Say what is wanted.")
+            return
+        thread.set_status(error=None)
+        await self._utils.thread_repository.save_thread(thread)
+
+    async def step(self) -> None:
+        """Do the next task, and store its outcome; a failure is stored with the thread."""
+        task = self.tasks[0]
+        self._done += 1
+        with at_work(self._utils):
+            try:
+                self.response = await self._made(task)
+            except PASSED:
+                raise
+            except Exception as error:  # noqa: BLE001 - foreign code; its failure is a response
+                self.response = Response(failure=error)
+            if (failure := self.response.failure) is not None:
+                await self._keep_error(describe(failure))
+
+    async def _keep_error(self, error: str) -> None:
+        """Store why a task failed, with what its handler left, or with what there was before."""
+        repository = self._utils.thread_repository
+        try:
+            self._thread.set_status(error=error)
+            await repository.save_thread(self._thread)
+        except PASSED:
+            raise
+        except Exception:  # noqa: BLE001 - foreign code may have put anything there
+            self._thread = await repository.get_thread(self._thread.id) or self._thread
+            self._thread.set_status(error=error)
+            await repository.save_thread(self._thread)
+
+    async def _made(self, task: Task) -> Response:
+        thread = self._thread
+        if self._done > MOST_TASKS:
+            problem, fix = f"the turn has had {MOST_TASKS} tasks", "Let a handler add no next task."
+            raise PhaseError(thread.id, thread.phase, problem, fix)
+        heard = self._utils.audience.texts
+        response = await self._agent.execute_task(task, thread)
+        if response.failure is None:
+            await self._keep(task, response, heard)
+        return response
+
+    async def rest(self, stop: asyncio.Event | None = None) -> Response:
+        """Do all that is left, up to a stop after a phase, and return the last response."""
+        self._utils = replace(self._utils, stop=stop)
+        try:
+            while self.phase is not None and not (stop and stop.is_set()):
+                await self.step()
+        except GraphDrained:
+            if stop is None:
+                raise
+        return self.answer
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings of the thread."""
+        return self._thread.settings
+
+    def note(self, **settings: Any) -> None:
+        """Change entries of the thread's settings, which the next write stores."""
+        self._thread.settings.update(settings)
+
+    async def keep(self, **settings: Any) -> None:
+        """Store entries of the thread's settings."""
+        changed = {**self._thread.settings, **settings}
+        await self._utils.thread_repository.update_thread_settings(self._thread, changed)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was said on the thread yet."""
+        return not self._thread.messages
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether the last work on the thread failed."""
+        return bool(self._thread.error)
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Where work is: the deepest thread that is not completed, its phase, its last text."""
+        thread, phase, said = self._thread, next_phase(self._thread), ""
+        while True:
+            done = [each for each in thread.messages if each.meta.get(PLACEHOLDER, False) is False]
+            said = next((each.text for each in reversed(done) if each.sender == "bot"), said)
+            open_ones = [
+                sub
+                for path, sub in thread.sub_threads()
+                if sub.phase != COMPLETED and HISTORY not in path.split(".")
+            ]
+            if not open_ones:
+                return thread.id, phase, said
+            thread = open_ones[-1]
+            phase = thread.phase
+
+    def cut_by(self, limit: LimitReachedError) -> tuple[str, str]:
+        """Return what there is where a limit ended the work, and why there is no more."""
+        _, phase, said = self.place
+        told = f"The work ended in the phase '{phase}': {limit}"
+        return (f"{said}\n\n({told})" if said else told), told
+
+    @property
+    def answer(self) -> Response:
+        """The last response; where nothing was left to do, that of the last message."""
+        if self.response is not None:
+            return self.response
+        last = newest_bot_message(self._thread)
+        return Response("" if last is None else last.text)
+
+    @property
+    def is_completed(self) -> bool:
+        """Whether the thread is done with what the user said last."""
+        return next_phase(self._thread) == COMPLETED and not self._thread.settings.get(TASKS)
+
+    def _take(self, said: str) -> None:
+        """Take in what a user said; what is done begins again, and so does what failed or waits."""
+        thread, utils = self._thread, self._utils
+        if next_phase(thread) == COMPLETED or thread.error or self.tasks:
+            give_up(thread)
+            thread.settings.pop(SUGGESTION, None)
+            thread.set_status(phase=self._agent.first_phase)
+        message_id = f"user_{utils.new_id()}"
+        said = storable_text(said)
+        thread.add(ThreadMessage(id=message_id, sender="user", text=said, timestamp=utils.clock()))
+        task = Task(name="message", type=Task.TYPE_MESSAGE, message=said, id=utils.new_id())
+        self._set_tasks([task])
+
+    def _again(self) -> Task:
+        """Return what is done again: the task that is left, else the last message of the user."""
+        thread, left = self._thread, self.tasks
+        if left:
+            task = left[0]
+        elif thread.phase == COMPLETED or not thread.messages:
+            raise ThreadError(thread.id, "there is nothing to repeat", "Say what is wanted.")
+        else:
+            said = [each.text for each in thread.messages if each.sender == "user"]
+            task = Task(name="retry", message=said[-1] if said else "")
+        meta = {**task.meta, UI_ACTION: RETRY}
+        return task.replace(meta=meta, id=self._utils.new_id())
+
+    async def _keep(self, task: Task, response: Response, heard: int) -> None:
+        """Store, in one write: the message, the suggestion, the sub-thread, and the next tasks."""
+        thread, utils = self._thread, self._utils
+        message = await self._message(response, heard)
+        if response.phase_suggestion and suggested(thread) is None:
+            thread.settings[SUGGESTION] = {"phase": response.phase_suggestion, "by": task.id}
+        if message is not None and (asked := response.sub_thread_request) is not None:
+            key = asked.meta_path.removeprefix("meta.")
+            status = {"brief_status": {"phase": INITIAL}}
+            sub_id = f"sub_{thread.id}_{utils.new_id()}"
+            sub_thread = Thread(sub_id, settings={**status, **asked.settings})
+            changed(thread, message.id, meta={key: sub_thread})
+        about = {} if message is None else {"placeholder_id": message.id}
+        following = [
+            each.replace(meta={**about, **each.meta}, id=utils.new_id())
+            for each in response.next_tasks
+        ]
+        self._set_tasks([*following, *self.tasks[1:]])
+        await utils.thread_repository.save_thread(thread)
+        if message is not None and message.meta.get(PLACEHOLDER) is True:
+            utils.tell(PlaceholderShown, message_id=message.id, text=message.text, path="")
+        elif message is not None:
+            await utils.audience.hear(message.text, heard)
+
+    async def _message(self, response: Response, heard: int) -> ThreadMessage | None:
+        """Change a message, or create one; None if the handler has done it already."""
+        thread, utils = self._thread, self._utils
+        await utils.audience.follow(response.pieces(), heard)
+        if response.skips_message:
+            return None
+        update = response.message_update
+        response.text = storable_text(response.text)
+        if not response.text.strip() and update is None:
+            raise PhaseError(thread.id, thread.phase, "the response is empty", "Return some text.")
+        meta: dict[str, Any] = {**response.message_meta, "phase": thread.phase}
+        if update is not None:
+            message = updated(thread, update, response.text, meta)
+            response.text = message.text
+        else:
+            message_id = f"bot_{utils.new_id()}"
+            message = thread.add(
+                ThreadMessage(
+                    id=message_id,
+                    sender="bot",
+                    text=response.text,
+                    timestamp=utils.clock(),
+                    meta=meta,
+                )
+            )
+        return message
+
+    def _set_tasks(self, tasks: list[Task]) -> None:
+        written = [each.model_dump(mode="json", exclude_defaults=True) for each in tasks]
+        self._thread.settings[TASKS] = written
+
+    async def _check_version(self) -> None:
+        """Let the pipeline take a thread that another version of it wrote.
+
+        Raises:
+            ThreadError: It cannot, and the thread is left as it is.
+        """
+        thread, version = self._thread, type(self._agent).version
+        settings = cast("Mapping[str, Any]", thread.settings)
+        stored = settings.get(VERSION, version if not thread.messages else 1)
+        if stored != version and not await self._agent.migrate(thread, stored):
+            raise ThreadError(
+                thread.id,
+                f"it is of version {stored} of the pipeline, and {type(self._agent).__name__} is "
+                f"of version {version}",
+                "Let its method migrate take threads of this version, or begin a new thread.",
+            )
+        thread.settings[VERSION] = version
