@@ -122,7 +122,8 @@ def test_a_running_step_says_which_tools_and_models_it_calls():
     asks = ModelCalled(
         **RUN, call="0", node="n", step_id=1, specialist="a", attempt=1, model="gpt-5"
     )
-    answered = ModelAnswered(**asks.model_dump(exclude={"type", "prompt", "provider"}), seconds=1.0)
+    own = {"type", "prompt", "provider", "asks_again"}
+    answered = ModelAnswered(**asks.model_dump(exclude=own), seconds=1.0)
     course = course_of(created(THREE), invoked(1, "a"), asks)
     assert shown(course)[1] == "    asks model gpt-5"
     hostile = calls_tool(1, "0.1", arguments={"item": "\x1b[2J\u202ex\n", "number": 2})
