@@ -1,4 +1,4 @@
-"""What memory and knowledge are asked for, level by level; a field that is left out is open."""
+"""Options of memory and knowledge, by level; a field that is left out is open."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar, cast
@@ -9,13 +9,13 @@ from replan.state.asked import Asked
 
 
 class Options(Asked):
-    """Options of one kind; the names that they have in a step, with a prefix, are taken too."""
+    """Options of one kind; their names in a step, with a prefix, are accepted, too."""
 
     prefix: ClassVar[str] = ""
     """What is before each name in the yaml block of a step."""
 
     settings_only: ClassVar[frozenset[str]] = frozenset()
-    """What no step may say."""
+    """Options that no step may set."""
 
     @model_validator(mode="before")
     @classmethod

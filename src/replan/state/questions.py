@@ -145,13 +145,13 @@ class Decision(Value):
 
 
 def fingerprint_of(*shown: JsonValue) -> str:
-    """What a decision is bound to: everything that was shown of what it decides."""
+    """The fingerprint that binds a decision to everything that was shown for it."""
     text = json.dumps(shown, ensure_ascii=True, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def given_for(given: object, kind: str, fingerprint: str) -> object:
-    """Take an answer out of what says by a fingerprint what it is for."""
+    """Unwrap an answer that names its question by a fingerprint."""
     if not isinstance(given, Mapping) or "fingerprint" not in given:
         return cast("object", given)
     said = {**cast("Mapping[Any, Any]", given)}
@@ -201,7 +201,7 @@ def questions_of(
 def still_asked(
     questions: Mapping[str, Question], before: TaskPlan, after: TaskPlan
 ) -> dict[str, Question]:
-    """Leave out the open questions of steps that a revision took away or asks for otherwise."""
+    """Drop the open questions of steps that a revision removed or changed."""
     return {
         key: question
         for key, question in questions.items()
@@ -211,7 +211,7 @@ def still_asked(
 
 
 def given_answers(answers: Mapping[str, JsonValue], at: datetime) -> dict[str, Question]:
-    """Questions that are answered before they are asked, by their keys."""
+    """Answers to questions that are not asked yet, by their keys."""
     made: dict[str, Question] = {}
     for key, answer in answers.items():
         named = _KEY.match(key)
@@ -234,7 +234,7 @@ def given_answers(answers: Mapping[str, JsonValue], at: datetime) -> dict[str, Q
 
 
 def read_answers(given: object, asked: Sequence[Question]) -> dict[str, JsonValue]:
-    """Read what a person answered: a mapping of keys to answers, or the only question's answer."""
+    """Read a person's answer: a mapping of keys to answers, or the answer to the only question."""
     by_key = {question.key: question for question in asked}
     answers = _by_key(given, by_key)
     return {key: _answer_to(by_key[key], answer) for key, answer in answers.items()}
@@ -314,7 +314,7 @@ RESPONSES: Mapping[str, JsonValue] = {
     "in doubt": {"anyOf": [{"type": "string"}, _VERDICT]},
     "plan": _decision(plan={"type": "string", "description": "The whole document, as changed."}),
 }
-"""The JSON schema of what answers each kind of question."""
+"""The JSON schemas of the answers to each kind of question."""
 
 
 def _is_whole(answers: Mapping[str, object], only: Question | None) -> bool:

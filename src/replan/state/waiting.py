@@ -1,4 +1,4 @@
-"""What a run waits for: read from its state, or from the interrupts that LangGraph gives."""
+"""What a run waits for: read from its state, or from LangGraph's interrupts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -121,7 +121,7 @@ _ASKED: TypeAdapter[Approval | QuestionsAsked] = TypeAdapter(Approval | Question
 
 
 def _asked(value: Any) -> Approval | QuestionsAsked | None:
-    """Read what an interrupt shows; None if it is a foreign graph's."""
+    """Read the content of an interrupt; None if it belongs to another graph."""
     try:
         return _ASKED.validate_python(value)
     except ValidationError:
@@ -129,7 +129,7 @@ def _asked(value: Any) -> Approval | QuestionsAsked | None:
 
 
 def _stored(fields: Mapping[str, Any]) -> Approval | QuestionsAsked | None:
-    """Read what another version showed: it has fields that foreign interrupts do not have."""
+    """Read what another version showed, by fields that interrupts of other graphs do not have."""
     with suppress(ValidationError):
         if {"approve", "version"} <= fields.keys():
             return restored(Approval, fields)

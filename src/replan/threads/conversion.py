@@ -19,7 +19,7 @@ def to_langchain(messages: Iterable[ThreadMessage]) -> list[BaseMessage]:
 
 
 def from_langchain(message: BaseMessage, message_id: str, at: datetime) -> ThreadMessage:
-    """Make a message of a thread of what a person or a model said."""
+    """Make a message of a thread from a person's or a model's message."""
     sender = "user" if message.type == "human" else "bot"
     text = storable_text(message.text)
     return ThreadMessage(id=message.id or message_id, sender=sender, text=text, timestamp=at)

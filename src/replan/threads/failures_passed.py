@@ -5,4 +5,4 @@ from langgraph.errors import GraphBubbleUp
 from replan.errors import LimitReachedError, StaleThreadError, StorageError
 
 PASSED = (GraphBubbleUp, LimitReachedError, StaleThreadError, StorageError)
-"""A question, a limit, and a thread that cannot be stored; nothing of them is kept on a thread."""
+"""A question, a limit, and a thread that cannot be stored; a thread records none of them."""

@@ -36,12 +36,12 @@ _REASONS = {"question": "input_required", "approval": "tool_call"}
 
 
 def place_of(ask: Ask | AskTold) -> str:
-    """The id of an interrupt: what is asked, as it was shown."""
+    """The id of an interrupt: the question and its shown content."""
     return f"{ask.key} {ask.fingerprint}".strip()
 
 
 def interrupt_of(ask: AskTold, problem: str) -> Interrupt:
-    """What is asked, as an interrupt."""
+    """The question as an interrupt."""
     said = [problem or ask.problem, *ask.remarks, ask.text]
     schema = ask.response_schema
     return Interrupt(
@@ -73,7 +73,7 @@ class Course:
         return list(self._of(event))
 
     def ended(self, view: RunView, text: str) -> Iterator[BaseEvent]:
-        """Close what is open, and say what was not said yet: the answer, if there is one.
+        """Close what is open, and send the answer if it was not sent yet.
 
         A reply that was begun again cannot be taken back; it is followed by the whole one.
         """

@@ -178,7 +178,7 @@ class _Door:
         return await answered(self.house, self.who, record, given)
 
     async def _rested(self, run: Run) -> RunView:
-        """Wait until a run rests, and tell meanwhile how far it is."""
+        """Wait until a run rests, and report its progress meanwhile."""
         done = 0
         async for event in run.events():
             done += event.type == "specialist_completed"
@@ -227,7 +227,7 @@ def _required(view: RunView) -> InputRequiredResult:
 
 
 def _place(ask: Ask) -> str:
-    """What an answer is found by: the question, as it was shown."""
+    """The key of an answer: the question and its shown content."""
     return f"{ask.key} {ask.fingerprint}".strip()
 
 
