@@ -1,4 +1,4 @@
-"""`replan chat`: a conversation at the terminal, in a session that is kept."""
+"""`replan chat`: a conversation at the terminal, in a stored session."""
 # ruff: noqa: PLC0415 - the help of a command loads no framework
 
 import shlex

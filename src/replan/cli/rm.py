@@ -1,4 +1,4 @@
-"""`replan rm`: remove runs that are kept."""
+"""`replan rm`: remove stored runs."""
 # ruff: noqa: PLC0415 - the help of a command loads no framework
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`replan skip`: leave a step of a kept run out."""
+"""`replan skip`: skip a step of a stored run."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`replan worker`: takes runs up from the queue."""
+"""`replan worker`: takes runs from the queue."""
 # ruff: noqa: PLC0415 - the help of a command loads no framework
 
 from __future__ import annotations

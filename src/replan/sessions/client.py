@@ -1,4 +1,4 @@
-"""The client of an agent: it keeps the sessions, and takes each turn of a session once."""
+"""The client of an agent: it stores the sessions, and takes each turn exactly once."""
 
 import asyncio
 import logging
@@ -348,7 +348,7 @@ class ClientAgentAdapter:
         *,
         edit: bool,
     ) -> KeptTurn | AgentResult:
-        """The turn that is to be taken; its result, if it was taken before."""
+        """The turn to take; its result, if it was taken before."""
         key = self._key(session_id)
         try:
             read_input(user_input)
@@ -387,7 +387,7 @@ class ClientAgentAdapter:
         return before
 
     async def _kept(self, turn: KeptTurn, result: AgentResult) -> AgentResult:
-        """Keep a turn; the summary of the session is written behind it."""
+        """Store a turn; the summary of the session is written after it."""
         kept = await turn.kept(result, self._store, self._clock())
         if kept.metadata.get("summary_due") and isinstance(self._agent, KeptAgent):
             summing_up = self._summed_up(turn, self._agent, kept)
@@ -416,7 +416,7 @@ class ClientAgentAdapter:
             logger.info("summary not kept", extra={"run_id": run_id, "error": str(error)})
 
     def _options(self, turn: KeptTurn, options: TurnOptions) -> TurnOptions:
-        """The options of the agent: whose the run is, and its name."""
+        """The options of the agent: the owner of the run, and its name."""
         told: TurnOptions = {**options, "run_id": options.get("run_id") or turn.name}
         begins = options.get("new_request") or not run_in(turn.context)
         settings = options.get("settings") or (RunSettings() if begins else None)

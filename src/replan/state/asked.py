@@ -15,7 +15,7 @@ from replan.values import Value
 
 
 class Asked(Value):
-    """What a run asks for: as JSON it says what was set, so that it asks for the same again."""
+    """The settings of a run; their JSON has only what was set, so that it restores the same."""
 
     if not TYPE_CHECKING:  # A type checker reads the fields.
 

@@ -1,4 +1,4 @@
-"""A thread as rows of JSON, by path: what a repository stores, and what a client carries.
+"""A thread as rows of JSON, by path, for repositories and clients.
 
 The row of a main thread has the path "", that of a sub-thread its own; a message has a row of its
 own, and so a new message of a long thread is one new row.

@@ -44,7 +44,7 @@ class Teller(Protocol):
         ...
 
     def proceed(self, course: Course) -> None:
-        """Take the terminal back, with the run as it is now."""
+        """Take the terminal back, and show the current state of the run."""
         ...
 
     def close(self) -> None:
@@ -72,7 +72,7 @@ def teller(
     clock: Callable[[], float],
     made: Sequence[Artifact] = (),
 ) -> Teller:
-    """Choose by what was asked for and by where it goes."""
+    """Choose by the options and by the output."""
     if manner.as_json:
         return JsonTeller(output)
     is_rich = output.isatty() and not manner.plain and terminal not in POOR_TERMINALS
@@ -131,7 +131,7 @@ class LineTeller:
         self.output.write(f"{text}\n")
 
     def tell(self, event: Event, course: Course) -> None:
-        """Write what an event adds."""
+        """Write the output of an event."""
         self.output.write(self.lines.lines_of(event))
         self.output.flush()
 

@@ -35,7 +35,7 @@ def _rejected_why(story: Story) -> str:
 
 
 def _limit_why(story: Story) -> str:
-    """Which limit was reached, at what value, and why less than that was used."""
+    """The limit that was reached, its value, and why less than that was used."""
     limit = story.run.limit_reached
     own = (e.details for e in story.run.events if e.type == "limit_reached")
     told = [e for e in own if (e.get("limit"), e.get("scope")) == (limit, "run")]
@@ -50,7 +50,7 @@ def _limit_why(story: Story) -> str:
 
 
 def _undone(story: Story, *, has_limit: bool) -> list[str]:
-    """Which steps failed, and why, or were not run, of a run that did not come to its goal."""
+    """The steps that failed, with the reason, or did not run, if a run missed its goal."""
     if story.run.outcome not in INCOMPLETE:
         return []
     told = failures([(each.step, _error(each)) for each in story.planned])
