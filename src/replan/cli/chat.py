@@ -34,7 +34,7 @@ def chat(
             "--session",
             "-s",
             metavar="ID|last",
-            help="The session to continue: its id, the beginning of it, or `last`; else a new one.",
+            help="The session to continue: its id or a prefix of it, or `last`; else a new one.",
         ),
     ] = None,
     team: TeamFileOption = None,
@@ -56,7 +56,7 @@ def chat(
         typer.Option(
             "--phrasing-model",
             metavar="MODEL",
-            help="With --job: the model that puts the job's questions in its words.",
+            help="With --job: the model that rewords the job's questions.",
         ),
     ] = None,
     base_url: BaseUrlOption = None,
@@ -71,7 +71,7 @@ def chat(
     verbose: VerboseOption = False,
     log_file: LogFileOption = None,
 ) -> None:
-    """Talk with a team, a pipeline, or about a job: each line is a message; /help lists more.
+    """Chat with a team, a pipeline or a job: each line is a message; /help lists commands.
 
     Without a terminal, it reads lines and writes lines. Exit codes: 0 left, 1 the last message got
     no answer (without a terminal), 2 wrong use, 3 something waits for an answer, 130 interrupted.

@@ -63,10 +63,10 @@ def check(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Report the mistakes of a plan, a team or a job; or what is ahead, and its bounds.
+    """Report the mistakes of a plan, a team or a job, or preview it with its bounds.
 
     A team file that is named with the plan is checked completely, with its models and their keys.
-    Exit codes: 0 it can run, 2 it has mistakes, or a plan names specialists whom the team does not
+    Exit codes: 0 it can run, 2 it has mistakes, or a plan names specialists that the team does not
     have.
     """
 

@@ -32,7 +32,7 @@ def init(
     *,
     force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite existing files.")] = False,
 ) -> None:
-    """Write a starter team: team.yaml, its JSON schema for editors, and a plan to run."""
+    """Create a starter team: team.yaml, its JSON schema for editors, and a plan to run."""
 
     def written() -> int:
         typer.echo(write_starter(directory, force=force), nl=False)

@@ -58,7 +58,7 @@ def runs(
         bool, typer.Option("--json", help="Print one line of JSON for each run.")
     ] = False,
 ) -> None:
-    """List the stored runs, the newest first, with their cost; all filters apply."""
+    """List the stored runs, newest first, with time and cost; all filters apply."""
 
     def listed() -> int:
         from replan.cli.kept.place import now

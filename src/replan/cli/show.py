@@ -83,7 +83,7 @@ def show(
         str,
         typer.Argument(
             metavar="RUN",
-            help="The id of a run, the beginning of it, `last`, or the file of an export.",
+            help="The id of a run or a prefix of it, `last`, or the file of an export.",
         ),
     ],
     *,

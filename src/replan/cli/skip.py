@@ -34,7 +34,7 @@ def skip(
     verbose: VerboseOption = False,
     log_file: LogFileOption = None,
 ) -> None:
-    """Leave out a step that is not done; steps that wait for it continue without it.
+    """Skip an unfinished step; steps that wait for it continue without it.
 
     A run that waits, was stopped or was ended by a limit continues itself. A run that is over stays
     as it is, and a new run begins from its plan. The exit codes are those of `replan run`.
