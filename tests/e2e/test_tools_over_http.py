@@ -104,7 +104,7 @@ async def test_arguments_that_are_no_object_are_never_used():
         last = [request for request in server.requests if request.call.step == 1][-1]
     assert called == []
     assert state["current_specialist_results"]["1/worker"].text == "I could not."
-    assert "no JSON" in last.messages[-1].content
+    assert "not JSON" in last.messages[-1].content
 
 
 async def test_a_connection_that_breaks_in_the_loop_costs_a_try_and_no_run():

@@ -211,7 +211,7 @@ def test_the_terminal_works_on_without_traces_where_they_cannot_be_sent(
 @pytest.mark.parametrize("address", ["not a url", "nonsense://x", "http://", "http://a:port"])
 def test_what_is_no_address_of_a_receiver_is_refused(address, monkeypatch, tmp_path):
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
-    problem = "OTEL_EXPORTER_OTLP_ENDPOINT: .*no http or https address.*http://localhost:4318"
+    problem = "OTEL_EXPORTER_OTLP_ENDPOINT: .*not an http or https address.*http://localhost:4318"
     with pytest.raises(ConfigurationError, match=problem), open_traces():
         pytest.fail("they are open")
     plan = tmp_path / "do.md"

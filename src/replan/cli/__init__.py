@@ -1,1 +1,1 @@
-"""The terminal: `replan run` and what belongs to it."""
+"""The terminal: `replan run` and the other commands."""

@@ -1,4 +1,4 @@
-"""`replan chat`: a conversation at the terminal, in a session that is kept."""
+"""`replan chat`: a conversation at the terminal, in a stored session."""
 # ruff: noqa: PLC0415 - the help of a command loads no framework
 
 import shlex
@@ -31,7 +31,7 @@ def chat(
             "--session",
             "-s",
             metavar="ID|last",
-            help="The session to continue: its id, the beginning of it, or `last`; else a new one.",
+            help="The session to continue: its id or a prefix of it, or `last`; else a new one.",
         ),
     ] = None,
     team: TeamFileOption = None,
@@ -53,7 +53,7 @@ def chat(
         typer.Option(
             "--phrasing-model",
             metavar="MODEL",
-            help="With --job: the model that puts the job's questions in its words.",
+            help="With --job: the model that rewords the job's questions.",
         ),
     ] = None,
     base_url: BaseUrlOption = None,
@@ -64,7 +64,7 @@ def chat(
     user: UserOption = None,
     site: GivenSite,
 ) -> None:
-    """Talk with a team, a pipeline, or about a job: each line is a message; /help lists more.
+    """Chat with a team, a pipeline or a job: each line is a message; /help lists commands.
 
     Without a terminal, it reads lines and writes lines. Exit codes: 0 left, 1 the last message got
     no answer (without a terminal), 2 wrong use, 3 something waits for an answer, 130 interrupted.

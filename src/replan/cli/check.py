@@ -63,10 +63,10 @@ def check(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell the mistakes of a plan, a team or a job; or what is ahead, and what it takes at worst.
+    """Report the mistakes of a plan, a team or a job, or preview it with its bounds.
 
     A team file that is named with the plan is checked completely, with its models and their keys.
-    Exit codes: 0 it can run, 2 it has mistakes, or a plan names specialists whom the team does not
+    Exit codes: 0 it can run, 2 it has mistakes, or a plan names specialists that the team does not
     have.
     """
 
@@ -162,7 +162,7 @@ def _told_apart(files: Sequence[Path]) -> tuple[Path | None, Path | None]:
 
 
 def _is_team(path: Path) -> bool:
-    """Whether a file is a team: by its ending, and by its content where that says nothing."""
+    """Whether a file is a team: by its ending, or else by its content."""
     if path.suffix.casefold() in (".yaml", ".yml", ".md"):
         return path.suffix.casefold() != ".md"
     return path.is_file() and _TEAM.search(read_plan_text(path)) is not None
@@ -188,7 +188,7 @@ def _team_in(
 
 
 def _check_models(team: TeamFile) -> None:
-    """Build each model that a team asks, and what it names of tool servers; nothing is started."""
+    """Build the models and tool servers of a team, without starting anything."""
     from replan.team.chats import Chats
     from replan.team.tool_server import built_servers
 

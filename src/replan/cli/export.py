@@ -31,7 +31,7 @@ def export(
     ] = False,
     storage: StorageOption = None,
 ) -> None:
-    """Write all of a run, without secrets, as JSON that `replan show FILE` opens anywhere."""
+    """Export a run as JSON, without secrets; `replan show FILE` opens it anywhere."""
 
     def written() -> int:
         check_output(output)

@@ -52,7 +52,7 @@ def graph(
     ] = None,
     storage: StorageOption = None,
 ) -> None:
-    """Draw a plan or that of a run: what waits for what; without one, the graph of a team."""
+    """Draw the dependencies of a plan or of a run's plan, or else the graph of a team."""
 
     def drawn() -> int:
         if what is None:

@@ -1,4 +1,4 @@
-"""`replan init`: what a new user starts from: a team, its schema, and a plan that runs."""
+"""`replan init`: the first files of a new user: a team, its schema, and a plan that runs."""
 # ruff: noqa: PLC0415 - the help of a command loads no framework
 
 from pathlib import Path
@@ -32,7 +32,7 @@ def init(
     *,
     force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite existing files.")] = False,
 ) -> None:
-    """Write a starter team: team.yaml, its JSON schema for editors, and a plan to run."""
+    """Create a starter team: team.yaml, its JSON schema for editors, and a plan to run."""
 
     def written() -> int:
         typer.echo(write_starter(directory, force=force), nl=False)
@@ -42,7 +42,7 @@ def init(
 
 
 def write_starter(directory: Path, *, force: bool) -> str:
-    """Write the files and say so."""
+    """Write the files and report them."""
     from replan.cli.kept.plan_file import replace_file
     from replan.team.file_team import SCHEMA_NAME, starter_team
 

@@ -30,7 +30,7 @@ TenantOption = Annotated[
     str, typer.Option("--tenant", metavar="NAME", help="The tenant of the user.")
 ]
 memory = typer.Typer(
-    help="List, export and forget what teams remember of a user.", no_args_is_help=True
+    help="List, export and forget the facts that teams remember about a user.", no_args_is_help=True
 )
 
 
@@ -42,7 +42,7 @@ def list_(
     query: Annotated[
         str,
         typer.Option(
-            "--query", metavar="WORDS", help="List only the facts that fit these words best."
+            "--query", metavar="WORDS", help="List only the facts that match these words best."
         ),
     ] = "",
     storage: StorageOption = None,
@@ -111,7 +111,7 @@ def forget(
     tenant: TenantOption = "",
     storage: StorageOption = None,
 ) -> None:
-    """Forget facts of a user. Runs that used them keep what they said; `replan rm` removes runs."""
+    """Forget facts of a user. Runs that used them keep their texts; `replan rm` removes runs."""
 
     async def forgotten(facts: Facts) -> int:
         if bool(ids) == everything:

@@ -14,14 +14,14 @@ import typer
 from replan.cli.shared.process import end_with
 from replan.errors import InputError
 
-new = typer.Typer(help="Write a package to start from.", no_args_is_help=True)
+new = typer.Typer(help="Create a starter package.", no_args_is_help=True)
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
 @new.callback()
 def _new() -> None:
-    """Write a package to start from."""
+    """Create a starter package."""
 
 
 @new.command("pipeline")

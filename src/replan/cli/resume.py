@@ -36,7 +36,7 @@ def resume(
         typer.Option(
             dir_okay=False,
             exists=True,
-            help="The plan that waits for your approval, as you changed it.",
+            help="Your edited version of the plan that waits for approval.",
         ),
     ] = None,
     limit: LimitOption = None,
@@ -50,9 +50,9 @@ def resume(
     plan_out: PlanOutOption = None,
     site: GivenSite,
 ) -> None:
-    """Continue a run that was stopped, killed, waits for an answer or was ended by a limit.
+    """Continue a run that was stopped or killed, waits for an answer, or reached a limit.
 
-    What is finished stays finished. Exit codes are those of `replan run`.
+    Finished work is not repeated. Exit codes are those of `replan run`.
     """
 
     def resumed() -> int:

@@ -1,4 +1,4 @@
-"""`replan retry`: have a step of a kept run done again."""
+"""`replan retry`: repeat a step of a stored run."""
 
 from typing import Annotated
 

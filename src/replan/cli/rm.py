@@ -1,4 +1,4 @@
-"""`replan rm`: remove runs that are kept."""
+"""`replan rm`: remove stored runs."""
 # ruff: noqa: PLC0415 - the help of a command loads no framework
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def rm(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     storage: StorageOption = None,
 ) -> None:
-    """Remove runs with all that is kept of them. A run that is not over cannot continue then."""
+    """Remove runs with all their records. A run that is not over can then not continue."""
     end_with(lambda: remove_runs(run_ids, place(storage), yes=yes))
 
 

@@ -77,14 +77,14 @@ def run(
     approve: ApproveOption = None,
     preview: Annotated[
         bool,
-        typer.Option("--preview", help="Print the most that the run can use, and run nothing."),
+        typer.Option("--preview", help="Print the most that the run can use, without running it."),
     ] = False,
     limit: LimitOption = None,
     label: LabelOption = None,
     user: UserOption = None,
     site: GivenSite,
 ) -> None:
-    """Plan and do a task, or carry out a plan document.
+    """Plan and do a task, or run a plan document.
 
     Exit codes: 0 answered or completed, 1 partial, failed or rejected, 2 wrong use,
     3 waiting for an answer, 130 interrupted, 143 terminated.

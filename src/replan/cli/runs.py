@@ -1,4 +1,4 @@
-"""`replan runs`: list the runs that are kept."""
+"""`replan runs`: list the stored runs."""
 # ruff: noqa: PLC0415 - the help of a command loads no framework
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def runs(
         bool, typer.Option("--json", help="Print one line of JSON for each run.")
     ] = False,
 ) -> None:
-    """List the runs that are kept, the newest first, with what they took; all filters count."""
+    """List the stored runs, newest first, with time and cost; all filters apply."""
 
     def listed() -> int:
         from replan.cli.kept.place import now

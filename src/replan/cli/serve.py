@@ -35,7 +35,7 @@ def serve(
         typer.Option(
             "--tokens",
             metavar="FILE",
-            help="The file of tokens; else the token is REPLAN_TOKEN, or is made and printed.",
+            help="The file of tokens; else REPLAN_TOKEN, or a token that is generated and printed.",
         ),
     ] = None,
     grace: GraceAtEndOption = 10.0,
@@ -45,7 +45,7 @@ def serve(
     ] = False,
     storage: StorageOption = None,
 ) -> None:
-    """Serve teams over HTTP, until Ctrl-C or SIGTERM: start, follow, answer and stop runs."""
+    """Serve teams over HTTP until Ctrl-C or SIGTERM: start, follow, answer and stop runs."""
 
     def served() -> int:
         with needs_extra("serve", "server"):

@@ -50,7 +50,7 @@ def list_(
         bool, typer.Option("--json", help="Print one line of JSON for each session.")
     ] = False,
 ) -> None:
-    """List the sessions, the one that was used last first."""
+    """List the sessions, the most recently used first."""
 
     async def listed(client: ClientAgentAdapter) -> int:
         found = await client.sessions(most)
@@ -76,7 +76,7 @@ def show(
     user: UserOption = None,
     storage: StorageOption = None,
 ) -> None:
-    """Show what was said in a session, and its status."""
+    """Show the messages of a session, and its status."""
 
     async def shown(client: ClientAgentAdapter) -> int:
         from replan.cli.kept.kept_sessions import found_session
@@ -142,7 +142,7 @@ def import_(
     user: UserOption = None,
     storage: StorageOption = None,
 ) -> None:
-    """Take over a session that was exported, here or elsewhere."""
+    """Import a session that was exported here or elsewhere."""
 
     async def imported(client: ClientAgentAdapter) -> int:
         from replan.cli.kept.kept_sessions import read_session, trusted_here
@@ -174,7 +174,7 @@ def rm(
     user: UserOption = None,
     storage: StorageOption = None,
 ) -> None:
-    """Remove sessions with all that belongs to them: turns, runs, events and texts."""
+    """Remove sessions with their turns, runs, events and texts."""
 
     async def removed(client: ClientAgentAdapter) -> int:
         from replan.cli.kept.kept_sessions import found_session

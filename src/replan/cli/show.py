@@ -1,4 +1,4 @@
-"""`replan show`: a run that is kept, or was exported: what it did, when, at what price, and why."""
+"""`replan show`: a stored or exported run: what it did, when, at what price, and why."""
 # ruff: noqa: PLC0415 - the help of a command loads no framework
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WIDE, _NARROWEST = 100, 20
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """What is to be seen of a run, and how."""
+    """The parts of a run to show, and how."""
 
     step: int | None = None
     attempts: bool = False
@@ -83,7 +83,7 @@ def show(
         str,
         typer.Argument(
             metavar="RUN",
-            help="The id of a run, the beginning of it, `last`, or the file of an export.",
+            help="The id of a run or a prefix of it, `last`, or the file of an export.",
         ),
     ],
     *,
@@ -128,7 +128,7 @@ def show(
 
 
 def show_run(name: str, place: Place, output: TextIO, view: View) -> int:
-    """Write what is to be seen of a run."""
+    """Write the parts of a run to show."""
     view.check()
     if view.as_json or view.markdown:
         run = _loaded(name, place, view)

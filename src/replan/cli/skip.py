@@ -1,4 +1,4 @@
-"""`replan skip`: leave a step of a kept run out."""
+"""`replan skip`: skip a step of a stored run."""
 
 from typing import Annotated
 
@@ -22,7 +22,7 @@ def skip(
     team: TeamFileOption = None,
     site: GivenSite,
 ) -> None:
-    """Leave out a step that is not done; steps that wait for it continue without it.
+    """Skip an unfinished step; steps that wait for it continue without it.
 
     A run that waits, was stopped or was ended by a limit continues itself. A run that is over stays
     as it is, and a new run begins from its plan. The exit codes are those of `replan run`.

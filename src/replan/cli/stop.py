@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def stop(run_id: RunArgument, *, storage: StorageOption = None) -> None:
-    """Stop a run in whichever process: running steps may end, and the run can continue later."""
+    """Stop a run in any process: running steps may end, and the run can continue later."""
     end_with(lambda: stop_run(run_id, place(storage), sys.stdout))
 
 

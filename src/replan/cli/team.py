@@ -22,7 +22,7 @@ def publish(
     *,
     storage: StorageOption = None,
 ) -> None:
-    """Record the version of a team that a file holds, so that workers may do its runs."""
+    """Publish the version of a team in a file, so that workers may do its runs."""
 
     def done() -> int:
         with needs_extra("team publish", "queue"):

@@ -18,7 +18,7 @@ def ui(
         list[Path] | None,
         typer.Argument(
             metavar="TEAM.yaml",
-            help="The teams whose runs the page can begin; by default the default team.",
+            help="The teams whose runs the page can start; by default the default team.",
         ),
     ] = None,
     *,
@@ -49,7 +49,7 @@ def ui(
     grace: GraceAtEndOption = 10.0,
     storage: StorageOption = None,
 ) -> None:
-    """Show runs in a browser, until Ctrl-C: live and afterwards, with all that they did."""
+    """Show runs in a browser until Ctrl-C, live and afterwards, with all details."""
 
     def shown() -> int:
         from replan.cli.kept.place import own_folder

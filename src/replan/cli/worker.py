@@ -1,4 +1,4 @@
-"""`replan worker`: takes runs up from the queue."""
+"""`replan worker`: takes runs from the queue."""
 # ruff: noqa: PLC0415 - the help of a command loads no framework
 
 from __future__ import annotations
@@ -23,12 +23,15 @@ def worker(
         str, typer.Option("--queues", metavar="A,B", help="The queues, by their names.")
     ] = "runs",
     concurrency: Annotated[
-        int, typer.Option("--concurrency", "-c", min=1, max=100, help="Runs at once.")
+        int, typer.Option("--concurrency", "-c", min=1, max=100, help="Runs at the same time.")
     ] = 4,
     schedules: Annotated[
         Path | None,
         typer.Option(
-            "--schedules", dir_okay=False, exists=True, help="A file of runs that begin by cron."
+            "--schedules",
+            dir_okay=False,
+            exists=True,
+            help="A file of runs that cron schedules start.",
         ),
     ] = None,
     grace: GraceAtEndOption = 10.0,
@@ -37,7 +40,7 @@ def worker(
         typer.Option(
             "--lease",
             min=1.0,
-            help="Seconds without a sign of life after which others take its runs up; "
+            help="Seconds without a sign of life until other workers take over its runs; "
             "the same for all workers.",
         ),
     ] = 30.0,
@@ -53,7 +56,7 @@ def worker(
     ] = None,
     storage: StorageOption = None,
 ) -> None:
-    """Do the runs that wait in the queue, until Ctrl-C or SIGTERM; needs PostgreSQL."""
+    """Work on the runs in the queue until Ctrl-C or SIGTERM; needs PostgreSQL."""
 
     def worked() -> int:
         with needs_extra("worker", "queue"):

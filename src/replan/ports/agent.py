@@ -13,7 +13,7 @@ UserInput = str | Sequence[Mapping[str, Any]] | Mapping[str, Any] | None
 
 
 class TurnOptions(TypedDict, total=False):
-    """How a turn is taken."""
+    """Takes a turn."""
 
     new_request: bool  # whether the input begins again, and what waits is abandoned
     run_id: str | None  # the name of a new run; by default a new one

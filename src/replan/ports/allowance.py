@@ -1,4 +1,4 @@
-"""Leave to call a model, asked for before each call."""
+"""Permission to call a model, requested before each call."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

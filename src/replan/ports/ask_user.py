@@ -26,7 +26,7 @@ class Asks(Protocol):
     """What finds the answers of the step that runs here."""
 
     path: str
-    """The step and the specialist; in a graph that a step runs, behind those of that step."""
+    """The step and the specialist; in a graph that a step runs, after those of that step."""
 
     def ask(
         self, text: str, kind: QuestionKind, details: JsonValue, *, secret: bool = False

@@ -1,4 +1,4 @@
-"""The models that come with Replan, as a file of data names them."""
+"""The models that come with Replan, listed in a data file."""
 
 import tomllib
 from collections.abc import Iterable, Mapping

@@ -31,7 +31,7 @@ def folders_of_step() -> Folders:
 
 @contextmanager
 def within(folders: Folders) -> Generator[None]:
-    """Do what is inside in these folders."""
+    """Run the block with these folders."""
     before = folders_at_work.set(folders)
     try:
         yield

@@ -17,7 +17,7 @@ from replan.state.result_json import result_as_json
 from replan.state.results import SpecialistResult
 
 BEGAN = "began"
-"""The key of the note that says at which checkpoint the run began."""
+"""The key of the note with the checkpoint at which the run began."""
 
 
 TOLD = "told/"
@@ -25,7 +25,7 @@ TOLD = "told/"
 
 
 ACTED = "acted/"
-"""What the notes begin with that say whose tools did what must not be done twice."""
+"""The prefix of the notes about tools that did something that must not be repeated."""
 
 
 DOUBTED = "doubted/"
@@ -68,7 +68,7 @@ AttemptOutcome = Literal["done", "failed", "cancelled", "waiting", "in doubt"]
 """How an attempt ended; an attempt without a recorded end is in doubt."""
 
 UNKNOWN_ENDS: tuple[AttemptOutcome, ...] = ("in doubt", "cancelled")
-"""Outcomes that say nothing of what was done; any other one is final."""
+"""Outcomes that do not show what was done; any other one is final."""
 
 
 class LedgerEntry(Attempt):
@@ -86,7 +86,7 @@ class LedgerEntry(Attempt):
 
 
 class Spending(Value):
-    """An amount of what limits bound.
+    """An amount of the quantities that limits bound.
 
     Attributes:
         calls: Model calls.
@@ -107,7 +107,7 @@ class Spending(Value):
 
 
 class Bound(Value):
-    """What one scope of a run may spend; none is unbounded.
+    """The bounds of one scope of a run; None means unbounded.
 
     Attributes:
         scope: `run`, `specialist/<name>` or `step/<id>`.
@@ -191,7 +191,7 @@ class RunRows(Value):
 
 
 class Journal(Protocol):
-    """Rows that are written, and safe, before the effect that they announce or the value they hold.
+    """Rows that are stored durably before the effect that they announce, or with their value.
 
     Every method that writes returns only when the row is safe, or raises; a write that fails ends
     the run loudly. All rows of a run go with the run.
@@ -202,7 +202,7 @@ class Journal(Protocol):
         ...
 
     async def settle(self, reservation: Reservation, used: Spending) -> None:
-        """Put what was used into the place of what was reserved; again is harmless."""
+        """Replace the reservation by the amount used; a repetition is harmless."""
         ...
 
     async def spent(self, run_id: str) -> Mapping[str, Spending]:
@@ -260,18 +260,18 @@ class Journal(Protocol):
         ...
 
     async def note(self, run_id: str, key: str, value: JsonValue) -> JsonValue:
-        """Record a value under a key; the first word counts, and is given back.
+        """Record a value under a key; the first value counts, and is returned.
 
         Answers of a person, replies in a tool loop, calls of a tool are here.
         """
         ...
 
     async def notes(self, run_id: str, prefix: str = "") -> Mapping[str, JsonValue]:
-        """The recorded values whose keys begin so, in the order in which they came."""
+        """The recorded values whose keys have this prefix, in the order of their recording."""
         ...
 
     async def strike(self, run_id: str, prefix: str) -> None:
-        """Take back the values whose keys begin so."""
+        """Remove the values whose keys have this prefix."""
         ...
 
     async def rows(self, run_id: str) -> RunRows:
@@ -279,14 +279,14 @@ class Journal(Protocol):
         ...
 
     async def adopt(self, run_id: str, rows: RunRows) -> None:
-        """Take all rows of a run from another journal; a run that has rows here keeps those.
+        """Copy all rows of a run from another journal; a run that has rows here keeps those.
 
         The same again is harmless: its receipt may have been lost.
         """
         ...
 
     async def closed(self, run_id: str) -> None:
-        """The run is over and its state is safe; a journal that keeps nothing may forget it."""
+        """The run is over and its state is stored; a journal that stores nothing may forget it."""
         ...
 
 

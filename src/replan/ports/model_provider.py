@@ -1,4 +1,4 @@
-"""Where chat models come from, and models for embeddings."""
+"""The source of chat models and embedding models."""
 
 from typing import Protocol
 

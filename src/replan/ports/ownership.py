@@ -48,7 +48,7 @@ class Owner:
             raise self.loss
 
     def lose(self) -> None:
-        """End what the owner does: the thread is another's."""
+        """Stop the owner's work: another run has the thread."""
         if self.is_lost:
             return
         self.is_lost = True

@@ -73,7 +73,7 @@ class KeptText(NamedTuple):
 
 
 class LoggedEvent(Value):
-    """An event of a run as it is kept.
+    """A stored event of a run.
 
     Attributes:
         seq: Its number: from 1, without a gap, given where it was appended.
@@ -111,7 +111,7 @@ class RunBook(Protocol):
     """Rows about runs; the checkpoints and the journal hold what the runs did."""
 
     async def begin(self, record: RunRecord) -> None:
-        """Enter a run; one that is there keeps its order, title and beginning."""
+        """Enter a run; an existing one keeps its order, title and beginning."""
         ...
 
     async def update(self, run_id: str, outcome: RunOutcome, at: datetime) -> None:
@@ -123,7 +123,7 @@ class RunBook(Protocol):
         ...
 
     async def find(self, prefix: str) -> Sequence[RunRecord]:
-        """The runs whose ids begin so, the newest first: one if the prefix is enough to name it."""
+        """The runs whose ids have this prefix, the newest first."""
         ...
 
     async def recent(
@@ -172,11 +172,11 @@ class RunBook(Protocol):
         ...
 
     async def forget_texts(self, before: datetime) -> None:
-        """Remove the long texts of all runs that were kept before a time."""
+        """Remove the long texts of all runs that were stored before a time."""
         ...
 
     async def events(self, run_id: str, after: int = 0) -> Sequence[LoggedEvent]:
-        """The events of a run whose numbers are larger, in the order of their numbers."""
+        """The events of a run with larger numbers, in their order."""
         ...
 
     async def newest_events(
@@ -186,7 +186,7 @@ class RunBook(Protocol):
         ...
 
     async def add_request(self, request: Request) -> None:
-        """Ask something of a run; it waits until the owner of the run takes it."""
+        """Store a request to a run, until the owner of the run takes it."""
         ...
 
     async def requests(self, run_ids: Collection[str], *, taken: bool = False) -> Sequence[Request]:

@@ -1,4 +1,4 @@
-"""Where sessions are kept: turn by turn, each with what it changed, and never in part."""
+"""The store of sessions: turn by turn, each with its changes, and never in part."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -31,7 +31,7 @@ class SessionKey(NamedTuple):
 
 
 class SessionTurn(Value):
-    """One turn of a session, as it is kept.
+    """One stored turn of a session.
 
     Attributes:
         turn_id: What distinguishes it from all other turns of the session.
@@ -58,7 +58,7 @@ class SessionTurn(Value):
     takes_back: int | None = None
 
     def newest(self, number: int, before: int) -> int:
-        """The newest turn that can be taken back, after this one with its number.
+        """The newest turn that can be undone, after this one with its number.
 
         Args:
             number: The number of this turn.

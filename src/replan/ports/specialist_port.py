@@ -1,4 +1,4 @@
-"""The one contract that every kind of specialist keeps."""
+"""The contract of every kind of specialist."""
 
 from typing import Protocol
 
@@ -10,7 +10,7 @@ from replan.state.results import ExecutionContext, SpecialistResult
 from replan.state.team import SpecialistCard
 
 TEXT_SHOWN = "replan.specialist_text"
-"""The name of LangChain's custom event for a piece of text that no model said."""
+"""The name of LangChain's custom event for a piece of text that is not from a model."""
 
 TEXT_BESIDE = "replan.specialist_text_beside"
 """The name of the event for one that is shown in addition to what models say."""

@@ -10,7 +10,7 @@ from replan.ports.thread_repository import ThreadRepository
 
 @dataclass(frozen=True, kw_only=True)
 class ThreadOfStep:
-    """Where a pipeline keeps what it does for a step.
+    """The thread in which a pipeline stores its work for a step.
 
     Attributes:
         repository: Where threads are kept.

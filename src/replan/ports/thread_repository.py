@@ -1,4 +1,4 @@
-"""Where the threads of pipelines are kept, message by message."""
+"""The store of the threads of pipelines, message by message."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol

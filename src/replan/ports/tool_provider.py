@@ -1,4 +1,4 @@
-"""Where tools come from that are not functions of the team: a server, as a rule."""
+"""The source of tools that are not functions of the team: usually a server."""
 
 import re
 from collections.abc import Mapping, Sequence

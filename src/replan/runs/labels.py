@@ -1,4 +1,4 @@
-"""The labels that a run is found by: whose it is, what it belongs to."""
+"""The labels by which a run is found: its owner, and what it belongs to."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 def checked_labels(given: Mapping[str, str] | None) -> dict[str, str]:
-    """Take labels as they are given."""
+    """Check and return labels."""
     labels = dict(given or {})
     if len(labels) > MOST:
         raise InputError(f"There are {len(labels)} labels. A run can have at most {MOST}.")

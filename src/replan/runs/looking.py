@@ -1,4 +1,4 @@
-"""Look at kept runs without what it takes to run them: no team file, no model, no key."""
+"""Look at stored runs without what running them needs: no team file, no model, no key."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

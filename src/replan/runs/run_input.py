@@ -1,4 +1,4 @@
-"""What a run begins with: as it is given, as it is kept, and read again."""
+"""The input of a run: given, stored, and read again."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -14,7 +14,7 @@ from replan.ports.run_book import RunRecord
 from replan.state.channels import conversation
 
 _TITLE = 200
-"""Characters at most of a title that is taken from the request."""
+"""The most characters of a title that is taken from the request."""
 
 
 def asked(given: Input) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def asked(given: Input) -> dict[str, Any]:
 
 
 def title_of(given: Mapping[str, Any]) -> str:
-    """The title of a new run: that of its plan, else what is asked, else the plan's first step."""
+    """The title of a new run: that of its plan, else the request, else the plan's first step."""
     document = given.get("plan")
     plan = PlanDocument.recover(document).plan if isinstance(document, str) else TaskPlan()
     return " ".join((plan.title or _said(given).strip() or plan.goal).split())[:_TITLE]
@@ -49,14 +49,14 @@ def _messages(given: Mapping[str, Any]) -> Sequence[BaseMessage]:
 
 
 def kept_input(given: Mapping[str, Any]) -> JsonValue:
-    """What a run begins with, as it is kept for one that is killed before it has a state."""
+    """The stored input of a run, in case it is killed before it has a state."""
     messages: JsonValue = [message_to_dict(each) for each in _messages(given)]
     others = {name: given[name] for name in ("plan", "answers") if given.get(name) is not None}
     return {"input": {**others, "messages": messages}}
 
 
 def input_again(record: RunRecord) -> Input:
-    """The input of a run that was killed before it had a state, from what is kept of it.
+    """The input of a run that was killed before it had a state, from its record.
 
     Raises:
         InputError: Nothing of it is kept.

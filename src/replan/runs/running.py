@@ -217,7 +217,7 @@ def _logged(asked: Call) -> Generator[None]:
 
 
 async def _saved(graph: Graph, config: RunnableConfig) -> dict[str, Any]:
-    """The state that a stopped run left, once it has come to rest; empty without a checkpointer."""
+    """The state of a stopped run after it came to rest; empty without a checkpointer."""
     if not graph.checkpointer:
         return {}
     at_rest = getattr(cast("Any", graph).checkpointer, "at_rest", None)

@@ -85,7 +85,7 @@ class Runtime:
 
     @property
     def storage(self) -> Storage | None:
-        """The storage of the runs; None if they are not kept."""
+        """The storage of the runs; None if they are not stored."""
         return self._bench.storage
 
     async def run(
@@ -448,7 +448,7 @@ class Runtime:
         await adopt_into(self._bench, run, thread_id or run.run_id, order, labels)
 
     async def handed_out(self, run_id: str) -> None:
-        """Forget a run whose result was handed out, where nothing is kept."""
+        """Forget a run whose result was returned, if nothing is stored."""
         if self._bench.storage is None:
             await self._bench.book.remove(run_id)
 

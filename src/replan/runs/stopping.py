@@ -1,4 +1,4 @@
-"""Stop a run well: nothing new starts, what runs gets a grace, then it is cancelled."""
+"""Stop a run gracefully: nothing new starts, running work gets some time, then is cancelled."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,7 +10,7 @@ from langgraph.runtime import RunControl
 T = TypeVar("T")
 
 GRACE = 10.0
-"""Seconds that what runs has to end by itself, once a run is to stop."""
+"""Seconds for running work to end by itself after a run is stopped."""
 
 
 class RunStopped(Exception):  # noqa: N818 - no error, but what was asked for

@@ -77,7 +77,7 @@ async def summarise(graph: Graph, config: RunnableConfig) -> Summary | None:
 
 
 async def _with_next(state: EnhancedState, graph: Graph, config: RunnableConfig) -> EnhancedState:
-    """Write one more summary, and what it took, into the state of a thread."""
+    """Write a new summary and its usage into the state of a thread."""
     call = host_call(
         "memory_summary",
         state,

@@ -137,7 +137,7 @@ class Work:
             self._at_once.set()
 
     async def heed(self, request: Request) -> None:
-        """Do what is asked of the run."""
+        """Handle the requests to the run."""
         if request.kind == "stop":
             self._stop.set()
             self._rests.stopped_by = request.by
@@ -174,7 +174,7 @@ class Work:
                         await bench.book.update(errand.run_id, cast("Any", outcome), bench.clock())
 
     async def _logged(self) -> RunResult:
-        """Work on the run, and write down what happens to the last event."""
+        """Work on the run, and record its events to the last one."""
         writing = asyncio.ensure_future(self.log.write())
         working = asyncio.ensure_future(self._worked())
         try:
@@ -199,7 +199,7 @@ class Work:
         return result
 
     async def _forget_texts(self) -> None:
-        """Remove the prompts and other texts of all runs that are kept no longer."""
+        """Remove the prompts and other texts of all runs that are older than their retention."""
         days = self._bench.storage.keep_days if self._bench.storage else None
         if days is not None:
             await self._bench.book.forget_texts(self._bench.clock() - timedelta(days=days))

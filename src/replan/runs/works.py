@@ -1,4 +1,4 @@
-"""The runs that this process works on, and what others ask of them meanwhile."""
+"""The runs that this process works on, and requests of others to them."""
 
 import asyncio
 import logging
@@ -70,7 +70,7 @@ class Works:
         return task
 
     def begun(self, run_id: str) -> Work | None:
-        """The work on a run whose thread is held here; another one may still be its owner."""
+        """The work on a run whose thread is held here; another work may still own it."""
         work, _ = self._works.get(run_id, (None, None))
         return work if work is not None and work.has_begun else None
 
@@ -86,7 +86,7 @@ class Works:
     async def ask(
         self, run_id: str, kind: RequestKind, by: str, answers: Mapping[str, JsonValue]
     ) -> Request:
-        """Have on record what a person asks of a run, and do it if it is worked on here."""
+        """Record a person's request to a run, and handle it if this process works on the run."""
         request = Request(
             run_id=run_id,
             name=self._bench.new_id(),
@@ -141,7 +141,7 @@ class Works:
         return await result_at_rest(run_id, self._bench)
 
     async def _read(self) -> None:
-        """Read what others ask of the runs that are worked on here, as long as there are any."""
+        """Read the requests to the runs that this process works on, as long as there are any."""
         while self._works:
             await asyncio.sleep(BEAT)
             with suppress(StorageError):  # the run itself reports it

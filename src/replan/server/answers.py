@@ -1,4 +1,4 @@
-"""What answers about runs and teams hold."""
+"""The schemas of answers about runs and teams."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -16,7 +16,7 @@ from replan.values import Value
 
 TEAM, TENANT, TOKEN, USER, SESSION = "team", "tenant", "token", "user", "session"
 OWN_LABELS = (TEAM, TENANT, TOKEN, USER, SESSION, "version", "queue")
-"""The labels that the server gives to its runs."""
+"""The labels that the server sets on its runs."""
 
 
 class AskTold(Value):

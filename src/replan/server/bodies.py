@@ -1,4 +1,4 @@
-"""What requests about runs hold: each is read by its model, and described by it."""
+"""The schemas of requests about runs: each model reads and describes one."""
 
 import base64
 import binascii
@@ -22,7 +22,7 @@ _JOINERS = "\u200c\u200d"
 
 
 def checked_file_name(name: str) -> str:
-    """Take a name of a file that comes from outside: people and models read it in texts.
+    """Check the name of a file from outside, because people and models read it in texts.
 
     Raises:
         ValueError: It is not a name of a file, or shows as something else than it is.

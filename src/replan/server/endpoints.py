@@ -1,4 +1,4 @@
-"""What an endpoint is: its address, who may call it, what it takes, gives and does."""
+"""An endpoint: its address, its callers, its input and output, and its function."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping

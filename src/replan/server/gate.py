@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 NOBODY = Identity(name="nobody", roles=frozenset())
-"""Who calls what is open to everybody."""
+"""The caller of an endpoint that is open to everybody."""
 
 Tell = Callable[[str, RefusedError], Response]
 

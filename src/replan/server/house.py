@@ -1,4 +1,4 @@
-"""What a server serves: teams, each with its runtime, on one storage; and whose runs they are."""
+"""The teams of a server, each with its runtime, on one storage, and the owners of the runs."""
 
 import asyncio
 import logging
@@ -49,14 +49,14 @@ class Queueing:
 
 
 MOST_STREAMS = 1_000
-"""Streams of one token that may be open at once."""
+"""The most open streams of one token."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class House:
-    """The teams of a server, their runs, and who may do what with them."""
+    """The teams of a server, their runs, and the rights to them."""
 
     storage: Storage
     runtimes: Mapping[str, Runtime]
@@ -77,7 +77,7 @@ class House:
     resting: dict[str, asyncio.Task[str]] = field(default_factory=dict[str, asyncio.Task[str]])
 
     def team_named(self, name: str) -> tuple[str, Runtime]:
-        """A team by its name; the only one, if none is named."""
+        """A team by its name, or the only one if none is named."""
         if not name and len(self.runtimes) == 1:
             name = next(iter(self.runtimes))
         if name not in self.runtimes:
@@ -171,7 +171,7 @@ class House:
         return self.tokens.named(record.labels.get(TOKEN, "")) or who
 
     def settle(self, run: Run, lease: Lease) -> None:
-        """Give back what a run leaves of its lease, once it rests."""
+        """Release what remains of a run's lease when it rests."""
 
         async def settled() -> None:
             try:
@@ -188,7 +188,7 @@ class House:
         task.add_done_callback(self.settling.discard)
 
     async def settle_at_rest(self, lease: Lease) -> None:
-        """Give back what is left of a lease once its run rests, whoever began it."""
+        """Release what remains of a lease when its run rests, no matter who began it."""
         record = await self.storage.runs.get(lease.run_id)
         if record is None:
             await self.allowances.settle(lease)
@@ -196,7 +196,7 @@ class House:
             self.settle(Run(self.runtime_of(record), lease.run_id), lease)
 
     async def close(self) -> None:
-        """Stop what is at work, so that it can be resumed."""
+        """Stop running work, so that it can be resumed."""
         await asyncio.gather(*(runtime.close() for runtime in self.runtimes.values()))
         for tasks in (self.turns, self.settling):
             if tasks:
@@ -213,7 +213,7 @@ def own_id(run_id: str, who: Identity) -> str:
 
 
 def team_services(runtime: Runtime) -> Services:
-    """What a team is made of."""
+    """The parts of a team."""
     return cast("Services", services_in(runtime.graph))
 
 

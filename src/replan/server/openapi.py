@@ -1,4 +1,4 @@
-"""The OpenAPI document, made of the models that read the requests and write the answers."""
+"""The OpenAPI document, generated from the models of requests and answers."""
 
 import re
 from collections.abc import Iterable

@@ -56,7 +56,7 @@ def query_of(request: Request, kind: type[V]) -> V:
 
 
 async def bytes_of(request: Request, seconds: float) -> bytes:
-    """The body of a request, which may say that it is longer than it is."""
+    """The body of a request, whose declared length may be wrong."""
     parts, size = list[bytes](), 0
     if _announced(request) > MOST_BYTES:
         raise _too_large()
@@ -96,7 +96,7 @@ def _read(held: bytes, kind: type[V]) -> V:
 
 
 def json_of(held: bytes) -> object:
-    """Read JSON of which nothing is lost when it is kept or sent on.
+    """Read JSON that can be stored and sent without loss.
 
     Raises:
         RefusedError: It is not JSON, too deep, or has a value that cannot be stored.

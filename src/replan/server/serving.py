@@ -160,7 +160,7 @@ async def _queueing(wanted: Wanted, teams: Mapping[str, TeamFile]) -> AsyncGener
 
 
 def named_teams(wanted: Wanted) -> dict[str, TeamFile]:
-    """The team files that are to be served, by the names of their teams."""
+    """The team files to serve, by the names of their teams."""
     files = [_file_of(path, wanted.environment) for path in wanted.teams or [DEFAULT_TEAM]]
     named = {_name_of(each): each for each in files}
     if len(named) < len(files):
@@ -196,7 +196,7 @@ def graph_of(read: TeamFile, storage: Storage) -> Graph:
 
 
 def _tokens_of(given: Tokens | Path | str | None) -> tuple[Tokens, str]:
-    """Who may call, and the token that was made up, if none is given."""
+    """The allowed callers, and the token that was generated if none is given."""
     if isinstance(given, Tokens):
         return given, ""
     if isinstance(given, Path):

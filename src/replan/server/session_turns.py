@@ -51,7 +51,7 @@ class PayingAgent:
     async def stream(
         self, user_input: UserInput, context: Any, **options: Unpack[TurnOptions]
     ) -> AsyncGenerator[Event | AgentResult]:
-        """Take a turn, and tell its events."""
+        """Take a turn, and stream its events."""
         async with (
             self._paid(context, options) as told,
             aclosing(self.agent.stream(user_input, context, **told)) as parts,

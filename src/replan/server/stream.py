@@ -18,7 +18,7 @@ _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 class Stream(StreamingResponse):
-    """Texts as they come, until nothing more comes, or the reader is gone or stuck."""
+    """Texts as they come, until the end, or until the reader is gone or stuck."""
 
     def __init__(
         self, told: AsyncGenerator[str], beat: float, seat: AbstractContextManager[None]

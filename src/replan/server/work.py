@@ -104,7 +104,7 @@ async def lease_of(
 
 
 async def leased(house: House, lease: Lease, begin: Callable[[], Coroutine[Any, Any, Run]]) -> Run:
-    """Begin work on a run with what is reserved for it; give it back where it does not begin."""
+    """Begin work on a run with its reservation; release it if the work does not begin."""
     try:
         run = await begin()
     except BaseException:
@@ -117,7 +117,7 @@ async def leased(house: House, lease: Lease, begin: Callable[[], Coroutine[Any, 
 
 
 def within(lease: Lease, limits: Limits, settings: RunSettings | None) -> RunSettings | None:
-    """Settings with the limits of what is reserved."""
+    """Settings with the limits of the reservation."""
     capped = lease.capped(limits)
     if capped is None:
         return settings

@@ -1,1 +1,1 @@
-"""The stateless agent: a context in, a result with updates out, and nothing kept between calls."""
+"""The stateless agent: a context in, a result with updates out, no state between calls."""

@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 
 
 class Beginnings:
-    """Lets turns of a loop begin in the order of their arrival, one each time it comes round."""
+    """Lets turns begin in the order of their arrival, one in each cycle of the event loop."""
 
     def __init__(self) -> None:
         self._places = WeakKeyDictionary[AbstractEventLoop, asyncio.Lock]()

@@ -52,7 +52,7 @@ def _unsigned() -> ContextError:
 
 
 def _canonical(value: Any) -> Any:
-    """JSON as it comes back from whatever kept it: some stores write 1.0 as 1."""
+    """JSON as stores return it: some write 1.0 as 1."""
     if isinstance(value, float):
         return int(value) if value.is_integer() and abs(value) < LARGEST else value
     if isinstance(value, list):

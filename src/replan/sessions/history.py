@@ -1,4 +1,4 @@
-"""From a context to the input of the graph: of the history, what models will see, and no more."""
+"""From a context to the input of the graph, with only the history that models will see."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ _KINDS = {"user": HumanMessage, "assistant": AIMessage, "system": SystemMessage}
 
 
 class Shown(NamedTuple):
-    """What of a history the graph is given."""
+    """The part of a history that the graph receives."""
 
     messages: list[AnyMessage]
     summary: Summary | None  # of the first of them, and of what was before
@@ -29,7 +29,7 @@ def message_of(role: str, content: Content, place: int) -> AnyMessage:
 def shown_of(
     history: Sequence[Message], summary: Summary | None, memories: Sequence[Memory]
 ) -> Shown:
-    """Take of a history what the graph needs.
+    """Select the part of a history that the graph needs.
 
     Args:
         history: What was said before the request.
@@ -53,7 +53,7 @@ def shown_of(
 
 
 def whole_summary(history: Sequence[Message], summary: Summary | None) -> Summary | None:
-    """The summary of a history, from that of the messages of it which the graph was given."""
+    """The summary of a history, from the summary of the messages that the graph received."""
     covered = _covered(history, summary)
     return summary.replace(covered=covered) if summary is not None and covered else None
 
@@ -63,7 +63,7 @@ def _name(place: int) -> str:
 
 
 def _said(history: Sequence[Message]) -> tuple[int, int]:
-    """Where the instructions of a history end, and what was said and answered behind them."""
+    """The end of the instructions of a history, and the messages after them."""
     replies = (at for at in range(len(history), 0, -1) if history[at - 1].role == "assistant")
     end = next(replies, 0)
     return next((at for at in range(end) if history[at].role != "system"), end), end

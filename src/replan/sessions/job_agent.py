@@ -1,4 +1,4 @@
-"""An agent that is one job: the job travels in the session, and no host is asked."""
+"""An agent that is one job, without a host; the session carries the job."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping

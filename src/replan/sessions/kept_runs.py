@@ -113,7 +113,7 @@ class KeptRuns:
         return followed if each.stop is None else {**followed, "stop": each.stop}
 
     async def _note(self, run_id: str, rows: dict[str, JsonValue]) -> None:
-        """Have on record what this turn asks of a run, and since when."""
+        """Record the request of this turn to a run, and its time."""
         told: JsonValue = {"answers": rows, "at": self.clock().isoformat(timespec="milliseconds")}
         await self.journal.note(run_id, TURN + self.turn, told)
 
@@ -124,7 +124,7 @@ class KeptRuns:
     async def _asked(
         self, run_id: str, rows: dict[str, JsonValue], settings: RunSettings | None
     ) -> State:
-        """Answer in the name of the turn: once, however often the turn is taken."""
+        """Answer once in the name of the turn, even if the turn is taken several times."""
         if rows:
             request = Request(
                 run_id=run_id,

@@ -23,7 +23,7 @@ def stage_of(result: RunResult) -> Stage:
 
 
 def response_of(result: RunResult, problem: str) -> str:
-    """The answer, or what is asked, and why the last word could not be used."""
+    """The answer or the questions, and why the last message could not be used."""
     if result.outcome != "waiting":
         return result.text
     told = [problem, *(ask.problem for ask in result.waiting)]
@@ -67,7 +67,7 @@ def _asked(asks: Sequence[Ask]) -> str:
 
 
 def _payload(ask: Ask) -> JsonValue:
-    """One thing that is asked, as everywhere."""
+    """One question, in the usual form."""
     return {
         "key": ask.key,
         "kind": ask.kind,

@@ -48,7 +48,7 @@ from replan.threads.turns.turn import Turn
 
 @dataclass(frozen=True, kw_only=True)
 class PipelineAgent:
-    """An agent that keeps nothing between two calls; `pipeline_agent` makes it.
+    """An agent without state between two calls; `pipeline_agent` makes it.
 
     Attributes:
         agent: The class of the pipeline's main agent.

@@ -1,4 +1,4 @@
-"""What a user says, and what it means while something waits."""
+"""A user's message, and its meaning while something waits."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -18,14 +18,14 @@ from replan.texts.storable import DEEPEST
 
 @dataclass(frozen=True)
 class Said:
-    """What a user says."""
+    """A user's message."""
 
     content: Content | None = None  # a text, or content blocks
     answers: Mapping[str, JsonValue] | None = None  # answers by key
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is said."""
+        """Whether the message is empty."""
         return self.content is None and self.answers is None
 
     def messages(self, at: str) -> tuple[Message, ...]:
@@ -40,7 +40,7 @@ class Said:
 
 
 def read_input(given: UserInput) -> Said:
-    """Read what a caller hands in.
+    """Read the input of a caller.
 
     Raises:
         InputError: It says nothing.
@@ -61,7 +61,7 @@ def read_input(given: UserInput) -> Said:
 
 
 def answers_to(said: Said, asks: Sequence[Ask], shown: Collection[str]) -> dict[str, JsonValue]:
-    """Read the answers to what is asked; None of them is used if one cannot be.
+    """Read the answers to open questions; if one is invalid, none is used.
 
     A text answers the one question that is asked. What lets something happen, such as an approval,
     is decided by its key and its fingerprint only: no text that a person writes into a chat, for

@@ -98,7 +98,7 @@ RunPlaces = Callable[[str, Followed], AbstractAsyncContextManager[RunPlace]]
 
 @dataclass(frozen=True, kw_only=True)
 class CallPlace:
-    """The memory of one call: nothing of its run is kept."""
+    """The memory of one call: nothing of its run is stored."""
 
     graph: TeamGraph
     journal: Journal
@@ -181,5 +181,5 @@ def at_rest(snapshot: StateSnapshot) -> State:
 
 
 async def put_before(seen: State, graph: Graph, thread_id: str) -> None:
-    """Put into the state of a new thread what a run finds there."""
+    """Write the initial state of a new thread for a run."""
     await cast("Any", graph).aupdate_state(config_of(thread_id), seen, as_node=_BEHIND_ALL)

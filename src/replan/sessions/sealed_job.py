@@ -1,4 +1,4 @@
-"""A job as a context carries it: what could tell the values of secret slots is sealed."""
+"""A job in a context: everything that could reveal the values of secret slots is sealed."""
 
 import base64
 import binascii
@@ -18,10 +18,10 @@ from replan.secrets.known import MASK
 from replan.state.session.context import AgentContext
 
 JOB = "job"
-"""Where a session has its job, in `project_state`; and the key of what it asks."""
+"""The key of the job in a session's `project_state`, and of its question."""
 
 SECRETS = "job_secrets"
-"""Where a session has what of its job is sealed."""
+"""The key of the sealed part of the job in a session."""
 
 _SALT = b"a job in context"
 # A plan has the values in it, and what an action gave may repeat one.
@@ -74,11 +74,11 @@ class JobSeal:
         return {**job, **hidden, "collected_info": {**known, **hidden["collected_info"]}}
 
     def without_secrets(self, text: str, job: Job) -> str:
-        """A text without the values of secret slots that a job holds."""
+        """A text without the values of a job's secret slots."""
         return without_secrets(self.spec, job, text)
 
     def said(self, text: str, job: Job) -> str:
-        """What a user said in the turn that gave this job, without secrets, wrong ones neither."""
+        """The user's message of the turn of this job, without secrets, even invalid ones."""
         heard = (
             name
             for step in job.history
@@ -91,7 +91,7 @@ class JobSeal:
         return MASK if is_hidden else self.without_secrets(text, job)
 
     def _shown(self, job: Job) -> Job:
-        """A job without anything that tells the values of secret slots."""
+        """A job without anything that reveals the values of secret slots."""
         shown = shown_job(self.spec, job)
         return shown.replace(plan=None, confirmed="", intermediate_results=())
 

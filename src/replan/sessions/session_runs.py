@@ -1,4 +1,4 @@
-"""The runs of a session in a storage: what they are found by, and how they go."""
+"""The runs of a session in a storage: how they are found and removed."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ from replan.sessions.carried import RUN
 from replan.state.session.context import AgentContext
 
 TURN = "turn/"
-"""The beginning of the key of a note: of what a turn of a session asks of a run that waits."""
+"""The prefix of the key of a note about a turn's request to a waiting run."""
 
 _NAMES = ("session", "tenant", "user")
 _LONGEST = 200
@@ -31,7 +31,7 @@ def name_of_turn(key: SessionKey, turn_id: str) -> str:
 
 
 def thread_of(key: SessionKey) -> str:
-    """What is held while a turn of a session is taken."""
+    """The lock that is held while a turn of a session is taken."""
     return f"session/{digest_of(key)}"
 
 
@@ -69,7 +69,7 @@ async def forget_run(
 
 
 async def remove_runs(storage: Storage, key: SessionKey) -> None:
-    """Remove the runs of a session, with all that is kept of them."""
+    """Remove the runs of a session with all their records."""
     labels = labels_of(key)
     for record in await storage.runs.recent(sys.maxsize, labels):
         if _is_own(record, labels):

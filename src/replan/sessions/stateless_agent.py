@@ -34,7 +34,7 @@ from replan.state.session.context_fields import Reading
 
 @dataclass(frozen=True, kw_only=True)
 class Workplace:
-    """What turns are taken with; none of it belongs to one of them."""
+    """The shared parts of all turns."""
 
     graph: Graph  # the team's
     places: RunPlaces  # where the runs of a turn are worked on
@@ -189,7 +189,7 @@ class KeptAgent(StatelessAgent):
         super().__init__(replace(workplace, graph=graph, places=places))
 
     async def sum_up(self, run_id: str, context: AgentContext) -> dict[str, JsonValue]:
-        """Write the summary that is due behind an answer, and return what it changes.
+        """Write the summary that is due after an answer, and return its changes.
 
         Args:
             run_id: The run that gave the answer.

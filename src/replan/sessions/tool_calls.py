@@ -16,7 +16,7 @@ _Place = tuple[str, int | None, str, int | None, str]
 
 
 class ToolCalls:
-    """Takes the events of a run, and keeps the calls of tools that are over."""
+    """Receives the events of a run, and collects the completed tool calls."""
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self._clock = clock

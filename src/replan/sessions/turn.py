@@ -78,7 +78,7 @@ class Turn:
         self.told(event)
 
     async def result(self, place: RunPlace) -> AgentResult:
-        """Take the turn; where the work fails, the result has what was reached.
+        """Take the turn; if the work fails, the result has what was done so far.
 
         Args:
             place: Where its run is worked on.
@@ -131,7 +131,7 @@ class Turn:
         return await place.answer(self.run.run_id, asks, answers, self.settings)
 
     async def _begun(self) -> dict[str, Any]:
-        """Begin a new run, with what models may see of the history."""
+        """Begin a new run, with the history that models may see."""
         history = self.context.dialogue_history
         messages, summary, self._held_back = shown_of(history, self.summary, self._memories())
         seen: dict[str, Any] | None = None
@@ -166,7 +166,7 @@ class Turn:
         return bool(found and snapshot.next) and (goes_on or found != before)
 
     def _said(self, result: RunResult, at: str) -> tuple[Message, ...]:
-        """What was said, as the history has it: an answer that may have a secret is masked."""
+        """The message for the history: an answer that may contain a secret is masked."""
         asked: Mapping[str, Question] = result.state.get("questions", {})
         said = self.said.messages(at)
         if not any(each.secret and key in self._answered for key, each in asked.items()):

@@ -54,7 +54,7 @@ _SETTINGS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class TurnThread:
-    """Where the thread of a session is while a turn is taken.
+    """The place of a session's thread while a turn is taken.
 
     Attributes:
         repository: Where it is kept.
@@ -78,7 +78,7 @@ class TurnThread:
 async def turn_thread(
     session: AgentContext, kept: ThreadRepository | None, place: str, mark: str
 ) -> TurnThread:
-    """Find the thread of a turn that was killed, or make it from what the session carries.
+    """Find the thread of a turn that was killed, or create it from the session.
 
     Args:
         session: The session before the turn.
@@ -122,12 +122,12 @@ async def said_in_killed(session: AgentContext, kept: ThreadRepository, place: s
 
 
 def questions_in(settings: Mapping[str, Any]) -> list[Question]:
-    """Read the questions of what a user said last, in their order."""
+    """Read the questions of the user's last message, in their order."""
     return [restored(Question, each) for each in settings.get(QUESTIONS, ())]
 
 
 def place_of_threads(labels: Mapping[str, str]) -> str:
-    """What the threads of a session are kept under in a storage, by what its runs are found by."""
+    """The key of a session's threads in a storage, derived from that of its runs."""
     return f"session/{digest_of(sorted(labels.items()))}"
 
 
@@ -139,7 +139,7 @@ def _carried(session: AgentContext) -> dict[str, JsonValue]:
 
 
 def _read(written: JsonValue, session_id: str) -> Rows:
-    """Read the rows of a thread that comes from outside, before anything works on it.
+    """Check the rows of a thread from outside, before anything uses it.
 
     Raises:
         ContextError: They cannot be used; names every bad field.

@@ -129,7 +129,7 @@ def _empty(kind: Any) -> Any:
 
 
 def merged(state: dict[str, Any], writes: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Reduce by key: a later write of a key takes the place of an earlier one."""
+    """Reduce by key: a later write of a key replaces an earlier one."""
     result = dict(state)
     for write in writes:
         result.update(write)
@@ -146,7 +146,7 @@ def latest(state: Any, writes: Sequence[Any]) -> Any:
 
 
 def conversation(state: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
-    """Reduce messages as LangGraph's `add_messages` does, with ids that a replay gives again."""
+    """Reduce messages like LangGraph's `add_messages`, with ids that a replay repeats."""
     for write in writes:
         incoming: list[Any] = cast("list[Any]", write) if isinstance(write, list) else [write]
         if not incoming:
@@ -161,7 +161,7 @@ def conversation(state: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMess
 
 
 class Conversation(Delta):
-    """The messages of a thread; also one that takes the place of all others is converted."""
+    """The messages of a thread; a message that replaces all others is converted, too."""
 
     __slots__ = ()
 

@@ -6,7 +6,7 @@ REPLY_LENGTH = "reply_length"
 """A reply that reached its length."""
 
 CONTENT_FILTER = "content_filter"
-"""A reply that its provider kept back, or that its model refused."""
+"""A reply that its provider withheld, or that its model refused."""
 
 CUTS: Mapping[str, str] = {
     REPLY_LENGTH: "the reply was cut off at its length limit",

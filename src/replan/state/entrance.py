@@ -1,4 +1,4 @@
-"""The channel that takes the input of a run: what it refuses is never stored.
+"""The channel for the input of a run: refused input is never stored.
 
 LangGraph stores an input before the first node sees it. So an input that a node refuses would stay
 on its thread, and be refused again with every later one.
@@ -20,7 +20,7 @@ Check = Callable[[Any], None]
 
 
 class Entrance(EphemeralValue[Any]):
-    """The newest input, checked; what it leaves out takes the place of what an earlier one said."""
+    """The newest checked input; fields that it leaves out are reset, too."""
 
     __slots__ = ("check", "clock", "editable", "services", "shapes", "tracing")
 
@@ -76,7 +76,7 @@ class Entrance(EphemeralValue[Any]):
         return twin
 
     def from_checkpoint(self, checkpoint: Any) -> Self:
-        """Restore what was checked when it came."""
+        """Restore input, which was checked when it came."""
         restored: EphemeralValue[Any] = EphemeralValue[Any](GraphInput).from_checkpoint(checkpoint)
         twin = type(self)(self.check, clock=self.clock, editable=self.editable)
         twin.key, twin.value = self.key, restored.value

@@ -1,4 +1,4 @@
-"""How often a step was settled: what is opened again after that is another generation of it."""
+"""How often a step was settled: each time it is reopened, a new generation begins."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from replan.values import Value
 
 
 class Generation(Value):
-    """How often a step of a run was settled before, which says whether a record answers for it.
+    """How often a step of a run was settled before, so which records belong to it.
 
     Attributes:
         settled: How often it was settled, well or not. The record of an earlier generation

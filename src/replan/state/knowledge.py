@@ -1,4 +1,4 @@
-"""What knowledge is asked for, and what of it a step was given."""
+"""The options of knowledge, and the knowledge that a step received."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -67,7 +67,7 @@ NO_KNOWLEDGE = RAGOptions(
 """The defaults."""
 
 SEARCHED = RAGOptions(mode="stuff")
-"""What a team says by having knowledge."""
+"""The default options of a team that has knowledge."""
 
 
 class Chunk(Value):
@@ -148,7 +148,7 @@ class Knowledge(Value):
 
 
 def knowledge_options(*levels: RAGOptions) -> RAGOptions:
-    """What the levels come to, the innermost last; no field is left out."""
+    """Combine the levels, the innermost last; every field is set."""
     return joined(NO_KNOWLEDGE, *levels)
 
 

@@ -1,4 +1,4 @@
-"""What a run may spend and what it may set: resolved once, then kept in the state."""
+"""The limits and settings of a run: resolved once, then stored in the state."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,22 +26,22 @@ OnDoubt = Literal["ask", "fail"]
 """What happens to unsafe work that may or may not have had its effect: ask the person, or fail."""
 
 CLOSING_SHARE = 0.2
-"""The share of a limit on tokens, money or seconds that is kept back for the answer."""
+"""The share of a limit on tokens, money or seconds that is reserved for the answer."""
 
 CLOSING_TOKENS = 20_000
-"""The most tokens that are kept back."""
+"""The most tokens that are reserved."""
 
 HOOK_SECONDS = 10.0
 """How long one hook of a callback may take before it is left alone."""
 
 LEAST_CLOSING_REQUEST = 1_000
-"""Tokens of a request for which room is kept back in any case, up to half of a limit."""
+"""Tokens of a request that are always reserved, up to half of a limit."""
 
 LEAST_CLOSING_REPLY = 500
 """Tokens of a reply to it."""
 
 CLOSING_SECONDS = 60.0
-"""The most seconds that are kept back."""
+"""The most seconds that are reserved."""
 
 
 class Price(Value):
@@ -123,7 +123,7 @@ class Limits(Asked):
 
     @cached_property
     def kept(self) -> ClosingReserve:
-        """What of it is kept back, so that a limited run still answers.
+        """The part that is reserved, so that a limited run still answers.
 
         One call, and a fifth of each other limit, up to `CLOSING_TOKENS` and `CLOSING_SECONDS`;
         of a small limit on tokens enough for one short answer, up to half of it.
@@ -139,7 +139,7 @@ class Limits(Asked):
 
 
 class LimitHit(Value):
-    """A limit of the run that kept a step from being done in a round; the step stays pending.
+    """A limit of the run that prevented a step in a round; the step stays pending.
 
     Attributes:
         limit: The limit's name.

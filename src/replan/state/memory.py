@@ -1,4 +1,4 @@
-"""What models see of a conversation, as it is asked for, and the summary that outlives runs."""
+"""Options for what models see of a conversation, and the summary that outlives runs."""
 
 import logging
 from typing import ClassVar, Literal
@@ -9,7 +9,7 @@ from replan.state.options import Options
 from replan.values import Value
 
 Mode = Literal["full", "window", "summary"]
-"""All that was said, its newest messages, or a summary and what that does not cover."""
+"""The whole conversation, its newest messages, or a summary and the messages after it."""
 
 
 logger = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from replan.values import Value
 
 
 class Asked(Value):
-    """What a run asks for: as JSON it says what was set, so that it asks for the same again."""
+    """The settings of a run; their JSON has only what was set, so that it restores the same."""
 
     if not TYPE_CHECKING:  # A type checker reads the fields.
 
@@ -44,13 +44,13 @@ class Asked(Value):
 
 
 class Options(Asked):
-    """Options of one kind; the names that they have in a step, with a prefix, are taken too."""
+    """Options of one kind; their names in a step, with a prefix, are accepted, too."""
 
     prefix: ClassVar[str] = ""
     """What is before each name in the yaml block of a step."""
 
     settings_only: ClassVar[frozenset[str]] = frozenset()
-    """What no step may say."""
+    """Options that no step may set."""
 
     @model_validator(mode="before")
     @classmethod

@@ -1,4 +1,4 @@
-"""A changed plan as what changed of it, so that a round stores its own steps only.
+"""A changed plan as a patch, so that a round stores only its own steps.
 
 A run writes its plan at least once a round. Written whole each time, a checkpoint's file would
 grow with the square of the rounds. So nodes write a patch: the steps that differ, and the lines of
@@ -23,7 +23,7 @@ _PATCHED_APART = frozenset({"content", "steps"})
 
 
 class LineSplice(Value):
-    """The old document's lines from `start` up to `stop`, counted from 0, give way to a text."""
+    """A text in place of the old document's lines from `start` up to `stop`, counted from 0."""
 
     start: int = Field(ge=0)
     stop: int = Field(ge=0)
@@ -31,7 +31,7 @@ class LineSplice(Value):
 
 
 class OrderSplice(Value):
-    """The old plan's steps from place `start` up to `stop` give way to the steps with these ids."""
+    """The steps of these ids in place of the old plan's from index `start` up to `stop`."""
 
     start: int = Field(ge=0)
     stop: int = Field(ge=0)
@@ -100,7 +100,7 @@ class PlanChannel(CheckedDelta):
         return self.value.total_steps if isinstance(self.value, TaskPlan) else 0
 
     def written(self, value: Any, *, is_stored: bool = False) -> Any:
-        """Take one write; a server gives a patch back as a plain dict."""
+        """Apply one write; a server returns a patch as a plain dict."""
         if isinstance(value, dict) and "base" in value:
             return (stored if is_stored else checked)(self.key, PlanPatch, value)
         return (
@@ -180,7 +180,7 @@ def _splice(items: list[T], splices: Sequence[tuple[int, int, Sequence[T]]]) -> 
 
 
 def _differences(before: Sequence[T], after: Sequence[T]) -> Iterator[tuple[int, int, Sequence[T]]]:
-    """What to exchange in `before` to get `after`; what they begin and end with is left out."""
+    """The difference between `before` and `after`, without their common beginning and end."""
     shortest = min(len(before), len(after))
     head = next((at for at in range(shortest) if before[at] != after[at]), shortest)
     rest = range(shortest - head)

@@ -138,7 +138,7 @@ class Decision(Value):
 
 
 def fingerprint_of(*shown: JsonValue) -> str:
-    """What a decision is bound to: everything that was shown of what it decides."""
+    """The fingerprint that binds a decision to everything that was shown for it."""
     text = json.dumps(shown, ensure_ascii=True, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -177,7 +177,7 @@ def questions_of(
 def still_asked(
     questions: Mapping[str, Question], before: TaskPlan, after: TaskPlan
 ) -> dict[str, Question]:
-    """Leave out the open questions of steps that a revision took away or asks for otherwise."""
+    """Drop the open questions of steps that a revision removed or changed."""
     return {
         key: question
         for key, question in questions.items()
@@ -225,7 +225,7 @@ RESPONSES: Mapping[str, JsonValue] = {
     "in doubt": {"anyOf": [{"type": "string"}, _VERDICT]},
     "plan": _decision(plan={"type": "string", "description": "The whole document, as changed."}),
 }
-"""The JSON schema of what answers each kind of question."""
+"""The JSON schemas of the answers to each kind of question."""
 
 
 def _same(before: PlanStep | None, after: PlanStep | None) -> bool:

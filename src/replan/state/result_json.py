@@ -1,4 +1,4 @@
-"""A result as JSON, to be kept or sent."""
+"""A result as JSON, to store or to send."""
 
 from typing import cast
 
@@ -9,7 +9,7 @@ from replan.state.results import SpecialistResult
 
 
 def result_as_json(result: SpecialistResult, *, is_short: bool = False) -> dict[str, JsonValue]:
-    """Write a result as JSON; of a foreign message that is more than that, what it says.
+    """Write a result as JSON; of messages of other classes, only their text.
 
     Args:
         result: The result.

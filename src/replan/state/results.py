@@ -187,7 +187,7 @@ class SpecialistResult(Value):
 
     @property
     def key(self) -> str:
-        """The key of this result wherever results are kept: `"<step id>/<specialist>"`."""
+        """The key of this result in all mappings of results: `"<step id>/<specialist>"`."""
         return result_key(self.step_id, self.specialist_name)
 
     @property
@@ -310,5 +310,5 @@ class UnreadableReply(Value):
 
 
 def result_key(step_id: int, specialist: str) -> str:
-    """The key under which a result is kept everywhere: `"<step id>/<specialist>"`."""
+    """The key of a result in all mappings of results: `"<step id>/<specialist>"`."""
     return f"{step_id}/{specialist}"

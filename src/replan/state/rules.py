@@ -35,7 +35,7 @@ def runnable_steps(state: EnhancedState) -> tuple[PlanStep, ...]:
 
 
 def get_current_execution_step(plan: TaskPlan, state: EnhancedState) -> PlanStep | None:
-    """The step that leads the running round, as the plan has it now; none outside a round."""
+    """The step that leads the running round, as it is in the plan now; None outside a round."""
     execution = state.get("current_execution")
     return None if execution is None else plan.by_id.get(execution.plan_step.id)
 
@@ -79,7 +79,7 @@ def waiting_steps(state: EnhancedState) -> frozenset[int]:
 
 
 def round_hits(state: EnhancedState) -> dict[str, LimitHit]:
-    """The limits that kept steps of the running round from being done, by key."""
+    """The limits that prevented steps of the running round, by key."""
     current = state.get("current_round", 0)
     hits = state.get("limit_hits", {})
     return {key: hit for key, hit in hits.items() if hit.round == current}
@@ -98,7 +98,7 @@ def needs_model(state: EnhancedState) -> bool:
 
 
 def may_complete(state: EnhancedState) -> bool:
-    """Whether the run may end if the model says so: no required step can still run."""
+    """Whether the run may end if the model decides so: no required step can still run."""
     return reached_limit(state) != "" or not any(
         not step.optional for step in runnable_steps(state)
     )
@@ -141,7 +141,7 @@ def limit_value(state: EnhancedState, limit: str) -> float:
 
 
 def why_reached(state: EnhancedState, limit: str) -> str:
-    """The figures of a limit that kept steps of the running round from being done."""
+    """The figures of a limit that prevented steps of the running round."""
     return next((hit.why for hit in _hits_at(state, limit) if hit.why), "")
 
 
@@ -197,13 +197,13 @@ def may_be_revised(state: EnhancedState) -> bool:
 
 
 def cut_off_by(feedback_result: FeedbackResult, state: EnhancedState) -> str:
-    """The limit that keeps a revision from being done which a judgement asks for, or empty."""
+    """The limit that prevents a revision that a verdict requests, or empty."""
     wants = asks_for_revision(feedback_result)
     return spent_limit(state) if wants and feedback_result.should_continue else ""
 
 
 def proposed_in(state: EnhancedState) -> str:
-    """One line for each change that the host asked for last, and that was not to be."""
+    """One line for each change that the host requested last and that was not made."""
     judged, limit = state.get("current_feedback_result"), state.get("limit_reached", "")
     if judged is None or judged.by == "person" or (may_be_revised(state) and not limit):
         return ""
@@ -221,7 +221,7 @@ def proposed_in(state: EnhancedState) -> str:
 
 
 def outcome_of(plan: TaskPlan, limit: str = "") -> Outcome:
-    """How a run with a plan ended; a limit that kept steps from being tried makes it partial."""
+    """The outcome of a run with a plan; it is partial if a limit prevented steps."""
     unmet = unmet_steps(plan)
     if not unmet:
         return "completed"
@@ -269,7 +269,7 @@ def left_out_of(state: EnhancedState) -> str:
 
 
 def fallback_feedback(state: EnhancedState, feedback: str) -> FeedbackResult:
-    """The judgement by step status, where no model gives one."""
+    """The verdict by the statuses of the steps, if no model gives one."""
     return FeedbackResult(
         feedback=feedback,
         should_continue=bool(runnable_steps(state)) and not reached_limit(state),

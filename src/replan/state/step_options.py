@@ -15,7 +15,7 @@ from replan.state.memory import MemoryOptions
 from replan.state.options import Kind, Options
 
 KINDS: Final[Mapping[type[Options], str]] = {MemoryOptions: "memory", RAGOptions: "knowledge"}
-"""The kinds of options that a step may have, as people call what they are about."""
+"""The kinds of options that a step may have, by their names for people."""
 
 _LONGEST = 80
 """Characters of a wrong value that is reported."""
@@ -54,7 +54,7 @@ def option_mistakes(document: PlanDocument, before: TaskPlan | None = None) -> l
 
 
 def vain_wishes(asked: RAGOptions, plan: TaskPlan | None) -> Iterator[str]:
-    """Who asks for knowledge of a team that has none: a run, or steps of a person's plan."""
+    """Who requests knowledge from a team that has none: a run, or steps of a person's plan."""
     steps = () if plan is None else plan.steps
     levels = [
         ("The run", asked),

@@ -35,7 +35,7 @@ _FREE = ("complexity_threshold",)
 _OWN = ("tenant", "user")
 
 LOOSENED: Final = "Settings of this run were loosened"
-"""What the warnings begin with that say so."""
+"""The beginning of the warnings about it."""
 
 EDITABLE: Final = frozenset({"messages", "plan", "answers", "current_plan", "settings"})
 """The keys of the state that a client may edit, whatever its team opens."""
@@ -81,7 +81,7 @@ def _tightened_memory(team: MemoryOptions, asked: MemoryOptions) -> MemoryOption
 
 
 def _tightened_rag(team: RAGOptions, asked: RAGOptions) -> RAGOptions:
-    """Less knowledge, or none, in less time; where it is looked for is the team's word."""
+    """Less knowledge, or none, in less time; only the team decides where to search."""
     kept, said = knowledge_options(SEARCHED, team), asked.said
     own = RAGOptions.settings_only & said.keys()
     taken: dict[str, Any] = {name: getattr(kept, name) for name in own}

@@ -29,7 +29,7 @@ def _tell_nobody(kind: type[BaseEvent], /, **fields: Any) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class HostUtils:
-    """What comes from the configuration of a run; a task holds data only.
+    """The parts that come from the configuration of a run; a task holds only data.
 
     Attributes:
         thread_repository: Where threads are kept.
@@ -74,7 +74,7 @@ def host_utils() -> HostUtils:
 
 @contextmanager
 def at_work(utils: HostUtils) -> Generator[None]:
-    """Let what runs inside find the host utilities."""
+    """Let code that runs inside find the host utilities."""
     token = _at_work.set(utils)
     try:
         yield

@@ -57,7 +57,7 @@ def changed(
 def updated(
     thread: Thread, update: MessageUpdate, text: str, meta: Mapping[str, Any]
 ) -> ThreadMessage:
-    """Change a message as a response says: to its text, if neither of them has none."""
+    """Update a message from a response, whose text counts only if it is not empty."""
     said = text if update.text is None else storable_text(update.text)
     changes = {"text": said} if said.strip() else {}
     return changed(thread, update.message_id, meta={**update.meta, **meta}, **changes)

@@ -1,4 +1,4 @@
-"""What agents and handlers return: a text, and what is to be done with it."""
+"""The responses of agents and handlers: a text, and how to handle it."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Annotated, Any, Self
@@ -12,7 +12,7 @@ from replan.threads.task import Task
 from replan.values import Value
 
 SKIP = "skip_bot_message_creation"
-"""The entry of a response's meta that says that its message is there already."""
+"""The entry of a response's meta that marks that its message exists already."""
 
 UPDATE = "message_update"
 """The entry of a response's meta that names a message to change, in place of a new one."""
@@ -123,7 +123,7 @@ class Response:
 
     @property
     def message_meta(self) -> dict[str, Any]:
-        """What of its meta the message of it keeps."""
+        """The part of its meta that its message keeps."""
         return {key: each for key, each in self.meta.items() if key not in (SKIP, UPDATE)}
 
     async def pieces(self) -> AsyncIterator[str]:

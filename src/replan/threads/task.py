@@ -1,4 +1,4 @@
-"""A task: what an agent, a handler and a unit are to do, as data."""
+"""A task: the work of an agent, a handler or a unit, as data."""
 
 from typing import ClassVar, Literal
 
@@ -16,7 +16,7 @@ UI_ACTION = "_ui_action"
 
 
 class Task(Value):
-    """What is to be done with a thread. Its name does not matter: the phase decides what runs.
+    """The work to do with a thread. Its name does not matter: the phase decides what runs.
 
     Attributes:
         name: Its name; `chat_pair` is answered with `meta["bot"]`.
@@ -40,7 +40,7 @@ class Task(Value):
 
     @property
     def host_utils(self) -> HostUtils:
-        """What comes from outside: the repository, the adapter, the clock."""
+        """Outside parts: the repository, the adapter, the clock."""
         return host_utils()
 
     @property

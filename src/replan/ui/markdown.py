@@ -19,7 +19,7 @@ _REL = "noopener noreferrer nofollow"
 
 @lru_cache(maxsize=128)
 def safe(text: str) -> Markup:
-    """Render a text, and keep of it what is harmless.
+    """Render a text, and keep only its harmless parts.
 
     There are no images, no styles, and no attributes but the address of a link and the first number
     of a list. What is round it has `data-hx-disable`.

@@ -1,4 +1,4 @@
-"""The steps that are open on a page, and what of each has changed: all else stays as it is.
+"""The open steps of a page and their changes; everything else stays unchanged.
 
 What is open says so itself, by a hidden field `open` with its step, the number of the newest event
 that it shows, and how many attempts it has. What the page has is named by its place (`c3-1-2` is
@@ -20,7 +20,7 @@ _MOST = 50
 
 
 def open_steps(story: Story, marks: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Tell of each step that a page has open what it does not show yet."""
+    """Report for each open step of a page what it does not show yet."""
     known = {each.step.id for each in story.steps}
     for mark in [*marks][:_MOST]:
         read = _MARK.fullmatch(mark)

@@ -25,7 +25,7 @@ _SETTLES = timedelta(seconds=1)
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """A run as it was read."""
+    """A run that was read."""
 
     run: WholeRun
     story: Story

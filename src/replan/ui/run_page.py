@@ -184,7 +184,7 @@ async def step(site: Site, request: Request) -> Response:
 
 
 async def prompt(site: Site, request: Request) -> Response:
-    """Show what a model was sent in a call, and what it said."""
+    """Show the prompt and the reply of a model's call."""
     reading = await reading_of(site, request)
     event = event_numbered(reading.run, request.path_params["seq"])
     key = call_key(event)

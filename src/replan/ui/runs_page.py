@@ -113,7 +113,7 @@ async def runs(site: Site, request: Request) -> Response:
 
 
 async def _waiting(house: House, request: Request) -> list[Row]:
-    """The runs that wait for a person, with what they ask."""
+    """The runs that wait for a person, with their questions."""
     labels = _labels(request)
     # The process of a run that reads `running` may have been killed while it waited.
     standing: tuple[RunOutcome, ...] = ("waiting", "running")
@@ -128,7 +128,7 @@ async def _waiting(house: House, request: Request) -> list[Row]:
 
 
 async def _found(house: House, request: Request, wanted: Filter) -> tuple[list[RunRecord], str]:
-    """A page of records, and the one behind which the next page begins."""
+    """A page of records, and the one after which the next page begins."""
     found, scanned = list[RunRecord](), 0
     last = await _behind(house, request, wanted.behind)
     batch = 1_000 if wanted.q else _PAGE + 1

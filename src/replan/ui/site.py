@@ -124,7 +124,7 @@ def refused(site: Site, request: Request, refusal: RefusedError) -> Response:
 
 
 def templates() -> Environment:
-    """The templates; whatever they are given is text unless `safe` made it."""
+    """The templates; all values are text unless `safe` made them."""
     made = Environment(
         loader=PackageLoader("replan.ui"),
         autoescape=True,
@@ -186,5 +186,5 @@ def _mark(value: Value) -> str:
 
 
 def _text(value: object) -> str:
-    """A text of others without what a browser would show in another order or not at all."""
+    """A text from others without characters that a browser would reorder or hide."""
     return harmless(str(value))

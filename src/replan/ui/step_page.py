@@ -1,4 +1,4 @@
-"""What is to be seen of a step, and of what a run remembered, looked up and collected."""
+"""The views of a step, and of what a run remembered, looked up and collected."""
 
 from collections.abc import Iterable
 from typing import Any, cast
@@ -73,7 +73,7 @@ def _given(event: RunEvent) -> dict[str, Any]:
 
 
 def jobs_of(run: WholeRun, step: StepStory | None = None) -> list[dict[str, Any]]:
-    """The jobs of a run as forms: where it asks now, else what it came to."""
+    """The jobs of a run as forms: with their current questions, else their outcome."""
     told = [(each.step_id, each.output, False) for each in run.results]
     told += [(each.step_id, each.details, True) for each in run.waiting]
     forms = {number: form for number, value, is_open in told if (form := job_told(value, is_open))}

@@ -1,4 +1,4 @@
-"""What a run is to be done with, on record until a worker has done it.
+"""The order of a run, on record until a worker has done it.
 
 An errand is a note of the run, encrypted where its storage is; its job has nothing but ids.
 """
@@ -43,7 +43,7 @@ class Errands:
 
 
 async def note_errand(errand: Errand, key: str, journal: Journal) -> None:
-    """Have on record what a run is to be done with.
+    """Record the order of a run.
 
     Raises:
         InputError: It has what no other process can be given, or another request began a run of

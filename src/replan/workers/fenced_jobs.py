@@ -1,4 +1,4 @@
-"""Jobs of a worker that may have lost them: only who has a job ends it or gives it back."""
+"""Jobs of a worker that may have lost them: only the holder of a job ends or returns it."""
 
 import logging
 from collections.abc import Collection, Iterable
@@ -62,7 +62,7 @@ logger = logging.getLogger(__name__)
 
 
 class FencedJobs(JobManager):
-    """Procrastinate's jobs, with a look at whose a job is wherever one is given out of hand."""
+    """Procrastinate's jobs, with a check of the holder whenever a job is ended or returned."""
 
     async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
         """Take the next job; a worker that slept too long shows first that it is alive again."""
@@ -77,7 +77,7 @@ class FencedJobs(JobManager):
         await self.connector.execute_query_async(_BEAT, worker=worker_id)
 
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:  # noqa: FBT001 - its base's signature
-        """End a job; one that is another worker's by now stays."""
+        """End a job, unless another worker has it by now."""
         query = _FINISH if status == Status.SUCCEEDED else _FAIL
         await self.connector.execute_query_async(query, id=job.id, worker=job.worker_id)
 
@@ -135,6 +135,6 @@ class FencedJobs(JobManager):
         return bool(row["number"])
 
     async def fail_stalled(self, job_id: int, lease: float) -> None:
-        """Leave a job alone that was taken up too often."""
+        """Give up a job that was started too often."""
         query = f"UPDATE procrastinate_jobs SET status = 'failed' WHERE id = %(id)s AND {_STALLED}"
         await self.connector.execute_query_async(query, id=job_id, lease=lease)

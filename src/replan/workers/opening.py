@@ -143,7 +143,7 @@ async def _worked(wanted: WorkerWanted, say: Callable[[str], None]) -> None:
 
 
 def publish(team: Path, storage: str) -> str:
-    """Record the version of a team that a file holds, and tell its digest.
+    """Record the version of a team in a file, and return its digest.
 
     Raises:
         UsageError: The file has mistakes, or the storage is not PostgreSQL.
@@ -168,14 +168,14 @@ def name_of(read: TeamFile) -> str:
 
 
 def _named(address: str, name: str) -> str:
-    """An address by which the server can tell whose a connection is."""
+    """An address by which the server can identify the owner of a connection."""
     parts = urlsplit(address)
     query = urlencode({**dict(parse_qsl(parts.query)), "application_name": name})
     return urlunsplit(parts._replace(query=query))
 
 
 def _check_queues(queues: Sequence[str], of_steps: Sequence[str]) -> None:
-    """Refuse a worker that could be full of runs that wait for the steps behind them."""
+    """Refuse a worker that could be full of runs that wait for steps in the same queue."""
     steps = sorted(set(queues) & set(of_steps))
     if steps and len(steps) < len(set(queues)):
         problem = f"Runs of other queues here could wait for steps of '{steps[0]}' forever."

@@ -20,7 +20,7 @@ from replan.workers.schema import prepare
 from replan.workers.turns import MOST_LEVEL, TURNS, priority_of
 
 RUNS = "runs"
-"""The queue of a run that names none."""
+"""The default queue of a run."""
 
 TEAM, TENANT, PRIORITY, QUEUE = "team", "tenant", "priority", "queue"
 """The labels of a run: its version, its tenant, its priority, its queue."""
@@ -211,7 +211,7 @@ def queue_of(name: str, digest: str) -> str:
 
 
 def checked_level(text: str) -> int:
-    """A priority as a label says it.
+    """A priority from a label.
 
     Raises:
         ConfigurationError: It is not a number from -9 to 9.

@@ -1,4 +1,4 @@
-"""A runtime whose runs are done by workers: it puts them on record and into the queue."""
+"""A runtime whose runs are done by workers: it records them and puts them into the queue."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping

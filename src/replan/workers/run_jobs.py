@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class AgainError(ReplanError):
-    """A job is given back to the queue.
+    """A job is returned to the queue.
 
     Attributes:
         seconds: After which it may be taken up.

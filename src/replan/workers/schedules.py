@@ -1,4 +1,4 @@
-"""Runs and jobs that begin by themselves: when, and what they are to do."""
+"""Runs and jobs that begin by themselves: their times and their work."""
 
 import asyncio
 import logging
@@ -113,7 +113,7 @@ def read_schedules(path: Path) -> list[Schedule]:
 
 
 async def keep(schedules: Sequence[Schedule], queued: Runtime, upkeep: UpkeepJobs) -> None:
-    """Begin what schedules say at their times, until it is cancelled.
+    """Begin the work of schedules at their times, until it is cancelled.
 
     Args:
         schedules: The schedules.
@@ -134,7 +134,7 @@ async def begin_due(
     begun: Mapping[str, datetime],
     upkeep: UpkeepJobs | None = None,
 ) -> dict[str, datetime]:
-    """Begin what each schedule says for its latest time, unless that time is long past.
+    """Begin the work of each schedule for its latest time, unless that time is long past.
 
     Args:
         schedules: The schedules.
@@ -183,7 +183,7 @@ async def _begun(schedule: Schedule, at: datetime, queued: Runtime) -> bool:
 
 
 async def _is_ours(run_id: str, at: datetime, queued: Runtime) -> bool:
-    """Whether this worker is to begin a run: it was the first to say so, or the first one died."""
+    """Whether this worker begins a run: it claimed it first, or the first claimant died."""
     bench = queued.bench
     if bench.storage is None or bench.clock() - at > _BEGINS_WITHIN:
         return True

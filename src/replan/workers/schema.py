@@ -10,7 +10,7 @@ from replan.errors import StorageError
 from replan.workers.patient_connector import SCHEMA
 
 FIRST = "03.04.00_50_post_add_retry_failed_job_procedure"
-"""The newest migration of Procrastinate when queues began to say theirs."""
+"""The newest migration of Procrastinate when queues began to record theirs."""
 
 _LOCK = int.from_bytes(b"ReplanQ", "big")
 _OURS = """

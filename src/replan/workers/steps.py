@@ -1,4 +1,4 @@
-"""Steps in a queue: what a run gives to workers of other machines, and how they do it.
+"""Steps in a queue: work that a run sends to workers on other machines, and how they do it.
 
 What they tell each other are notes of the run, encrypted where its storage is. A step is known by
 its idempotency key, so one that is begun again is the same job; of two ends the first one counts.

@@ -60,7 +60,7 @@ class UpkeepJobs:
         return {"summaries": self.look_through, _SUMMARY: self.summarise, "index": self.index}
 
     def check(self, upkeep: Upkeep) -> None:
-        """Refuse what the team has no use for.
+        """Refuse upkeep that the team does not need.
 
         Raises:
             ConfigurationError: It writes no summaries, or its knowledge has no index.
@@ -80,7 +80,7 @@ class UpkeepJobs:
         return await self._put(upkeep, f"{tenant}:{self.digest}", labels, {"whose": tenant})
 
     async def look_through(self, whose: str) -> None:
-        """Put a job for each thread whose newest run is over, of one tenant or of all."""
+        """Queue a job for each thread whose newest run is over, of one tenant or of all."""
         labels = {VERSION: self.digest, **({TENANT: whose} if whose else {})}
         newest = dict[str, tuple[RunOutcome, Mapping[str, str]]]()
         for record in await self.storage.runs.recent(MOST_RUNS, labels):

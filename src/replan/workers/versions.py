@@ -9,7 +9,7 @@ from replan.errors import ConfigurationError, TeamFileError
 from replan.workers.queue import Queue
 
 VERSION = "version"
-"""The label of a run that says by which version of its team it is done."""
+"""The label of a run with the version of its team."""
 
 _LENGTH = 16
 
@@ -29,7 +29,7 @@ class Version(NamedTuple):
 
 
 def version_of(path: Path) -> Version:
-    """The version of a team that a file holds.
+    """The version of the team in a file.
 
     Raises:
         TeamFileError: It cannot be read.

@@ -1,4 +1,4 @@
-"""A worker: it takes jobs up from the queue, shows that it is alive, and looks after others."""
+"""A worker: it takes jobs from the queue, shows that it is alive, and watches the others."""
 
 import asyncio
 import logging
@@ -21,13 +21,13 @@ LEASE = 30.0
 """Seconds without a sign of life after which others take the jobs of a worker up."""
 
 POLL = 2.0
-"""Seconds between two looks for jobs of which no notice came."""
+"""Seconds between two checks for jobs without a notification."""
 
 _LAST = 10.0
 """Seconds at the end to give jobs back to the queue."""
 
 Handler = Callable[..., Awaitable[None]]
-"""Does the jobs of a kind; it is given the job's arguments."""
+"""Does the jobs of a kind; receives the job's arguments."""
 
 logger = logging.getLogger(__name__)
 

@@ -1,1 +1,1 @@
-"""Where a person sits: the keyboard, what they are asked, and the signals that they send."""
+"""The desk of a person: the keyboard, the questions, and the signals."""

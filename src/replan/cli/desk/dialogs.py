@@ -48,7 +48,7 @@ class Desk:
     editing: Callable[[bool], None] = lambda _: None
 
     def say(self, text: str) -> None:
-        """Write, at once and harmless."""
+        """Write immediately, without control characters."""
         self.output.write(harmless(text))
         self.output.flush()
 
@@ -165,7 +165,7 @@ async def _edited(text: str, suffix: str, desk: Desk) -> str:
 
 @contextmanager
 def _file_of(text: str, suffix: str) -> Generator[Path]:
-    """A file of this user alone that holds a text for a while."""
+    """A temporary file with a text that only this user can read."""
     handle, name = tempfile.mkstemp(suffix=suffix, prefix="replan-")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -14,7 +14,7 @@ Give = Callable[[Ask, JsonValue], Awaitable[None]]
 
 
 class Interview:
-    """The questions of a run, in the order in which they came."""
+    """The questions of a run, in the order of their arrival."""
 
     def __init__(self, desk: Desk, *, give: Give, talking: Callable[[Ask | None], None]) -> None:
         """Prepare; no prompt is shown before the first question."""

@@ -24,7 +24,7 @@ class Keyboard:
         self._coming: asyncio.Future[str | None] | None = None
 
     def clear(self) -> None:
-        """Drop what was typed before anybody could see what is asked next."""
+        """Drop what was typed before the next question was visible."""
         if self._coming is not None and self._coming.done():
             self._coming = None
         if termios is not None and os.isatty(self._descriptor):

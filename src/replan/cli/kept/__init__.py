@@ -1,1 +1,1 @@
-"""What the terminal keeps and reads again: places, orders and their signatures, plans, logs."""
+"""Files and records of the terminal: places, orders and their signatures, plans, logs."""

@@ -45,7 +45,7 @@ def client_of(storage: Storage, user: str) -> ClientAgentAdapter:
 
 
 async def found_session(client: ClientAgentAdapter, prefix: str) -> str:
-    """The one session whose id begins so; `last` is the one that was used last.
+    """The only session whose id has this prefix; `last` is the one that was used last.
 
     Raises:
         InputError: There is none, or more than one.

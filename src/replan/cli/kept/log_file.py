@@ -16,7 +16,7 @@ _OWN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"
 
 @contextmanager
 def off_the_screen() -> Generator[None]:
-    """Keep what libraries log and warn of from the screen; a log file still gets it."""
+    """Keep logs and warnings of libraries off the screen; a log file still receives them."""
     if logging.lastResort is not None:
         # Threads of libraries complain when nothing here listens any more.
         logging.lastResort.setFormatter(_Masked())
@@ -32,7 +32,7 @@ def off_the_screen() -> Generator[None]:
 
 @contextmanager
 def logging_to(path: Path | None) -> Generator[None]:
-    """Append what `replan` logs, from DEBUG on, and what others warn of, to a file, if any."""
+    """Append the logs of `replan`, from DEBUG on, and the warnings of others to a file, if any."""
     if path is None:
         yield
         return

@@ -1,4 +1,4 @@
-"""What a command may be given as a run: its id, `last`, or the file of an export."""
+"""The names of a run in commands: its id, `last`, or the file of an export."""
 
 import os
 from collections.abc import Generator
@@ -13,7 +13,7 @@ LAST = "last"
 
 @contextmanager
 def trusted(name: str) -> Generator[None]:
-    """Show a run; a file of others whose events hold something else is refused as damaged."""
+    """Show a run; a file whose events have unexpected content is refused as damaged."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -26,6 +26,6 @@ def trusted(name: str) -> Generator[None]:
 
 
 def is_file(name: str) -> bool:
-    """Whether a name means a file, and no run that is kept here."""
+    """Whether a name means a file, and not a stored run."""
     looks_so = name.endswith(".json") or os.sep in name
     return name != LAST and (looks_so or Path(name).is_file())

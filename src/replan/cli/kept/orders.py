@@ -1,4 +1,4 @@
-"""What a run was asked to do, in a form that can be kept and carried out again."""
+"""The order of a run, in a form that can be stored and executed again."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from replan.traces.option import Traces
 from replan.values import restored
 
 SIGNATURE = "signature"
-"""The field of a kept order that says who kept it."""
+"""The field of a stored order with its author."""
 
 _ALWAYS_KEPT = frozenset({"task", "team", "directory", "out", "plan_out", "base_url"})
 
@@ -45,17 +45,17 @@ class Order(Value):
 
     @property
     def folder(self) -> Path | None:
-        """The folder that specialists may read; none: the one of the team file."""
+        """The folder that specialists may read; None: that of the team file."""
         return Path() if self.team is None and self.directory is None else self.directory
 
     @property
     def title(self) -> str:
-        """One line that says what the run is about."""
+        """The subject of the run in one line."""
         return self._goal or " ".join(self.task.split())
 
     @property
     def input(self) -> dict[str, Any]:
-        """What the graph is given."""
+        """The input of the graph."""
         if self.plan is None:
             return {"messages": [self._message(self.task)]}
         # A run that continues from another one has a request, and the plan that was made of it.
@@ -82,7 +82,7 @@ class Prepared:
 
 
 def order_of(task: str, **fields: Any) -> Order:
-    """Read what the terminal was asked for."""
+    """Read the options of the terminal."""
     if not task.strip():
         raise InputError("The task is empty. Write what to do, or name a plan document.")
     attached(fields.get("files", ()))
@@ -110,7 +110,7 @@ def kept(order: Order) -> JsonValue:
 
 
 def order_from(record: JsonValue, run_id: str) -> Order:
-    """Read an order that was kept."""
+    """Read a stored order."""
     if isinstance(record, dict):
         record = {name: value for name, value in record.items() if name != SIGNATURE}
     # Another program's own order may have a task, too, and more that must not be left out.

@@ -1,4 +1,4 @@
-"""Where the terminal keeps its runs: a SQLite file of the user, unless something else is named."""
+"""Where the terminal stores its runs: by default a SQLite file of the user."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHORT = 8
 
 @dataclass(frozen=True)
 class Place:
-    """Where runs are kept."""
+    """The place where runs are stored."""
 
     where: str = field(repr=False)  # `memory`, the path of a SQLite file, or a PostgreSQL address
     # What encrypts the texts there; none: nothing does.
@@ -42,7 +42,7 @@ class Place:
 
     @property
     def outlives(self) -> bool:
-        """Whether a run that is kept there outlives the process."""
+        """Whether a run that is stored there outlives the process."""
         return self.where != MEMORY
 
 
@@ -98,7 +98,7 @@ def short(run_id: str) -> str:
 
 
 async def found(book: RunBook, prefix: str) -> RunRecord:
-    """The one run whose id begins so; `last` is the one that began last."""
+    """The only run whose id has this prefix; `last` is the one that began last."""
     if prefix == LAST:
         runs = await book.recent(1)
     else:
@@ -145,7 +145,7 @@ def _check_there(place: Place) -> None:
 
 
 def _told(where: str) -> str:
-    """An address as it may be shown: the path as it is, a database without its password."""
+    """An address for display: a path unchanged, a database without its password."""
     try:
         password = urlsplit(where).password
     except ValueError:

@@ -29,11 +29,11 @@ class PlanFile:
             self.write()
 
     def plan(self) -> TaskPlan | None:
-        """The newest plan, sealed, with what was finished since; None before there is one."""
+        """The newest plan, sealed, with everything finished since; None if there is none yet."""
         return self._so_far.plan(now())
 
     def write(self) -> None:
-        """Write the plan as it is now."""
+        """Write the current plan."""
         plan = self.plan()
         if self.path is None or plan is None or plan.content == self._written:
             return

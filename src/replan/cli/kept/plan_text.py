@@ -1,4 +1,4 @@
-"""Read the plan document that the terminal was given; no framework is needed for it."""
+"""Read the plan document of a command, without importing a framework."""
 
 from pathlib import Path
 

@@ -26,7 +26,7 @@ _DOES = {
     "out": ("writes reports into", "--out"),
     "plan_out": ("writes its plan to", "--plan-out"),
 }
-"""What a field of an order does, and the option that says it again."""
+"""The effect of a field of an order, and the option that repeats it."""
 
 
 def signed(order: JsonValue, run_id: str) -> JsonValue:
@@ -70,7 +70,7 @@ def _path() -> Path:
 
 
 def own_key() -> bytes | None:
-    """The key of this user, made where there is none."""
+    """The key of this user, created if there is none."""
     path = _path()
     with suppress(OSError):
         if not path.exists():

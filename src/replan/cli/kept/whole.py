@@ -1,4 +1,4 @@
-"""The run that a command names: one that is kept here, or the file of an export."""
+"""The run that a command names: a stored one, or the file of an export."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path

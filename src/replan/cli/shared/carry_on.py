@@ -133,7 +133,7 @@ async def _begun_anew(
 async def _check_effects(
     correction: Correction, view: RunView, runtime: Runtime, site: Site
 ) -> None:
-    """Have a person agree to what would be done a second time."""
+    """Ask a person to agree to work that would be done a second time."""
     journal = cast("Storage", runtime.storage).journal
     told = await repeated_by(correction, view, team_of(runtime.graph), journal)
     if not told:
@@ -231,7 +231,7 @@ _MOST_STEPS = 5  # that are named
 
 
 def _told_as_over(view: RunView, site: Site) -> int:
-    """Say that a run is over, and what could still be done with it."""
+    """Report that a run is over, and what is still possible with it."""
     run, limit = short(view.run_id), view.state.get("limit_reached", "")
     lines = [f"run {run} is over: {view.outcome}"]
     if limit in CUTS:

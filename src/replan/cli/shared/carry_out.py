@@ -38,7 +38,7 @@ def carry_out(order: Order, site: Site) -> int:
 
 
 def attempted(work: Callable[[], Coroutine[Any, Any, int]], site: Site) -> int:
-    """Do what concerns kept runs; what goes wrong is one message and an exit code."""
+    """Run a command about stored runs; an error is one message and an exit code."""
     try:
         with logging_to(site.log_file):
             return completed(work)
@@ -92,7 +92,7 @@ def _with_user(order: Order, graph: Graph) -> Order:
 async def at_the_terminal(
     run_id: str, order: Order, storage: Storage, site: Site
 ) -> AsyncGenerator[tuple[Runtime, Callable[..., Session]]]:
-    """Open what works on a run, and give with it what introduces the run."""
+    """Open the worker of a run, and yield it with the introduction of the run."""
     told_elsewhere = [tracing_notice(site.environment)]
 
     def introduced(

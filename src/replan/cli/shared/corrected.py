@@ -1,4 +1,4 @@
-"""What `replan retry` and `replan skip` do: one step otherwise, then on with the run."""
+"""The work of `replan retry` and `replan skip`: change one step, then continue the run."""
 # ruff: noqa: PLC0415 - the help of a command loads no framework
 
 from __future__ import annotations

@@ -79,11 +79,13 @@ UserOption = Annotated[
 ]
 GraceOption = Annotated[
     float,
-    typer.Option("--grace", min=0.0, help="Seconds that running steps have to end after Ctrl-C."),
+    typer.Option("--grace", min=0.0, help="Seconds for running steps to end after Ctrl-C."),
 ]
 GraceAtEndOption = Annotated[
     float,
-    typer.Option("--grace", min=0.0, help="Seconds that running steps have to end at the stop."),
+    typer.Option(
+        "--grace", min=0.0, help="Seconds for running steps to end when the server stops."
+    ),
 ]
 HostOption = Annotated[str, typer.Option("--host", help="The address to listen on.")]
 PortOption = Annotated[
@@ -94,15 +96,16 @@ JsonLinesOption = Annotated[
     bool, typer.Option("--json", help="Print each event as a line of JSON.")
 ]
 PlainOption = Annotated[
-    bool, typer.Option("--plain", help="Print plain lines, as into a pipe, also on a terminal.")
+    bool, typer.Option("--plain", help="Print plain lines on a terminal, too, as in a pipe.")
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer.")]
 VerboseOption = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Also show what specialists and the host say.")
+    bool,
+    typer.Option("--verbose", "-v", help="Also show the texts of specialists and of the host."),
 ]
 LogFileOption = Annotated[
     Path | None, typer.Option(dir_okay=False, help="Append a log to this file.")
 ]
 RunArgument = Annotated[
-    str, typer.Argument(metavar="RUN", help="The id of a run, the beginning of it, or `last`.")
+    str, typer.Argument(metavar="RUN", help="The id of a run or a prefix of it, or `last`.")
 ]

@@ -29,7 +29,7 @@ CODES = {"answered": GOOD, "completed": GOOD, "waiting": WAITING}
 
 
 def end_with(command: Callable[[], int]) -> None:
-    """Do what a command does, and end with its exit code; a wrong use is one message."""
+    """Run a command, and end with its exit code; wrong use is one message."""
     # A checkpoint that somebody tampered with must not run code; LangGraph reads this on import.
     os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
     from replan.cli.kept.log_file import off_the_screen

@@ -176,7 +176,7 @@ class Session:
         self._teller.proceed(self._course)
 
     async def _closed(self, *tasks: "asyncio.Future[None]") -> None:
-        """Leave nothing running, nothing unsaid, and what is known on disk."""
+        """End all work, report everything, and write everything known to disk."""
         async with AsyncExitStack() as last:
             last.callback(self._plan_file.write)
             last.callback(self._teller.close)
@@ -217,7 +217,7 @@ class Session:
 
 
 def _log(event: BaseEvent) -> None:
-    """Log that an event happened, without what was said in it."""
+    """Log that an event happened, without its texts."""
     fields = {"event": getattr(event, "type", ""), "seq": event.seq, "round": event.round}
     if isinstance(event, StepEvent):
         fields |= {"step": event.step_id, "specialist": event.specialist, "attempt": event.attempt}

@@ -11,7 +11,7 @@ from replan.runs.asked.asks import PLAN, Ask
 
 
 def bound(ask: Ask, given: JsonValue) -> JsonValue:
-    """An answer to a question as it is; a decision with what it is about."""
+    """An answer to a question unchanged; a decision with its subject."""
     if ask.kind == "question":
         return given
     return (
@@ -31,7 +31,7 @@ def by_key(text: str) -> str | Mapping[str, Any]:
 
 
 def left_open(asks: Sequence[Ask]) -> str:
-    """What is said where the person leaves something open."""
+    """The message if the person leaves something open."""
     if [ask.kind for ask in asks] == ["question"]:
         return "Left open. Type the answer, or press Enter to see the question again."
     what = "The plan waits" if asks[0].key == PLAN else counted(len(asks), "thing") + " left open"

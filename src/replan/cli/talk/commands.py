@@ -39,7 +39,7 @@ def command_in(line: str) -> tuple[str, str] | None:
 
 
 async def obey(name: str, rest: str, conversation: Conversation) -> None:
-    """Do what a command says.
+    """Execute a command.
 
     Raises:
         ReplanError: It cannot be done.

@@ -79,7 +79,7 @@ class Conversation:
 
     @property
     def _asks_in_words(self) -> bool:
-        """Whether a job or a pipeline waits for an answer; what it asks is its newest message."""
+        """Whether a job or a pipeline waits for an answer; its question is its newest message."""
         return self.context.current_stage == "question"
 
     @property
@@ -121,7 +121,7 @@ class Conversation:
         await self.answer()
 
     async def answer(self) -> None:
-        """Ask in place what waits, until nothing does or the person leaves it open."""
+        """Ask the open questions in place, until none is left or the person leaves one open."""
         left: set[str] = set()
         while self.is_person and (asks := [ask for ask in self.asks if ask.key not in left]):
             given = await self._asked(asks)
@@ -141,7 +141,7 @@ class Conversation:
             await self._turn(given)
 
     async def look_again(self) -> None:
-        """Read the session as it is kept now."""
+        """Read the stored session."""
         self._course = Course(started=seconds())
         await self._look()
 
@@ -172,7 +172,7 @@ class Conversation:
         self._course = Course(started=seconds())
 
     async def _asked(self, asks: Sequence[Ask]) -> dict[str, JsonValue]:
-        """Ask the person; what they leave open is not in it."""
+        """Ask the person; questions that they leave open are not in the result."""
         given: dict[str, JsonValue] = {}
         for ask in asks:
             self.talk.lines.clear()
@@ -214,7 +214,7 @@ class Conversation:
         return digest_of([self.context.session_metadata.get(VERSION, 0), given])
 
     async def _cut_off(self) -> dict[str, JsonValue] | None:
-        """The answers of a turn that was cut off: they are on record, and the turn is not kept."""
+        """The answers of a turn that was cut off: they are on record, the turn is not stored."""
         asks = {ask.key: ask for ask in self.asks}
         for turn, rows in await self.talk.opened.answers_on_record(self.context):
             if rows.keys() <= asks.keys():

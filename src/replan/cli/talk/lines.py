@@ -22,7 +22,7 @@ class Interrupted(Exception):  # noqa: N818 - nothing went wrong
 
 
 class Lines(Protocol):
-    """Where the lines of a person come from."""
+    """The source of a person's lines."""
 
     async def line(self, prompt: str, *, default: str = "", is_message: bool = False) -> str | None:
         """Return the next line; None at the end of the input.
@@ -38,7 +38,7 @@ class Lines(Protocol):
         ...
 
     def clear(self) -> None:
-        """Drop what was typed before anybody could see what is asked next."""
+        """Drop what was typed before the next question was visible."""
         ...
 
 

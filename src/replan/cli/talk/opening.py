@@ -57,7 +57,7 @@ class Opened:
     has_secrets: bool = False  # whether what is typed may be a secret
 
     async def killed_message(self, context: AgentContext) -> str | None:
-        """What was said in the newest turn of a session, if the process that took it was killed.
+        """The message of the newest turn of a session, if the process that took it was killed.
 
         It is empty if unknown; None if no turn was killed.
         """
@@ -212,7 +212,7 @@ def _own_model(order: Order) -> str | None:
 
 
 async def session_of(asked: str | None, opened: Opened) -> str:
-    """The id of the session that was asked for, or a new one."""
+    """The id of the requested session, or a new one."""
     if asked is None:
         return new_session()
     killed = await opened.killed_turn()

@@ -35,7 +35,7 @@ _LEAVE = "Press Ctrl-C again, or Ctrl-D, to leave."
 
 @dataclass(frozen=True)
 class TalkDesk(Desk):
-    """A desk whose answers come from where the messages come from."""
+    """A desk whose answers come from the source of the messages."""
 
     lines: Lines = field(kw_only=True)
 

@@ -25,7 +25,7 @@ STOPPING = (
 
 @dataclass(kw_only=True)
 class Turn:
-    """What is seen of a turn while it is taken."""
+    """The view of a turn while it is taken."""
 
     telling: Teller
     course: Course

@@ -163,7 +163,7 @@ def _head(text: str, width: int) -> str:
 
 
 def answer_told(key: str, action: str, by: str, text: str) -> str:
-    """The line of what a person answered."""
+    """The line about a person's answer."""
     why = f": {one_line(text)}" if text else ""
     return f"{one_line(by) or 'a person'} {one_line(action)} {one_line(key)}{why}"
 

@@ -1,4 +1,4 @@
-"""Write what may be longer than the window: on a terminal through the pager of the shell."""
+"""Write text that may be longer than the window: on a terminal through the pager."""
 
 import os
 import shlex

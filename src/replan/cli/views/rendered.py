@@ -36,7 +36,7 @@ _THEME = Theme(
 
 
 def console_on(output: TextIO) -> Console:
-    """A console on which what models and files say is text, never markup."""
+    """A console on which texts of models and files are never markup."""
     return Console(file=output, highlight=False, markup=False, emoji=False)
 
 
@@ -70,7 +70,7 @@ def _is_empty(line: Iterable[Segment]) -> bool:
 
 
 class _Line:
-    """One line, without blanks at its end and without what steers a terminal."""
+    """One line, without blanks at its end and without control sequences of terminals."""
 
     def __init__(self, segments: Iterable[Segment]) -> None:
         self._segments = list(segments)

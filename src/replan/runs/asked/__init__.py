@@ -1,1 +1,1 @@
-"""What a run asks of people, and what people ask of a run."""
+"""Questions of runs to people, and requests of people to runs."""

@@ -1,4 +1,4 @@
-"""What a waiting run asks of the person, and what an answer makes of it; pure functions."""
+"""The questions of a waiting run, and their answers; pure functions."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -94,7 +94,7 @@ def seats_of(snapshot: StateSnapshot) -> Seats:
 
 
 def state_at_rest(snapshot: StateSnapshot) -> dict[str, Any]:
-    """The state, as LangGraph gives that of a run that waits, and whose graphs ask."""
+    """The state of a waiting run as LangGraph returns it, with the graphs that ask."""
     if not snapshot.interrupts:
         return dict(snapshot.values)
     seats = {SEATS: found} if (found := seats_of(snapshot)) else {}
@@ -102,12 +102,12 @@ def state_at_rest(snapshot: StateSnapshot) -> dict[str, Any]:
 
 
 def asks_in(state: Mapping[str, Any]) -> tuple[Ask, ...]:
-    """Read what a run at rest asks."""
+    """Read the questions of a run at rest."""
     return asks_of(state.get("__interrupt__") or (), state.get(SEATS) or {})
 
 
 def asks_of(interrupts: Iterable[Interrupt], seats: Seats | None = None) -> tuple[Ask, ...]:
-    """Read what LangGraph's interrupts ask: the host's own, and those of foreign graphs."""
+    """Read the questions of LangGraph's interrupts: the host's, and those of other graphs."""
     known = seats or {}
     return tuple(ask for each in interrupts for ask in _asks_of(each, known.get(each.id)))
 

@@ -1,4 +1,4 @@
-"""Files that go with a request: what they hold, as blocks of the message that asks."""
+"""Files of a request: their content, as blocks of its message."""
 
 import base64
 from mimetypes import guess_type

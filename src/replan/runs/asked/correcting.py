@@ -37,7 +37,7 @@ class Correction:
     by: str = ""  # who requests it
 
     def of(self, step: PlanStep) -> PlanStep:
-        """The step as it is to be."""
+        """The corrected step."""
         if self.action == "retry":
             return unstarted(step)
         told = f"Skipped by {self.by or 'a person'}."
@@ -60,17 +60,17 @@ class Correction:
 
 
 def is_over(state: EnhancedState) -> bool:
-    """Whether a run has come to its end, and to no limit before it."""
+    """Whether a run ended, and not because of a limit."""
     return bool(state.get("is_completed")) and state.get("limit_reached", "") in ("", *CUTS)
 
 
 def failed_in(plan: TaskPlan | None) -> list[int]:
-    """The failed steps of a plan: what a person can have done again, or leave out."""
+    """The failed steps of a plan, which a person can repeat or skip."""
     return [step.id for step in plan.steps if step.status is StepStatus.FAILED] if plan else []
 
 
 def check(correction: Correction, view: RunView) -> None:
-    """Refuse what cannot be done to a run, before anything is done.
+    """Refuse impossible corrections of a run, before anything is done.
 
     Raises:
         InputError: There is no such step, or it already is as wanted.
@@ -207,6 +207,6 @@ def begun_anew(correction: Correction, view: RunView) -> dict[str, Any]:
 
 
 def said_before(state: EnhancedState) -> list[Any]:
-    """What was said in a run before its answer."""
+    """The messages in a run before its answer."""
     answer = state.get("final_answer")
     return [each for each in state.get("messages", []) if answer is None or each.id != answer.id]

@@ -22,7 +22,7 @@ async def repeated_by(
 
 
 def refuse_repeats(told: Sequence[str]) -> None:
-    """Refuse what a new run would do a second time.
+    """Refuse a new run that would repeat work with effects.
 
     Raises:
         InputError: There is such work.

@@ -1,4 +1,4 @@
-"""What is asked of a run by others, and what its owner makes of it."""
+"""Requests of other processes to a run, and how its owner handles them."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -20,7 +20,7 @@ def answer_row(ask: Ask, answer: JsonValue) -> JsonValue:
 
 
 def answers_in(requests: Sequence[Request], asks: Sequence[Ask]) -> dict[str, JsonValue]:
-    """The newest answers to what is asked, as LangGraph's interrupts take them."""
+    """The newest answers to the open questions, as LangGraph's interrupts take them."""
     asked = {ask.key for ask in asks}
     rows = {key: row for request in requests for key, row in request.answers.items()}
     return {key: cast("Any", row)["bound"] for key, row in rows.items() if key in asked}

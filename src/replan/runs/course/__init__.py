@@ -1,1 +1,1 @@
-"""What a run did, read from what is kept of it; pure folds."""
+"""The course of a run, read from its records; pure folds."""

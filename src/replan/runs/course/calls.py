@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from replan.runs.log.run_event import RunEvent
 
 ANSWERED = ("model_answered", "memory_summary")
-"""The events that tell what calls of models took."""
+"""The events with the usage of calls of models."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from replan.state.results import Assignment, ExecutionStatus, SpecialistResult
 
 
 class PlanSoFar:
-    """The newest plan, and what was done since it was written."""
+    """The newest plan, and the work done since it was written."""
 
     def __init__(self, origin: str = "") -> None:
         self._plan: TaskPlan | None = None
@@ -47,7 +47,7 @@ class PlanSoFar:
         return False
 
     def plan(self, at: datetime) -> TaskPlan | None:
-        """The newest plan, sealed, with what was finished until now; None before there is one."""
+        """The newest plan, sealed, with everything finished until now; None if there is none."""
         if self._plan is None:
             return None
         state: EnhancedState = {

@@ -62,7 +62,7 @@ async def view_of(record: RunRecord, bench: Bench, *, is_here: bool = False) -> 
 
 
 async def is_worked_on(run_id: str, bench: Bench, *, is_followed: bool = False) -> bool:
-    """Whether some process works on a run that is kept, or its work waits in a queue."""
+    """Whether a process works on a stored run, or its work waits in a queue."""
     # In this order: a worker has the job for as long as it works on the run.
     if bench.queued and await bench.queued(run_id, is_followed=is_followed):
         return True

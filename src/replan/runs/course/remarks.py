@@ -1,4 +1,4 @@
-"""What neither the outcome of a run nor the marks of its steps tell: a fold of its events."""
+"""Remarks about a run that its outcome and marks do not show: a fold of its events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who did what when in a run: a pure fold of what is kept of it."""
+"""Who did what when in a run: a pure fold of its records."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class Story:
 
     @property
     def is_over(self) -> bool:
-        """Whether it came to its end."""
+        """Whether it ended."""
         return self.run.outcome not in _OPEN
 
     def planned_at(self, step: int) -> datetime:

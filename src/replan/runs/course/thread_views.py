@@ -52,7 +52,7 @@ async def thread_views(storage: Storage, run_id: str) -> tuple[ThreadView, ...]:
 
 
 def _order(thread_id: str) -> list[tuple[int, str]]:
-    """Order ids with numbers in them, so that generation 10 comes after 9."""
+    """Sort ids with numbers in them, so that generation 10 comes after 9."""
     return [(int(part or 0), text) for text, part in re.findall(r"(\D*)(\d*)", thread_id)]
 
 

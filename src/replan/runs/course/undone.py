@@ -1,4 +1,4 @@
-"""Why a run that is over did not come to its goal: the steps that failed, or were not run."""
+"""Why a run did not reach its goal: the steps that failed, or were not run."""
 
 from __future__ import annotations
 

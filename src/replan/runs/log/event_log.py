@@ -44,7 +44,7 @@ def event_told(event: Event) -> RunEvent:
 
 
 class EventLog:
-    """Writes events behind the run, in their order; a batch at a time, so that none waits."""
+    """Writes events in the background, in their order and in batches, so that no run waits."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class EventLog:
         return self._durations.so_far()
 
     def now(self) -> datetime:
-        """The time that an event gets which is taken now."""
+        """The time of an event that is accepted now."""
         return self._clock()
 
     def take(self, event: Event, at: datetime | None = None) -> None:
@@ -116,7 +116,7 @@ class EventLog:
         self._news.set()
 
     async def write(self) -> None:
-        """Write whatever comes, until `end`."""
+        """Write all events until `end`."""
         # More may have come while a batch was on its way.
         while self._left or not self._is_over:
             await self._news.wait()
@@ -127,13 +127,13 @@ class EventLog:
             follower.put_nowait(None)
 
     async def _gathered(self) -> None:
-        """Wait for what comes with the event that is there: each batch is a transaction."""
+        """Wait for further events to join the batch, because each batch is a transaction."""
         with suppress(TimeoutError):
             if any(entry is not None for _, entry in self._left):
                 await asyncio.wait_for(self._hurry.wait(), GATHERED)
 
     async def flush(self) -> None:
-        """Write what is left, and tell it; what cannot be written stays to be written."""
+        """Write and report the remaining events; those that cannot be written remain."""
         self._news.clear()
         if not self._is_over:
             self._hurry.clear()

@@ -17,7 +17,7 @@ _PART = 100
 
 
 class EventTexts:
-    """What is still to be kept of the texts of a run's events."""
+    """The texts of a run's events that are not stored yet."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()
@@ -29,11 +29,11 @@ class EventTexts:
         return taken
 
     def give_back(self, texts: list[KeptText]) -> None:
-        """Take back what could not be kept."""
+        """Put back texts that could not be stored."""
         self._new = {each.ref: each for each in texts} | self._new
 
     def ref(self, text: str, at: datetime) -> str:
-        """Keep a text, and say what it is found by."""
+        """Store a text, and return its key."""
         ref = hashlib.sha256(text.encode(errors="replace")).hexdigest()[:32]
         if ref not in self._known:
             self._known.add(ref)

@@ -1,4 +1,4 @@
-"""What a run did before this process, from what is kept of it."""
+"""What a run did before this process, from its records."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -50,7 +50,7 @@ def past_events(state: EnhancedState, results: Sequence[SpecialistResult]) -> li
 def plan_as_it_is(
     state: EnhancedState, results: Sequence[SpecialistResult], at: datetime
 ) -> TaskPlan | None:
-    """The plan with the marks of what was finished since it was written last, and its history."""
+    """The plan with the marks of steps that finished since it was written, and its history."""
     so_far = PlanSoFar()
     for event in past_events(state, results):
         so_far.follow(event)

@@ -1,4 +1,4 @@
-"""What is kept of an event."""
+"""The stored form of an event."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""An event of a run as it was kept; it takes no framework to read one."""
+"""A stored event of a run; reading one needs no framework."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -40,7 +40,7 @@ class RunEvent(Value):
 
 
 def event_in(run_id: str, seq: int, kept: Mapping[str, Any]) -> RunEvent:
-    """Read an event from what is kept of it."""
+    """Read an event from its stored form."""
     fields = dict(kept)
     own = {name: fields.pop(name) for name in ("type", "at", "round") if name in fields}
     fields.pop("seq", None)  # an earlier version numbered events where they happened

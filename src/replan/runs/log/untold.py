@@ -1,4 +1,4 @@
-"""The answers that a run took, and whose events a kill kept from its log."""
+"""Answers that a run took, but whose events are missing in its log because of a kill."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""A run leaves one storage as a value, and is taken over by another one."""
+"""Adopt a run into a storage that was exported from another one."""
 
 from collections.abc import Mapping
 from contextlib import nullcontext

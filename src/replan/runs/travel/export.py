@@ -38,7 +38,7 @@ _COUNTED = ("events", "ledger", "requests", "results")
 
 
 def exported(run: WholeRun, at: datetime) -> str:
-    """Write a run with all of its texts as JSON, without what is or looks like a secret."""
+    """Write a run with all its texts as JSON, without secrets or what looks like one."""
     record = {"format": FORMAT, "version": VERSION, "exported_at": at.isoformat()}
     kept = _masked(run.model_dump(mode="json"))
     rows = {name: len(kept[name]) for name in _COUNTED}
@@ -100,7 +100,7 @@ def _damaged(path: Path, faults: Sequence[str]) -> InputError:
 
 
 def _missing(export: Mapping[str, Any]) -> Iterator[str]:
-    """What is no more as many as was written; earlier versions did not count it."""
+    """The parts with a wrong number of entries; earlier versions did not count them."""
     counts: Any = export.get("rows")
     for name in _COUNTED if isinstance(counts, dict) else ():
         there, written = len(export["run"][name]), cast("dict[str, Any]", counts).get(name)
@@ -109,7 +109,7 @@ def _missing(export: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _faults(run: Mapping[str, Any]) -> Iterator[str]:
-    """What is of the right type, or of none that is known, and yet cannot be."""
+    """Values that have the right or an unknown type, and are still impossible."""
     for name in ("started_at", "updated_at"):
         yield from _no_time(f"run.{name}", run[name])
     for kind, names in {"ledger": ("started_at", "ended_at"), "requests": ("at",)}.items():

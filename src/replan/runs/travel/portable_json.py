@@ -43,7 +43,7 @@ def state_as_json(
 def state_in(
     written: Mapping[str, Any], recorded: Mapping[str, JsonValue], path: Path, reading: Reading
 ) -> dict[str, Any]:
-    """Read a state that the reading has copied; what is wrong with it is kept there."""
+    """Read a state from a copy; mistakes are collected by the reading."""
     kinds, state = _kinds(), dict[str, Any]()
     for name, value in written.items():
         where = (*path, name)
@@ -103,7 +103,7 @@ def _kinds() -> dict[str, Any]:
 
 @cache
 def plain_keys() -> frozenset[str]:
-    """The keys that take a value as it is; all others reduce what is written into what is there."""
+    """The keys that are replaced by a value; all others reduce it into the existing value."""
     hints = get_type_hints(EnhancedState, include_extras=True)
     marks = {key: getattr(kind, "__metadata__", ()) for key, kind in hints.items()}
     return frozenset(key for key, mark in marks.items() if Checked in mark)

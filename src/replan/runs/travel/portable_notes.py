@@ -29,7 +29,7 @@ _KINDS: dict[str, Any] = {
 
 
 def check_notes(rows: RunRows, path: Path, reading: Reading) -> None:
-    """Read the notes as those will who need them; what is wrong with one is kept."""
+    """Read the notes as their users will; mistakes are collected."""
     for place, (key, note) in enumerate(rows.notes):
         where = (*path, place, 1)
         if key.startswith(REPLY) and isinstance(note, dict) and FOUND in note:
@@ -43,7 +43,7 @@ def check_notes(rows: RunRows, path: Path, reading: Reading) -> None:
 
 
 def check_questions(questions: Mapping[str, Question], path: Path, reading: Reading) -> None:
-    """Keep each question as a mistake that is not asked under its key."""
+    """Report each question that is not asked under its key as a mistake."""
     for key, question in questions.items():
         _check_question(key, question, (*path, key), reading)
 

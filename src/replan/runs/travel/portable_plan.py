@@ -31,7 +31,7 @@ def shortened(plan: dict[str, Any], recorded: Mapping[str, JsonValue]) -> JsonVa
 def lengthened(
     plan: Mapping[str, Any], recorded: Mapping[str, JsonValue], path: Path, reading: Reading
 ) -> dict[str, Any]:
-    """The plan as it was; what is wrong with it is kept by the reading."""
+    """The plan as it was; mistakes are collected by the reading."""
     steps = plan.get("steps")
     if not isinstance(steps, list):
         return dict(plan)

@@ -1,4 +1,4 @@
-"""A run with all that is kept of it: what it is shown from, here or elsewhere."""
+"""A run with all its records, from which it can be shown here or elsewhere."""
 
 from datetime import datetime
 
@@ -20,7 +20,7 @@ from replan.state.usage import Usage
 
 
 class WholeRun(Value):
-    """A run at rest or at work, as it is kept.
+    """A stored run, at rest or at work.
 
     Attributes:
         run_id: The run.

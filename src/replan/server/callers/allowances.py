@@ -19,10 +19,10 @@ from replan.server.problems import RefusedError
 from replan.state.limits import LEAST_CLOSING_REPLY, LEAST_CLOSING_REQUEST, Limits
 
 LEAST = LEAST_CLOSING_REQUEST + LEAST_CLOSING_REPLY
-"""Tokens with which a run can do anything at all; with less left, none begins."""
+"""The fewest tokens that a run needs; with less left, none begins."""
 
 _LOOKED_AT = 1_000
-"""Runs of a token at most that are looked at for what was spent today."""
+"""The most runs of a token that are read to find what was spent today."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class Lease:
     renews: "Lease | None" = None
 
     def capped(self, limits: Limits) -> Limits | None:
-        """The limits that hold for the run; None if they are no tighter than these."""
+        """The limits that apply to the run; None if they are not tighter than these."""
         changes = dict[str, float]()
         if self.tokens is not None:
             most = self.before.tokens + self.tokens
@@ -59,7 +59,7 @@ class Lease:
 
 @dataclass
 class _Ledger:
-    """What a token has spent on a day, and what its runs have reserved."""
+    """The amounts that a token spent on a day, and that its runs have reserved."""
 
     day: date
     tokens: int = 0
@@ -77,7 +77,7 @@ class Allowances:
         self._locks = defaultdict[str, asyncio.Lock](asyncio.Lock)
 
     async def reserve(self, who: Identity, run_id: str, limits: Limits) -> Lease:
-        """Reserve what a run may take.
+        """Reserve the amounts that a run may spend.
 
         A run with its own limit reserves that; another one an equal share of what is left.
 
@@ -104,7 +104,7 @@ class Allowances:
             return lease
 
     async def settle(self, lease: Lease) -> None:
-        """Count what a run took that rests, and give the rest back."""
+        """Charge what a resting run spent, and release the remainder."""
         async with self._locks[lease.name]:
             ledger = self._ledgers[lease.name]
             if ledger.leases.get(lease.run_id) is lease:
@@ -114,7 +114,7 @@ class Allowances:
                 ledger.money += max(0.0, now.cost - lease.before.cost)
 
     def drop(self, lease: Lease) -> Lease | None:
-        """Give back what was reserved for work that did not begin; the lease that holds again."""
+        """Release the reservation of work that did not begin; return the earlier lease."""
         leases = self._ledgers[lease.name].leases
         if leases.get(lease.run_id) is not lease:
             return None
@@ -145,7 +145,7 @@ class Allowances:
         return known
 
     async def _count(self, who: Identity, ledger: _Ledger) -> None:
-        """Count what the runs in the storage took today."""
+        """Count what the runs in the storage spent today."""
         for record in await self._storage.runs.recent(_LOOKED_AT, {TOKEN: who.name}):
             if record.updated_at.date() == ledger.day:
                 spent = await self._spent(record.run_id)

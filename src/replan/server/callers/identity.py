@@ -25,7 +25,7 @@ PlainName = Annotated[str, AfterValidator(_plain)]
 
 
 class Allowance(Value):
-    """What the runs of one token may take; what is left out is not bounded.
+    """The limits of the runs of one token; fields that are left out are not bounded.
 
     Attributes:
         runs_at_once: Runs at work at the same time.

@@ -1,4 +1,4 @@
-"""The settings of a request: whose run it is, and nothing looser than the team's."""
+"""The settings of a request: the owner of the run, and limits no looser than the team's."""
 
 from replan.server.callers.identity import Identity
 from replan.server.house import House, team_services
@@ -14,7 +14,7 @@ _OWN_SETTINGS = ("tenant", "user")
 def settings_for(
     house: House, who: Identity, team: str, asked_for: RunSettings | None
 ) -> RunSettings | None:
-    """The settings of a request, with whose run it is; it loosens nothing.
+    """The settings of a request, with the owner of the run; they loosen nothing.
 
     Raises:
         RefusedError: A setting is looser than the team's.
@@ -57,7 +57,7 @@ def _own_settings(asked_for: RunSettings) -> list[FieldProblem]:
 
 
 def _loosened(asked_for: Value, taken: Value, place: str = "settings") -> list[FieldProblem]:
-    """The settings that are looser than the team's, which has what `taken` has."""
+    """The settings that are looser than the team's, given in `taken`."""
     found = list[FieldProblem]()
     for name in sorted(asked_for.model_fields_set):
         wanted, kept = getattr(asked_for, name), getattr(taken, name)

@@ -1,4 +1,4 @@
-"""Tokens: read from a file or the environment, made up where none is configured, and compared."""
+"""Tokens: read from a file or the environment, generated if none is configured, and compared."""
 
 import hashlib
 import hmac
@@ -19,7 +19,7 @@ from replan.server.callers.jwt_tokens import JwtEntry, Provider
 from replan.values import Value
 
 TOKEN = "REPLAN_TOKEN"  # noqa: S105 - the name of a variable
-"""The variable that holds the only token, where there is no file of tokens."""
+"""The variable that contains the only token if there is no file of tokens."""
 
 SHORTEST = 16
 _LARGEST = 1_000_000
@@ -79,13 +79,13 @@ class TokenFile(Value):
 
 @dataclass(frozen=True)
 class Tokens:
-    """The tokens of a server, by the digests of their texts; the texts are not kept."""
+    """The tokens of a server, by the digests of their texts; the texts are not stored."""
 
     by_digest: Mapping[bytes, Identity]
     provider: Provider | None = None
 
     async def whose(self, token: str) -> Identity | None:
-        """Who calls with a token, in a time that tells nothing of the others.
+        """Find the caller of a token, in a time that reveals nothing about other tokens.
 
         Raises:
             RefusedError: The keys of the identity provider cannot be read.

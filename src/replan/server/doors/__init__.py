@@ -1,1 +1,1 @@
-"""What is behind the addresses of the server: runs, teams, chat clients, MCP clients."""
+"""The endpoints of the server: runs, teams, chat clients, MCP clients."""

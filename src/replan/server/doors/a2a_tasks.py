@@ -13,7 +13,7 @@ from replan.server.doors.conversations import said_of
 from replan.state.results import Artifact as Made
 
 CONTEXT = "context"
-"""The label of a run that says to which context of A2A it belongs."""
+"""The label of a run with the context of A2A to which it belongs."""
 
 ANSWER = "answer"
 """The artifact that is the answer of a run."""
@@ -110,7 +110,7 @@ def message_of(view: RunView, parts: list[Part], name: str) -> Message:
 
 
 def _file(made: Made) -> Artifact:
-    """A file by its name; what it holds stays where the step was done."""
+    """A file by its name; its content stays where the step was done."""
     told = {"file": made.path, "mediaType": made.media_type}
     return Artifact(
         artifact_id=f"file:{made.path}",

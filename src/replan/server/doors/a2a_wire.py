@@ -1,4 +1,4 @@
-"""What messages of A2A say: texts, values and files, as requests and as answers."""
+"""The content of A2A messages: texts, values and files, in requests and answers."""
 
 import json
 import re

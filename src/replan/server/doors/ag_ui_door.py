@@ -1,4 +1,4 @@
-"""The door of AG-UI: a front end lets a team do what was said last in a thread.
+"""The door of AG-UI: a front end lets a team answer the last message of a thread.
 
 The messages that a request carries are the conversation. The id of its thread finds the run that
 waits in it: answers to its interrupts, or the newest message, continue it.
@@ -50,7 +50,7 @@ _NOT_SAID = ("tool", "activity", "reasoning")
 
 
 async def run(call: Call) -> Response:
-    """Do what was said last in a thread, and tell its course as AG-UI's events."""
+    """Run the last message of a thread, and stream the course as AG-UI events."""
     body: RunAgentInput = call.body
     name = call.house.team_at(call.path["team"])
     seat = call.house.seat_of(call.who)
@@ -143,7 +143,7 @@ class _Turn:
         return ["ag-ui", self.body.thread_id]
 
     def _last(self) -> str:
-        """What the user said last."""
+        """The user's last message."""
         said = [_said(each) for each in self.body.messages if each.role == "user"]
         if not said or not said[-1].text.strip():
             raise _silent()
@@ -203,7 +203,7 @@ def _answers(body: RunAgentInput, asks: Sequence[Ask]) -> Mapping[str, JsonValue
 
 
 def _bound(ask: Ask, payload: Any) -> JsonValue:
-    """An answer, bound to what was shown."""
+    """An answer, bound to the question that was shown."""
     if not ask.fingerprint:
         return payload
     if isinstance(payload, dict) and payload.keys() & {"action", "answer"}:

@@ -36,7 +36,7 @@ _REASONS = {"question": "input_required", "approval": "tool_call"}
 
 
 def interrupt_of(ask: AskTold, problem: str) -> Interrupt:
-    """What is asked, as an interrupt."""
+    """The question as an interrupt."""
     said = [problem or ask.problem, *ask.remarks, ask.text]
     schema = ask.response_schema
     return Interrupt(
@@ -68,7 +68,7 @@ class Course:
         return list(self._of(event))
 
     def ended(self, view: RunView, text: str) -> Iterator[BaseEvent]:
-        """Close what is open, and say what was not said yet: the answer, if there is one.
+        """Close what is open, and send the answer if it was not sent yet.
 
         A reply that was begun again cannot be taken back; it is followed by the whole one.
         """

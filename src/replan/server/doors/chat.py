@@ -164,7 +164,7 @@ class Turn:
 
 
 def _key(body: ChatBody, said: Sequence[ChatMessage]) -> JsonValue:
-    """What a conversation is found by: its session id, else what was said in it."""
+    """The key of a conversation: its session id, else its messages."""
     return body.session_id or said_before(said)
 
 

@@ -119,7 +119,7 @@ class ChatBody(Value):
 
     @property
     def session_id(self) -> str:
-        """The name of the conversation, if the client gave one."""
+        """The name of the conversation, if the client set one."""
         return (self.metadata or {}).get("session_id", "")
 
     @property
@@ -138,7 +138,7 @@ class ChatBody(Value):
         return self.stream_options is not None and self.stream_options.include_usage
 
     def check(self) -> None:
-        """Refuse what a team cannot do.
+        """Refuse parameters that a team does not support.
 
         Raises:
             RefusedError: Names the field.
@@ -206,7 +206,7 @@ class ChatChoice(Value):
 
 
 class RunBehind(Value):
-    """The run behind an answer.
+    """The run of an answer.
 
     Attributes:
         run_id: The run.

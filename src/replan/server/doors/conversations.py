@@ -115,12 +115,12 @@ def _digest(value: JsonValue) -> str:
 
 
 def place_of(ask: Ask | AskTold) -> str:
-    """What an answer is found by: the question, as it was shown."""
+    """The key of an answer: the question and its shown content."""
     return f"{ask.key} {ask.fingerprint}".strip()
 
 
 def answers_in(text: str, asks: Sequence[Ask], shown: Mapping[str, str]) -> dict[str, JsonValue]:
-    """Read a message as answers to what was shown.
+    """Read a message as answers to the questions that were shown.
 
     Raises:
         InputError: Several things are asked, and it does not say which it answers.
@@ -168,7 +168,7 @@ def text_in(event: RunEvent) -> str:
 
 
 def said_of(view: RunView, problem: str = "") -> str:
-    """The answer of a run, what it asks, or why there is none."""
+    """The answer of a run, its questions, or the reason for no answer."""
     answer = view.state.get("final_answer")
     if view.outcome != "waiting":
         return answer.text if answer is not None else f"There is no answer: {view.why}."

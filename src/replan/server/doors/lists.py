@@ -95,7 +95,7 @@ def _labels(query: RunsQuery, who: Identity) -> Mapping[str, str]:
 
 
 async def _first(call: Call) -> RunRecord | None:
-    """The run behind which a page begins."""
+    """The run after which a page begins."""
     if call.query.behind is None:
         return None
     try:

@@ -176,7 +176,7 @@ class _Door:
         return await answered(self.house, self.who, record, given)
 
     async def _rested(self, run: Run) -> RunView:
-        """Wait until a run rests, and tell meanwhile how far it is."""
+        """Wait until a run rests, and report its progress meanwhile."""
         done = 0
         async for event in run.events():
             done += event.type == "specialist_completed"

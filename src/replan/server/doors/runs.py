@@ -24,11 +24,11 @@ from replan.state.questions import fingerprint_of
 
 _PRIORITY = "priority"
 _ASKED = "asked"
-"""The field of a run's order that tells one request from another."""
+"""The field of a run's order that distinguishes requests."""
 
 
 async def start(call: Call) -> Reply:
-    """Begin a run; the same request under the same name gives the same run."""
+    """Begin a run; the same request with the same name returns the same run."""
     body, who, house = call.body, call.who, call.house
     team, _ = house.team_named(body.team)
     if not body.input.keys() & {"messages", "plan"}:
@@ -97,7 +97,7 @@ async def text(call: Call) -> TextTold:
 
 
 async def answer(call: Call) -> Reply:
-    """Answer what a run waits for; it continues."""
+    """Answer the questions of a run, which then continues."""
     record = await call.house.record_of(call.path["run_id"], call.who)
     runtime = call.house.runtime_of(record)
     view = await runtime.look(record.run_id)
@@ -175,7 +175,7 @@ def _check_labels(labels: Mapping[str, str]) -> None:
 
 
 def _check_keys(answers: Mapping[str, JsonValue], keys: list[str]) -> None:
-    """Refuse an answer to what is not asked, before any is taken."""
+    """Refuse answers to questions that are not open, before any is taken."""
     mistakes = [
         FieldProblem(
             field=f"answers.{name}",

@@ -1,4 +1,4 @@
-"""What requests about sessions hold, and their answers."""
+"""The schemas of requests about sessions, and of their answers."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ class TurnBody(Value):
 
     @property
     def said(self) -> Any:
-        """What the user says, as the agent takes it."""
+        """The user's message, as the agent takes it."""
         if not self.files:
             return self.input
         return [{"type": "text", "text": self.input}, *(each.block for each in self.files)]

@@ -85,7 +85,7 @@ async def exported(call: Call) -> SessionTold:
 
 
 async def imported(call: Call) -> SessionKept:
-    """Take over a session that was exported; no run comes with it."""
+    """Adopt an exported session; it must contain no run."""
     try:
         context = AgentContext.from_dict(call.body.context)
     except ContextError as error:
@@ -152,7 +152,7 @@ def checked(session_id: str, field: str) -> str:
 
 
 def check_input(call: Call) -> None:
-    """Refuse a turn that says nothing, or decides what its caller may not.
+    """Refuse a turn that is empty, or decides something that its caller may not.
 
     Raises:
         RefusedError: It does.

@@ -1,4 +1,4 @@
-"""Teams over HTTP: who is in them, what their runs may do, and what they give."""
+"""Teams over HTTP: their members, limits and output types."""
 
 from pydantic import JsonValue
 

@@ -1,4 +1,4 @@
-"""One turn of a session that a client keeps: what it began with, and what is kept of it."""
+"""One turn of a session that a client stores: its beginning, and its record."""
 
 import json
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _TITLE = 200
 
 
 class TakenBack(Value):
-    """A turn that was taken back.
+    """A turn that was undone.
 
     Attributes:
         messages: What was said in it.
@@ -39,7 +39,7 @@ class TakenBack(Value):
 
     @property
     def note(self) -> str:
-        """What happened to the session, and what stays."""
+        """The change of the session, and what remains."""
         names = ", ".join(dict.fromkeys(each.tool_name for each in self.effects if each.success))
         stays = f" What its tools did outside stays: {names}." if names else ""
         return f"The newest turn is taken back. What its steps did outside stays.{stays}"
@@ -60,7 +60,7 @@ class KeptTurn:
 
     @property
     def name(self) -> str:
-        """The run of this turn, and what this turn asks of a run that waits."""
+        """The run of this turn, and its request to a waiting run."""
         return name_of_turn(self.key, self.turn_id)
 
     async def kept(self, result: AgentResult, store: SessionStore, at: datetime) -> AgentResult:
@@ -87,7 +87,7 @@ class KeptTurn:
         return result
 
     def _told(self, result: AgentResult) -> AgentResult:
-        """The result with what only the client knows."""
+        """The result with the fields that only the client knows."""
         told: dict[str, JsonValue] = {
             "session_id": self.key.session_id,
             "turn_id": self.turn_id,
@@ -102,7 +102,7 @@ class KeptTurn:
 def with_version(
     updates: Mapping[str, JsonValue], version: int, agent: str = ""
 ) -> dict[str, JsonValue]:
-    """Updates that say which version they make, and who made it if that has a name."""
+    """Updates with the version that they make, and its author if known."""
     metadata = cast("dict[str, JsonValue]", updates.get("session_metadata", {}))
     told: dict[str, JsonValue] = {VERSION: {"set": version}}
     if agent:
@@ -158,7 +158,7 @@ def taken_back(now: KeptSession, before: AgentContext) -> TakenBack:
 
 
 def given_digest(user_input: UserInput, *, is_new: bool, is_edit: bool) -> str:
-    """What tells an input from another one."""
+    """The fingerprint of an input."""
     written = json.dumps(user_input, sort_keys=True, default=repr)
     return digest_of([written, is_new, is_edit])
 
@@ -180,7 +180,7 @@ def title_in(updates: Mapping[str, JsonValue], title: str) -> str:
 
 
 def title_of_history(context: AgentContext) -> str:
-    """What a session is about, from the first thing that its user said."""
+    """The title of a session, from its user's first message."""
     said = (each.content for each in context.dialogue_history if each.role == "user")
     return title_of(next(said, None))
 

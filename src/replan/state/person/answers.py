@@ -27,7 +27,7 @@ _ANSWER: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 
 def given_for(given: object, kind: str, fingerprint: str) -> object:
-    """Take an answer out of what says by a fingerprint what it is for."""
+    """Unwrap an answer that names its question by a fingerprint."""
     if not isinstance(given, Mapping) or "fingerprint" not in given:
         return cast("object", given)
     said = {**cast("Mapping[Any, Any]", given)}
@@ -44,7 +44,7 @@ CHANGED = "This does not answer what is asked now. Read the question, then answe
 
 
 def given_answers(answers: Mapping[str, JsonValue], at: datetime) -> dict[str, Question]:
-    """Questions that are answered before they are asked, by their keys."""
+    """Answers to questions that are not asked yet, by their keys."""
     made: dict[str, Question] = {}
     for key, answer in answers.items():
         named = QUESTION_KEY.match(key)
@@ -67,7 +67,7 @@ def given_answers(answers: Mapping[str, JsonValue], at: datetime) -> dict[str, Q
 
 
 def read_answers(given: object, asked: Sequence[Question]) -> dict[str, JsonValue]:
-    """Read what a person answered: a mapping of keys to answers, or the only question's answer."""
+    """Read a person's answer: a mapping of keys to answers, or the answer to the only question."""
     by_key = {question.key: question for question in asked}
     answers = _by_key(given, by_key)
     return {key: _answer_to(by_key[key], answer) for key, answer in answers.items()}

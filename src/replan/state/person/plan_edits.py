@@ -20,11 +20,11 @@ from replan.state.step_options import option_mistakes
 from replan.state.team import SpecialistCard, told_with_place, unknown_names
 
 _TOLD = ("status", "result", "feedback")
-"""What a document shows of how a step went; the rest is what it was asked."""
+"""The fields of a document that show a step's outcome; the others are its task."""
 
 
 class EditablePlan(PlanChannel):
-    """The plan of a graph whose team is known: takes a changed document as the plan that it is."""
+    """The plan of a graph with a known team: accepts a changed document as a plan."""
 
     __slots__ = ("team",)
     team: Sequence[SpecialistCard]

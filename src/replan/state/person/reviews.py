@@ -70,26 +70,26 @@ _DECISIONS: JsonValue = {
     },
     "required": ["decisions"],
 }
-"""The JSON schema of what these clients resume with."""
+"""The JSON schema of the values with which these clients resume."""
 
 PLAN_SCHEMA: dict[str, Any] = {"anyOf": [RESPONSES["plan"], _DECISIONS]}
-"""The JSON schema of what decides about a plan."""
+"""The JSON schema of a decision about a plan."""
 
 
 def review_of_plan(approval: Approval) -> dict[str, Any]:
-    """What an interrupt shows of a plan besides its payload."""
+    """The fields of an interrupt about a plan, in addition to its payload."""
     why = "\n\n".join(part for part in (approval.reason, approval.problem) if part)
     return _review([_request(PLAN, {"plan": approval.draft or approval.approve}, why)], [_JUDGED])
 
 
 def review_of_questions(asked: Sequence[Question]) -> dict[str, Any]:
-    """What an interrupt shows of questions besides their payloads."""
+    """The fields of an interrupt about questions, in addition to their payloads."""
     requests = [_request(_name(each), _arguments(each), each.text) for each in asked]
     return _review(requests, [_allowed(each) for each in asked])
 
 
 def schema_of(asked: Sequence[Question]) -> dict[str, Any]:
-    """The JSON schema of what answers these questions: by their keys, or the only one as it is."""
+    """The JSON schema of answers to these questions: by key, or the answer to the only one."""
     by_key: dict[str, JsonValue] = {
         each.key: {**cast("dict[str, JsonValue]", RESPONSES[each.kind]), "description": each.text}
         for each in asked
@@ -100,7 +100,7 @@ def schema_of(asked: Sequence[Question]) -> dict[str, Any]:
 
 
 def answers_decided(given: object, asked: Sequence[Question]) -> object:
-    """Read the decisions of such a client as answers by key; anything else is given back."""
+    """Read the decisions of such a client as answers by key; return anything else unchanged."""
     decisions = _decisions(given, len(asked))
     if decisions is None:
         return given
@@ -110,7 +110,7 @@ def answers_decided(given: object, asked: Sequence[Question]) -> object:
 
 
 def plan_decided(given: object) -> object:
-    """Read the decision of such a client about a plan; anything else is given back."""
+    """Read the decision of such a client about a plan; return anything else unchanged."""
     decisions = _decisions(given, 1)
     if decisions is None:
         return given
@@ -146,7 +146,7 @@ def _edited(decision: _Decision, name: str) -> Mapping[str, JsonValue]:
 
 
 def _decisions(given: object, count: int) -> list[_Decision] | None:
-    """The decisions that were given, no more than asked for; None where something else was."""
+    """The decisions, at most as many as requested; None if the value has another form."""
     if _are_responses(given):
         given = {"decisions": [_as_decision(each) for each in cast("list[dict[str, Any]]", given)]}
     if not isinstance(given, Mapping) or set(cast("Mapping[str, object]", given)) != {"decisions"}:

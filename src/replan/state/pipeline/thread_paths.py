@@ -83,7 +83,7 @@ def require_sub_thread(thread: Thread, path: SubThreadPath | None) -> Thread:
 
 
 def _step(holder: Any, part: str) -> tuple[str, Any]:
-    """Take one step of a path; give why it cannot be taken, or where it leads."""
+    """Follow one step of a path; return its target, or why it cannot be followed."""
     if isinstance(holder, Thread):
         return ("", holder.messages) if part == "messages" else ("a thread has 'messages'", None)
     if isinstance(holder, ThreadMessage):

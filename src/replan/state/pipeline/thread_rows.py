@@ -1,4 +1,4 @@
-"""A thread as rows of JSON, by path: what a repository stores, and what a client carries.
+"""A thread as rows of JSON, by path, for repositories and clients.
 
 The row of a main thread has the path "", that of a sub-thread its own; a message has a row of its
 own, and so a new message of a long thread is one new row.
@@ -21,7 +21,7 @@ Rows = Mapping[str, JsonValue]
 
 @dataclass(frozen=True)
 class _Saved:
-    """What was written of a thread, of which only changes are to be written again."""
+    """The stored part of a thread, of which only changes are written again."""
 
     path: str
     count: int
@@ -45,7 +45,7 @@ class Saved:
         return changes
 
     def take(self, thread: Thread, path: str = "") -> None:
-        """Take a thread for stored as it is."""
+        """Treat a thread as stored."""
         thread.unsaved.clear()
         for below, sub_thread in thread.sub_threads():
             self.take(sub_thread, _joined(path, below))
@@ -88,7 +88,7 @@ class Saved:
 
 @dataclass
 class Changes:
-    """What is to be written: rows that go with all below them, then rows that come."""
+    """The changes to write: rows to remove with all below them, then rows to add."""
 
     saved: Saved
     rows: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
@@ -121,7 +121,7 @@ def header(thread: Thread) -> JsonValue:
 
 
 def message_row(message: ThreadMessage) -> JsonValue:
-    """Write a message, without the sub-threads that it holds."""
+    """Write a message without its sub-threads."""
     row = {
         "id": message.id,
         "sender": message.sender,

@@ -26,7 +26,7 @@ INITIAL = "initial_phase"
 _SHOWN = 40
 
 SUB_THREAD = "_thread"
-"""Where a message's meta holds its sub-thread, if nothing else is said."""
+"""The default key of the sub-thread in a message's meta."""
 
 HISTORY = "_thread_history"
 """Where a message's meta keeps the sub-threads that a retry put others in place of."""
@@ -113,7 +113,7 @@ class ThreadMessage(Value):
     meta: Meta = Field(default_factory=lambda: _meta({}))
 
     def sub_threads(self) -> Iterator[tuple[str, "Thread"]]:
-        """Yield the sub-threads that it holds, with their paths inside the message."""
+        """Yield its sub-threads, with their paths inside the message."""
         return _threads_in(self.meta, "meta")
 
 

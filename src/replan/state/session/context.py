@@ -30,7 +30,7 @@ def _iso(text: str) -> str:
 
 
 def _is_content(value: object) -> object:
-    """Refuse what is neither a text nor content blocks with one sentence, not one for each kind."""
+    """Refuse values other than a text or content blocks, with one sentence for all kinds."""
     blocks = cast("Sequence[Any]", value) if isinstance(value, list | tuple) else ()
     if isinstance(value, str) or (blocks and all(map(_is_block, blocks))):
         return cast("object", value)

@@ -1,4 +1,4 @@
-"""Reads what came from outside into values, and names everything that is wrong with it at once."""
+"""Reads values from outside, and reports all their mistakes together."""
 
 import math
 import reprlib
@@ -37,7 +37,7 @@ _WORDS = {
 
 
 class Reading:
-    """Reads values, and keeps what is wrong with them, by the path of each field."""
+    """Reads values, and collects their mistakes by the path of each field."""
 
     def __init__(self, most_bytes: int = MOST_BYTES, *, deepest: int = DEEPEST_CONTEXT) -> None:
         self.mistakes: dict[Path, ConfigurationError] = {}
@@ -50,7 +50,7 @@ class Reading:
         self.mistakes.setdefault(path, mistake)
 
     def end(self) -> None:
-        """Raise what was found.
+        """Raise the mistakes that were found.
 
         Raises:
             ContextError: Something is wrong.
@@ -69,7 +69,7 @@ class Reading:
         *,
         is_copied: bool = False,
     ) -> Any:
-        """Read a value; None where that is not possible, with the mistakes kept.
+        """Read a value; None if that is impossible, and the mistakes are collected.
 
         Args:
             kind: What it should be.

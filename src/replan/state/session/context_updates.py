@@ -1,4 +1,4 @@
-"""How a session changes: updates have what changed only, and one function applies them.
+"""Updates of a session: they contain only changes, and one function applies them.
 
 A history grows by `{"append": [...]}`, or is replaced by `{"set": [...]}`. A text is replaced by
 `{"set": text}`. An entry of a mapping is replaced by `{"set": value}`, or is None and removed: so

@@ -66,7 +66,7 @@ class BaseAgent:
         return agent
 
     async def initialize(self) -> None:
-        """Set the first phase if there is none, and make the handlers."""
+        """Set the first phase if there is none, and create the handlers."""
         self.settings.setdefault("brief_status", {"phase": INITIAL})
         status = status_in(self.settings)
         await self._initialize_state_handlers()

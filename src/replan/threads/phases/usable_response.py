@@ -49,7 +49,7 @@ def usable(response: object, own: Thread, name: str, following: tuple[str, ...] 
 def usable_below(
     response: object, own: Thread, name: str, following: tuple[str, ...] = ()
 ) -> Response:
-    """Refuse as `usable` does, and also what only a response of the main thread has.
+    """Refuse as `usable` does, and also fields that only a response of the main thread has.
 
     Raises:
         PhaseError: It cannot be used; nothing of it was done.

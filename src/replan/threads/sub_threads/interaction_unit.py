@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from replan.threads.phases.base_agent import BaseAgent
 
 CONTINUE = "Continue."
-"""What the user's side of a round says, where a unit says nothing else."""
+"""The default text of the user's side of a round."""
 
 _log = logging.getLogger(__name__)
 

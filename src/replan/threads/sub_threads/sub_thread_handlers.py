@@ -22,7 +22,7 @@ from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent
 from replan.threads.task import UI_ACTION, Task
 
 PLACEHOLDER = "placeholder"
-"""What a message's meta says until its text is replaced: the round that it was made in."""
+"""The entry of a message's meta until its text is replaced: the round in which it was made."""
 
 _MADE_BY = "task"
 

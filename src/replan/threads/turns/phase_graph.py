@@ -18,7 +18,7 @@ from replan.threads.phases.state_handler import StateHandler
 from replan.threads.turns.turn import Turn
 
 turn_at_work: ContextVar[Turn] = ContextVar("replan_turn")
-"""The turn that the nodes of a graph take; the thread of the turn says what is next."""
+"""The turn that the nodes of a graph take; its thread determines what is next."""
 
 PhaseGraph = CompiledStateGraph[Any, Any, Any, Any]
 

@@ -96,7 +96,7 @@ class Turn:
                 await self._keep_error(describe(failure))
 
     async def _keep_error(self, error: str) -> None:
-        """Store why a task failed, with what its handler left, or with what there was before."""
+        """Store why a task failed, with the thread as its handler left it, or as it was before."""
         repository = self._utils.thread_repository
         try:
             self._thread.set_status(error=error)
@@ -146,7 +146,7 @@ class Turn:
 
     @property
     def is_new(self) -> bool:
-        """Whether nothing was said on the thread yet."""
+        """Whether the thread has no messages yet."""
         return not self._thread.messages
 
     @property
@@ -187,7 +187,7 @@ class Turn:
 
     @property
     def is_completed(self) -> bool:
-        """Whether the thread is done with what the user said last."""
+        """Whether the thread has finished the user's last message."""
         return next_phase(self._thread) == COMPLETED and not self._thread.settings.get(TASKS)
 
     def _take(self, said: str) -> None:

@@ -1,4 +1,4 @@
-"""What all acts share: whose they are, on which run, and what is said where they come too late."""
+"""The common parts of acts: their person and run, and the message if they come too late."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -79,7 +79,7 @@ def to_run(site: Site, run_id: str) -> Response:
 
 
 def stale(site: Site, request: Request, reading: Reading, told: str) -> Response:
-    """Refuse an act on what is there no more, and show what is."""
+    """Refuse an act on an old state, and show the current one."""
     return site.page(request, "stale", 409, told=told, **run_values(reading, "plan"))
 
 

@@ -1,4 +1,4 @@
-"""Answer what a run asks: a question, a call of a tool, work in doubt, or its plan."""
+"""Answer a run: a question, a call of a tool, work in doubt, or its plan."""
 
 import json
 from collections.abc import Mapping
@@ -64,12 +64,12 @@ async def answer(site: Site, request: Request) -> Response:
 
 
 def asked_in(asks: tuple[Ask, ...], fields: Mapping[str, str]) -> Ask | None:
-    """What a form answers, if it is still asked."""
+    """The question that a form answers, if it is still open."""
     return next((ask for ask in asks if ask.key == fields.get("key")), None)
 
 
 def value_of(ask: Ask, fields: Mapping[str, str]) -> JsonValue:
-    """Read a form as the answer to what it shows, bound to that.
+    """Read a form as the answer to the question that it shows, and bind it to that.
 
     Raises:
         InputError: It says nothing, or what is not an answer to this.

@@ -78,7 +78,7 @@ async def _page(site: Site, request: Request, problem: str = "", text: str = "")
 
 
 def _in_words(message: Message) -> Message:
-    """A message; answers by key, which a session keeps as JSON, as a person would say them."""
+    """A message; answers by key, which are stored as JSON, are written as a person would."""
     text = message.content
     if message.role != "user" or not isinstance(text, str) or not text.startswith("{"):
         return message
@@ -100,7 +100,7 @@ def _in_words(message: Message) -> Message:
 async def _open(
     site: Site, request: Request, client: ClientAgentAdapter
 ) -> tuple[str, tuple[Ask, ...]]:
-    """The run of a session that is open, and what it asks."""
+    """The open run of a session, and its questions."""
     key = _key(request)
     if await site.house.storage.sessions.load(key) is None:
         return "", ()
@@ -112,7 +112,7 @@ async def _open(
 
 
 def _seen(asks: tuple[Ask, ...]) -> str:
-    """Name what a session asks: a text answers it."""
+    """Name the question of a session that is answered by a text."""
     return fingerprint_of(*map(shown_of, asks))
 
 
@@ -142,7 +142,7 @@ async def say(site: Site, request: Request) -> Response:
 
 
 async def answer(site: Site, request: Request) -> Response:
-    """Take a turn that answers what a session asks by its key."""
+    """Take a turn that answers a question of a session by its key."""
     fields = await form_of(site, request)
     run_id, asks = await _open(site, request, _client(site, request))
     ask = asked_in(asks, fields)

@@ -1,4 +1,4 @@
-"""Edit the plan of a run: see what would run again and what is otherwise, then let it run."""
+"""Edit the plan of a run: see what would run again and what differs, then run it."""
 
 from typing import Any
 
@@ -69,7 +69,7 @@ def _editor(
 
 
 async def edited(site: Site, request: Request) -> Response:
-    """Show what an edited document would do, and do it once that is meant."""
+    """Show what an edited document would do, and do it after a confirmation."""
     fields = await form_of(site, request)
     acted = await run_acted_on(site, request)
     reading = acted.reading

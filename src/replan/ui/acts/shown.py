@@ -13,7 +13,7 @@ from replan.state.questions import fingerprint_of
 
 
 def shown_of(ask: Ask) -> str:
-    """Name exactly what is asked."""
+    """Identify exactly what is asked."""
     remarks = list(ask.remarks)
     parts = (ask.key, ask.kind, ask.text, ask.details, remarks, ask.problem, ask.draft)
     return fingerprint_of(*(cast("JsonValue", each) for each in parts), ask.fingerprint)
@@ -32,7 +32,7 @@ def call_arguments(ask: Ask) -> Mapping[str, JsonValue]:
 
 
 def argument_shown(value: JsonValue) -> str:
-    """An argument as a field of a form has it: a text as it is, all else as JSON."""
+    """An argument in a field of a form: a text unchanged, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

@@ -33,7 +33,7 @@ def _page(site: Site, request: Request, typed: dict[str, str], problem: Any = No
 
 
 def bounds_told(house: House, team: str) -> str:
-    """What a run of a team takes at most, in words."""
+    """The limits of a run of a team, in words."""
     limits = team_services(house.runtimes[team]).settings.limits
     bounds = {
         "model calls": limits.max_model_calls,

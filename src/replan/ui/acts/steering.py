@@ -158,7 +158,7 @@ async def ask_retry(site: Site, request: Request) -> Response:
 
 
 async def ask_skip(site: Site, request: Request) -> Response:
-    """Ask whether a step is to be left out."""
+    """Ask whether to skip a step."""
     return await _ask_correction(site, request, "skip")
 
 
@@ -199,12 +199,12 @@ async def _ask_correction(
 
 
 async def retry(site: Site, request: Request) -> Response:
-    """Do a step again as it was shown."""
+    """Repeat a step as it was shown."""
     return await _correct(site, request, "retry")
 
 
 async def skip(site: Site, request: Request) -> Response:
-    """Leave a step out of a run as it was shown."""
+    """Skip a step as it was shown."""
     return await _correct(site, request, "skip")
 
 
@@ -222,7 +222,7 @@ async def _correct(site: Site, request: Request, action: Literal["retry", "skip"
 
 
 def _form(request: Request, reading: Reading, *, is_bound: bool = True) -> dict[str, Any]:
-    """Where a form goes, and what it was made of."""
+    """The target of a form, and the state from which it was made."""
     return {
         "action": request.url.path,
         "fields": {"seen": standing_of(reading.run)} if is_bound else {},

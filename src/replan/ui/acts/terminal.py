@@ -81,6 +81,6 @@ class Terminals:
             opened.set_exception(error)
 
     async def close(self) -> None:
-        """Stop what is at work, so that it can be resumed."""
+        """Stop running work, so that it can be resumed."""
         self.is_over.set()
         await asyncio.gather(*self.tasks)

@@ -1,4 +1,4 @@
-"""The graph of a plan: boxes in columns over lines, each box behind all that it waits for."""
+"""The graph of a plan: boxes in columns over lines, each box after all that it waits for."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -157,7 +157,7 @@ def _places(
 
 
 def _edges(plan: TaskPlan, places: Mapping[int, tuple[int, int]]) -> Iterator[Edge]:
-    """The lines between the boxes, but those that follow from others: they run behind boxes."""
+    """The lines between the boxes, except those that follow from others."""
     before = _all_before(plan)
     for step in plan.steps:
         for other in step.awaits:

@@ -55,7 +55,7 @@ def _lines(outline: Outline) -> list[str]:
 
 
 def _step_lines(step: Mapping[str, JsonValue]) -> Iterator[str]:
-    """A step as a document has it, and below it what else is known of its fields."""
+    """A step as in a document, and below it its other fields."""
     fields: dict[str, Any] = {**step}
     number, text = fields.pop("id", 0), str(fields.pop("description", ""))
     names = [fields.pop("assigned_to", ""), *(fields.pop("joined_by", None) or ())]

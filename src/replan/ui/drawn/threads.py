@@ -15,7 +15,7 @@ class ThreadTree:
 
 
 def threads_of(views: Iterable[ThreadView], step: int | None = None) -> tuple[ThreadTree, ...]:
-    """Put threads into trees: they come each above its sub-threads, as `thread_views` has them."""
+    """Put threads into trees: each comes before its sub-threads, as `thread_views` returns them."""
     waiting: list[tuple[ThreadView, list[ThreadTree]]] = []
     roots = list[ThreadTree]()
 

@@ -86,7 +86,7 @@ class _Scale:
     length: float
 
     def bar(self, began: datetime, ended: datetime, kind: str, told: str) -> Iterator[Bar]:
-        """Draw a stretch of time, as far as it is shown."""
+        """Draw the visible part of a period of time."""
         left, right = self._place(began), self._place(ended)
         if right >= 0 and left <= 100:  # noqa: PLR2004 - percent
             left, right = max(0.0, left), min(100.0, right)

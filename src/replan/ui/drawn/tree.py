@@ -77,7 +77,7 @@ class Attempt:
 
 @dataclass(frozen=True, kw_only=True)
 class Branch:
-    """A step, or the host, with what it did."""
+    """A step, or the host, with its attempts and calls."""
 
     step: int
     title: str

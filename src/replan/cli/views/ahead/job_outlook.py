@@ -1,4 +1,4 @@
-"""What is ahead of a job: what its commands need, and how many turns it takes at most."""
+"""The outlook of a job: the needs of its commands, and the most turns that it takes."""
 
 from pydantic import JsonValue
 

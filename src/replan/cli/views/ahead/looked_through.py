@@ -1,4 +1,4 @@
-"""What a team's knowledge has in it, as far as it can be counted."""
+"""The content of a team's knowledge, as far as it can be counted."""
 
 from collections.abc import Mapping
 from os.path import normpath

@@ -57,7 +57,7 @@ class KnownTeam:
 
 @dataclass(frozen=True, slots=True)
 class _Approvals:
-    """What a person will be asked to approve."""
+    """The approvals that a person will be asked for."""
 
     plan: bool  # whether this plan, before it runs
     revisions: bool
@@ -66,7 +66,7 @@ class _Approvals:
 
     @classmethod
     def of(cls, plan: TaskPlan, team: KnownTeam) -> "_Approvals":
-        """Find out what will be asked in a run of a plan that a person hands in."""
+        """Find the questions that a run of a handed-in plan will ask."""
         steps = {name: _steps_of(name, plan) for name, tools in team.asking.items() if tools}
         return cls(
             plan=team.approval == "always",
@@ -197,7 +197,7 @@ def _call_lines(plan: TaskPlan, team: KnownTeam) -> list[str]:
 
 
 def _worst_case(plan: TaskPlan, team: KnownTeam) -> dict[str, JsonValue]:
-    """What a run takes at worst; none where nothing bounds it, seconds of the steps alone."""
+    """The bounds of a run; None if there is no bound; the seconds are those of the steps alone."""
     limits = team.limits
     return {
         "model_calls": max(calls["worst"] for calls in _calls(plan, team).values()),

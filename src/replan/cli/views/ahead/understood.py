@@ -1,4 +1,4 @@
-"""The steps of a plan as they were understood: number, who, after what, text."""
+"""The steps of a plan as they were read: number, specialist, dependencies, text."""
 
 from collections.abc import Iterable, Sequence
 

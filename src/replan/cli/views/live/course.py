@@ -171,7 +171,7 @@ def _planned(course: Course, plan: TaskPlan) -> Course:
 
 
 def _row_of(step: PlanStep, known: Row | None) -> Row:
-    """The row of a step: what the plan says, and what was seen of it."""
+    """The row of a step: from the plan, and from its events."""
     row = known or Row(id=step.id, description="")
     is_open = step.status in _OPEN
     note = row.note if is_open else step.feedback

@@ -55,7 +55,7 @@ class LiveTeller(Teller):
         self._print([*wrapped(text, self._width), ""])
 
     def tell(self, event: Event, course: Course) -> None:
-        """Take what happened; the screen follows a few times a second."""
+        """Process an event; the screen is updated a few times a second."""
         if isinstance(event, TaskCompleted):
             self._course = course
             self._end(event)
@@ -70,7 +70,7 @@ class LiveTeller(Teller):
             self._print(list(wrapped(line, self._width)), "dim")
 
     def follow(self, course: Course) -> None:
-        """Draw the plan as it is now, from the next time on."""
+        """Draw the current plan from the next update on."""
         self._course = course
         if not self._live.is_started:
             self._live.start(refresh=True)

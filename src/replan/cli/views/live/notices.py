@@ -71,7 +71,7 @@ def _found(event: KnowledgeRetrieved) -> str:
 
 
 def tracing_notice(environment: Mapping[str, str]) -> str:
-    """The line that says that another service gets all texts of a run, or an empty text."""
+    """The line about another service that receives all texts of a run, or an empty text."""
     name = next((name for name in _TRACING if environment.get(name, "").strip()), "")
     if environment.get(name, "").strip().casefold() != _ON:
         return ""
@@ -84,7 +84,7 @@ def tracing_notice(environment: Mapping[str, str]) -> str:
 
 
 def traces_notice(where: str, *, content: bool) -> str:
-    """The line that says where OpenTelemetry's traces of a run go."""
+    """The line with the receiver of a run's OpenTelemetry traces."""
     said = "with" if content else "without"
     return (
         f"traces go to {one_line(where)}, {said} prompts, results and answers; "

@@ -97,7 +97,7 @@ class Lines:
         return before + event.text
 
     def _ended(self, event: TaskCompleted) -> str:
-        """What is left to say: the answer if it was not streamed, files, and the account."""
+        """The remaining output: the answer if it was not streamed, files, and the account."""
         text, self._answer = self._rest_of_answer(event.answer.text), ""
         if self._quiet:
             return text

@@ -1,11 +1,11 @@
-"""What specialists say, as whole lines, so that those of several do not mix."""
+"""The texts of specialists in whole lines, so that those of several do not mix."""
 
 from replan.cli.views.cells import one_line
 from replan.events.types import Event, PhaseEntered, SpecialistToken, StepEvent
 
 
 class Sayings:
-    """The texts of a run's specialists while they come."""
+    """The texts of a run's specialists as they arrive."""
 
     def __init__(self) -> None:
         self._begun: dict[tuple[int, str], str] = {}

@@ -39,7 +39,7 @@ class Teller:
         """Leave the terminal to other output, below the current plan or without it."""
 
     def proceed(self, course: Course) -> None:
-        """Take the terminal back, with the run as it is now."""
+        """Take the terminal back, and show the current state of the run."""
 
     def close(self) -> None:
         """End the output, also that of a run that was cut off."""
@@ -65,7 +65,7 @@ def teller(
     clock: Callable[[], float],
     made: Sequence[Artifact] = (),
 ) -> Teller:
-    """Choose by what was asked for and by where it goes."""
+    """Choose by the options and by the output."""
     if manner.as_json:
         return JsonTeller(output)
     is_rich = output.isatty() and not manner.plain and terminal not in POOR_TERMINALS
@@ -106,7 +106,7 @@ class LineTeller(Teller):
         self.output.write(f"{text}\n")
 
     def tell(self, event: Event, course: Course) -> None:
-        """Write what an event adds."""
+        """Write the output of an event."""
         self.output.write(self.lines.lines_of(event))
         self.output.flush()
 

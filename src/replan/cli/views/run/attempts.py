@@ -130,7 +130,7 @@ def attempts_lines(
 
 
 def given_lines(event: RunEvent, run: WholeRun) -> Iterator[str]:
-    """What was seen of the conversation, or given of the knowledge, and what was not."""
+    """The parts of the conversation or the knowledge that were used, and those that were not."""
     at, said = f"{moment(event.at, run.started_at)} " if event.at else "", event.details
     who = f"step {said.get('step_id')} {one_line(str(said.get('specialist')))}"
     if event.type == "memory_applied":
@@ -185,7 +185,7 @@ def _settled(view: AttemptView, run: WholeRun) -> Iterator[str]:
 
 
 def result_lines(result: SpecialistResult, run: WholeRun) -> list[str]:
-    """A result, whole, and what all attempts at it took."""
+    """The whole result, and the cost of all its attempts."""
     used, name = result.usage, result.specialist_name
     tried = attempts_of(run, result.step_id)
     own = [each for each in tried if each.entry.specialist == name]
@@ -202,7 +202,7 @@ def result_lines(result: SpecialistResult, run: WholeRun) -> list[str]:
 
 
 def call_lines(call: RunEvent, run: WholeRun, no_end: str = "not over") -> list[str]:
-    """A call of a model or a tool: with what, and what came; or `no_end`."""
+    """A call of a model or a tool: its input and output; or `no_end`."""
     said = whole(call, run)
     match call.type:
         case "tool_completed":

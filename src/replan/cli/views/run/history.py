@@ -212,7 +212,7 @@ def _whom(said: Mapping[str, Any]) -> str:
 
 
 def changes_told(changes: Mapping[str, Any], before: Mapping[str, Mapping[str, Any]]) -> str:
-    """What a revision did, by the numbers of steps; `before` has what their fields were."""
+    """The changes of a revision, by the numbers of steps; `before` has their old fields."""
     added = [
         f"{each['step']['id']} ({each['step']['description']})" for each in changes.get("added", [])
     ]
@@ -263,7 +263,7 @@ def _decided(key: str, answer: JsonValue) -> str:
 
 
 def _unbound(row: JsonValue) -> JsonValue:
-    """An answer without what it is bound to."""
+    """An answer without its fingerprint."""
     return cast("dict[str, JsonValue]", row)["answer"] if isinstance(row, dict) else row
 
 

@@ -30,7 +30,7 @@ def _option(ask: Ask, many: int) -> str:
 
 
 def told(ask: Ask) -> str:
-    """A question in one line; of a tool call, with what it would be called with."""
+    """A question in one line; of a tool call, with its arguments."""
     if ask.kind == "approval" and ask.details is not None:
         return f"{one_line(ask.text)} {one_line(json.dumps(ask.details, ensure_ascii=False))}"
     return one_line(ask.text)

@@ -69,7 +69,7 @@ def _folded(lines: list[str], width: int) -> list[str]:
 
 
 def money(calls: Calls) -> str:
-    """What calls cost, in a few words: `-` where there were none, `unknown` without a price.
+    """The cost of calls in a few words: `-` if there were none, `unknown` without a price.
 
     It is what was charged: `at most` that, where some calls were charged in full, and `at least`
     that, where some have no price or no end; `about`, where both is so.
@@ -145,7 +145,7 @@ def took(story: Story) -> str:
 
 
 def goal_of(story: Story) -> str:
-    """What the run was asked to do, in one line."""
+    """The request of the run in one line."""
     asked = (str(e.details.get("request", "")) for e in story.run.events if e.type == "run_started")
     return one_line(next(asked, "") or story.run.title)
 

@@ -40,7 +40,7 @@ def prompts_lines(run: WholeRun, events: Iterable[RunEvent]) -> list[str]:
 
 
 def _calls(events: Iterable[RunEvent]) -> list[tuple[RunEvent, RunEvent | None]]:
-    """The calls of models whose texts were kept, each with its end."""
+    """The calls of models whose texts were stored, each with its end."""
     own = [event for event in events if event.type in _CALLS]
     ends = {_key(event): event for event in own if event.type != "model_called"}
     begun = [event for event in own if event.type != "model_answered" and _prompt(event)]

@@ -40,7 +40,7 @@ def _rejected_why(story: Story) -> str:
 
 
 def _limit_why(story: Story) -> str:
-    """Which limit was reached, at what value, and why less than that was used."""
+    """The limit that was reached, its value, and why less than that was used."""
     limit = story.run.limit_reached
     own = (e.details for e in story.run.events if e.type == "limit_reached")
     told = [e for e in own if (e.get("limit"), e.get("scope")) == (limit, "run")]
@@ -55,7 +55,7 @@ def _limit_why(story: Story) -> str:
 
 
 def _undone(story: Story, *, has_limit: bool) -> tuple[list[str], list[str]]:
-    """Which steps failed, and why, or were not run, of a run that did not come to its goal."""
+    """The steps that failed, with the reason, or did not run, if a run missed its goal."""
     if story.run.outcome not in INCOMPLETE:
         return [], []
     failed = failures([(each.step, error_of(each)) for each in story.planned])

@@ -1,4 +1,4 @@
-"""A run as bars over time, as wide as the window: what ran, waited, failed and stood still."""
+"""A run as bars over time, as wide as the window: work, waiting, failures and pauses."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
