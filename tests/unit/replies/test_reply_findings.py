@@ -292,6 +292,15 @@ def test_a_column_that_nobody_knows_is_handed_to_whoever_does_the_step() -> None
     assert [step.brief for step in found] == ["Remark: of 2024", ""]
 
 
+@pytest.mark.parametrize(
+    "order",
+    ["（依赖第1至3步）", "(waits for steps 1 through 3)", "(nach den Schritten 1 bis 3)"],
+)
+def test_a_range_in_words_names_all_of_its_steps(order: str) -> None:
+    *_, last = steps(f"{ONE}{TWO}- [ ] 3. Find C @coder\n- [ ] 4. Sum up @writer {order}\n")
+    assert last.dependencies == (1, 2, 3)
+
+
 def test_a_very_long_range_names_all_of_its_steps_that_there_are() -> None:
     lines = [f"{number}. Look into part {number} @coder" for number in range(1, 121)]
     body = "\n".join([*lines, "121. Sum up @writer [deps: 1-120]"])
