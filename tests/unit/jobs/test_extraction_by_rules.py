@@ -303,6 +303,13 @@ def test_commands_confirmation_and_the_end():
     assert not read("cancel the noise", "origin").found.cancelled
 
 
+def test_a_command_with_its_values_is_not_the_answer_to_what_was_asked():
+    for said in ("undo AB123", "取消行程 AB123"):
+        found = read(said, "origin").found
+        assert (found.command, found.values) == ("undo", {"code": "AB123"}), said
+    assert read("go people: 3", "origin").found.values == {"people": 3}
+
+
 def test_a_text_that_only_one_slot_takes_changes_no_value_that_is_held():
     assert read("business as usual", "", cabin="economy").found.values == {}
     assert read("cabin: business", "", cabin="economy").found.values == {"cabin": "business"}

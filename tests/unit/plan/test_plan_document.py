@@ -519,3 +519,12 @@ def test_attributes_that_are_misspelt_behind_a_name_are_a_mistake(typo: str) -> 
         [(2, "bad_number")],
     )
     assert PlanDocument.recover(text).plan.step(2).assigned_to == "b"
+
+
+def test_a_line_of_a_step_that_is_too_long_is_a_mistake_and_its_end_is_read() -> None:
+    text = f"- [ ] 1. Find @a\n- [ ] 2. {'word ' * 3_000}@b (after 1)\n"
+    with pytest.raises(PlanDocumentError) as caught:
+        PlanDocument.parse(text)
+    assert [(each.line, each.code) for each in caught.value.mistakes] == [(2, "too_large")]
+    found = PlanDocument.recover(text).plan.step(2)
+    assert (found.assigned_to, found.dependencies) == ("b", (1,))

@@ -3,6 +3,7 @@
 import pytest
 
 from replan.replies.reply import FEEDBACK_KEYS, HOST_KEYS, THINK_KEYS, read_reply
+from replan.replies.unfinished import is_unfinished
 
 
 def fields(text: str) -> dict[str, str]:
@@ -237,3 +238,19 @@ def test_a_set_in_braces_is_no_object() -> None:
 )
 def test_broken_json_is_read_as_far_as_it_goes(text: str) -> None:
     assert read_reply(text, THINK_KEYS).fields.get("complexity", "simple") is not None
+
+
+def test_lines_of_markdown_in_a_list_of_json_are_text_and_not_entries() -> None:
+    text = '{"complexity": "simple", "answer": ["# Report", "", "It is so."]}'
+    assert body(text) == "# Report\n\nIt is so."
+
+
+def test_front_matter_that_is_written_twice_is_no_part_of_the_body() -> None:
+    reply = read_reply("---\ncomplexity: simple\n---\n---\nscore: 0.1\n---\nHi.\n", THINK_KEYS)
+    assert (reply.fields, reply.body) == ({"complexity": "simple", "score": "0.1"}, "Hi.")
+
+
+def test_a_reply_is_cut_off_if_it_ends_within_a_code_block() -> None:
+    assert is_unfinished("It is:\n\n```python\ndef area(side):\n    return side *")
+    assert not is_unfinished("It is:\n\n```python\ndef area(side):\n    return side\n```")
+    assert not is_unfinished("It is side times")

@@ -89,6 +89,22 @@ def test_a_plan_may_begin_its_lines_in_any_way(begin: str) -> None:
     assert [step.assigned_to for step in found] == ["researcher", "coder"]
 
 
+@pytest.mark.parametrize("begin", ["{}、", "第{}步：", "（{}）"])
+@pytest.mark.parametrize("order", ["（在第十一步之后）", "（依赖 十、十一）", "(after 11)"])
+def test_steps_are_called_by_chinese_numerals_or_digits(begin: str, order: str) -> None:
+    numerals = ["一", "二", "三", "四", "五", "六", "七", "八", "九", "十", "十一"]
+    lines = [f"{begin.format(each)}收集数据{each} @researcher\n" for each in numerals]
+    *_, last = steps(f"{''.join(lines)}{begin.format('十二')}编写报告{order} @writer\n")
+    assert last.description == "编写报告"
+    assert last.dependencies == ((10, 11) if "、" in order else (11,))
+
+
+@pytest.mark.parametrize("remark", ["（一）", "（第一部分）", "（一个月之后）", "（二选一）"])
+def test_a_chinese_numeral_of_something_else_is_no_order(remark: str) -> None:
+    found = steps(f"1. 收集数据 @researcher\n2. 编写报告{remark} @writer\n")[1]
+    assert (found.description, found.dependencies) == (f"编写报告{remark}", ())
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -274,6 +290,15 @@ def test_a_column_that_nobody_knows_is_handed_to_whoever_does_the_step() -> None
     )
     found = steps(rows + "| 2 | Find B | coder | |\n")
     assert [step.brief for step in found] == ["Remark: of 2024", ""]
+
+
+@pytest.mark.parametrize(
+    "order",
+    ["（依赖第1至3步）", "(waits for steps 1 through 3)", "(nach den Schritten 1 bis 3)"],
+)
+def test_a_range_in_words_names_all_of_its_steps(order: str) -> None:
+    *_, last = steps(f"{ONE}{TWO}- [ ] 3. Find C @coder\n- [ ] 4. Sum up @writer {order}\n")
+    assert last.dependencies == (1, 2, 3)
 
 
 def test_a_very_long_range_names_all_of_its_steps_that_there_are() -> None:

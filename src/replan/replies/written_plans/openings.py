@@ -1,11 +1,10 @@
 """How the line of a step begins: bullet, box, heading, and a label of whatever kind."""
 
 import re
-import unicodedata
 from typing import NamedTuple
 
 from replan.plan.markdown import words
-from replan.replies.written_plans.order_phrases import label_of
+from replan.replies.written_plans.order_phrases import CHINESE, label_of
 
 _BLANK = r"[ \t\u00a0\u2000-\u200f\u202f\u2060\u3000\ufeff]"
 _SYMBOL = (
@@ -18,9 +17,8 @@ _START = re.compile(
     rf"(?:{_SYMBOL}{_BLANK}*){{0,2}}(?P<stress>\*\*|__)?{_BLANK}*",
 )
 _NO_WIDTH = re.compile("[\u200b-\u200f\u2060\ufeff]")
-_CJK = "一二三四五六七八九十百"
 _END = r"(?:\*\*|__)?\s*+(?:[:：.)、．–—]|[-–—](?=\s))\s*+(?:\*\*|__)?\s*+"
-_COUNT = rf"\d{{1,4}}|[{_CJK}]{{1,3}}|[A-Za-z](?![^\W_])|[IVX]{{1,5}}(?![^\W_])"
+_COUNT = rf"\d{{1,4}}|[{CHINESE}]{{1,3}}|[A-Za-z](?![^\W_])|[IVX]{{1,5}}(?![^\W_])"
 _LABELS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (style, re.compile(pattern, re.IGNORECASE))
     for style, pattern in (
@@ -28,7 +26,10 @@ _LABELS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             "word",
             rf"(?:{words.STEP})\s*+[-_#]?\s*+(?P<label>{_COUNT})\s*+步?\s*+(?:{_END}|(?:\*\*|__)\s*+|$)",
         ),
-        ("word", rf"第?\s*+(?P<label>\d{{1,4}}|[{_CJK}]{{1,3}})\s*+(?:步骤?|단계|番目){_END}"),
+        (
+            "word",
+            rf"第?\s*+(?P<label>\d{{1,4}}|[{CHINESE}]{{1,3}})\s*+(?:步骤?|단계|番目){_END}",
+        ),
         ("paren", rf"[(（［【]\s*+(?P<label>{_COUNT})\s*+[)）］】]\s*+[.:：、]?\s*+"),
         ("paren", r"\[(?P<label>\d{1,4})\](?!\()\s*+[.:：]?\s*+"),
         ("hash", r"\#(?P<label>\d{1,4})(?:\s*+[.:：)]\s*+|\s++)"),
@@ -43,7 +44,7 @@ _LABELS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"(?P<label>\d{1,4})(?:\\?[.)、．\]°](?:\*\*|__)?[:：]?\s*+|(?:\*\*|__)?\s*+[:：]\s*+|\s++[-–—]\s++)",
         ),
         ("id", r"(?P<label>\#?[A-Za-z]{1,6}[-_]?\d{1,3})\s*+(?:[:：)]|\.(?=\s)|\s-\s)\s*+"),
-        ("cjk", rf"(?P<label>[{_CJK}]{{1,3}})[、．.：:]\s*+"),
+        ("cjk", rf"(?P<label>[{CHINESE}]{{1,3}})[、．.：:]\s*+"),
         ("letter", r"(?P<label>[A-Za-z]|[IVX]{1,5})[.):：](?=\s)\s*+"),
     )
 )
@@ -67,7 +68,7 @@ def opening_of(line: str) -> Opening:
     style, label = "", ""
     for name, pattern in _LABELS:
         if found := pattern.match(line, end):
-            style, label, end = name, _label(found["label"]), found.end()
+            style, label, end = name, label_of(found["label"]), found.end()
             break
     return Opening(
         indent=len(_NO_WIDTH.sub("", start["indent"]).expandtabs(4)),
@@ -78,11 +79,3 @@ def opening_of(line: str) -> Opening:
         style=style,
         text=start.start("stress") if start["stress"] and not label else end,
     )
-
-
-def _label(written: str) -> str:
-    """Return a label; a sign with a numeric value is that number."""
-    if len(written) == 1 and not written.isdecimal():
-        value = unicodedata.numeric(written, 0)
-        return str(int(value)) if value else label_of(written)
-    return label_of(written)

@@ -5,12 +5,14 @@ and nothing but steps, words for steps and fillers beside; so no grammar of any 
 """
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
 from replan.plan.markdown import words
 
+CHINESE = "一二三四五六七八九十百"
 PREVIOUS, ALL = "<", "*"
 """Instead of the name of a step: the one right above, and all above."""
 
@@ -25,6 +27,7 @@ _STRONG = frozenset(("depends_on", "needs", "after", "after_behind"))
 _TEXT = r"""["'“”„«»\u2018\u2019`*_]"""
 _DENSE = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 _LONGEST_RANGE = 100
+_TEN = 10
 _PLURAL = ("s", "ten", "ов", "ат", "ات")
 _ASCII_WORD = re.compile(r"[a-z]+")
 _NAMED = re.compile(rf"(?:{words.STEP})[-_#]?(\d{{1,6}})")
@@ -59,7 +62,7 @@ def _vocabulary() -> tuple[re.Pattern[str], dict[str, str]]:
         rf"(?P<ref>\#?\d{{1,6}}(?:\.\d{{1,3}})*(?![^\W_])(?!\d)|\d{{1,6}}(?={_DENSE})"
         rf"|\#?[A-Za-z]{{1,6}}[-_]?\d{{1,4}}(?![^\W_]))"
         rf"|(?P<range>\.{{2,3}}|[-–—~〜](?=\s*[\#\w])|(?<!\w){words.THROUGH}(?!\w)|[至到])"
-        rf"|(?P<known>{known})"
+        rf"|(?P<known>{known})|(?P<numeral>[{CHINESE}]{{1,3}})"
         rf"|(?P<blank>[\s:：=,，、;()（）\[\]{{}}]+|{_TEXT}+)"
         r"|(?P<word>\w+|.)"
     )
@@ -88,9 +91,18 @@ def _folded(text: str) -> str:
 
 
 def label_of(text: str) -> str:
-    """Return a label as it is compared: numbers of any script and without a `#`."""
+    """Return a label as it is compared: numbers of any script as digits, and without a `#`."""
     word = text.strip().lstrip("#").casefold()
-    return str(int(word)) if word.isdecimal() else word.replace(" ", "")
+    if word.isdecimal():
+        return str(int(word))
+    values = [unicodedata.numeric(sign, 0) for sign in word]
+    if not (values and all(values)) or word.isascii():
+        return word.replace(" ", "")
+    number = 0
+    for value in values:
+        # A sign for ten is multiplied by the one before it.
+        number = (number or 1) * int(value) if value >= _TEN else number + int(value)
+    return str(number)
 
 
 def read_order(text: str, labels: Collection[str]) -> Order | None:
@@ -151,7 +163,7 @@ def _tokens(text: str, labels: Collection[str]) -> Iterator[_Token]:
         label = label_of(word)
         if named := _NAMED.fullmatch(label):
             label = named[1]
-        if kind == "ref" and (label.isdecimal() or label in labels):
+        if kind in ("ref", "numeral") and (label.isdecimal() or label in labels):
             yield _Token("ref", label)
         elif kind in ("ref", "word") or (len(word) == 1 and label in labels and word.isalpha()):
             yield _Token("ref" if label in labels else "word", label)
