@@ -6,6 +6,8 @@ import random
 import sys
 import threading
 import time
+import weakref
+from contextvars import ContextVar
 from typing import Any
 
 import aiohttp
@@ -19,7 +21,9 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from replan.adapters.chat_models import LangChainModels
+from replan.events.at_once import listener_at_work
 from replan.failures import can_pass, describe, status_of
+from replan.langgraph_inside.tasks import inherited_config
 from replan.prompts.sections import Call, Node, call_tag
 from replan.state.usage import TokenCount
 from replan.testing import (
@@ -373,10 +377,45 @@ async def test_a_model_that_is_given_up_closes_its_connections_in_a_running_loop
             if type(thing) is aiohttp.ClientSession and not thing.closed
         )
         del model
-        gc.collect()
         async with asyncio.timeout(5):
             while not session.closed:  # noqa: ASYNC110 - a session has no event to wait for
+                # A thread may have been about to let go of the model.
+                gc.collect()
                 await asyncio.sleep(0)
+
+
+async def test_an_open_connection_holds_nothing_of_the_call_that_opened_it():
+    class Held:
+        """What only the context of a call has."""
+
+    told = ContextVar[Any]("somebody_else", default=None)
+
+    async with OpenAIServer({"think": always("Hello.")}) as server:
+        model = model_of(server)
+
+        async def call() -> "weakref.ref[Held]":
+            held = Held()
+            listener_at_work.set(held)  # type: ignore[arg-type]
+            inherited_config.set({"metadata": {"held": held}})
+            told.set("is kept")
+            await model.ainvoke(prompt())
+            assert told.get() == "is kept"
+            assert listener_at_work.get() is held
+            return weakref.ref(held)
+
+        held = await asyncio.create_task(call())
+        # A thread that has ended its part of the call may be about to let go of it.
+        async with asyncio.timeout(2):
+            while held() is not None:
+                await asyncio.sleep(0)
+                gc.collect()
+        assert len(open_connections()) == 1
+
+
+def open_connections() -> list[aiohttp.client_proto.ResponseHandler]:
+    """Connections that a server has not closed, and that wait for the next request."""
+    kind = aiohttp.client_proto.ResponseHandler
+    return [each for each in gc.get_objects() if type(each) is kind and each.is_connected()]
 
 
 async def test_a_client_that_is_closed_opens_again_when_it_is_needed():
