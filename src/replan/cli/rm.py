@@ -61,4 +61,4 @@ def _agreed(records: list[RunRecord]) -> bool:
     for record in records:
         typer.echo(f"{short(record.run_id)}  {record.outcome}  {one_line(record.title)}")
     what = "this run" if len(records) == 1 else f"these {len(records)} runs"
-    return typer.confirm(f"Remove {what}, with all that is kept?")
+    return typer.confirm(f"Remove {what} with all their records?")

@@ -30,7 +30,7 @@ _STAGE, _TIME = 8, 16
 
 SessionArgument = Annotated[
     str,
-    typer.Argument(metavar="SESSION", help="The id of a session, the beginning of it, or `last`."),
+    typer.Argument(metavar="SESSION", help="The id of a session or a prefix of it, or `last`."),
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 sessions = typer.Typer(
@@ -72,7 +72,7 @@ def show(
     *,
     most: Annotated[
         int,
-        typer.Option("--max", "-n", min=1, help="The number of messages to show, the newest ones."),
+        typer.Option("--max", "-n", min=1, help="The number of newest messages to show."),
     ] = _PAGE,
     user: UserOption = None,
     storage: StorageOption = None,
@@ -256,4 +256,4 @@ def _agreed(ids: Sequence[str]) -> bool:
         raise InputError("Removed sessions cannot be restored. Confirm it with --yes.")
     what = "this session" if len(ids) == 1 else f"these {len(ids)} sessions"
     typer.echo("\n".join(map(one_line, ids)))
-    return typer.confirm(f"Remove {what}, with all that is kept?")
+    return typer.confirm(f"Remove {what} with all their records?")

@@ -278,7 +278,7 @@ _ANSWER: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 _FINGERPRINT: dict[str, JsonValue] = {
     "fingerprint": {
         "type": "string",
-        "description": "The fingerprint of what is answered; for anything else it is refused.",
+        "description": "The fingerprint of the question; an answer with another one is refused.",
     }
 }
 
@@ -349,7 +349,7 @@ def _by_key(given: object, asked: Mapping[str, Question]) -> Mapping[str, object
             raise InputError(f"It is not clear which question each answer is for. {_open(asked)}")
         return {meant[key][0]: answer for key, answer in answers.items()}
     if only is None:
-        raise InputError(f"One answer is not enough to know its question. {_open(asked)}")
+        raise InputError(f"It is not clear which question this answers. {_open(asked)}")
     return {only.key: cast("object", given)}
 
 
