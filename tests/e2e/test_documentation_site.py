@@ -65,7 +65,7 @@ RAISED: dict[str, Callable[[], object]] = {
     "replan-does-not-know-this-kind-of-storage": lambda: replan.open_runtime(
         team_of("offline"), storage="mysql://here"
     ).__enter__(),
-    "ask-user-was-called-outside-of-a-specialist": lambda: replan.ask_user("Which colour?"),
+    "ask-user-was-called-outside-a-specialist": lambda: replan.ask_user("Which colour?"),
     "names-whom-the-team-does-not-have-use": lambda: replan.run_sync(
         team_of("offline"), {"plan": "- [ ] 1. Write @writer\n"}
     ),
