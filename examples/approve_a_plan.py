@@ -1,9 +1,9 @@
-"""Approval: a plan waits until a person lets it run, as it is or changed.
+"""Approval: a plan waits until a person approves it, unchanged or edited.
 
     python examples/approve_a_plan.py
 
-The plan is handed in, and the team asks about every plan. The person of this program makes a
-mistake first. The results are joined by the offline model, or by the one of REPLAN_MODEL.
+The plan is handed in, and the team asks about every plan. The person in this program makes a
+mistake first. The offline model, or that of REPLAN_MODEL, combines the results.
 """
 
 import os
@@ -33,7 +33,7 @@ def cook(_: ExecutionContext) -> str:
 
 
 def asked(state: EnhancedState) -> Approval:
-    """Give what the run waits for."""
+    """Return what the run waits for."""
     waiting = waiting_for(state)
     assert isinstance(waiting, Approval)  # noqa: S101 - nothing else waits here
     return waiting

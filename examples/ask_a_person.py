@@ -1,4 +1,4 @@
-"""Questions: two steps ask at once, and are answered in any order while the others go on.
+"""Questions: two steps ask at once, and are answered in any order while other steps continue.
 
     python examples/ask_a_person.py
 
@@ -36,7 +36,7 @@ PLAN = """\
 def paint(context: ExecutionContext) -> str:
     """Paint what the step names, in a colour that a person chooses."""
     colour = ask_user(f"Which colour for {context.task_description}?")
-    # What stands below a question is done once; what stands above it, once more for each answer.
+    # Code below a question runs once; code above it runs again for each answer.
     print(f"{context.task_description} is {colour}")
     return str(colour)
 
@@ -47,7 +47,7 @@ def clean(_: ExecutionContext) -> str:
 
 
 def open_questions(state: EnhancedState) -> tuple[Question, ...]:
-    """Give what the run waits for."""
+    """Return what the run waits for."""
     waiting = waiting_for(state)
     assert not isinstance(waiting, Approval)  # noqa: S101 - no plan is to be approved here
     return waiting

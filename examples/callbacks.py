@@ -1,4 +1,4 @@
-"""Callbacks: a ledger of who did what in which time.
+"""Callbacks: a ledger of the work of each specialist, with times.
 
     python examples/callbacks.py
 
@@ -24,7 +24,7 @@ PLAN = "# Tea\n\n- [ ] 1. Boil water @kettle\n- [ ] 2. Draw the tea @pot (after 
 
 
 class Ledger(MultiAgentCallback):
-    """Writes down what was done."""
+    """Records the finished work."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}

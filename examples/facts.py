@@ -1,10 +1,10 @@
-"""A fact that outlives its conversation: told in one, known in the next, to its user alone.
+"""A fact that outlives its conversation: told in one, known in the next, only to its user.
 
     python examples/facts.py
     python examples/facts.py --model openai:NAME --base-url http://127.0.0.1:8000/v1
 
-Two conversations of Eva and one of Bob, each on a thread of its own, in one storage. The offline
-model understands `remember that ...` and `what do you know about ...`; a model that is named, also
+Two conversations of Eva and one of Bob, each on its own thread, in one storage. The offline
+model understands `remember that ...` and `what do you know about ...`; a named model, also
 in REPLAN_MODEL, decides by itself what it remembers.
 """
 
@@ -31,8 +31,8 @@ TALKS = [
 
 
 async def talk() -> None:
-    """Ask each question in a conversation of its own, and list what is known in the end."""
-    # The path of a file, in the place of ":memory:", keeps the facts for other processes.
+    """Ask each question in its own conversation, and list the known facts at the end."""
+    # The path of a file, instead of ":memory:", keeps the facts for other processes.
     async with open_storage(":memory:") as storage:
         graph = build_graph(team, storage=storage, base_url=asked.base_url)
         async with open_runtime(graph, storage=storage) as runtime:

@@ -1,4 +1,4 @@
-"""A team of two functions, and a request that says who does what.
+"""A team of two functions, and a request that names them.
 
     python examples/first_team.py
 
@@ -20,7 +20,7 @@ def count(context: ExecutionContext) -> str:
 
 
 def order(context: ExecutionContext) -> str:
-    """Order, knowing what the steps before have found."""
+    """Order, using the results of earlier steps."""
     return f"Ordered for a stock of {' and '.join(context.inputs.values())}."
 
 

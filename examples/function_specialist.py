@@ -1,10 +1,10 @@
-"""A specialist as a function: what it sees of a step, and what it can give back.
+"""A specialist as a function: its view of a step, and what it can return.
 
     python examples/function_specialist.py
 
-It gets the parameters of its step, the results that the step builds on, and a folder to write in.
-It may give back text, or a result with a status, a confidence and files. The plan is handed in, so
-that a model only joins the results: the offline one, or the one that REPLAN_MODEL names.
+It receives the parameters of its step, the results of its dependencies, and a folder to write in.
+It may return text, or a result with a status, a confidence and files. The plan is handed in, so a
+model only combines the results: the offline one, or the one that REPLAN_MODEL names.
 """
 
 import asyncio
@@ -45,18 +45,18 @@ DEGREES = {"hall": 21}
 
 
 async def measure(context: ExecutionContext) -> str | SpecialistResult:
-    """Measure the room that the parameters name; async functions and plain ones are both fine."""
+    """Measure the room that the parameters name; async and plain functions both work."""
     await asyncio.sleep(0)
     room = str(context.parameters["room"])
     if room not in DEGREES:
-        # `retry=False`: asking again gives the same. An exception would be a failed result, too.
+        # `retry=False`: a retry would give the same. An exception would be a failed result, too.
         problem = f"There is no sensor in the {room}."
         return SpecialistResult(status=ExecutionStatus.FAILED, error=problem, retry=False)
     return f"{room}: {DEGREES[room]} degrees"
 
 
 def write_down(context: ExecutionContext) -> SpecialistResult:
-    """Write a file into the workspace and hand it over with the result."""
+    """Write a file to the workspace, and add it to the result."""
     Path(context.workspace or ".", "log.txt").write_text("\n".join(context.inputs.values()))
     log = Artifact(path="log.txt", title="Log", media_type="text/plain")
     return SpecialistResult(confidence=0.9, artifacts=(log,))

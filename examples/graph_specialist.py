@@ -19,7 +19,7 @@ from replan import ExecutionContext, Host, Specialist, Team, build_graph, run_sy
 
 
 def collect(state: MessagesState) -> dict[str, list[AIMessage]]:
-    """Take the words of the last message."""
+    """Split the last message into words."""
     return {"messages": [AIMessage(" ".join(sorted(state["messages"][-1].text.split())))]}
 
 
@@ -30,7 +30,7 @@ def count(state: MessagesState) -> dict[str, list[AIMessage]]:
 
 
 def only_the_task(context: ExecutionContext) -> list[tuple[str, str]]:
-    """Hand the step's line over alone, in the place of the whole prompt."""
+    """Pass only the step's line, instead of the whole prompt."""
     return [("user", context.task_description)]
 
 

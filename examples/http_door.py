@@ -1,4 +1,4 @@
-"""A door of your own: runs over HTTP, followed from any event on, answered, stopped, resumed.
+"""Your own server: runs over HTTP, followed from any event on, answered, stopped, resumed.
 
     python examples/http_door.py
 
@@ -55,7 +55,7 @@ class Door(BaseHTTPRequestHandler):
                 return {"outcome": run.outcome, "steps": run.steps, "waiting": waiting}
             case ["GET", "runs", run_id, "events", after]:
                 self.runtime.look(run_id)
-                # A browser that lost the connection says by itself which event it had last.
+                # A browser that lost the connection sends the number of its last event.
                 known = max(0, int(self.headers.get("Last-Event-ID", after)))
                 events = self.runtime.events(run_id, after=known)
                 return (f"id: {each.seq}\ndata: {each.model_dump_json()}\n\n" for each in events)

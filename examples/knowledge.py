@@ -1,10 +1,10 @@
-"""Answers that rest on a folder: each step is given what the notes say, and cites file and line.
+"""Answers from a folder: each step receives passages of the notes, and cites file and line.
 
     python examples/knowledge.py
     python examples/knowledge.py --model openai:NAME --base-url http://127.0.0.1:8000/v1
 
-The plan's steps are questions about a shop that does not exist. The offline model quotes what it is
-given; the model that is named, also in REPLAN_MODEL, answers in its own words.
+The plan's steps are questions about a shop that does not exist. The offline model quotes the
+passages; a named model, also in REPLAN_MODEL, answers in its own words.
 """
 
 import os

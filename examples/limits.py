@@ -1,9 +1,9 @@
-"""Limits: a run that may do less than its plan asks still answers, and says what is missing.
+"""Limits: a run that cannot finish its plan still answers, and says what is missing.
 
     python examples/limits.py
 
-Four steps are asked for, three are allowed, and one of these takes too long. The answer is joined
-by the offline model, or by the one of REPLAN_MODEL; what was not done is added by a rule.
+Four steps are planned, three are allowed, and one of these takes too long. The offline model, or
+that of REPLAN_MODEL, writes the answer; a rule adds what was not done.
 """
 
 import asyncio

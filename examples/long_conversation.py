@@ -1,11 +1,11 @@
-"""A long conversation: its prompts stay small, and what was said first is not forgotten.
+"""A long conversation: its prompts stay small, and its beginning is not forgotten.
 
     python examples/long_conversation.py
     python examples/long_conversation.py --model openai:NAME --base-url http://127.0.0.1:8000/v1
 
-Fifteen requests on one thread. After every twelve messages a summary takes the place of all but the
-last four. It is written by the offline model, which keeps the beginning of each message, or by the
-model that is named, also in REPLAN_MODEL.
+Fifteen requests on one thread. After every twelve messages, a summary replaces all but the last
+four. The offline model writes it from the beginning of each message; a named model, also in
+REPLAN_MODEL, summarises.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ graph = build_graph(team, checkpointer=InMemorySaver(), base_url=asked.base_url)
 
 
 async def talk() -> None:
-    """Ask, and tell what is seen and what was summarised."""
+    """Ask, and print what the model sees and what was summarised."""
     thread: RunnableConfig = {"configurable": {"thread_id": "talk"}}
     for number in range(1, 16):
         async for event in stream(graph, f"calculate {number} * {number}", config=thread):

@@ -45,7 +45,7 @@ arguments.add_argument("--base-url")
 given = arguments.parse_args()
 model = given.model or ScriptedModel(SCRIPT)
 
-# What this server says of its tools counts: `stock` only reads.
+# This server's declarations of its tools count: `stock` only reads.
 shop = ToolServer(command=sys.executable, args=[str(SERVER)], trusted=True)
 buyer = Specialist(
     name="buyer",
@@ -67,7 +67,7 @@ async def main() -> None:
                 while result.waiting:
                     details = cast("dict[str, Any]", result.waiting[0].details)
                     print(result.waiting[0].text, details["arguments"])
-                    # A person would be asked here.
+                    # Here a person would be asked.
                     order = {"article": "pencils", "amount": 47}
                     answer = {"action": "edit", "arguments": order}
                     result = await (await runtime.answer(run.run_id, answer)).result()

@@ -1,4 +1,4 @@
-"""Prompts of one's own, for the host and for a specialist.
+"""Your own prompts for the host and for a specialist.
 
     python examples/own_prompts.py
 

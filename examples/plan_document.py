@@ -44,7 +44,7 @@ def survey(context: ExecutionContext) -> str:
 
 
 def estimate(context: ExecutionContext) -> str:
-    """Estimate from the results of the steps before, whoever did them."""
+    """Estimate from the results of earlier steps, whichever specialist did them."""
     return f"Two days, for {context.inputs[1]} and {context.inputs[2]}."
 
 
@@ -56,7 +56,7 @@ host = Host(model=os.environ.get("REPLAN_MODEL", "offline"))
 result = run_sync(build_graph(Team(host=host, specialists=team)), {"plan": PLAN})
 print(result.document)
 
-# What a person writes is read strictly: every mistake with its place and its fix.
+# A person's plan is read strictly: every mistake has a position and a fix.
 try:
     PlanDocument.parse(PLAN.replace("after 1, 2", "after 1, 7"))
 except PlanDocumentError as error:

@@ -1,4 +1,4 @@
-"""A step that is tried again, and one whose failure the plan has provided for.
+"""A step with a second attempt, and a failure that the plan provides for.
 
     python examples/retry_and_route_around.py
 
@@ -31,7 +31,7 @@ PLAN = """\
 
 
 def fetch(context: ExecutionContext) -> str | SpecialistResult:
-    """Fetch rates: the first try breaks off, and there are none in NOK."""
+    """Fetch rates: the first attempt fails, and there are none in NOK."""
     if "NOK" in context.task_description:
         return SpecialistResult(status=ExecutionStatus.FAILED, error="no such list", retry=False)
     if context.attempt == 1:
@@ -40,12 +40,12 @@ def fetch(context: ExecutionContext) -> str | SpecialistResult:
 
 
 def look_up(_: ExecutionContext) -> str:
-    """Look into the archive."""
+    """Look in the archive."""
     return "1 NOK = 0.09 USD"
 
 
 def write(context: ExecutionContext) -> str:
-    """Write a list of what there is."""
+    """List the available rates."""
     return "; ".join(context.inputs.values())
 
 

@@ -1,11 +1,11 @@
-"""A session that ten processes take turns of: an agent keeps nothing, so any of them can go on.
+"""A session whose turns ten processes take: an agent stores nothing, so any of them can continue.
 
     python examples/stateless_script.py
     python examples/stateless_script.py --model openai:NAME --base-url http://127.0.0.1:8000/v1
 
-The context of the session is all that goes from one process to the next. On its way a plan waits
-for an approval, and steps ask questions. The person stands in the program: `said` approves what is
-asked, by key and fingerprint, answers questions by key, and has a new request where nothing waits.
+The context of the session is all that goes from one process to the next. During the session, a plan
+waits for an approval, and steps ask questions. The person is in the program: `said` approves by key
+and fingerprint, answers questions by key, and makes a new request if nothing waits.
 The model is the offline one, or the one that `--model` or REPLAN_MODEL names.
 """
 
@@ -37,7 +37,7 @@ def paint(context: ExecutionContext) -> str:
 
 
 def turn() -> None:
-    """What each process does: read what was said and the context, and write what came of it."""
+    """The work of each process: read the message and the context, and write the result."""
     painter = Specialist(name="painter", intended_use="Paints a room.", run=paint, effects="pure")
     team = Team(Host(given.model), [painter], approval="always")
     agent = build_agent(team, context_key=os.environ[KEY], base_url=given.base_url)
@@ -49,17 +49,17 @@ def turn() -> None:
 
 
 def said(metadata: dict[str, Any], requests: list[str], colours: list[str]) -> Any:
-    """What the person says, who knows the last result."""
+    """The person's next message, given the last result."""
     if plan := metadata.get("approval"):
         return {plan["key"]: {"action": "approve", "fingerprint": plan["fingerprint"]}}
     if questions := metadata.get("questions"):
-        # Of two questions the second one is answered first: each has its key.
+        # Of two questions, the second one is answered first: each has its key.
         return {questions[-1]["key"]: colours.pop(0)}
     return requests.pop(0)
 
 
 def main() -> None:
-    """Hand the context from process to process."""
+    """Pass the context from process to process."""
     hall, cellar = "Paint the hall @painter; paint the attic @painter", "Paint the cellar @painter"
     requests = [hall, cellar, *(f"calculate {n} * {n}" for n in range(3, TURNS + 3))]
     colours = ["grey", "blue", "white", *["green"] * TURNS]

@@ -1,4 +1,4 @@
-"""What happens in a run, while it happens: typed events, and the answer as it is written.
+"""The events of a run as they happen, and the answer as it is written.
 
     python examples/streaming.py
 
@@ -20,7 +20,7 @@ def look_up(context: ExecutionContext) -> str:
 
 
 async def main() -> None:
-    """Tell a run as it goes on."""
+    """Print a run as it happens."""
     team = [Specialist(name="prices", intended_use="Looks up the price of a ride.", run=look_up)]
     host = Host(model=os.environ.get("REPLAN_MODEL", "offline"))
     graph = build_graph(Team(host=host, specialists=team))

@@ -23,7 +23,7 @@ request = "Count the working days from 2026-03-02 to 2026-04-10 @calendar"
 result = run_sync(build_graph(team.config, models=team.models), request)
 print(result.text)
 
-# All mistakes of a file are told at once, with line, field and fix.
+# All mistakes of a file are reported together, with line, field and fix.
 with tempfile.TemporaryDirectory() as folder:
     wrong = Path(folder, "team.yaml")
     member = "{use: 'replan_local:anlyst'}"

@@ -26,7 +26,7 @@ WEATHER = {"Bonn": "rain", "Oslo": "snow"}
 
 
 def weather(town: str) -> str:
-    """Tell the weather of a town."""
+    """Return the weather of a town."""
     print(f"the tool is asked for {town}")
     return WEATHER[town]  # an unknown town raises; the model is told and may try another
 

@@ -48,7 +48,7 @@ app = FastAPI(lifespan=opened)
 
 @app.post("/{session}/{turn}")
 async def take(session: str, turn: str, said: Annotated[Any, Body()]) -> None:
-    """Take a turn once. It goes on, also if nobody follows it any more."""
+    """Take a turn once. It continues even if nobody follows it any more."""
     if (key := f"{session}/{turn}") not in turns:
         turns[key] = []
         parts = app.state.client.stream(session, said, turn_id=turn)
@@ -71,7 +71,7 @@ async def tell(told: list[Any], part: Any) -> None:
 
 @app.get("/{session}/{turn}")
 async def follow(session: str, turn: str, last_event_id: Annotated[int, Header()] = 0) -> Any:
-    """Tell what came behind a number, which a browser sends by itself when it reconnects."""
+    """Send the events after a number, which a browser sends when it reconnects."""
     told = turns[f"{session}/{turn}"]
 
     async def after(number: int) -> AsyncIterator[str]:
@@ -85,7 +85,7 @@ async def follow(session: str, turn: str, last_event_id: Annotated[int, Header()
 
 
 def page(url: str, said: str, loses_connection_after: int) -> None:
-    """What a browser does: say something, follow the events, reconnect where it lost them."""
+    """A browser's work: send a message, follow the events, reconnect after a loss."""
     httpx2.post(url, json=said).raise_for_status()
     last, result = 0, dict[str, Any]()
     while not result:

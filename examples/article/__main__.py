@@ -25,7 +25,7 @@ asked = parser.parse_args()
 
 
 def show(thread: Thread, depth: int = 0) -> None:
-    """Print what the bot said below a thread."""
+    """Print the bot's messages below a thread."""
     for _, sub_thread in thread.sub_threads():
         for message in sub_thread.messages:
             if message.sender == "bot":
@@ -35,7 +35,7 @@ def show(thread: Thread, depth: int = 0) -> None:
 
 
 async def main() -> None:
-    """Let the pipeline do the one step of a plan, and show its threads."""
+    """Let the pipeline do the only step of a plan, and show its threads."""
     author = Specialist("author", "Writes articles.", pipeline=ArticleAgent, unit_model=asked.model)
     team = Team(Host(model=asked.model or "offline"), [author])
     async with open_storage(":memory:") as storage:

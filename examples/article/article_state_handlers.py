@@ -6,6 +6,6 @@ from replan import SubThreadExecutionHandler
 
 
 class ArticleExecutionHandler(SubThreadExecutionHandler):
-    """Lets the article be written in a sub-thread."""
+    """Has the article written in a sub-thread."""
 
     sub_thread_agent = ArticleWritingAgent

@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 
 
 def main() -> None:
-    """Write `sales.csv` and `returns.csv` beside this file."""
+    """Write `sales.csv` and `returns.csv` next to this file."""
     dice = random.Random(SEED)  # noqa: S311 - sample data, no secret
     sales = sorted(_sale(dice) for _ in range(SALES))
     _write("sales.csv", ("date", "region", "product", "units", "revenue"), sales)
@@ -29,7 +29,7 @@ def _sale(dice: random.Random) -> tuple[str, str, str, int, float]:
     day = FIRST_DAY + timedelta(days=dice.randrange(DAYS))
     region = dice.choices(list(REGIONS), weights=list(REGIONS.values()))[0]
     product = dice.choice(list(PRODUCTS))
-    # More is sold towards the end of the year.
+    # Sales rise towards the end of the year.
     units = dice.randint(1, 6 + day.month // 3)
     return day.isoformat(), region, product, units, round(units * PRODUCTS[product], 2)
 

@@ -66,7 +66,7 @@ def main() -> int:
 
 @contextlib.contextmanager
 def process(words: list[str], environment: dict[str, str]) -> Generator[subprocess.Popen[bytes]]:
-    """A process of Replan, in a group of its own: Ctrl-C reaches it only through this program."""
+    """A process of Replan, in its own group: Ctrl-C reaches it only through this program."""
     started = subprocess.Popen(words, env=environment, start_new_session=True)  # noqa: S603
     try:
         yield started
@@ -103,7 +103,7 @@ def postgres(programs: Path | None) -> Generator[str]:
 
 
 def found() -> Path:
-    """Where the programs of PostgreSQL are."""
+    """The folder of the programs of PostgreSQL."""
     on_path = shutil.which("initdb")
     places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     if on_path is None and not places:
@@ -112,7 +112,7 @@ def found() -> Path:
 
 
 def free_port() -> int:
-    """A port that nobody has."""
+    """A free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -129,7 +129,7 @@ def reached(port: int, server: subprocess.Popen[bytes]) -> None:
 
 
 def ended(process: subprocess.Popen[bytes], how: signal.Signals) -> None:
-    """Tell a process to end, and wait; what does not end is killed."""
+    """Ask a process to end, and wait; if it does not end, kill it."""
     process.send_signal(how)
     try:
         process.wait(PATIENCE)

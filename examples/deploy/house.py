@@ -1,4 +1,4 @@
-"""What the specialists of this deployment do; each says in which process."""
+"""The specialists of this deployment; each reports its process."""
 
 import os
 

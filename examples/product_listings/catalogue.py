@@ -48,7 +48,7 @@ class Catalogue:
     """Products and listings."""
 
     def __init__(self, dsn: str = "sqlite:///listings.db") -> None:
-        """Open the catalogue; its tables are made where they are missing."""
+        """Open the catalogue; missing tables are created."""
         self._engine = sql.create_engine(_with_driver(dsn))
         META.create_all(self._engine)
         with self._engine.begin() as work:
@@ -60,7 +60,7 @@ class Catalogue:
         self._engine.dispose()
 
     def done(self, method: str, path: list[str], given: dict[str, Any], key: str) -> Answer:
-        """Do a request once: what was done under its key before is only told again."""
+        """Do a request once: if its key was used before, return the earlier answer."""
         with self._engine.begin() as work:
             if key and (kept := _kept(work, key)) is not None:
                 return kept
@@ -68,7 +68,7 @@ class Catalogue:
             if key and method != "GET":
                 status, fields = answer
                 row = {"key": key, "status": status, "answer": json.dumps(fields)}
-                # Of two at once the second one fails here, and nothing of it is kept.
+                # Of two at the same time, the second one fails here, and nothing of it is stored.
                 work.execute(sql.insert(REQUESTS).values(**row))
             return answer
 

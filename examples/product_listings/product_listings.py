@@ -38,14 +38,14 @@ def spec_at(url: str) -> JobSpec:
 
 
 async def turn(url: str, metadata: dict[str, Any] | None, said: str) -> tuple[str, dict[str, Any]]:
-    """Take one turn. It keeps nothing, so any process can take the next one."""
+    """Take one turn. It stores nothing, so any process can take the next one."""
     processor = job_processor(spec_at(url))
     output = await run_flow(processor, metadata, [{"role": "user", "content": said}])
     return output.message.content, output.metadata.to_dict()
 
 
 def talk(url: str, lines: Any, *, echo: bool) -> None:
-    """Talk line by line."""
+    """Chat line by line."""
     opening, metadata = asyncio.run(turn(url, None, ""))
     print(opening)
     for line in lines:
@@ -58,7 +58,7 @@ def talk(url: str, lines: Any, *, echo: bool) -> None:
 
 
 def main() -> None:
-    """Start the service and talk."""
+    """Start the service and chat."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--dsn", help="the database; else a SQLite file of its own")
     options.add_argument("--talk", action="store_true", help="say something yourself, line by line")

@@ -8,7 +8,7 @@ KINDS: dict[str, type | tuple[type, ...]] = {
 
 
 def known_changes(changes: dict[str, object]) -> str | None:
-    """Say what is wrong with the changes of a listing; None if they are right."""
+    """Return what is wrong with the changes of a listing; None if they are valid."""
     unknown = [name for name in changes if name not in KINDS]
     if unknown:
         return f"there is no field {', '.join(unknown)}; there are {', '.join(KINDS)}."

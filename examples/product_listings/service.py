@@ -17,7 +17,7 @@ _LONGEST = 100_000
 
 @contextmanager
 def served(catalogue: Catalogue, port: int = PORT) -> Iterator[str]:
-    """Serve a catalogue on 127.0.0.1; give its address."""
+    """Serve a catalogue on 127.0.0.1; yield its address."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_any(self) -> None:
@@ -26,7 +26,7 @@ def served(catalogue: Catalogue, port: int = PORT) -> Iterator[str]:
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))
-            # Who asked may be gone; what was done is kept under its key.
+            # The client may be gone; the answer is stored under its key.
             with suppress(ConnectionError):
                 self.end_headers()
                 self.wfile.write(content)
@@ -48,7 +48,7 @@ def served(catalogue: Catalogue, port: int = PORT) -> Iterator[str]:
             try:
                 return catalogue.done(self.command, path, given, key)
             except IntegrityError:
-                # Another request with this key was quicker: tell what it did.
+                # Another request with this key was quicker: return its answer.
                 return catalogue.done(self.command, path, given, key)
 
         def log_message(self, *_: object) -> None:

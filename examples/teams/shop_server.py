@@ -10,7 +10,7 @@ server = MCPServer("shop")
 
 @server.tool(annotations=ToolAnnotations(read_only_hint=True))
 def stock(article: str) -> str:
-    """Tell how many of an article there are."""
+    """Return how many pieces of an article are in stock."""
     return f"{STOCK[article]} {article}"
 
 

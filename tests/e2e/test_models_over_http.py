@@ -378,7 +378,7 @@ async def test_a_model_that_is_given_up_closes_its_connections_in_a_running_loop
         )
         del model
         async with asyncio.timeout(5):
-            while not session.closed:  # noqa: ASYNC110 - a session has no event to wait for
+            while not session.closed:
                 # A thread may have been about to let go of the model.
                 gc.collect()
                 await asyncio.sleep(0)

@@ -260,7 +260,7 @@ async def test_questions_are_shown_and_answered_one_by_one_in_any_order(url):
         # A text alone does not say which question it answers.
         await resume(client, thread, "large")
         (again,) = await interrupted(client, thread)
-        assert "One answer is not enough" in again["value"]["problem"]
+        assert "It is not clear which question" in again["value"]["problem"]
         assert [each["description"] for each in again["value"]["action_requests"]] == [
             "Which colour?",
             "Which size?",

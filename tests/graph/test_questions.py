@@ -653,16 +653,16 @@ async def test_answers_that_cannot_be_used_are_refused(answers, problem):
 @pytest.mark.parametrize(
     ("wrong", "problem"),
     [
-        ("blue", "One answer is not enough"),
+        ("blue", "It is not clear which question"),
         ({"9/a/1": "blue"}, "No open question has the key '9/a/1'"),
         ({"2/a/1": "two", "x": 1}, "No open question has the key 'x'"),
         ({"2/a/1": " "}, "The answer to 2/a/1 is empty"),
         ({"2/a/1": None}, "The answer to 2/a/1 is empty"),
         # LangGraph alone would not resume with this one, and break on the next one.
         ({}, "There is no answer"),
-        (None, "One answer is not enough"),
+        (None, "It is not clear which question"),
         ({"2/a/1": {"a", "set"}}, "The answer to 2/a/1 is set"),
-        (["two", "three"], "One answer is not enough"),
+        (["two", "three"], "It is not clear which question"),
     ],
 )
 async def test_what_is_no_answer_is_asked_for_again_and_nothing_is_lost(wrong, problem):

@@ -1,4 +1,4 @@
-"""What the user's side says while the article is written."""
+"""The messages of the user's side while the article is written."""
 
 from replan import BaseAgent, InteractionUnit, Task, Thread, ThreadMessage
 

@@ -47,7 +47,7 @@ class DraftCritiqueHandler(StateHandler):
 
 
 class DraftRevisionHandler(NestedSubThreadHandler):
-    """Revises the draft by a fact check of its own."""
+    """Revises the draft by its own fact check."""
 
     sub_thread_agent = FactCheckAgent
     placeholder = "The figures are being checked."

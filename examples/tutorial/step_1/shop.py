@@ -8,7 +8,7 @@ STOCK = {"desk lamp": 3, "floor lamp": 14}
 
 
 def count(context: ExecutionContext) -> str | SpecialistResult:
-    """Count one article; the step's line says which."""
+    """Count one article, which the step's line names."""
     for article, amount in STOCK.items():
         if article in context.task_description.lower():
             return f"{amount} {article}s"

@@ -9,7 +9,7 @@ PRICES = {"desk lamp": 31.5, "floor lamp": 78.0}
 
 
 def count(context: ExecutionContext) -> str | SpecialistResult:
-    """Count one article; the step's line says which."""
+    """Count one article, which the step's line names."""
     for article, amount in STOCK.items():
         if article in context.task_description.lower():
             return f"{amount} {article}s"
@@ -18,7 +18,7 @@ def count(context: ExecutionContext) -> str | SpecialistResult:
 
 
 def price(article: str) -> float:
-    """Tell what the maker asks for one piece of an article, in euros."""
+    """Return the maker's price for one piece of an article, in euros."""
     return PRICES[article]
 
 

@@ -1,4 +1,4 @@
-"""A run that waits twice: for a word on its plan, then for an answer."""
+"""A run that waits twice: for the approval of its plan, then for an answer."""
 
 from offline import model
 from shop import shop

@@ -1,4 +1,4 @@
-"""The shop's team, which knows its notes, and remembers what a user told it."""
+"""The shop's team, which knows its notes, and remembers facts about its user."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ PRICES = {"desk lamp": 31.5, "floor lamp": 78.0}
 
 
 def count(context: ExecutionContext) -> str | SpecialistResult:
-    """Count one article; the step's line says which."""
+    """Count one article, which the step's line names."""
     for article, amount in STOCK.items():
         if article in context.task_description.lower():
             return f"{amount} {article}s"
@@ -29,12 +29,12 @@ def count(context: ExecutionContext) -> str | SpecialistResult:
 
 
 def price(article: str) -> float:
-    """Tell what the maker asks for one piece of an article, in euros."""
+    """Return the maker's price for one piece of an article, in euros."""
     return PRICES[article]
 
 
 def order(context: ExecutionContext) -> str:
-    """Order what a person says."""
+    """Order the amount that a person chooses."""
     amount = ask_user("How many desk lamps?")
     return f"ordered {amount} desk lamps under {context.idempotency_key[:4]}..."
 

@@ -1,4 +1,4 @@
-"""A run that a limit ends: it answers with what it has, and is kept."""
+"""A run that a limit ends: it answers with its results, and is stored."""
 
 from offline import model
 from shop import shop

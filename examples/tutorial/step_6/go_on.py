@@ -1,4 +1,4 @@
-"""Another process raises the limit and goes on; what is done is not done again."""
+"""Another process raises the limit and continues; finished work is not repeated."""
 
 from offline import model
 from shop import shop

@@ -1,4 +1,4 @@
-"""The model: that of REPLAN_MODEL, or else a script that plays one."""
+"""The model: that of REPLAN_MODEL, or else a script that plays a model."""
 
 import os
 

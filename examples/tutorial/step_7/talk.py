@@ -1,4 +1,4 @@
-"""Serve the team, and take two turns of a session over HTTP, as an app would."""
+"""Serve the team, and take two turns of a session over HTTP, as an app does."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ team = file.with_model(os.environ.get("REPLAN_MODEL"))
 
 
 async def main() -> None:
-    """Open the server, and talk to it."""
+    """Open the server, and send requests to it."""
     async with open_server({"shop": team.config}, storage="shop.db") as server:
         headers = {"Authorization": f"Bearer {server.token}"}
         async with httpx2.AsyncClient(base_url=server.url, headers=headers, timeout=60) as client:

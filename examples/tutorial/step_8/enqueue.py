@@ -1,4 +1,4 @@
-"""Put a run into the queue, answer what it asks, and wait for its end; a worker does it."""
+"""Queue a run, answer its question, and wait for its end; a worker does the work."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ ADDRESS = os.environ["REPLAN_STORAGE"]
 
 
 async def main() -> None:
-    """Do nothing of the run here."""
+    """Do no work of the run here."""
     digest = version_of(HERE / "team.yaml").digest
     async with (
         open_storage(ADDRESS) as storage,

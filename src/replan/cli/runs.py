@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from replan.runs.looking import RunView
 
 _NONE = "No runs are stored here. `replan run` begins one.\n"
-_NONE_OF_THESE = "No run here has all of this. `replan runs` lists all runs.\n"
+_NONE_OF_THESE = "No run here matches. `replan runs` lists all runs.\n"
 _AGO = re.compile(r"(?P<number>\d{1,9})\s?(?P<unit>[mhd])")
 _MINUTES = {"m": 1, "h": 60, "d": 24 * 60}
 _LOOKED_AT, _TOLD = 1_000, 20

@@ -29,7 +29,7 @@ _STAGE, _TIME = 8, 16
 
 SessionArgument = Annotated[
     str,
-    typer.Argument(metavar="SESSION", help="The id of a session, the beginning of it, or `last`."),
+    typer.Argument(metavar="SESSION", help="The id of a session or a prefix of it, or `last`."),
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 sessions = typer.Typer(
@@ -71,7 +71,7 @@ def show(
     *,
     most: Annotated[
         int,
-        typer.Option("--max", "-n", min=1, help="The number of messages to show, the newest ones."),
+        typer.Option("--max", "-n", min=1, help="The number of newest messages to show."),
     ] = _PAGE,
     user: UserOption = None,
     storage: StorageOption = None,

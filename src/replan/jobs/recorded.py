@@ -105,8 +105,8 @@ class RecordedExecutor:
 class JournaledExecutor:
     """Does actions on record, each job in its own record, where no run has one.
 
-    If it is unknown whether an unsafe action took effect, the job fails and says so. Whoever
-    takes it up and confirms it again has it done again.
+    If it is unknown whether an unsafe action took effect, the job fails and says so. If
+    the job is resumed and confirmed again, the action is done again.
     """
 
     def __init__(self, executor: Executor, journal: Journal) -> None:

@@ -78,7 +78,7 @@ class Watch:
         )
         self._standing = Gauge(
             "replan_runs_standing",
-            "Runs in the storage that are not over, whoever works on them.",
+            "Runs in the storage that are not over, no matter which process works on them.",
             ["team", "outcome"],
             registry=own,
         )

@@ -129,7 +129,7 @@ async def _judged(
 
 _FIXED = UnreadableReply(
     node="feedback",
-    complaint="The reply asks for a change of a plan that must not be revised.",
+    complaint="The reply requests a change, but the plan must not be revised.",
     fallback="the plan stays as it is",
 )
 

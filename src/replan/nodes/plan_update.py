@@ -54,7 +54,7 @@ async def plan_update(
         # A person may want another plan even where the model must not change it.
         revision = await _revised(old.replace(allow_dynamic_update=True), judged, state, call)
     elif old.allow_dynamic_update and asks_for_revision(judged):
-        revision.complaints.append("The rounds of the run are spent: its plan is not revised.")
+        revision.complaints.append("The run has used all its rounds, so its plan is not revised.")
     unreadable = await _told(revision, old, call)
     new = revision.plan.replace(allow_dynamic_update=old.allow_dynamic_update)
     update: EnhancedState = {}

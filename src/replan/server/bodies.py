@@ -77,7 +77,7 @@ class StartBody(Value):
             `session` are the server's.
         settings: What this run is to do otherwise than its team; it can only tighten.
         answers: Answers to questions that may be asked, by key or step.
-        tokens: Whether texts are reported piece by piece to whoever follows the run.
+        tokens: Whether texts are reported piece by piece to anyone who follows the run.
     """
 
     task: str = Field(default="", max_length=1_000_000)

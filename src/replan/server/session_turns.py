@@ -115,7 +115,8 @@ async def told_of(
 ) -> AsyncGenerator[Told]:
     """Take a turn independently of the caller, and yield its events, the result last.
 
-    Whoever stops to listen leaves the turn alone: sent again with its `turn_id`, it has its result.
+    A client that disconnects does not stop the turn; sent again with its `turn_id`, it returns its
+    result.
     """
     heard: asyncio.Queue[Told | None] = asyncio.Queue()
     is_heard = True

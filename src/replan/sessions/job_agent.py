@@ -89,8 +89,8 @@ class JobAgent:
     ) -> AsyncGenerator[Event | AgentResult]:
         """Take one turn as `process` does; yields its events as they happen, the result last.
 
-        Events report recorded actions, warnings, and what `others` do. Whoever
-        closes the iterator before its end cancels the turn.
+        Events report recorded actions, warnings, and what `others` do.
+        Closing the iterator before its end cancels the turn.
         """
         parts = heard(lambda hear: self._taken(user_input, context, options, hear))
         async with aclosing(parts) as given:

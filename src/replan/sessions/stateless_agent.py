@@ -118,7 +118,7 @@ class StatelessAgent:
     ) -> AsyncGenerator[Event | AgentResult]:
         """Take one turn as `process` does; yields its events as they happen, the result last.
 
-        Whoever closes the iterator before its end cancels the turn.
+        Closing the iterator before its end cancels the turn.
         """
         parts = heard(lambda hear: self._turn(user_input, context, options, hear, tokens=True))
         async with aclosing(parts) as given:

@@ -189,7 +189,7 @@ def still_asked(
 _FINGERPRINT: dict[str, JsonValue] = {
     "fingerprint": {
         "type": "string",
-        "description": "The fingerprint of what is answered; for anything else it is refused.",
+        "description": "The fingerprint of the question; an answer with another one is refused.",
     }
 }
 

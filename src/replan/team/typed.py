@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Typed(Part):
-    """Whoever gives answers or results.
+    """The host or a specialist, whose answers or results have a type.
 
     Attributes:
         output_type: The type that they are of, if they are of one.

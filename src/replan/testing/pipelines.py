@@ -266,7 +266,7 @@ def _of_levels(found: _Package) -> Iterator[Finding]:
         part = found.meant(name, path) if found.kind(name, path) in ("Handler", "Unit") else None
         if part is not None and part.path.parent != path.parent:
             problem = f"{name} is in the folder of another level"
-            yield found.finding(path, line, problem, "Put it beside the agent that uses it.")
+            yield found.finding(path, line, problem, "Put it next to the agent that uses it.")
     bases = {found.base(each.name, each.path): each for each in found.made}
     used = [each for each in _STARTING if each in bases]
     if len(used) == 1:
@@ -300,7 +300,7 @@ def _of_files(found: _Package, agent: Path) -> Iterator[Finding]:
     for kind in ("Handler", "Unit"):
         wanted = f"{prefix}{_FILES[kind]}"
         if not (folder / wanted).exists() and (kind == "Handler" or folder != found.folder):
-            fix = "Put those of the level there, beside its agent."
+            fix = "Put those of the level there, next to its agent."
             yield found.finding(folder, 1, f"the folder has no file {wanted}", fix)
         for path in sorted({*folder.glob(f"*{_FILES[kind]}")} - {folder / wanted}):
             problem = f"it is named after another agent than {agent.name}"

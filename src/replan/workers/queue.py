@@ -182,7 +182,7 @@ def _errors(where: str) -> Generator[None]:
         raise
     except (psycopg.Error, exceptions.ConnectorException) as error:
         cause = " ".join(str(error.__cause__ or error).split())
-        problem = f"The queue in it cannot be reached ({cause})."
+        problem = f"Its queue cannot be reached ({cause})."
         raise StorageError(where, problem, "Check that the server runs.") from error
 
 

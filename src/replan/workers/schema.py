@@ -72,11 +72,11 @@ async def _upgrade(connection: Connection, where: str) -> None:
     if known > newest:
         # Its name begins with the release, such as 03.04.00.
         release = ".".join(str(int(part)) for part in known.partition("_")[0].split("."))
-        problem = f"A newer Procrastinate made the queue in it (migration {known})."
+        problem = f"A newer Procrastinate made its queue (migration {known})."
         raise StorageError(where, problem, f"Install procrastinate>={release}.")
     missing = [each for each in migrations() if each.stem > known]
     if missing and await _one(connection, _ALIVE):
-        problem = "The queue in it is to be upgraded, and workers of an older version are at work."
+        problem = "Its queue must be upgraded, but workers of an older version are running."
         fix = "Stop all workers and servers, then start them with the new version."
         raise StorageError(where, problem, fix)
     try:
@@ -84,7 +84,7 @@ async def _upgrade(connection: Connection, where: str) -> None:
             await connection.execute(cast("Any", each.read_text(encoding="utf-8")))
     except psycopg.DatabaseError as error:
         cause = " ".join(str(error).split())
-        problem = f"The queue in it cannot be upgraded to migration {newest} ({cause})."
+        problem = f"Its queue cannot be upgraded to migration {newest} ({cause})."
         fix = "Nothing was changed. Let a user who owns the schema replan_queue open it first."
         raise StorageError(where, problem, fix) from error
     if missing or not is_noted:

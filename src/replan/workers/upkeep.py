@@ -67,11 +67,11 @@ class UpkeepJobs:
         """
         if upkeep == "summaries" and self._services.prompts.memory_in({}).mode != "summary":
             problem = "The memory of this team is not in mode 'summary'."
-            fix = "Give the team memory: {mode: summary}, or take the schedule away."
+            fix = "Give the team memory: {mode: summary}, or remove the schedule."
             raise ConfigurationError("schedules.upkeep", upkeep, problem, fix)
         if upkeep == "index" and self._prepare is None:
-            problem = "The knowledge of this team has no index that a worker could keep."
-            fix = "Give the team knowledge: {folder: ...}, or take the schedule away."
+            problem = "The knowledge of this team has no index that a worker could maintain."
+            fix = "Give the team knowledge: {folder: ...}, or remove the schedule."
             raise ConfigurationError("schedules.upkeep", upkeep, problem, fix)
 
     async def put(self, upkeep: Upkeep, labels: Mapping[str, str]) -> bool:

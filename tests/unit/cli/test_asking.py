@@ -189,7 +189,7 @@ async def test_an_edition_that_cannot_be_taken_is_said(
     desk.environment["EDITOR"] = editor(tmp_path, script)
     person.types("e", "a")
     assert await answer(ask("approval", details=CALL), desk) == {"action": "approve"}
-    assert "Nothing was taken over" in seen.getvalue()
+    assert "Nothing was applied" in seen.getvalue()
     assert complaint in seen.getvalue()
 
 
@@ -217,7 +217,7 @@ async def test_an_editor_that_changes_nothing_approves_of_nothing(desk, person, 
     person.types("e", "q")
     with pytest.raises(Quit):
         await answer(asked, desk)
-    assert "Nothing was changed.\nNothing was taken over" in seen.getvalue()
+    assert "Nothing was changed.\nNothing was applied" in seen.getvalue()
 
 
 async def test_the_editor_opens_with_what_could_not_be_taken_last(desk, person, tmp_path):

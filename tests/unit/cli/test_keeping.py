@@ -63,7 +63,7 @@ async def test_a_run_is_found_by_the_beginning_of_its_id():
                 await found(storage.runs, prefix)
         with pytest.raises(InputError) as caught:
             await found(storage.runs, "aaaa")
-        assert "aaaaaaaa2, aaaaaaaa1. Write more characters of it." in str(caught.value)
+        assert "aaaaaaaa2, aaaaaaaa1. Write more of its characters." in str(caught.value)
 
 
 def test_a_place_tells_neither_its_key_nor_its_password_where_it_is_printed():

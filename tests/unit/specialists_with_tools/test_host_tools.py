@@ -28,7 +28,7 @@ LONG = "The long answer goes on. " * 20
 
 @tool
 def weather(town: str) -> str:
-    """Tell the weather of a town."""
+    """Return the weather of a town."""
     return f"rain in {town}"
 
 

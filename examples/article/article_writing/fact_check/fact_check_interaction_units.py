@@ -1,4 +1,4 @@
-"""What the user's side says while the figures are checked."""
+"""The messages of the user's side while the figures are checked."""
 
 from replan import BaseAgent, InteractionUnit, Task, Thread, ThreadMessage
 
@@ -9,5 +9,5 @@ class FigureCheckUnit(InteractionUnit):
     async def generate_user_message(
         self, bot_message: ThreadMessage, task: Task, thread: Thread, agent: BaseAgent
     ) -> str:
-        """Ask for what was found."""
+        """Ask for the findings."""
         return f"Correct the draft: {bot_message.text}"

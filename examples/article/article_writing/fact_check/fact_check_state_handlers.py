@@ -1,4 +1,4 @@
-"""The two phases of the fact check: what the level above said is the outline, then the draft."""
+"""The two phases of the fact check: the level above has the outline, then the draft."""
 
 import re
 
@@ -27,7 +27,7 @@ class DraftCorrectionHandler(StateHandler):
     """Puts the right figures into the draft."""
 
     async def handle(self, task: Task, thread: Thread, agent: BaseAgent) -> Response:
-        """Replace what the check has found."""
+        """Replace the wrong figures."""
 
         def corrected(said: list[str]) -> str:
             draft = said[1]

@@ -136,7 +136,7 @@ async def _choice(desk: Desk, edited: Callable[[], Awaitable[JsonValue]], *, why
                 try:
                     return await edited()
                 except InputError as error:
-                    desk.say(f"{error}\nNothing was taken over; edit again or choose otherwise.\n")
+                    desk.say(f"{error}\nNothing was applied. Edit it again, or choose otherwise.\n")
             case "r":
                 return rejection(await desk.line(why))
             case "q":

@@ -118,7 +118,7 @@ async def found(book: RunBook, prefix: str) -> RunRecord:
         case several:
             ids = ", ".join(_apart(several))
             raise InputError(
-                f"More than one run begins with '{prefix}': {ids}. Write more characters of it."
+                f"More than one run begins with '{prefix}': {ids}. Write more of its characters."
             )
 
 

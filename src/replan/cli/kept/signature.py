@@ -1,4 +1,4 @@
-"""Checks whether a stored order is from this user, whoever can write to the storage.
+"""Checks whether a stored order is from this user, even if others can write to the storage.
 
 An order names files to write, a team to import and a server that is sent a key. So it is signed
 with a key of this user, and without that signature these things are asked for again.

@@ -206,7 +206,7 @@ def _both(order: RunSettings | None, new: RunSettings) -> RunSettings:
 def _read(wish: Wish, asks: Sequence[Ask]) -> dict[str, JsonValue]:
     """Read the answers of the command line."""
     if wish.answers and not asks:
-        raise InputError("This run asks nothing. Resume it without --answer.")
+        raise InputError("This run has no open question. Resume it without --answer.")
     answers = read_answers(wish.answers, asks)
     if wish.plan is not None:
         if not any(ask.kind == PLAN for ask in asks):

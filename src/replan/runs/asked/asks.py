@@ -190,7 +190,7 @@ def answers_by_key(given: object, asks: Sequence[Ask]) -> dict[str, JsonValue]:
     # The beginning of a key will do, such as the number of its step. An answer may say by a
     # fingerprint what it is about: `{"answer": ..., "fingerprint": ...}`.
     if not asks:
-        raise InputError("This run asks nothing. Continue it without an answer.")
+        raise InputError("This run has no open question. Continue it without an answer.")
     by_key = {ask.key: ask for ask in asks}
     if isinstance(given, Mapping):
         named = {str(name): value for name, value in cast("Mapping[Any, Any]", given).items()}

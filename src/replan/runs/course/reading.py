@@ -42,7 +42,7 @@ async def kept_record_of(run_id: str, bench: Bench) -> RunRecord:
     """
     if bench.storage is None:
         raise InputError(
-            "Without storage no run outlives its call. Give `storage` to `open_runtime`, for "
+            "Without storage, a run ends with its call. Give `storage` to `open_runtime`, for "
             "example `storage='runs.db'`, or ':memory:' for as long as the process lives."
         )
     return await record_of(run_id, bench)

@@ -158,7 +158,7 @@ class ClientAgentAdapter:
     ) -> AsyncGenerator[Event | AgentResult]:
         """Take one turn as `process` does; yields its events as they happen, the result last.
 
-        Whoever closes the iterator before its end cancels the turn. Arguments and errors are those
+        Closing the iterator before its end cancels the turn. Arguments and errors are those
         of `process`.
         """
         async with self._sessions.held(self._sessions.key(session_id)) as owner:

@@ -132,7 +132,7 @@ def _by_key(given: object, asked: Mapping[str, Question]) -> Mapping[str, object
             raise InputError(f"It is not clear which question each answer is for. {_open(asked)}")
         return {meant[key][0]: answer for key, answer in answers.items()}
     if only is None:
-        raise InputError(f"One answer is not enough to know its question. {_open(asked)}")
+        raise InputError(f"It is not clear which question this answers. {_open(asked)}")
     return {only.key: cast("object", given)}
 
 

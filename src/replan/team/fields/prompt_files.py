@@ -30,7 +30,7 @@ def _inside(name: str, folder: Path) -> Path:
         path = None
     if path is None or not path.is_relative_to(folder):
         reason = f"The prompt file '{name}' is not in the folder of the team file."
-        fix = "Put it beside or below the team file, and write its path relative to the file."
+        fix = "Put it next to or below the team file, and write its path relative to the file."
         raise refused("prompt_outside", reason, fix)
     return path
 

@@ -39,7 +39,7 @@ class Acted:
             RefusedError: A terminal began the run.
         """
         if self.is_of_terminal:
-            told = f"A terminal began this run, and a new one from it is begun there: {how}"
+            told = f"A terminal began this run, and a new run from it must begin there: {how}"
             raise RefusedError(409, "of_terminal", told)
 
 

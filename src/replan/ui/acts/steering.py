@@ -110,7 +110,7 @@ def _why_not(view: RunView) -> str:
     if failed := failed_in(view.plan):
         steps = f"step {failed[0]}" if len(failed) == 1 else "the failed steps"
         told += (
-            f" In a new run from its plan, {steps} can be done again or left out. What was done by "
+            f" In a new run from its plan, {steps} can be repeated or skipped. What was done by "
             "hand is marked so in the plan: [x] before the step, and its result below it."
         )
     return told
