@@ -57,4 +57,4 @@ def _agreed(records: list[RunRecord]) -> bool:
     what = "this run" if len(records) == 1 else f"these {len(records)} runs"
     lines = [f"{short(each.run_id)}  {each.outcome}  {one_line(each.title)}" for each in records]
     refusal = "Removed runs cannot be restored. Confirm it with --yes."
-    return agreed(f"Remove {what}, with all that is kept?", lines, refusal)
+    return agreed(f"Remove {what} with all their records?", lines, refusal)

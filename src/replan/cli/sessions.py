@@ -238,4 +238,4 @@ def _trusted(context: AgentContext) -> bool:
 def _agreed(ids: Sequence[str]) -> bool:
     what = "this session" if len(ids) == 1 else f"these {len(ids)} sessions"
     refusal = "Removed sessions cannot be restored. Confirm it with --yes."
-    return agreed(f"Remove {what}, with all that is kept?", map(one_line, ids), refusal)
+    return agreed(f"Remove {what} with all their records?", map(one_line, ids), refusal)
