@@ -317,3 +317,14 @@ def test_a_very_long_range_that_ends_at_no_step_is_told() -> None:
 def test_a_reply_of_margins_alone_is_read_to_its_end_and_is_no_plan(reply):
     assert find_plan(reply, ("a",), expected=False) is None
     assert isinstance(read_think(reply, ("a",)), Complaint)
+
+
+@pytest.mark.parametrize(
+    "line", ["在第一步之后编写报告", "第一步完成后：编写报告", "根据步骤1编写报告"]
+)
+def test_of_an_order_that_begins_a_line_the_model_is_asked(line):
+    assert "looks_like_dependency" in told(f"{ONE}- [ ] 2. {line} @writer\n")
+
+
+def test_a_step_that_names_its_own_number_says_no_order():
+    assert told(f"{ONE}- [ ] 2. 第二步汇总数据 @writer\n") == ""

@@ -57,11 +57,12 @@ def overlooked(text: str) -> tuple[Overlooked, ...]:
 def _in_title(block: Block) -> Iterator[Overlooked]:
     said = _CODE.sub(_blanked, block.step.description[:_LONGEST_LOOKED_AT])
     at = block.item.start + 1
-    for piece in _dependencies_in(said):
+    pieces = [*_dependencies_in(said)]
+    for piece in pieces:
         yield Overlooked(line=at, kind="dependency", step=block.step.id, text=piece)
     for name in _NAME.findall(said):
         yield Overlooked(line=at, kind="name", step=block.step.id, text=name)
-    if block.step.id > 1 and (word := sequence_word(block.step)):
+    if block.step.id > 1 and not pieces and (word := sequence_word(block.step)):
         yield Overlooked(line=at, kind="dependency", step=block.step.id, text=word)
 
 
@@ -164,8 +165,8 @@ def _sequence() -> re.Pattern[str]:
     """A pattern for any of the words; only some scripts put a blank after a word."""
     found = sorted(words.listed("sequence"), key=len, reverse=True)
     ends = ("" if _DENSE.search(word) else r"(?!\w)" for word in found)
-    patterns = (re.escape(word) + end for word, end in zip(found, ends, strict=True))
-    return re.compile("|".join(patterns), re.IGNORECASE)
+    patterns = [re.escape(word) + end for word, end in zip(found, ends, strict=True)]
+    return re.compile("|".join([*patterns, _behind_a_step()]), re.IGNORECASE)
 
 
 @cache
@@ -182,17 +183,30 @@ def _waiting_line() -> re.Pattern[str]:
 
 
 @cache
+def _behind_a_step() -> str:
+    """A pattern for an order in Chinese, which may begin a step: `在第一步之后`, `根据步骤 2`."""
+    return (
+        rf"(?:{_waiting_words()}|根据|根據|基于|基於|等)[于於]?{_CHINESE_STEP}"
+        rf"|[在等]?{_CHINESE_STEP}[^,;，；。:：]{{0,6}}(?:完成|[之以]?[后後])"
+    )
+
+
+@cache
 def _waiting_clause() -> re.Pattern[str]:
     """A clause at the end: after a dash, or after a comma with a number or quoted words."""
     word = _waiting_words()
     return re.compile(
         rf"(?:[—–]|(?<=\s)-{{1,2}}(?=\s)|->|→)\s*(?:{word}).*$"
         rf"|[,;，；]\s*(?:{word})[^,;]*(?:\d|[\"“„«「']).*$"
-        rf"|(?:{word})\s*(?:{words.STEP})\s*#?\d",
+        rf"|(?:{word})\s*(?:{words.STEP})\s*#?\d"
+        rf"|{_behind_a_step()}",
         re.IGNORECASE,
     )
 
 
+_CHINESE_STEP = (
+    r"(?:第\s*(?:\d{1,6}|[一二三四五六七八九十百]{1,3})\s*个?(?:步|任务|任務)|步[骤驟]\s*\d)"
+)
 _BRACKETS = re.compile(r"(?<!\])\([^()（）]*\)|（[^()（）]*）|\[[^\[\]]*\](?!\()")
 _STEP_NUMBER = re.compile(rf"(?:{words.STEP})\s*#?\d", re.IGNORECASE)
 _DENSE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
