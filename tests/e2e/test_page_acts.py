@@ -418,7 +418,7 @@ async def test_a_run_that_is_over_with_a_failure_says_what_can_be_done_now():
         assert f'Step 2 failed: <a href="{where}/steps/2/retry">do it again…</a>' in page
         assert "Was it done by hand?" in page
         over = (await client.get(f"{where}/resume")).text
-        assert "step 2 can be done again or left out." in over
+        assert "step 2 can be repeated or skipped." in over
         asked = (await client.get(f"{where}/steps/2/retry")).text
         assert "step 2 at @painter (unsafe) failed, and may have taken effect" in asked
         # As the page says: the mark, and the result in the place of why it failed.
