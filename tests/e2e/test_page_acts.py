@@ -424,7 +424,7 @@ async def test_a_run_that_is_over_with_a_failure_says_what_can_be_done_now():
         history = (await client.get(f"{where}?tab=history")).text.partition('id="stage"')[2]
         assert f'<a href="{where}/steps/2">step 2</a> painter, attempt 1: failed' in history
         over = (await client.get(f"{where}/resume")).text
-        assert "step 2 can be done again or left out." in over
+        assert "step 2 can be repeated or skipped." in over
         asked = (await client.get(f"{where}/steps/2/retry")).text
         assert "step 2 at @painter (unsafe) failed, and may have taken effect" in asked
         # As the page says: the mark, and the result in the place of why it failed.
