@@ -10,12 +10,19 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples"
 BUILD = ROOT / "build" / "typed"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SETTINGS = {
     "include": [".", "../../examples"],
     "exclude": ["../../examples/teams"],
     "extraPaths": ["../../src"],
+    # A program of several files imports them from its folder.
+    "executionEnvironments": [
+        {"root": f"../../examples/{folder.relative_to(EXAMPLES)}", "extraPaths": ["../../src"]}
+        for folder in sorted({each.parent for each in EXAMPLES.rglob("*.py")} - {EXAMPLES})
+        if folder.parent == EXAMPLES or not any(folder.parent.glob("*.py"))
+    ],
     "typeCheckingMode": "strict",
     "pythonVersion": "3.11",
     "reportMissingTypeStubs": False,

@@ -13,7 +13,7 @@ import json
 import os
 import socket
 from argparse import ArgumentParser
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from threading import Thread
 from typing import Annotated, Any
@@ -35,7 +35,7 @@ tasks, news = set[asyncio.Task[None]](), asyncio.Condition()
 
 
 @asynccontextmanager
-async def opened(app: FastAPI) -> AsyncIterator[None]:
+async def opened(app: FastAPI) -> AsyncGenerator[None]:
     painter = Specialist("painter", "Paints.", run=lambda _: ask_user("Colour?"), effects="pure")
     agent = build_agent(Team(Host(given.model), [painter]), base_url=given.base_url)
     async with agent, open_storage(":memory:") as storage:

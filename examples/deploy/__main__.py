@@ -42,8 +42,12 @@ def main() -> int:
     parser.add_argument("--team", type=Path, default=HERE / "team.yaml", help="the team file")
     given = parser.parse_args()
     ended = threading.Event()
+
+    def end(*_: object) -> None:
+        ended.set()
+
     for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, lambda *_: ended.set())
+        signal.signal(each, end)
     with contextlib.ExitStack() as stack:
         dsn = given.postgres or stack.enter_context(postgres(given.bin))
         replan = [sys.executable, "-m", "replan"]

@@ -21,7 +21,7 @@ LISTINGS = sql.Table(
     "listings",
     META,
     sql.Column("number", sql.Integer, primary_key=True, autoincrement=True),
-    sql.Column("product_center_id", sql.ForeignKey("products.id"), nullable=False),
+    sql.Column("product_center_id", sql.String(20), sql.ForeignKey("products.id"), nullable=False),
     sql.Column("title", sql.String(200), nullable=False),
     sql.Column("price", sql.Float, nullable=False),
     sql.Column("description", sql.Text, nullable=False, default=""),
@@ -111,7 +111,7 @@ def _published(work: sql.Connection, product: str) -> Answer:
         return 404, {"error": f"there is no product {product}"}
     fields = {"product_center_id": row.id, "title": row.title, "price": row.price}
     made = work.execute(sql.insert(LISTINGS).values(**fields))
-    _, listing = _found(work, f"PL-{made.inserted_primary_key[0]}")
+    _, listing = _found(work, f"PL-{made.lastrowid}")
     return 201, listing
 
 

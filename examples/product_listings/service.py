@@ -2,10 +2,10 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
 from catalogue import Catalogue
@@ -16,7 +16,7 @@ _LONGEST = 100_000
 
 
 @contextmanager
-def served(catalogue: Catalogue, port: int = PORT) -> Iterator[str]:
+def served(catalogue: Catalogue, port: int = PORT) -> Generator[str]:
     """Serve a catalogue on 127.0.0.1; yield its address."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -43,15 +43,16 @@ def served(catalogue: Catalogue, port: int = PORT) -> Iterator[str]:
                 return 400, {"error": "the request is no JSON"}
             if not isinstance(given, dict):
                 return 400, {"error": "the request has no fields"}
+            fields = cast("dict[str, Any]", given)
             path = [unquote(part) for part in urlsplit(self.path).path.strip("/").split("/")]
             key = self.headers.get("Idempotency-Key", "")
             try:
-                return catalogue.done(self.command, path, given, key)
+                return catalogue.done(self.command, path, fields, key)
             except IntegrityError:
                 # Another request with this key was quicker: return its answer.
-                return catalogue.done(self.command, path, given, key)
+                return catalogue.done(self.command, path, fields, key)
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *_: object) -> None:  # noqa: A002 - as the base class
             """Keep the conversation free of the server's log."""
 
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)

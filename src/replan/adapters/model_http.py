@@ -6,18 +6,16 @@ import contextvars
 import importlib.util
 import ssl
 import weakref
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Generator
 from functools import cache
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx2
 import openai
 
 from replan.adapters.reply_body import check_no_redirect, streamed, told_status, whole
 from replan.langgraph_inside.tasks import inherited_config
-
-T = TypeVar("T")
 
 _CHAT = "/chat/completions"
 _OURS = "replan_"
@@ -52,12 +50,14 @@ class LoopBoundClient(openai.DefaultAsyncHttpxClient):
     async def send(self, request: Any, **options: Any) -> Any:
         client = await self._of_this_loop()
         if options.get("stream"):
-            return streamed(await _apart(_sent(client, request, options)))
+            with _apart():
+                return streamed(await _sent(client, request, options))
         # Nothing comes before a whole reply does. Whoever calls bounds the time of the call;
         # to bound the silence, too, would break off every long reply.
         timeout = request.extensions.get("timeout", {})
         request.extensions["timeout"] = {**timeout, "read": None}
-        response = await _apart(_replied(client, request, options))
+        with _apart():
+            response = await whole(await _sent(client, request, options))
         if response.status_code == HTTPStatus.OK and request.url.path.endswith(_CHAT):
             # The client makes an error of it, with the server's words and its `Retry-After`.
             response.status_code = told_status(response.content) or response.status_code
@@ -94,22 +94,22 @@ async def _sent(client: _Client, request: Any, options: dict[str, Any]) -> httpx
     return response
 
 
-async def _replied(client: _Client, request: Any, options: dict[str, Any]) -> httpx2.Response:
-    return await whole(await _sent(client, request, options))
-
-
-async def _apart(work: Coroutine[Any, Any, T]) -> T:
-    """Do work without the context variables of the call that it is done for.
+@contextlib.contextmanager
+def _apart() -> Generator[None]:
+    """Hide the context variables of a call from what is opened for it.
 
     A connection keeps the context in which it was opened for as long as it is open, and all that
     hangs on it: the state of a run, its journal. What others keep there, such as a trace that a
     request is told of, stays.
     """
-    context = contextvars.copy_context()
-    for variable in context:
-        if variable is inherited_config or variable.name.startswith(_OURS):
-            context.run(variable.set, None)
-    return await asyncio.get_running_loop().create_task(work, context=context)
+    known = contextvars.copy_context()
+    ours = [each for each in known if each is inherited_config or each.name.startswith(_OURS)]
+    hidden = [(each, each.set(None)) for each in ours]
+    try:
+        yield
+    finally:
+        for each, token in hidden:
+            each.reset(token)
 
 
 async def _until_the_loop_ends(client: _Client) -> _Lifeline:

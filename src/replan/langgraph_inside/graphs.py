@@ -25,13 +25,13 @@ def keeps_differences(graph: object) -> bool:
 
 def _parts(graph: object) -> list[Any]:
     """A compiled graph, and those inside it."""
-    whole = cast("Any", graph)
-    return [whole, *(part for _, part in whole.get_subgraphs(recurse=True))]
+    inner: dict[str, Any] = dict(cast("Any", graph).get_subgraphs(recurse=True))
+    return [graph, *inner.values()]
 
 
 def schemas_of(graph: object) -> list[Any]:
     """The schemas of the states of a compiled graph and of the graphs inside it; else none."""
     if not isinstance(graph, Pregel):
         return []
-    builders = [getattr(part, "builder", None) for part in _parts(graph)]
+    builders = [getattr(part, "builder", None) for part in _parts(cast("Any", graph))]
     return [schema for each in builders for schema in getattr(each, "schemas", ())]

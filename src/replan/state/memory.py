@@ -1,7 +1,7 @@
 """Options for what models see of a conversation, and the summary that outlives runs."""
 
 import logging
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
@@ -40,6 +40,10 @@ class MemoryOptions(Options):
     summary_trigger_messages: int | None = Field(default=None, ge=1)
     summary_max_tokens: int | None = Field(default=None, ge=1)
     summary_model_id: str | None = Field(default=None, min_length=1)
+
+    if TYPE_CHECKING:  # pydantic makes it for what is frozen.
+
+        def __hash__(self) -> int: ...
 
 
 BUILT_IN = MemoryOptions(
