@@ -110,8 +110,8 @@ def _published(work: sql.Connection, product: str) -> Answer:
     if row is None:
         return 404, {"error": f"there is no product {product}"}
     fields = {"product_center_id": row.id, "title": row.title, "price": row.price}
-    made = work.execute(sql.insert(LISTINGS).values(**fields))
-    _, listing = _found(work, f"PL-{made.lastrowid}")
+    made = sql.insert(LISTINGS).values(**fields).returning(LISTINGS.c.number)
+    _, listing = _found(work, f"PL-{work.execute(made).scalar_one()}")
     return 201, listing
 
 
