@@ -37,6 +37,9 @@ from states import state_of
 DONE = "---\nverdict: complete\n---\nAll is paid."
 BILLS = {"plan": "".join(f"- [ ] {number}. Pay bill {number} @clerk\n" for number in range(1, 5))}
 THREAD = {"configurable": {"thread_id": "t"}}
+HELD = """SELECT pid FROM pg_locks WHERE locktype = 'advisory'
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"""
+"""Other tests have their own databases on the same server."""
 
 
 class Bank:
@@ -90,8 +93,7 @@ def cut_off(where):
         shutil.rmtree(f"{where}.held")
         return
     with psycopg.connect(where, autocommit=True) as connection:
-        held = "SELECT pid FROM pg_locks WHERE locktype = 'advisory'"
-        for (session,) in connection.execute(held).fetchall():
+        for (session,) in connection.execute(HELD).fetchall():
             connection.execute("SELECT pg_terminate_backend(%s, 5000)", [session])
 
 
@@ -187,7 +189,7 @@ async def is_free(holds):
         return not any(holds._folder.glob("*.lock"))  # noqa: SLF001 - nothing else tells
     connection = await holds._connect()  # noqa: SLF001
     async with connection:
-        rows = await connection.execute("SELECT 1 FROM pg_locks WHERE locktype = 'advisory'")
+        rows = await connection.execute(HELD)
         return await rows.fetchone() is None
 
 
@@ -264,6 +266,25 @@ async def test_a_bare_call_whose_thread_was_taken_stops(where):
         with pytest.raises(ThreadLostError):
             await first
         assert owner.paid + other.paid == [1, 3, 4]
+
+
+async def test_a_bare_call_has_its_run_on_record_before_a_step_begins(where):
+    async with banks(where, before=1) as (owner, other):
+        write = owner.storage.checkpointer.aput
+
+        async def late(*checkpoint):
+            for _ in range(10_000):
+                await asyncio.sleep(0)
+            return await write(*checkpoint)
+
+        owner.storage.checkpointer.aput = late
+        first = asyncio.ensure_future(owner.graph.ainvoke(BILLS, THREAD))
+        await owner.at_work.wait()
+        # Whoever continued the thread without it would begin all steps again.
+        state = (await other.graph.aget_state(THREAD)).values
+        assert [each.step_id for each in await other.storage.journal.ledger(state["run_id"])] == [1]
+        owner.go_on.set()
+        assert (await first)["outcome"] == "completed"
 
 
 async def test_who_reads_a_stream_is_no_owner(where):

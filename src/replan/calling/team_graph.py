@@ -66,8 +66,16 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         config: RunnableConfig | None = None,
         **options: Any,
     ) -> AsyncIterator[Any]:
-        """Stream as LangGraph does; a run's own input again continues that run."""
+        """Stream as LangGraph does; a run's own input again continues that run.
+
+        Without a `durability`, checkpoints are written before the next super-step: a step that has
+        begun is known by the name of its run, which another process has to find.
+        """
         config = config or {}
+        is_inner = bool(config.get("configurable", {}).get("checkpoint_ns"))
+        is_chosen = options.get("durability") or "checkpoint_during" in options
+        if isinstance(self.checkpointer, BaseCheckpointSaver) and not (is_inner or is_chosen):
+            options["durability"] = "sync"
         async with alone(self, config, within=True) as owner:
             given = await entered(self, Call(input, options.get("context"), config))
             if given.input is not input:
