@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -107,7 +108,10 @@ async def test_the_failed_tool_of_the_second_attempt_is_told_by_whoever_opens_th
             whole = await runtime.text("r", tools[1].details["result_ref"])
             prompts = await prompts_of(runtime, "r")
     # The end has the counts of all, for who lists runs.
-    assert met_in(events[-2:]) == (remarks_of(events, unusable_replies(events)), calls_of(events))
+    remarks, calls = met_in(events[-2:])
+    assert remarks == remarks_of(events, unusable_replies(events))
+    # They were added up in the order in which they happened.
+    assert asdict(calls) == pytest.approx(asdict(calls_of(events)))
     assert told[0] == (2, "failed", "Error: ValueError: no quote for gold")
     assert told[1][:2] == (3, "success")
     assert whole == f"42 {LONG}"
