@@ -79,6 +79,14 @@ def where(request, tmp_path):
     return str(tmp_path / "runs.db")
 
 
+def check_counts(events):
+    """The end has the counts of all calls, for lists of runs."""
+    remarks, calls = met_in(events[-2:])
+    assert remarks == remarks_of(events, unusable_replies(events))
+    # They were added up in the order in which they happened.
+    assert asdict(calls) == pytest.approx(asdict(calls_of(events)))
+
+
 async def test_the_failed_tool_of_the_second_attempt_is_told_by_whoever_opens_the_storage(where):
     market = Market(fails=1)
     replies = (
@@ -107,11 +115,7 @@ async def test_the_failed_tool_of_the_second_attempt_is_told_by_whoever_opens_th
             answers = await events_of(runtime, "r", "model_answered")
             whole = await runtime.text("r", tools[1].details["result_ref"])
             prompts = await prompts_of(runtime, "r")
-    # The end has the counts of all, for who lists runs.
-    remarks, calls = met_in(events[-2:])
-    assert remarks == remarks_of(events, unusable_replies(events))
-    # They were added up in the order in which they happened.
-    assert asdict(calls) == pytest.approx(asdict(calls_of(events)))
+    check_counts(events)
     assert told[0] == (2, "failed", "Error: ValueError: no quote for gold")
     assert told[1][:2] == (3, "success")
     assert whole == f"42 {LONG}"
