@@ -719,6 +719,16 @@ async def test_graphs_of_one_round_are_answered_one_by_one_and_what_was_done_bes
         assert text in str(context.project_state["plan"])
 
 
+async def check_cannot_travel(inner, why):
+    """A session with a step that asks in this graph changes nothing, and says why."""
+    asks = Specialist(name="graph", intended_use="Asks.", invokable=inner, effects="pure")
+    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Ask @graph\n"
+    with ScriptedModel({"think": plan}) as model:
+        result = await agent_of(model, asks).process("Ask.", EMPTY)
+    assert (result.success, result.context_updates) == (False, {})
+    assert f"cannot travel: {why}" in str(result.error)
+
+
 async def test_a_graph_whose_state_cannot_travel_is_told():
     class Odd(MessagesState):
         thing: NotRequired[Any]
@@ -731,23 +741,13 @@ async def test_a_graph_whose_state_cannot_travel_is_told():
 
     graph = StateGraph(Odd).add_node("look", look).add_node("ask", ask)
     inner = graph.add_edge(START, "look").add_edge("look", "ask").compile()
-    asks = Specialist(name="graph", intended_use="Asks.", invokable=inner, effects="pure")
-    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Ask @graph\n"
-    with ScriptedModel({"think": plan}) as model:
-        result = await agent_of(model, asks).process("Ask.", EMPTY)
-    assert (result.success, result.context_updates) == (False, {})
-    assert "cannot travel: its state has a Shade" in str(result.error)
+    await check_cannot_travel(inner, "its state has a Shade")
 
 
-async def test_a_team_that_waits_inside_of_a_step_is_told():
+async def test_a_team_that_waits_inside_a_step_is_told():
     asks = Specialist(name="asks", intended_use="Asks.", run=paint, effects="pure")
     inner = build_graph(Team(Host(model=ScriptedModel({"think": ASK})), [asks]), checkpointer=True)
-    team = Specialist(name="graph", intended_use="Asks.", invokable=inner, effects="pure")
-    plan = "---\ncomplexity: complex\n---\n- [ ] 1. Ask @graph\n"
-    with ScriptedModel({"think": plan}) as model:
-        result = await agent_of(model, team).process("Ask.", EMPTY)
-    assert (result.success, result.context_updates) == (False, {})
-    assert "cannot travel: its checkpoints have only what changed" in str(result.error)
+    await check_cannot_travel(inner, "its checkpoints have only what changed")
 
 
 @pytest.mark.parametrize("kept", ["", "!", "AAAA", "gaNhYmM="])
