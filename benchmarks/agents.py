@@ -1,8 +1,9 @@
 """What a stateless agent costs: a thousand sessions at once, and a run that waits in a context.
 
 Turns of sessions are compared with those of a LangGraph graph whose only node asks the same model,
-with the same client and a prompt of the same length; both sides take turns, each in a process of
-its own. The model is the project's own test server, which takes 0.2 s a call. Needs Linux.
+with LangChain's own client and with Replan's, and a prompt of the same length. The sides take
+turns, each in a process of its own. The model is the project's own test server, which takes 0.2 s a
+call. Needs Linux.
 """
 
 import asyncio
@@ -89,14 +90,16 @@ def _together(kind: str, base_url: str, args: Namespace) -> list[Row]:
         }
         for name, bound in bounds.items()
     ]
-    if bare:
-        pairs = zip(*(taken[side] for side in ("Replan", "LangGraph")), strict=True)
+    for side in [each for each in sides if each != "Replan"]:
+        aims = side == "LangGraph"
+        pairs = zip(taken["Replan"], taken[side], strict=True)
         rate = median(a["turns a second"] / b["turns a second"] for a, b in pairs)
-        told = judged(rate, name="Replan", least=LEAST_RATE)
-        rows.append({**row, "what": "turns a second over LangGraph's", "LangGraph": 1.0, **told})
+        told = judged(rate, name="Replan", least=LEAST_RATE if aims else None)
+        rows.append({**row, "what": f"turns a second over {side}'s", "LangGraph": 1.0, **told})
         name = "function calls of a turn"
-        told = judged(ours[name] / bare[name], name="Replan", most=1 / LEAST_RATE)
-        rows.append({**row, "what": f"{name} over LangGraph's", "LangGraph": 1.0, **told})
+        calls = ours[name] / _medians(taken[side])[name]
+        told = judged(calls, name="Replan", most=1 / LEAST_RATE if aims else None)
+        rows.append({**row, "what": f"{name} over {side}'s", "LangGraph": 1.0, **told})
     return rows
 
 

@@ -13,18 +13,18 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median, quantiles
 from types import FrameType
 from typing import Any
 
 from http_many import begin_anew, kilobytes, settle
-from http_runs import PLANNER, REQUEST, worker_team
+from http_runs import PLANNER, REQUEST, ModelOf, langchains_model, replans_model, worker_team
 from http_workloads import SIMPLE, TURN
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from replan import AgentContext, build_agent
-from replan.adapters.chat_models import LangChainModels
 from replan.prompts.sections import Call, call_tag
 
 MODELS = {"simple": SIMPLE, "planned": TURN.model}
@@ -76,9 +76,11 @@ def agent_turn(kind: str, base_url: str) -> tuple[Turn, Session]:
     return turn, AgentContext(session_id="benchmark")
 
 
-def graph_turn(kind: str, base_url: str) -> tuple[Turn, Session]:
+def graph_turn(
+    kind: str, base_url: str, model_of: ModelOf = langchains_model
+) -> tuple[Turn, Session]:
     """Turns of a LangGraph graph whose only node asks the model, and a new session."""
-    model = LangChainModels(base_url=base_url).chat_model(f"openai:{MODELS[kind]}")
+    model = model_of(MODELS[kind], base_url)
     system = SystemMessage(f"{PLANNER}\n\n{call_tag(Call(node='think'))}")
 
     async def answer(state: MessagesState) -> dict[str, list[AnyMessage]]:
@@ -99,7 +101,12 @@ def graph_turn(kind: str, base_url: str) -> tuple[Turn, Session]:
     return turn, ()
 
 
-SIDES = {"LangGraph": graph_turn, "Replan": agent_turn}
+OUR_CLIENT = "LangGraph with Replan's client"
+SIDES = {
+    "LangGraph": graph_turn,
+    OUR_CLIENT: partial(graph_turn, model_of=replans_model),
+    "Replan": agent_turn,
+}
 
 
 def at_once(side: str, kind: str, sessions: int, turns: int, base_url: str) -> dict[str, float]:

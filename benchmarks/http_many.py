@@ -13,13 +13,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from http_runs import Begin, bare_run, replan_run
+from http_runs import Begin, bare_run, replan_run, replans_model
 from http_workloads import WORKLOADS
 
 SIDES = {"LangGraph": bare_run, "Replan": replan_run}
+OUR_CLIENT = "LangGraph with Replan's client"
+ALL_SIDES = {**SIDES, OUR_CLIENT: partial(bare_run, model_of=replans_model)}
 
 _FEW = 20
 _STATUS = Path("/proc/self/status")
@@ -88,7 +91,7 @@ def kilobytes(field: str) -> int:
 
 async def _main(side: str, kind: str, count: int, base_url: str) -> dict[str, float]:
     is_finished = kind == "finished"
-    begin = SIDES[side](WORKLOADS["fan-out"], base_url, heard=False, at_once=is_finished)
+    begin = ALL_SIDES[side](WORKLOADS["fan-out"], base_url, heard=False, at_once=is_finished)
     await begin()
     return await (_finished if is_finished else _together)(begin, count)
 

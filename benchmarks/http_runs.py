@@ -1,8 +1,9 @@
 """One run of a workload over HTTP: by Replan, by LangGraph alone, and by bare calls.
 
-All ask the same server with the same client, built by the same code, for the same calls. What
-LangGraph alone does is what one would write by hand for these workloads: a node for the plan, a
-`Send` for each step that is ready, a node that joins and, when nothing is left, judges.
+All ask the same server for the same calls. What LangGraph alone does is what one would write by
+hand for these workloads: a node for the plan, a `Send` for each step that is ready, a node that
+joins and, when nothing is left, judges. Its model is LangChain's `ChatOpenAI` as it comes, or the
+one that Replan makes of a name, whose client takes less.
 """
 
 import asyncio
@@ -15,8 +16,10 @@ from typing import Annotated, Any, NotRequired, TypedDict
 from http_workloads import AT_ONCE, FAILED, GO_ON, Workload, report
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_openai import ChatOpenAI
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
+from pydantic import SecretStr
 
 from replan import (
     Host,
@@ -67,6 +70,20 @@ JUDGE = "\n\n".join(map(load, ("feedback", "feedback_format")))
 """Prompts as long as Replan's own, since they are Replan's own."""
 
 
+ModelOf = Callable[[str, str], BaseChatModel]
+"""Makes the model of a name at a server."""
+
+
+def langchains_model(name: str, base_url: str) -> BaseChatModel:
+    """The model as LangChain makes it."""
+    return ChatOpenAI(model=name, base_url=base_url, api_key=SecretStr("not-needed"))
+
+
+def replans_model(name: str, base_url: str) -> BaseChatModel:
+    """The model that Replan makes of a name."""
+    return LangChainModels(base_url=base_url).chat_model(f"openai:{name}")
+
+
 def replan_run(workload: Workload, base_url: str, *, heard: bool, at_once: bool = False) -> Begin:
     """A run by Replan; `heard`: somebody listens to its tokens."""
     graph = replan_graph(workload, base_url, at_once=at_once)
@@ -107,9 +124,16 @@ def worker_team(model: str, traces: Traces | None = None) -> Team:
     return Team(host=Host(model=name), specialists=[worker], traces=traces)
 
 
-def bare_run(workload: Workload, base_url: str, *, heard: bool, at_once: bool = False) -> Begin:
+def bare_run(
+    workload: Workload,
+    base_url: str,
+    *,
+    heard: bool,
+    at_once: bool = False,
+    model_of: ModelOf = langchains_model,
+) -> Begin:
     """A run by LangGraph alone; `heard`: in its `messages` mode."""
-    graph = _bare_graph(_model(workload, base_url, at_once=at_once))
+    graph = _bare_graph(model_of(_model_name(workload, at_once=at_once), base_url))
     # A step, its join, and so on; more than enough.
     options: Any = {"config": {"recursion_limit": 100}}
 
@@ -207,7 +231,7 @@ def _ready(state: Bare) -> list[Send] | str:
 
 def calls_alone(workload: Workload, base_url: str) -> Begin:
     """The same calls as bare tasks: what they take beyond the critical path is the machine's."""
-    model = _model(workload, base_url)
+    model = replans_model(_model_name(workload, at_once=False), base_url)
 
     async def ask(call: Call, prompt: str) -> None:
         await model.ainvoke(_messages(call, WORKER, prompt))
@@ -240,11 +264,6 @@ async def _in_order(
     for number in waits:
         tasks[number] = asyncio.ensure_future(step(number))
     await asyncio.gather(*tasks.values())
-
-
-def _model(workload: Workload, base_url: str, *, at_once: bool = False) -> BaseChatModel:
-    name = _model_name(workload, at_once=at_once)
-    return LangChainModels(base_url=base_url).chat_model(f"openai:{name}")
 
 
 def _model_name(workload: Workload, *, at_once: bool) -> str:

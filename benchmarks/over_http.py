@@ -2,8 +2,10 @@
 
 The model is the project's own test server, in a process of its own, which takes 0.2 s a call. All
 kinds that are compared take turns, and a figure is the median of the turns. CPU is that of this
-process alone. "Unheard" is `replan.run` next to `ainvoke`; "heard" is `replan.stream`, whose events
-have every token, next to LangGraph's `messages` mode. The groups `many` and `memory` need Linux.
+process alone. LangGraph alone has LangChain's `ChatOpenAI` as it comes; where it says so, it has
+the client that Replan makes of a model's name, which takes less CPU. "Unheard" is `replan.run` next
+to `ainvoke`; "heard" is `replan.stream`, whose events have every token, next to LangGraph's
+`messages` mode. The groups `many` and `memory` need Linux.
 """
 
 import asyncio
@@ -17,7 +19,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from busy import busy
-from http_many import SIDES, many
+from http_many import ALL_SIDES, OUR_CLIENT, SIDES, many
 from http_model import serving
 from http_runs import Begin, bare_run, calls_alone, replan_run
 from http_workloads import WORKLOADS, Workload
@@ -88,7 +90,7 @@ def _cpu(base_url: str, args: Namespace) -> list[Row]:
 async def _cpu_rows(base_url: str, args: Namespace) -> list[Row]:
     rows: list[Row] = []
     for workload in _asked(args):
-        kinds = _both_sides(workload, base_url)
+        kinds = _sides(workload, base_url, ALL_SIDES)
         taken = await in_turns(workload, kinds, args.repeat)
         called = {kind: await functions_called(begin) for kind, begin in kinds.items()}
         for how in HOW:
@@ -102,6 +104,7 @@ async def _cpu_rows(base_url: str, args: Namespace) -> list[Row]:
                     "tokens heard: LangGraph": bare[0].tokens,
                     "tokens heard: Replan": ours[0].tokens,
                     "function calls": called["Replan", how] / called["LangGraph", how],
+                    "over one with Replan's client": _over(ours, taken[OUR_CLIENT, how], _cpu_of),
                     **judged(_over(ours, bare, _cpu_of), most=MOST_CPU.get(workload.model)),
                 }
             )
@@ -115,7 +118,7 @@ def _listening(base_url: str, args: Namespace) -> list[Row]:
 async def _listening_rows(base_url: str, args: Namespace) -> list[Row]:
     rows: list[Row] = []
     for workload in (WORKLOADS[name] for name in LISTENING):
-        taken = await in_turns(workload, _both_sides(workload, base_url), args.repeat)
+        taken = await in_turns(workload, _sides(workload, base_url), args.repeat)
         added = {side: _difference(taken[side, "heard"], taken[side, "unheard"]) for side in SIDES}
         row = {"table": "CPU with every token heard", "workload": workload.name}
         whole = _over(taken["Replan", "heard"], taken["LangGraph", "heard"], _cpu_of)
@@ -161,26 +164,30 @@ async def _wall_row(workload: Workload, base_url: str, machine: str, args: Names
 
 
 def _many(base_url: str, args: Namespace) -> list[Row]:
-    taken = _in_processes("together", args.at_once, args.repeat, base_url)
-    bare, ours = taken["LangGraph"], taken["Replan"]
-    rate = statistics.median(
-        b["runs a second"] / a["runs a second"] for a, b in zip(bare, ours, strict=True)
-    )
-    cpu = statistics.median(
-        b["cpu of a run"] / a["cpu of a run"] for a, b in zip(bare, ours, strict=True)
-    )
-    row = {"table": f"{args.at_once} runs of the fan-out at once, over LangGraph's"}
-    return [
-        {**row, "what": "runs a second", **judged(rate, least=LEAST_RATE)},
-        {**row, "what": "CPU of a run", **judged(cpu)},
-        # Of further tries, only Replan's are known: those of the bare client are its own.
-        {**row, "what": "calls over those of the workload", **judged(ours[-1]["calls"])},
-        *_memory_rows("Memory that each of them takes", taken, MOST_KB_AT_ONCE),
-    ]
+    taken = _in_processes("together", args.at_once, args.repeat, base_url, tuple(ALL_SIDES))
+    rows: list[Row] = []
+    for side in ("LangGraph", OUR_CLIENT):
+        row = {"table": f"{args.at_once} runs of the fan-out at once, over those of {side}"}
+        rate, cpu = (
+            statistics.median(
+                ours[what] / bare[what]
+                for bare, ours in zip(taken[side], taken["Replan"], strict=True)
+            )
+            for what in ("runs a second", "cpu of a run")
+        )
+        least = LEAST_RATE if side == "LangGraph" else None
+        rows += [
+            {**row, "what": "runs a second", **judged(rate, least=least)},
+            {**row, "what": "CPU of a run", **judged(cpu)},
+        ]
+    # Of further tries, only Replan's are known: those of a bare client are its own.
+    calls = {"what": "calls over those of the workload", **judged(taken["Replan"][-1]["calls"])}
+    rows.append({"table": f"{args.at_once} runs of the fan-out at once", **calls})
+    return rows + _memory_rows("Memory that each of them takes", taken, MOST_KB_AT_ONCE)
 
 
 def _memory(base_url: str, args: Namespace) -> list[Row]:
-    taken = _in_processes("finished", args.finished, 1, base_url)
+    taken = _in_processes("finished", args.finished, 1, base_url, tuple(SIDES))
     table = f"Memory that stays of each of {args.finished:,} finished runs, without storage"
     return _memory_rows(table, taken, MOST_KB_FINISHED)
 
@@ -190,18 +197,22 @@ def _memory_rows(table: str, taken: Mapping[str, list[dict[str, float]]], most: 
         side: statistics.median(one["kB of a run"] for one in runs) for side, runs in taken.items()
     }
     return [
-        {"table": table, "side": side, **judged(kilobytes[side], name="kB", most=bound)}
-        for side, bound in (("LangGraph", None), ("Replan", most))
+        {
+            "table": table,
+            "side": side,
+            **judged(each, name="kB", most=most if side == "Replan" else None),
+        }
+        for side, each in kilobytes.items()
     ]
 
 
 def _in_processes(
-    kind: str, count: int, repeat: int, base_url: str
+    kind: str, count: int, repeat: int, base_url: str, sides: Sequence[str]
 ) -> dict[str, list[dict[str, float]]]:
-    """Let both sides make many runs in turn, each time in a new process."""
-    taken: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
+    """Let the sides make many runs in turn, each time in a new process."""
+    taken: dict[str, list[dict[str, float]]] = {side: [] for side in sides}
     for _ in range(repeat):
-        for side in SIDES:
+        for side in sides:
             taken[side].append(many(side, kind, count, base_url))
     return taken
 
@@ -220,7 +231,7 @@ def _runs(_: str, args: Namespace) -> list[Row]:
 async def _profiles(base_url: str, args: Namespace) -> list[Row]:
     rows: list[Row] = []
     for workload in _asked(args):
-        for (side, how), begin in _both_sides(workload, base_url).items():
+        for (side, how), begin in _sides(workload, base_url).items():
             profile = await profiled(begin, args.profile)
             rows += profile.rows(f"{workload.name}, {side}, {how}", most=25)
     return rows
@@ -250,11 +261,13 @@ async def in_turns(
     return taken
 
 
-def _both_sides(workload: Workload, base_url: str) -> dict[tuple[str, str], Begin]:
+def _sides(
+    workload: Workload, base_url: str, sides: Mapping[str, Callable[..., Begin]] = SIDES
+) -> dict[tuple[str, str], Begin]:
     return {
         (side, how): make(workload, base_url, heard=how == "heard")
         for how in HOW
-        for side, make in SIDES.items()
+        for side, make in sides.items()
     }
 
 

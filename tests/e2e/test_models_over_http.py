@@ -14,7 +14,14 @@ import aiohttp
 import openai
 import pytest
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessageChunk, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langchain_core.messages.ai import add_ai_message_chunks
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
@@ -105,6 +112,41 @@ async def test_the_key_is_sent_and_not_recorded():
 
         assert server.requests[0].headers["authorization"] == "***"
         assert server.requests[0].model == "tiny"
+
+
+SEEN = [
+    SystemMessage("You help."),
+    HumanMessage(
+        [
+            {"type": "text", "text": "What is this?"},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}},
+        ]
+    ),
+    AIMessage("", tool_calls=[CALL]),
+    ToolMessage("3", tool_call_id="c1"),
+    HumanMessage("And now? \u4f60\u597d"),
+]
+"""Messages of every kind that a request has."""
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("options", [{}, {"extra_body": {"top_k": 3}}, {"stop": ["END"]}])
+async def test_a_request_is_the_one_that_langchains_own_model_sends(stream, options):
+    async with OpenAIServer({"*": always("Three.")}) as server:
+        theirs = ChatOpenAI(
+            model="tiny", base_url=server.base_url, api_key=SecretStr("k"), stream_usage=True
+        )
+        for model in (theirs, model_of(server)):
+            bound = model.bind_tools([add]).bind(**options)
+            if stream:
+                assert [chunk async for chunk in bound.astream(SEEN)]
+            else:
+                await bound.ainvoke(SEEN)
+
+        plain, ours = (request.body for request in server.requests)
+        assert ours == plain
+        assert list(ours) == list(plain)
+        assert [each["role"] for each in ours["messages"]][-2:] == ["tool", "user"]
 
 
 async def test_tool_calls_arrive_whole_and_streamed():

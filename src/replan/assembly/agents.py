@@ -3,12 +3,12 @@
 # pyright: reportUnknownMemberType=false
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from langgraph.store.base import BaseStore
 
@@ -19,6 +19,7 @@ from replan.adapters.storage.holds.thread_holds import MemoryHolds
 from replan.assembly import chosen_models, random_id
 from replan.assembly.graphs import Graph, compiled
 from replan.assembly.team_services import services_of
+from replan.langgraph_inside.channels import without_deltas
 from replan.ports.journal import Journal
 from replan.ports.model_provider import ModelProvider
 from replan.ports.storage import Storage
@@ -77,6 +78,9 @@ def build_agent(  # noqa: PLR0913 - what a team leaves open
     )
     saver = MemorySaver(CallValues(), MemoryHolds())
     graph = compiled(team, services, saver, store)
+    # LangGraph leaves the type arguments of channels open.
+    channels: Mapping[str, object] = cast("Any", graph).channels
+    without_deltas(channels.values())
     return StatelessAgent(
         Workplace(
             graph=graph,

@@ -160,6 +160,10 @@ async def in_time(
     left, scope = clocks.left(scopes)
     if left <= 0:
         raise scope.reached("seconds")
+    if seconds == math.inf and not is_bounded:
+        # Nothing can end it before it ends by itself, so it needs no task to be stopped in.
+        with clocks.at_work(scopes):
+            return await _as_told(work())
     started, end = time.monotonic(), _End(seconds, TimeoutError)
     task = asyncio.ensure_future(work())
     try:
@@ -179,6 +183,17 @@ async def in_time(
     if task.cancelled():
         raise RuntimeError("it cancelled itself")
     return task.result()
+
+
+async def _as_told(work: Awaitable[T]) -> T:
+    """Do work; a cancellation that nobody asked for is an error."""
+    try:
+        return await work
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise RuntimeError("it cancelled itself") from error
 
 
 class _End(NamedTuple):

@@ -154,6 +154,18 @@ async def test_a_snapshot_is_read_in_the_form_in_which_it_was_written():
     assert len((await graph.aget_state(config)).values["numbers"]) == 4 * channels.SNAPSHOT_AFTER
 
 
+async def test_without_deltas_a_thread_that_is_written_once_has_no_writes_beside_its_checkpoint():
+    saver = InMemorySaver()
+    graph = graph_of(lambda _: {"numbers": [3]}, saver)
+    channels.without_deltas(graph.channels.values())
+    config = {"configurable": {"thread_id": "t"}}
+    await graph.ainvoke({"numbers": [1]}, config, durability="exit")
+    assert not any(saver.writes.values())
+    await graph.ainvoke({"numbers": [2]}, config, durability="exit")
+    assert (await graph.aget_state(config)).values["numbers"] == [1, 3, 2, 3]
+    assert not any(saver.writes.values())
+
+
 def test_a_write_that_takes_the_place_of_a_value_has_two_forms():
     assert channels.overwriting(Overwrite([1])) == Overwrite([1])
     assert channels.overwriting({"__overwrite__": [1]}) == Overwrite([1])

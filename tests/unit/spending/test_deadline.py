@@ -112,6 +112,21 @@ async def test_work_that_cancels_itself_has_failed(account):
         await in_time(work, meter(account))
 
 
+async def test_work_without_a_bound_is_cancelled_with_whoever_does_it(account):
+    begun = asyncio.Event()
+
+    async def work():
+        begun.set()
+        await hang()
+
+    running = asyncio.ensure_future(in_time(work, meter(account)))
+    await begun.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert not account.clocks.are_running
+
+
 async def test_work_that_will_not_stop_is_abandoned_and_its_clock_stands_still(
     account, monkeypatch
 ):
