@@ -1,6 +1,6 @@
 """LangChain's model of the OpenAI protocol, with what it leaves out of streams."""
 
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.outputs import ChatGenerationChunk
@@ -12,7 +12,7 @@ class OpenAIChat(ChatOpenAI):
 
     def _get_request_payload(self, input_: LanguageModelInput, **options: Any) -> dict[str, Any]:
         # LangChain leaves the type of a request open.
-        payload: dict[str, Any] = super()._get_request_payload(input_, **options)  # pyright: ignore[reportUnknownMemberType]
+        payload = cast("dict[str, Any]", super()._get_request_payload(input_, **options))  # pyright: ignore[reportUnknownMemberType]
         if "messages" in payload:
             # LangChain has written them as JSON takes them. OpenAI's client would compare each
             # value with the types of its field, which takes a quarter of the CPU of a call; what

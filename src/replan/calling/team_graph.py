@@ -88,10 +88,8 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
                 async for part in given_parts:
                     yield part
 
-    async def states(
-        self, call: Call, listener: Listener, control: RunControl
-    ) -> AsyncGenerator[dict[str, Any]]:
-        """Work on a thread that nobody else knows, and yield the state after each super-step.
+    async def at_rest(self, call: Call, listener: Listener, control: RunControl) -> dict[str, Any]:
+        """Work on a thread that nobody else knows until the work rests, and return its state.
 
         The thread is written once, when the work comes to rest.
 
@@ -101,10 +99,14 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
             control: Stops the work.
         """
         options = {"context": call.settings, "durability": "exit", "stream_mode": "values"}
-        parts = await self._parts(call, {**options, "control": control})
-        async with aclosing(heard_by(listener, parts)) as given:
-            async for part in given:
-                yield part
+        state, before = dict[str, Any](), listener_at_work.set(listener)
+        try:
+            async with aclosing(await self._parts(call, {**options, "control": control})) as parts:
+                async for part in parts:
+                    state = part
+        finally:
+            listener_at_work.reset(before)
+        return state
 
     async def _parts(
         self, call: Call, options: Mapping[str, Any], owner: Owner | None = None

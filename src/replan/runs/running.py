@@ -124,11 +124,7 @@ async def followed_at_once(
 
     async def work(control: RunControl) -> dict[str, Any]:
         call = asked if begins else await prepared(graph, asked)
-        last = dict[str, Any]()
-        async with aclosing(graph.states(call, listener, control)) as states:
-            async for state in states:
-                last = state
-        return last
+        return await graph.at_rest(call, listener, control)
 
     try:
         working = on_its_own(work(RunControl())) if stop is None else stoppable(work, stop, GRACE)
