@@ -35,6 +35,8 @@ from replan import (
     run,
 )
 from replan.adapters.storage.stored_values.sealing import StrictSerializer
+from replan.events import calls
+from replan.events.types import ModelCalled
 from replan.sessions.tool_calls import ToolCalls
 from replan.testing import ScriptedModel, always
 
@@ -372,6 +374,23 @@ async def test_a_stream_ends_with_the_result_of_process():
     types = [each.type for each in told[:-1]]  # type: ignore[union-attr]
     assert (types[0], types[-1]) == ("run_started", "task_completed")
     assert "answer_token" in types
+
+
+async def test_prompts_are_written_out_only_for_whoever_gets_them(monkeypatch):
+    written, write = [], calls.said
+
+    def counted(message: Any) -> Any:
+        written.append(message)
+        return write(message)
+
+    monkeypatch.setattr(calls, "said", counted)
+    with ScriptedModel({"think": [f"{SIMPLE}Paris."] * 2}) as model:
+        await agent_of(model).process("The capital?", EMPTY)
+        assert not written
+        told = [each async for each in agent_of(model).stream("The capital?", EMPTY)]
+    prompts = [each.prompt for each in told if isinstance(each, ModelCalled)]
+    assert [bool(prompt) for prompt in prompts] == [True]
+    assert written
 
 
 async def test_the_thread_of_a_turn_is_written_when_the_turn_comes_to_rest(monkeypatch):

@@ -20,9 +20,15 @@ V = TypeVar("V")
 class Listener:
     """Takes events in the loop that it was made in, from whatever thread, until it is closed."""
 
-    def __init__(self, take: Callable[[Event], None]) -> None:
-        """Prepare; `take` takes an event at once, and raises nothing."""
+    def __init__(self, take: Callable[[Event], None], *, hears_texts: bool) -> None:
+        """Prepare.
+
+        Args:
+            take: Takes an event at once, and raises nothing.
+            hears_texts: Whether it wants the prompts and replies of models.
+        """
         self._take: Callable[[Event], None] | None = take
+        self.hears_texts = hears_texts
         self._loop, self._thread = asyncio.get_running_loop(), get_ident()
 
     def __call__(self, event: Event) -> None:

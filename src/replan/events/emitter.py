@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
 
-from replan.events.at_once import listener_at_work
+from replan.events.at_once import Listener, listener_at_work
 from replan.events.callbacks import ANY_EVENT, HOOKS, Hook, hears_tokens, hooks_of
 from replan.events.log import log
 from replan.events.masking import without_known
@@ -69,8 +69,11 @@ class Emitter:
     @property
     def tells_texts(self) -> bool:
         """Whether something receives the prompts and replies of models."""
+        if not self.keeps_prompts:
+            return False
         is_traced = self.trace is not None and self.trace.hears_texts
-        return self.keeps_prompts and (is_traced or self._is_told)
+        listens = not isinstance(self.write, Listener) or self.write.hears_texts
+        return is_traced or self.hooks.hears_events or (listens and self._is_told)
 
     @property
     def _is_told(self) -> bool:

@@ -110,6 +110,7 @@ async def followed_at_once(
     *,
     stop: asyncio.Event | None,
     begins: bool,
+    texts: bool,
 ) -> EnhancedState:
     """Run a graph as `followed` does, on a thread that lives as long as its caller's work.
 
@@ -119,8 +120,9 @@ async def followed_at_once(
         take: Takes the events where they happen, and raises nothing.
         stop: Stops the run; None if nobody does.
         begins: Whether a run begins that nothing on the thread has begun; its input is checked.
+        texts: Whether events contain the prompts and replies of models.
     """
-    listener = Listener(take)
+    listener = Listener(take, hears_texts=texts)
 
     async def work(control: RunControl) -> dict[str, Any]:
         call = asked if begins else await prepared(graph, asked)

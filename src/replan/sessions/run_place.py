@@ -146,7 +146,9 @@ class CallPlace:
             "metadata": {"run_id": run_id},
         }
         call = Call(given, settings, config, run_id)
-        state = await followed_at_once(self.graph, call, each.hear, stop=each.stop, begins=begins)
+        state = await followed_at_once(
+            self.graph, call, each.hear, stop=each.stop, begins=begins, texts=each.tokens
+        )
         return dict(state)
 
 
