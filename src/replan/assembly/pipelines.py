@@ -7,7 +7,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 
 from replan.adapters.threads.memory import MemoryThreads
-from replan.assembly import chosen_models, now
+from replan.assembly.environment import chosen_models, now
 from replan.models.chat import Chat
 from replan.ports.thread_repository import ThreadRepository
 from replan.sessions.pipeline_agent import PipelineAgent
