@@ -9,7 +9,7 @@ from replan.errors import PhaseError
 from replan.failures import describe
 from replan.state.pipeline.threads import COMPLETED, Thread, ThreadMessage
 from replan.threads.host_utils import in_phase
-from replan.threads.phases.base_agent import BaseAgent
+from replan.threads.phases.agent_and_handler import BaseAgent
 from replan.threads.phases.suggestions import (
     ROUND,
     round_of,

@@ -14,7 +14,7 @@ from replan.state.pipeline.threads import COMPLETED, HISTORY, INITIAL, Thread, T
 from replan.texts.storable import storable_text
 from replan.threads.host_utils import HostUtils, at_work
 from replan.threads.messages import changed, newest_bot_message, updated
-from replan.threads.phases.base_agent import BaseAgent
+from replan.threads.phases.agent_and_handler import BaseAgent
 from replan.threads.phases.suggestions import SUGGESTION, next_phase, suggested
 from replan.threads.response import Response, ends_pipeline
 from replan.threads.sub_threads.sub_thread_handlers import PLACEHOLDER, give_up
