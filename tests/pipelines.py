@@ -6,8 +6,7 @@ from typing import Any
 
 from replan import ask_user
 from replan.state.pipeline.threads import Thread
-from replan.threads.phases.base_agent import BaseAgent
-from replan.threads.phases.state_handler import StateHandler
+from replan.threads.phases.agent_and_handler import BaseAgent, StateHandler
 from replan.threads.response import Response
 from replan.threads.sub_threads.interaction_unit import InteractionUnit
 from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent

@@ -109,8 +109,7 @@ if TYPE_CHECKING:
     from replan.team.team import Team
     from replan.team.tool_server import ToolServer
     from replan.threads.ai_adapter import AIAdapter
-    from replan.threads.phases.base_agent import BaseAgent, Operation
-    from replan.threads.phases.state_handler import StateHandler
+    from replan.threads.phases.agent_and_handler import BaseAgent, Operation, StateHandler
     from replan.threads.response import MessageUpdate, Response, SubThreadRequest
     from replan.threads.sub_threads.interaction_unit import InteractionUnit
     from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent
@@ -193,8 +192,7 @@ _PLACES = {
     "replan.team.team": "Team",
     "replan.team.tool_server": "ToolServer",
     "replan.threads.ai_adapter": "AIAdapter",
-    "replan.threads.phases.base_agent": "BaseAgent Operation",
-    "replan.threads.phases.state_handler": "StateHandler",
+    "replan.threads.phases.agent_and_handler": "BaseAgent Operation StateHandler",
     "replan.threads.response": "MessageUpdate Response SubThreadRequest",
     "replan.threads.sub_threads.interaction_unit": "InteractionUnit",
     "replan.threads.sub_threads.sub_thread_agent": "SubThreadAgent",

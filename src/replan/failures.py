@@ -147,7 +147,12 @@ def status_of(error: BaseException) -> int | None:
     return next((c for c in candidates if isinstance(c, int) and 100 <= c < 600), None)  # noqa: PLR2004
 
 
-def is_signal(error: Exception) -> bool:
+def ends_whole_work(error: BaseException) -> bool:
+    """Whether an error ends or pauses the whole work: no part of it has it as its own failure."""
+    return isinstance(error, LimitReachedError | StorageError) or is_signal(error)
+
+
+def is_signal(error: BaseException) -> bool:
     """Whether an error is one of LangGraph's signals, which pass through everything."""
     # LangGraph's interrupts are exceptions that must reach it; by name, as its import is heavy.
     return _is_of(error, {"GraphBubbleUp"})

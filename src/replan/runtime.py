@@ -22,7 +22,7 @@ from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.memory_run_book import MemoryRunBook
 from replan.adapters.storage.holds.thread_holds import MemoryHolds
 from replan.adapters.storage.opening import open_storage
-from replan.assembly import now, random_id
+from replan.assembly.environment import now, random_id
 from replan.assembly.graphs import AnyTeam, Graph, graph_of
 from replan.calling.calls import Call, Input
 from replan.calling.compiled import shapes_of, tool_servers_of

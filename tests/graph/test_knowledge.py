@@ -17,6 +17,7 @@ from replan import (
     RAGOptions,
     RunSettings,
     Specialist,
+    StorageError,
     Team,
     VectorStoreRetriever,
     ask_user,
@@ -172,6 +173,19 @@ async def test_a_search_that_fails_or_hangs_leaves_the_step_without_knowledge_an
     assert step.startswith("Step 1 (attempt 1) continues without knowledge: ")
     assert told in step
     assert len(retriever.asked) == 2
+
+
+@pytest.mark.parametrize("where", ["search", "reading"])
+async def test_a_storage_that_fails_in_a_search_ends_the_run_and_not_the_search_alone(where):
+    error = StorageError("runs.db", "The disk is full.", "Make room.")
+    found = Given({"content": "Paid in May.", "source": "a.md", "line": 1})
+    retriever = Failing(error) if where == "search" else found
+    script = {"think": PLAN, "knowledge": error, "step 1": "No.", "feedback": f"{DONE}No."}
+    with ScriptedModel({node: always(reply) for node, reply in script.items()}) as model:
+        graph = graph_of(model, retriever, rag=RAGOptions(use_summary=where == "reading"))
+        with pytest.raises(StorageError, match="The disk is full"):
+            await run(graph, "When are refunds paid?")
+        assert "specialist" not in [call.node for call in model.calls]
 
 
 async def test_a_step_that_asks_a_person_is_searched_for_once():

@@ -36,7 +36,7 @@ from replan.runs.course.story import story_of
 from replan.runs.travel.whole_run import whole_run
 from replan.sessions.turn_thread import place_of_threads, said_in_killed
 from replan.testing import ScriptedModel, always
-from replan.threads.phases.base_agent import BaseAgent
+from replan.threads.phases.agent_and_handler import BaseAgent
 from replan.threads.sub_threads.interaction_unit import InteractionUnit
 from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent
 from replan.threads.sub_threads.sub_thread_handlers import NestedSubThreadHandler

@@ -1,23 +1,13 @@
 """The one place that chooses adapters: for graphs of teams, for agents, jobs and pipelines."""
 
-import os
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
-from functools import partial
-from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from replan.adapters.chat_models import LangChainModels
-from replan.ports.model_provider import ModelProvider
-from replan.secrets.sources import learn_environment
+from replan.assembly.environment import models_from_environment
 
 if TYPE_CHECKING:
     from replan.assembly.graphs import build_graph, team_graph
 
 __all__ = ["build_graph", "models_from_environment", "team_graph"]
-
-now: Callable[[], datetime] = partial(datetime.now, UTC)
-random_id: Callable[[], str] = partial(token_hex, 16)
 
 
 def __getattr__(name: str) -> Any:
@@ -27,17 +17,3 @@ def __getattr__(name: str) -> Any:
     from replan.assembly import graphs  # noqa: PLC0415
 
     return getattr(graphs, name)
-
-
-def models_from_environment(
-    base_url: str | None = None, environment: Mapping[str, str] = os.environ
-) -> ModelProvider:
-    """Build models by name, with keys from the environment."""
-    learn_environment(environment)
-    return LangChainModels(base_url=base_url, environment=environment)
-
-
-def chosen_models(given: ModelProvider | None, base_url: str | None) -> ModelProvider:
-    """Give the given models, else those of the environment, whose secrets are known from now on."""
-    of_environment = models_from_environment(base_url)
-    return given or of_environment

@@ -16,7 +16,7 @@ from replan.adapters.call_journal import CallAccounts, CallJournal, CallThreads,
 from replan.adapters.call_values import CallValues
 from replan.adapters.storage.checkpoints.savers import MemorySaver
 from replan.adapters.storage.holds.thread_holds import MemoryHolds
-from replan.assembly import chosen_models, random_id
+from replan.assembly.environment import chosen_models, random_id
 from replan.assembly.graphs import Graph, compiled
 from replan.assembly.team_services import services_of
 from replan.langgraph_inside.channels import without_deltas

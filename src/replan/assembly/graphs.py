@@ -16,7 +16,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 
 from replan.adapters.storage.stored_values.serializer import is_news, saver_for
-from replan.assembly import chosen_models
+from replan.assembly.environment import chosen_models
 from replan.assembly.team_services import services_of
 from replan.calling.compiled import Graph
 from replan.calling.team_graph import TeamGraph

@@ -10,7 +10,7 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 
 from replan.adapters.job_api import ApiExecutor
-from replan.assembly import chosen_models, now, random_id
+from replan.assembly.environment import chosen_models, now, random_id
 from replan.jobs.acting import ActionExecutor
 from replan.jobs.actions import Executor
 from replan.jobs.extraction.by_model import ModelExtractor, RulesThenModel

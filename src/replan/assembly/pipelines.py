@@ -7,7 +7,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 
 from replan.adapters.threads.memory import MemoryThreads
-from replan.assembly import chosen_models, now
+from replan.assembly.environment import chosen_models, now
 from replan.models.chat import Chat
 from replan.ports.thread_repository import ThreadRepository
 from replan.sessions.pipeline_agent import PipelineAgent
@@ -15,7 +15,7 @@ from replan.state.limits import Limits, Price, RunSettings
 from replan.team.chats import Chats
 from replan.threads.ai_adapter import AIAdapter
 from replan.threads.host_utils import HostUtils
-from replan.threads.phases.base_agent import BaseAgent
+from replan.threads.phases.agent_and_handler import BaseAgent
 from replan.threads.response import Response
 from replan.threads.turns.building import built_pipeline, check_levels
 from replan.threads.turns.pipeline import alone, turn_on

@@ -10,7 +10,7 @@ from typing import cast
 
 from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.threads.memory import MOST_CLOSED, MemoryThreads
-from replan.assembly import now, random_id
+from replan.assembly.environment import now, random_id
 from replan.events.callbacks import Hook
 from replan.events.emitter import Hooks
 from replan.events.types import BaseEvent

@@ -10,8 +10,7 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
-from replan.errors import LimitReachedError, StorageError
-from replan.failures import can_pass, describe, is_signal
+from replan.failures import can_pass, describe, ends_whole_work
 from replan.jobs.actions import ActionCall, Executor, Outcome, unanswered
 from replan.jobs.corrections import merged
 from replan.jobs.extraction.by_rules import read_by_rules
@@ -52,10 +51,8 @@ class ActionExecutor:
         """Do an action once; a failure is an outcome, not an exception."""
         try:
             return await self._executed(call)
-        except (LimitReachedError, StorageError):
-            raise
         except Exception as error:
-            if is_signal(error):
+            if ends_whole_work(error):
                 raise
             return unanswered(call, describe(error), can_pass=can_pass(error))
 

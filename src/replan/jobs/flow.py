@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic import ConfigDict, Field, JsonValue
 
-from replan.errors import ConfigurationError, JobError
-from replan.failures import describe, is_signal
+from replan.errors import ConfigurationError, JobError, UsageError
+from replan.failures import describe, ends_whole_work
 from replan.jobs.extraction.port import JobMessage
 from replan.jobs.job import Job, JobPhase
 from replan.jobs.job_book import JobManager
@@ -73,6 +73,9 @@ async def run_flow(
 ) -> FlowOutput:
     """Take a turn of the job in the metadata, or of a new one. Nothing is stored here.
 
+    A turn that fails gives a failed job. What is no failure of the job is raised, and leaves the
+    job as it was, so that the same turn can be taken again.
+
     Args:
         processor: Processes the job.
         metadata: The metadata from the last turn; None at the beginning.
@@ -82,13 +85,16 @@ async def run_flow(
 
     Raises:
         JobError: The job in the metadata cannot be used, or no job has its id.
+        UsageError: What the caller has given to the turn is wrong.
+        LimitReachedError: A limit of the run is reached.
+        StorageError: A storage that the turn needs cannot be used.
     """
     given = adapter(JobMetadata).validate_python(metadata or {})
     job = await _job_in(given, processor, jobs)
     try:
         result = await processor.process(job, messages)
     except Exception as error:
-        if is_signal(error):
+        if ends_whole_work(error) or isinstance(error, UsageError):
             raise
         why = describe(error)
         failed = job.replace(phase=JobPhase.FAILED, error=why, error_code="broken")

@@ -6,9 +6,8 @@ from typing import Protocol
 from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 
-from replan.errors import LimitReachedError, StorageError
 from replan.events.calls import warn_here
-from replan.failures import describe, is_signal
+from replan.failures import describe, ends_whole_work
 from replan.jobs.extraction.by_model import reply_text
 from replan.jobs.job import COMMAND, Job
 from replan.jobs.sayings import Language
@@ -51,10 +50,8 @@ class ModelPhraser:
         ]
         try:
             phrased = reply_text((await self._chat.reply(prompt, self._config)).text)
-        except (LimitReachedError, StorageError):
-            raise
         except Exception as error:
-            if is_signal(error):
+            if ends_whole_work(error):
                 raise
             warn_here(f"The question is asked in the words of the job: {describe(error)}")
             return text

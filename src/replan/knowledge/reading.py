@@ -8,10 +8,8 @@ from functools import partial
 from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
-from langgraph.errors import GraphBubbleUp
 
-from replan.errors import LimitReachedError, StorageError
-from replan.failures import describe
+from replan.failures import describe, ends_whole_work
 from replan.prompts.knowledge import build_knowledge_prompt, knowledge_text, place_of, source_of
 from replan.prompts.sections import within_budget
 from replan.replies.citations import cited, cited_among
@@ -110,9 +108,9 @@ class Reading:
         seconds = self.options.said["timeout_seconds"]
         try:
             reply = await in_time(partial(self.ask, prompt), self.timed, seconds)
-        except (LimitReachedError, GraphBubbleUp, StorageError):
-            raise
         except Exception as error:
+            if ends_whole_work(error):
+                raise
             logger.warning("knowledge was not read", exc_info=True)
             return _Note(error=describe(error).rstrip("."))
         made = read_answer(reply).strip()

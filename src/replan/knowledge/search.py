@@ -7,12 +7,10 @@ from functools import partial
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.errors import GraphBubbleUp
 
-from replan.errors import LimitReachedError, StorageError
 from replan.events.emitter import Emitter
 from replan.events.types import KnowledgeRetrieved
-from replan.failures import describe
+from replan.failures import describe, ends_whole_work
 from replan.knowledge.found import best_of
 from replan.knowledge.reading import Ask, Reading
 from replan.ports.retriever import Retriever, SearchRequest, SearchResponse
@@ -41,9 +39,10 @@ class Search:
             chunks, left_out = best_of(await self._found(), self.options)
             reading = Reading(self.options, self.task, self.timed, self.ask)
             knowledge = await reading.of(chunks)
-        except (LimitReachedError, GraphBubbleUp, StorageError):
-            raise
-        except Exception as problem:  # noqa: BLE001 - a retriever is code of others
+        except Exception as problem:
+            # A retriever is code of others.
+            if ends_whole_work(problem):
+                raise
             error = describe(problem)
         emitter.stream(
             KnowledgeRetrieved,

@@ -34,6 +34,21 @@ def place_of_send(task: Any) -> int | None:
     return place[0] if kind == PUSH and isinstance(place[0], int) else None
 
 
+def task_around(namespace: str) -> tuple[str, str]:
+    """The node and the id of the task of a run in which a graph works that keeps checkpoints here.
+
+    Ids of tasks follow from the checkpoint that they are tasks of, its number and what made them;
+    not from the thread. So they are the same where a checkpoint is put on another thread.
+    """
+    node, _, task_id = namespace.partition("|")[0].partition(":")
+    return node, task_id
+
+
+def channel_to(node: str) -> str:
+    """The channel to which a task writes, by an edge of its graph, that a node follows."""
+    return f"branch:to:{node}"
+
+
 def can_read_state(config: RunnableConfig) -> bool:
     """Whether a task can read the channels of its super-step."""
     return _READ in configurable(config)

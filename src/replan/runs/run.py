@@ -2,14 +2,29 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.result import RunResult
 
-if TYPE_CHECKING:
-    from replan.runs.service import Runtime
+
+class RunsById(Protocol):
+    """Runs by their ids: what a handle uses of a `Runtime`."""
+
+    async def rested(self, run_id: str) -> RunResult: ...
+
+    async def handed_out(self, run_id: str) -> None: ...
+
+    def events(
+        self, run_id: str, *, after: int = 0, tokens: bool = False
+    ) -> AsyncGenerator[RunEvent]: ...
+
+    async def stop(self, run_id: str, *, by: str = "") -> None: ...
+
+    async def answer(self, run_id: str, answers: object, *, by: str = "") -> "Run": ...
+
+    async def look(self, run_id: str) -> RunView: ...
 
 
 class Run:
@@ -20,7 +35,7 @@ class Run:
     """
 
     def __init__(
-        self, runtime: "Runtime", run_id: str, task: "asyncio.Task[RunResult] | None" = None
+        self, runtime: RunsById, run_id: str, task: "asyncio.Task[RunResult] | None" = None
     ) -> None:
         self.run_id = run_id
         self._runtime = runtime

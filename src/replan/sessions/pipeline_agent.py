@@ -41,7 +41,7 @@ from replan.texts.storable import well_formed
 from replan.threads.ai_adapter import AIAdapter
 from replan.threads.audience import Audience
 from replan.threads.host_utils import HostUtils
-from replan.threads.phases.base_agent import BaseAgent
+from replan.threads.phases.agent_and_handler import BaseAgent
 from replan.threads.turns.pipeline import turn_on
 from replan.threads.turns.turn import Turn
 

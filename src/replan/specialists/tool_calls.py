@@ -17,10 +17,10 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 from pydantic import JsonValue
 
-from replan.errors import InDoubtError, LimitReachedError, StorageError, ToolCallLostError
+from replan.errors import InDoubtError, ToolCallLostError
 from replan.events.calls import telling_of
 from replan.events.types import Approved
-from replan.failures import describe
+from replan.failures import describe, ends_whole_work
 from replan.langgraph_inside.tools import called_by, runs_in_thread
 from replan.models.transcript import ToolEnd, ToolRun, Transcript, plain
 from replan.ports.ask_user import ask
@@ -141,10 +141,10 @@ class ToolCalls:
             # It waits for a person, and will be called again.
             await self.record.forget(place)
             raise
-        except (LimitReachedError, StorageError):
-            raise
         # A tool that asks the process to end has failed, no more.
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code
+        except (Exception, SystemExit) as error:
+            if ends_whole_work(error):
+                raise
             is_lost = clock.expired() or isinstance(error, ToolCallLostError)
             if is_lost and run.effects == "unsafe":
                 return None

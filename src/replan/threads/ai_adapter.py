@@ -14,7 +14,7 @@ from replan.models.reply_end import end_of
 from replan.prompts.sections import Call, call_tag
 from replan.state.pipeline.threads import ThreadMessage
 from replan.texts.storable import storable_text
-from replan.threads.host_utils import HostUtils, host_utils
+from replan.threads.phase_at_work import PhaseAtWork, phase_at_work
 
 
 class AIAdapter:
@@ -76,34 +76,36 @@ class AIAdapter:
             ConfigurationError: The pipeline has no model.
             PhaseError: The reply is empty, or incomplete.
         """
-        utils = host_utils()
+        at_work = phase_at_work()
         if self._chat is None:
-            problem = f"the phase '{utils.phase}' asks a model, and the pipeline has none"
+            problem = f"the phase '{at_work.phase}' asks a model, and the pipeline has none"
             fix = "Give Specialist(..., unit_model=...), or run_pipeline(..., model=...)."
             raise ConfigurationError("unit_model", None, problem, fix)
         call = Call(
             node="unit",
             step=self._step,
             specialist=self._specialist,
-            phase=utils.phase,
-            path=utils.path or None,
+            phase=at_work.phase,
+            path=at_work.path or None,
         )
         told = "\n\n".join(part for part in (system_message, call_tag(call)) if part)
         asked = [SystemMessage(told), *to_langchain(messages)]
-        audience = utils.audience
+        audience = at_work.audience
         is_heard = audience.on_text is not None or has_listener(self._config)
         # Counted before the reply is complete, so that no piece of it is shown again.
         audience.texts += int(is_heard)
         if stream and is_heard:
-            return self._pieces(self._chat, asked, utils)
-        text = _text_of(await self._chat.reply(asked, self._config, audience.on_text), utils.phase)
+            return self._pieces(self._chat, asked, at_work)
+        text = _text_of(
+            await self._chat.reply(asked, self._config, audience.on_text), at_work.phase
+        )
         return _whole(text) if stream else text
 
     async def _pieces(
-        self, chat: Chat, asked: Sequence[BaseMessage], utils: HostUtils
+        self, chat: Chat, asked: Sequence[BaseMessage], at_work: PhaseAtWork
     ) -> AsyncIterator[str]:
         pieces: asyncio.Queue[str | None] = asyncio.Queue()
-        on_text = utils.audience.on_text
+        on_text = at_work.audience.on_text
 
         def take(piece: str) -> None:
             pieces.put_nowait(piece)
@@ -115,7 +117,7 @@ class AIAdapter:
         try:
             while (piece := await pieces.get()) is not None:
                 yield storable_text(piece)
-            _text_of(await reply, utils.phase)
+            _text_of(await reply, at_work.phase)
         finally:
             reply.cancel()
 

@@ -3,21 +3,17 @@
 import asyncio
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
-from replan.errors import ThreadError
 from replan.events.types import BaseEvent
 from replan.ports.ask_user import place_at_work
 from replan.ports.thread_repository import ThreadRepository
 from replan.state.pipeline.thread_paths import SubThreadPath
 from replan.state.results import ExecutionContext
-from replan.threads.audience import Audience
-
-if TYPE_CHECKING:
-    from replan.threads.ai_adapter import AIAdapter
+from replan.threads.ai_adapter import AIAdapter
+from replan.threads.phase_at_work import PhaseAtWork, at_work_here, phase_at_work
 
 Tell = Callable[..., None]
 """Reports an event: its class, and its fields by name."""
@@ -28,35 +24,28 @@ def _tell_nobody(kind: type[BaseEvent], /, **fields: Any) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HostUtils:
+class HostUtils(PhaseAtWork):
     """The parts that come from the configuration of a run; a task holds only data.
+
+    `audience`, `phase` and `path` are those of `PhaseAtWork`.
 
     Attributes:
         thread_repository: Where threads are kept.
         ai_adapter: How models are asked.
         tell: Tells of an event.
-        audience: Who receives the texts of phases.
         clock: Returns the time, with a time zone.
         new_id: Returns a new unique id.
-        phase: The phase that is at work.
-        path: The path of the sub-thread that is at work; empty in the main thread.
         context: What the step of a plan was given; None outside a plan.
         stop: Is set when work is to stop after the phase; None if it cannot be stopped this way.
     """
 
     thread_repository: ThreadRepository
-    ai_adapter: "AIAdapter"
+    ai_adapter: AIAdapter
     tell: Tell = _tell_nobody
-    audience: Audience = field(default_factory=Audience)
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
-    phase: str = ""
-    path: str = ""
     context: ExecutionContext | None = None
     stop: asyncio.Event | None = None
-
-
-_at_work: ContextVar[HostUtils | None] = ContextVar("replan_host_utils", default=None)
 
 
 def host_utils() -> HostUtils:
@@ -65,21 +54,18 @@ def host_utils() -> HostUtils:
     Raises:
         ThreadError: No pipeline is at work here.
     """
-    found = _at_work.get()
-    if found is None:
-        fix = "Use it in a handler or a unit that a pipeline runs."
-        raise ThreadError("", "no pipeline is at work here, so there are no host utilities", fix)
-    return found
+    # `at_work` sets nothing else.
+    return cast("HostUtils", phase_at_work())
 
 
 @contextmanager
 def at_work(utils: HostUtils) -> Generator[None]:
     """Let code that runs inside find the host utilities."""
-    token = _at_work.set(utils)
+    token = at_work_here.set(utils)
     try:
         yield
     finally:
-        _at_work.reset(token)
+        at_work_here.reset(token)
 
 
 @contextmanager

@@ -3,10 +3,10 @@
 from collections.abc import AsyncIterator, Mapping
 from typing import Annotated, Any, Self
 
-from langgraph.errors import GraphBubbleUp
 from pydantic import AfterValidator, Field, JsonValue
 
-from replan.errors import LimitReachedError, StaleThreadError, StorageError
+from replan.errors import StaleThreadError
+from replan.failures import ends_whole_work
 from replan.state.pipeline.threads import MARK_OF_THREAD, SUB_THREAD
 from replan.threads.task import Task
 from replan.values import Value
@@ -16,10 +16,6 @@ SKIP = "skip_bot_message_creation"
 
 UPDATE = "message_update"
 """The entry of a response's meta that names a message to change, in place of a new one."""
-
-PASSED = (GraphBubbleUp, LimitReachedError, StaleThreadError, StorageError)
-"""A question, a limit, and a thread that cannot be stored: they end or pause the whole work. They
-pass through every phase, and no response has them as its failure."""
 
 
 class MessageUpdate(Value):
@@ -34,6 +30,11 @@ class MessageUpdate(Value):
     message_id: str
     text: str | None = None
     meta: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+def ends_pipeline(error: Exception) -> bool:
+    """Whether an error passes through every phase: no response has it as its failure."""
+    return isinstance(error, StaleThreadError) or ends_whole_work(error)
 
 
 def _one_name(path: str) -> str:

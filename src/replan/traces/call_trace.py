@@ -7,12 +7,12 @@ in it, is the current one for what runs inside, so that what other libraries tra
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from langgraph.errors import GraphDrained, GraphInterrupt
 from opentelemetry.trace import Link, SpanKind
 
-from replan.events.trace import RUN, AttemptEnded
+from replan.events.trace import RUN, AttemptEnded, Tracing
 from replan.events.types import (
     BaseEvent,
     CallEvent,
@@ -37,9 +37,7 @@ from replan.failures import describe
 from replan.traces import conventions as say
 from replan.traces.conventions import AGENT, ERROR, OUTCOME, Attributes
 from replan.traces.node import Node, root
-
-if TYPE_CHECKING:
-    from replan.traces.tracing import Tracing
+from replan.traces.telemetry import Telemetry
 
 
 class CallTrace:
@@ -47,7 +45,8 @@ class CallTrace:
 
     def __init__(
         self,
-        tracing: "Tracing",
+        tracing: Tracing,
+        telemetry: Telemetry,
         team: str,
         thread_id: str,
         links: list[Link],
@@ -55,11 +54,12 @@ class CallTrace:
     ) -> None:
         """Begin the span of the run."""
         self._tracing = tracing
+        self._telemetry = telemetry
         self._worked = dict(worked)  # seconds in earlier calls
         self._guard = Lock()
         self._team = say.one_line(team)
         about = say.of_call(self._team, thread_id)
-        self._run = root(tracing.tracer, f"invoke_workflow {self._team}", about, links)
+        self._run = root(telemetry.tracer, f"invoke_workflow {self._team}", about, links)
         self._round_now: Node | None = None
         self._steps: dict[object, Node] = {}
         self._calls: dict[object, _Called] = {}
@@ -67,14 +67,14 @@ class CallTrace:
         self._outcome = ""
 
     @property
-    def tracing(self) -> "Tracing":
+    def tracing(self) -> Tracing:
         """What made it."""
         return self._tracing
 
     @property
     def hears_texts(self) -> bool:
         """Whether it takes prompts and replies of models."""
-        return self._tracing.content
+        return self._telemetry.content
 
     @property
     def ref(self) -> str:
@@ -103,7 +103,7 @@ class CallTrace:
         rest = "" if self._outcome else _rest(error)
         text = describe(error) if error is not None and rest == "failed" else ""
         about = {AGENT: self._team, OUTCOME: self._outcome or rest}
-        self._tracing.meters.run_rested(self._run.seconds + self._worked.get(RUN, 0.0), about)
+        self._telemetry.meters.run_rested(self._run.seconds + self._worked.get(RUN, 0.0), about)
         for each in list(self._run.below.values()):
             self._close(each, rest)
         self._close(self._run, self._outcome or rest, text)
@@ -150,7 +150,7 @@ class CallTrace:
         about = {AGENT: say.one_line(event.specialist), OUTCOME: outcome}
         # A step that is done again later begins again.
         before = self._worked.pop((event.step_id, event.specialist), 0.0)
-        self._tracing.meters.step_completed(step.seconds + before, about)
+        self._telemetry.meters.step_completed(step.seconds + before, about)
         attempt = step.below.get(event.attempt)
         if attempt is not None:
             if self.hears_texts:
@@ -170,7 +170,7 @@ class CallTrace:
         if called is None:
             return
         failed = {ERROR: say.error_type(event.error)} if event.error else {}
-        self._tracing.meters.model_answered(event, called.about, failed)
+        self._telemetry.meters.model_answered(event, called.about, failed)
         said = say.said_by(event.reply) if self.hears_texts else {}
         called.node.span.set_attributes(say.of_reply(event) | said)
         self._close(called.node, "", event.error)
@@ -213,7 +213,7 @@ class CallTrace:
         called = self._calls.pop(_call_key(event))
         error = event.result if event.status == "failed" else ""
         failed = {ERROR: say.error_type(error)} if error else {}
-        self._tracing.meters.tool_completed(event.seconds, called.about | failed)
+        self._telemetry.meters.tool_completed(event.seconds, called.about | failed)
         if self.hears_texts:
             called.node.span.set_attributes(say.result_of(event))
         self._close(called.node, event.status, error)
@@ -242,7 +242,7 @@ class CallTrace:
         kind: SpanKind = SpanKind.INTERNAL,
         ago: float = 0.0,
     ) -> Node:
-        return parent.opened(self._tracing.tracer, key or name, name, about, kind, ago)
+        return parent.opened(self._telemetry.tracer, key or name, name, about, kind, ago)
 
     def _close(self, node: Node, outcome: str, error: str = "") -> None:
         about: Attributes = {OUTCOME: outcome} if outcome else {}

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from opentelemetry import metrics, trace
-from opentelemetry.trace import Link, SpanContext, TraceFlags, Tracer
+from opentelemetry.trace import Link, SpanContext, TraceFlags
 
 from replan.traces.call_trace import CallTrace
 from replan.traces.meters import Meters
 from replan.traces.option import Traces
+from replan.traces.telemetry import Telemetry
 
 SCHEMA = "https://opentelemetry.io/schemas/1.41.0"
 
@@ -22,15 +23,13 @@ _REF = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 class Tracing:
     """What traces calls of graphs."""
 
-    tracer: Tracer
-    meters: Meters
-    content: bool
+    telemetry: Telemetry
 
     def begun(
         self, team: str, thread_id: str, earlier: str, worked: Mapping[object, float]
     ) -> CallTrace:
         """Begin to trace a call; `earlier` is the `ref` of the call that it continues with."""
-        return CallTrace(self, team, thread_id, _links(earlier), worked)
+        return CallTrace(self, self.telemetry, team, thread_id, _links(earlier), worked)
 
 
 def tracing_of(traces: Traces) -> Tracing:
@@ -38,7 +37,7 @@ def tracing_of(traces: Traces) -> Tracing:
     own = version("replan")
     tracer = trace.get_tracer(_NAME, own, traces.tracer_provider, SCHEMA)
     meter = metrics.get_meter(_NAME, own, traces.meter_provider, SCHEMA)
-    return Tracing(tracer, Meters(meter), traces.content)
+    return Tracing(Telemetry(tracer, Meters(meter), traces.content))
 
 
 def _links(ref: str) -> list[Link]:

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from replan.errors import LimitReachedError, StorageError
 from replan.jobs.actions import Outcome
 from replan.jobs.extraction.by_rules import RuleExtractor
 from replan.jobs.processor import JobProcessor
@@ -41,6 +42,18 @@ class Recorder:
     async def execute(self, call):
         self.calls.append(call)
         return self.outcomes.pop(0) if self.outcomes else Outcome(success=True, result="done")
+
+
+@pytest.fixture(
+    params=[
+        LimitReachedError("max_model_calls", 3),
+        StorageError("runs.db", "The disk is full.", "Make room."),
+    ],
+    ids=["limit", "storage"],
+)
+def end(request):
+    """An error that ends the whole work, not only what met it."""
+    return request.param
 
 
 @pytest.fixture

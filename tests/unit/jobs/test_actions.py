@@ -336,3 +336,18 @@ async def test_an_own_action_that_fails_may_have_taken_effect(make):
     told = f"{result.job.error} What you have told me is kept; write again to go on."
     assert result.response_message == told
     assert (await processor.process(result.job)).response_message == told
+
+
+async def test_an_action_that_a_limit_or_the_storage_ends_has_no_outcome(make, end):
+    def send(to):
+        raise end
+
+    spec = JobSpec(
+        "letters",
+        slots=[Slot("to", question="To whom?")],
+        commands=[Command("send", needs=["to"], action="send")],
+        actions=[ActionSpec("send", run=send, effects="pure")],
+    )
+    processor = make(spec, ActionExecutor())
+    with pytest.raises(type(end)):
+        await processor.process(processor.new_job(values={"to": "ann"}))

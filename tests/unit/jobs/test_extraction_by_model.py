@@ -128,3 +128,11 @@ async def test_without_a_reply_the_rules_go_on_alone(make):
         result = await processor.process(job, ["it should be the old town of Rome"])
     assert result.job.collected_info == {"origin": "it should be the old town of Rome"}
     assert any("it is gone" in step.reason for step in result.job.history)
+
+
+async def test_the_rules_do_not_go_on_alone_at_a_limit_or_without_the_storage(make, end):
+    with ScriptedModel({"extract": [end]}) as model:
+        processor = make(SPEC, extractor=RulesThenModel(ModelExtractor(Chat(model))))
+        job = (await processor.process(processor.new_job("go"))).job
+        with pytest.raises(type(end)):
+            await processor.process(job, ["it should be the old town of Rome"])

@@ -52,3 +52,8 @@ async def test_a_model_phrases_what_is_asked_and_never_what_is_confirmed_or_done
 async def test_where_a_model_loses_something_the_words_of_the_spec_are_asked(reply):
     told, _ = await told_with(["Your PIN, please?", reply], ["4711"])
     assert told == ["Your PIN, please?", "Which tea? Choose one of: green, black."]
+
+
+async def test_a_limit_or_the_storage_ends_the_turn_instead_of_the_words_alone(end):
+    with pytest.raises(type(end)):
+        await told_with([end], [])

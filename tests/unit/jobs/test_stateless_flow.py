@@ -3,8 +3,9 @@
 import json
 
 import pytest
+from langgraph.errors import GraphBubbleUp
 
-from replan.errors import JobError
+from replan.errors import InputError, JobError, LimitReachedError, StorageError
 from replan.jobs.flow import run_flow
 from replan.jobs.job import JobPhase
 from replan.jobs.job_book import JobManager
@@ -39,6 +40,39 @@ async def test_an_error_gives_the_client_its_failed_job(spec, make):
     assert again.metadata.context.job["collected_info"] == {"product_listing_id": "PL-1"}
     with pytest.raises(JobError, match="phase"):
         await run_flow(make(spec), {"context": {"job": {**job, "phase": "odd"}}}, ["hello"])
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        LimitReachedError("max_model_calls", 3),
+        StorageError("runs.db", "The disk is full.", "Make room."),
+        InputError("The request is empty."),
+        GraphBubbleUp(),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+async def test_what_ends_the_whole_work_is_no_failure_of_the_job(spec, make, error):
+    class Ended:
+        async def extract(self, wanted):
+            raise error
+
+    jobs = JobManager(make(spec))
+    before = await jobs.create_job("", "edit PL-1")
+    by_id = {"context": {"job_id": before.id}}
+    with pytest.raises(type(error)) as raised:
+        await run_flow(make(spec, extractor=Ended()), by_id, ["title: x"], jobs)
+    assert raised.value is error
+    assert await jobs.get_job(before.id) == before
+
+
+async def test_a_kept_job_of_another_spec_is_refused_and_stays_as_it_was(spec, make):
+    jobs = JobManager(make(spec))
+    before = await jobs.create_job("", "edit PL-1")
+    other = make(spec.replace(name="another"))
+    with pytest.raises(JobError, match="type"):
+        await run_flow(other, {"context": {"job_id": before.id}}, ["title: x"], jobs)
+    assert await jobs.get_job(before.id) == before
 
 
 async def test_a_manager_keeps_jobs_by_their_ids(spec, make):

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 from langchain_core.embeddings import Embeddings
 
-from replan import FolderRetriever, RetrievalError, SearchRequest
+from replan import FolderRetriever, LimitReachedError, RetrievalError, SearchRequest
 from replan.adapters.knowledge import folder as folder_module, vectors
 from replan.adapters.knowledge.fusing import fused
 
@@ -127,6 +127,14 @@ def test_where_a_model_fails_words_are_searched_and_it_is_said(folder, tmp_path,
     assert found == ["bees.md"]
     assert left_out.startswith("meanings failed, so passages are found by their words alone: ")
     assert told in left_out
+
+
+def test_a_limit_at_a_model_ends_the_search_and_not_the_meanings_alone(folder, tmp_path):
+    def refuse():
+        raise LimitReachedError("max_model_calls", 3)
+
+    with pytest.raises(LimitReachedError):
+        search(retriever_of(folder, tmp_path, Broken(refuse)), "honey")
 
 
 def test_a_model_that_hangs_is_given_up(folder, tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import logging
+import operator
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -19,8 +20,8 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.pregel.remote import RemoteGraph
-from langgraph.runtime import RunControl, Runtime
-from langgraph.types import Command, Overwrite, interrupt
+from langgraph.runtime import RunControl, Runtime, ServerInfo
+from langgraph.types import Command, Overwrite, Send, interrupt
 from pydantic import BaseModel, create_model
 
 from replan.langgraph_inside import callbacks, channels, checkpoints, graphs, models, tasks, tools
@@ -237,6 +238,147 @@ async def test_a_task_knows_the_answers_that_it_goes_on_with_by_the_ids_of_its_i
     (question,) = asked["__interrupt__"]
     await graph.ainvoke(Command(resume={question.id: "yes"}), config)
     assert known == [{}, {question.id: "yes"}]
+
+
+class Sent(TypedDict):
+    number: int
+    said: Annotated[list[str], operator.add]
+
+
+class Asking:
+    """Two tasks that were sent; in each, a graph of its own asks after its first node."""
+
+    def __init__(self):
+        self.begun = []
+        self.saver = InMemorySaver()
+        inner = StateGraph(Sent)
+        inner.add_node("begin", lambda state: self.begun.append(state["number"]) or {})
+        inner.add_node(
+            "ask", lambda state: {"said": [f"{state['number']}: {interrupt(state['number'])}"]}
+        )
+        inner.add_edge(START, "begin")
+        inner.add_edge("begin", "ask")
+        asking = inner.compile()
+
+        async def work(state: Sent, config: RunnableConfig):
+            done = await asking.ainvoke(state, config)
+            return {"said": done["said"]}
+
+        outer = StateGraph(Sent)
+        outer.add_node("work", work)
+        outer.add_node("after", lambda _: {})
+        each = [Send("work", {"number": number, "said": []}) for number in (1, 2)]
+        outer.add_conditional_edges(START, lambda _: each)
+        outer.add_edge("work", "after")
+        self.graph = outer.compile(checkpointer=self.saver)
+
+    async def tasks_on(self, thread):
+        return (await self.graph.aget_state(thread_of(thread))).tasks
+
+    async def put(self, found, thread, **changes):
+        """Put a checkpoint on a thread, and what its tasks wrote."""
+        place = {
+            "thread_id": thread,
+            "checkpoint_ns": found.config["configurable"]["checkpoint_ns"],
+        }
+        checkpoint = {**found.checkpoint, **changes}
+        versions = checkpoint["channel_versions"]
+        await self.saver.aput({"configurable": place}, checkpoint, found.metadata, versions)
+        place["checkpoint_id"] = checkpoint["id"]
+        for task_id, channel, value in found.pending_writes:
+            await self.saver.aput_writes({"configurable": place}, [(channel, value)], task_id)
+
+
+def thread_of(name):
+    return {"configurable": {"thread_id": name}}
+
+
+async def test_a_graph_in_a_task_is_found_again_at_the_same_checkpoint_of_another_thread():
+    asking = Asking()
+    asked = await asking.graph.ainvoke({"number": 0, "said": []}, thread_of("here"))
+    sent = await asking.tasks_on("here")
+    newest = {}
+    for each in asking.saver.list(thread_of("here")):
+        newest.setdefault(each.config["configurable"]["checkpoint_ns"], each)
+    inside = {tasks.task_around(each) for each in newest if each}
+    assert inside == {("work", each.id) for each in sent}
+    for each in newest.values():
+        await asking.put(each, "there")
+    assert [each.id for each in await asking.tasks_on("there")] == [each.id for each in sent]
+    answers = {each.id: f"yes {each.value}" for each in asked["__interrupt__"]}
+    done = await asking.graph.ainvoke(Command(resume=answers), thread_of("there"))
+    assert done["said"] == ["1: yes 1", "2: yes 2"]
+    assert sorted(asking.begun) == [1, 2]  # none is begun again
+
+
+async def test_ids_of_tasks_follow_from_the_id_of_their_checkpoint_as_they_did_before():
+    asking = Asking()
+    await asking.graph.ainvoke({"number": 0, "said": []}, thread_of("here"))
+    found = await asking.saver.aget_tuple(thread_of("here"))
+    await asking.put(found, "there", id="1f0d2f3c-8a1e-6b40-8000-5d2c9b7e4a10")
+    ids = [each.id for each in await asking.tasks_on("there")]
+    # Runs that have begun with an earlier version are looked for by these.
+    assert sorted(ids) == [
+        "537e16ce-1a9a-c5ce-1279-58326df53371",
+        "c22e0172-c7ff-4d3d-8355-98b68bca2d30",
+    ]
+
+
+async def test_a_task_says_over_which_edge_it_goes_on():
+    saver = InMemorySaver()
+    graph = StateGraph(Numbers)
+    graph.add_node("done", lambda _: {"seen": 1})
+    graph.add_node("asks", lambda _: {"seen": interrupt("?")})
+    graph.add_node("after", lambda _: {})
+    graph.add_edge(START, "done")
+    graph.add_edge(START, "asks")
+    graph.add_edge("done", "after")
+    await graph.compile(checkpointer=saver).ainvoke({"numbers": []}, thread_of("t"))
+    writes = (await saver.aget_tuple(thread_of("t"))).pending_writes
+    assert {"seen", tasks.channel_to("after")} <= {channel for _, channel, _ in writes}
+
+
+async def test_a_task_that_was_sent_says_which_of_the_sends_it_is():
+    asking = Asking()
+    await asking.graph.ainvoke({"number": 0, "said": []}, thread_of("t"))
+    assert [tasks.place_of_send(each) for each in await asking.tasks_on("t")] == [0, 1]
+    graph = graph_of(lambda _: {"seen": interrupt("?")}, InMemorySaver())
+    await graph.ainvoke({"numbers": []}, thread_of("t"))
+    (plain,) = (await graph.aget_state(thread_of("t"))).tasks
+    assert tasks.place_of_send(plain) is None
+
+
+async def test_what_a_task_wrote_before_it_failed_comes_to_the_saver_with_its_error():
+    written = []
+
+    class Seeing(InMemorySaver):
+        async def aput_writes(self, config, writes, task_id, task_path=""):
+            written.append(list(writes))
+            await super().aput_writes(config, writes, task_id, task_path)
+
+    def fail(state):
+        raise ValueError("no way on")
+
+    graph = StateGraph(Numbers)
+    graph.add_node("node", lambda _: {"seen": 1})
+    graph.add_edge(START, "node")
+    graph.add_conditional_edges("node", fail, [END])
+    with pytest.raises(ValueError, match="no way on"):
+        await graph.compile(checkpointer=Seeing()).ainvoke({"numbers": []}, thread_of("t"))
+    _, broken_off = written
+    assert "seen" in {channel for channel, _ in broken_off}
+    left = tasks.of_whole_tasks(broken_off)
+    assert [str(value) for _, value in left] == ["no way on"]
+    assert tasks.of_whole_tasks([("seen", 1)]) == [("seen", 1)]
+
+
+def test_the_runtime_knows_whom_the_server_has_authenticated():
+    class User:
+        identity = "eva"
+
+    served = ServerInfo(assistant_id="a", graph_id="g", user=User())
+    assert tasks.user_of_server(Runtime(server_info=served)) == "eva"
+    assert tasks.user_of_server(Runtime()) == ""
 
 
 def test_the_saver_for_postgresql_lists_the_changes_of_its_tables():

@@ -8,7 +8,7 @@ import replan
 SOURCE = Path(replan.__file__).parent
 DOOR = SOURCE / "langgraph_inside"
 PRIVATE = re.compile(
-    r"__pregel|var_child_runnable_config|push_message|langgraph\.pregel|langgraph\._"
+    r"__pregel|branch:to:|var_child_runnable_config|push_message|langgraph\.pregel|langgraph\._"
     r"|\bDeltaChannel\b|__overwrite__|DeltaChannelHistory,"
     r"|serde\.types|_last_v6_timestamp|\.MIGRATIONS\b|checkpoint_migrations|get_subgraphs"
     r"|PregelProtocol|tap_output_aiter|invocation_params|ls_model_name|ls_max_tokens"

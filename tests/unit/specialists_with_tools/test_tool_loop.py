@@ -18,13 +18,14 @@ from replan import (
     Host,
     Limits,
     Specialist,
+    StorageError,
     Team,
     build_graph,
     run,
     run_sync,
     stream,
 )
-from replan.testing import Reply, ScriptedModel
+from replan.testing import Reply, ScriptedModel, always
 
 SLOW = Limits(step_timeout=0.2, step_retries=0)
 
@@ -243,6 +244,19 @@ async def test_a_hanging_tool_ends_with_its_step(graph, script, call, result_of,
         state = (await run(graph(model, tools=[one], limits=SLOW), "Hang.")).state
     never.set()
     assert "no answer within 0.2 s" in result_of(state).error
+
+
+async def test_a_storage_that_fails_in_a_tool_ends_the_run_and_is_not_told_to_the_model(
+    graph, script, call
+):
+    def count() -> int:
+        """Count what is stored."""
+        raise StorageError("runs.db", "The disk is full.", "Make room.")
+
+    with ScriptedModel(script(call(("count", {})), always("Done."))) as model:
+        with pytest.raises(StorageError, match="The disk is full"):
+            await run(graph(model, tools=[count]), "Count.")
+        assert len(model.calls) == 2
 
 
 async def test_a_tool_that_cancels_itself_fails_no_more_than_its_step(graph, script, call):

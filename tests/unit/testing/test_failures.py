@@ -8,12 +8,20 @@ import pytest
 from hypothesis import assume, given, strategies as st
 from langgraph.errors import GraphInterrupt
 
-from replan.errors import ConfigurationError, LimitReachedError, ModelCallError
+from replan.errors import (
+    ConfigurationError,
+    InputError,
+    LimitReachedError,
+    ModelCallError,
+    StorageError,
+    ThreadLostError,
+)
 from replan.failures import (
     asked_pause,
     brought_nothing,
     can_pass,
     describe,
+    ends_whole_work,
     is_busy,
     status_of,
 )
@@ -279,3 +287,20 @@ def test_a_server_says_how_long_it_wants_to_be_left_alone(asked, seconds):
     error.response.headers = {} if asked is None else {"retry-after": asked}
     assert asked_pause(error) == seconds
     assert asked_pause(ValueError("odd")) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "is_end"),
+    [
+        (LimitReachedError("max_tokens", 9), True),
+        (StorageError("runs.db", "The disk is full.", "Make room."), True),
+        (ThreadLostError("runs.db", "t"), True),
+        (GraphInterrupt(), True),
+        (ModelCallError("think", "it broke off."), False),
+        (InputError("It says nothing."), False),
+        (TimeoutError(), False),
+        (SystemExit(1), False),
+    ],
+)
+def test_a_limit_the_storage_and_a_signal_end_the_whole_work(error, is_end):
+    assert ends_whole_work(error) is is_end

@@ -19,8 +19,7 @@ from replan.state.pipeline.threads import Thread
 from replan.testing import ScriptedModel
 from replan.threads.ai_adapter import AIAdapter
 from replan.threads.host_utils import HostUtils, at_work
-from replan.threads.phases.base_agent import BaseAgent
-from replan.threads.phases.state_handler import StateHandler
+from replan.threads.phases.agent_and_handler import BaseAgent, StateHandler
 from replan.threads.response import MessageUpdate, Response, SubThreadRequest
 from replan.threads.sub_threads.interaction_unit import InteractionUnit
 from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent

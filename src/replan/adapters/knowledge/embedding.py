@@ -15,8 +15,8 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables import RunnableConfig
 
-from replan.errors import LimitReachedError, RetrievalError, StorageError
-from replan.failures import describe
+from replan.errors import RetrievalError
+from replan.failures import describe, ends_whole_work
 from replan.langgraph_inside.callbacks import begin_told_call
 
 T = TypeVar("T")
@@ -102,9 +102,12 @@ def asked(embedding: Embedding, ask: Callable[[], T]) -> tuple[T | None, str]:
     """Return what a model finds; where it fails None, and a sentence that says so."""
     try:
         return ask(), ""
-    except (LimitReachedError, RetrievalError, StorageError, sqlite3.Error):
+    except (RetrievalError, sqlite3.Error):
         raise
-    except Exception as error:  # noqa: BLE001 - a model is code of others
+    except Exception as error:
+        # A model is code of others.
+        if ends_whole_work(error):
+            raise
         told = f"{embedding.names[0]} failed, so passages are found by their words alone"
         return None, f"{told}: {describe(error).rstrip('.')}."
 

@@ -25,8 +25,8 @@ from replan.adapters.knowledge.reading import (
     content_of,
     passages_in,
 )
-from replan.errors import LimitReachedError, RetrievalError, StorageError
-from replan.failures import describe
+from replan.errors import RetrievalError
+from replan.failures import describe, ends_whole_work
 from replan.ports.retriever import SearchRequest, SearchResponse
 from replan.secrets.sources import learn_address
 from replan.state.knowledge import Chunk
@@ -187,9 +187,9 @@ def _rows(embedding: Embedding, digest: str, passages: Sequence[Passage]) -> Ite
         batch = passages[at : at + BATCH]
         try:
             vectors = embedding.of_texts([embedded_text(p.heading, p.text) for p in batch])
-        except (LimitReachedError, StorageError):
-            raise
         except Exception as error:
+            if ends_whole_work(error):
+                raise
             # A model is code of others.
             reason = f"{embedding.names[0]} returned no vectors: {describe(error)}"
             raise RetrievalError(reason, "Try again, or give other embeddings.") from error

@@ -16,8 +16,9 @@ from replan.cli.shared.process import INCOMPLETE, WRONG_USE
 from replan.cli.shared.session import Session
 from replan.cli.shared.site import Site
 from replan.cli.views.cells import harmless
+from replan.cli.views.live.manner import teller
 from replan.cli.views.live.notices import traces_notice, tracing_notice
-from replan.cli.views.live.teller import seconds, teller
+from replan.cli.views.live.teller import seconds
 from replan.errors import ConfigurationError, ReplanError, UsageError
 from replan.own_loop import completed
 from replan.plan.markdown.seal import origin_of

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TextIO
 
 from replan.cli.kept.place import Place, short
-from replan.cli.views.live.teller import Manner
+from replan.cli.views.live.manner import Manner
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,8 @@ from replan.cli.talk.conversation import Conversation, Talk
 from replan.cli.talk.lines import Interrupted, Lines, PipedLines, TypedLines
 from replan.cli.talk.opening import Opened, session_of
 from replan.cli.views.cells import counted, harmless
-from replan.cli.views.live.teller import POOR_TERMINALS, Teller, seconds, teller
+from replan.cli.views.live.manner import POOR_TERMINALS, teller
+from replan.cli.views.live.teller import Teller, seconds
 from replan.cli.views.messages import told_messages
 from replan.errors import ReplanError
 from replan.sessions.client.kept_turn import check_agent

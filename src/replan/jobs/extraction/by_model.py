@@ -9,9 +9,8 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
-from replan.errors import LimitReachedError, StorageError
 from replan.events.calls import warn_here
-from replan.failures import describe, is_signal
+from replan.failures import describe, ends_whole_work
 from replan.jobs.extraction.by_rules import read_by_rules
 from replan.jobs.extraction.port import Extracted, Wanted
 from replan.jobs.job import COMMAND
@@ -74,10 +73,8 @@ class RulesThenModel:
         certain = {name: v for name, v in by_rules.values.items() if name not in reading.guessed}
         try:
             found = await self._model.extract(_without_secrets_in(certain, wanted))
-        except (LimitReachedError, StorageError):
-            raise
         except Exception as error:
-            if is_signal(error):
+            if ends_whole_work(error):
                 raise
             trouble = f"The message was read by rules alone: {describe(error)}"
             warn_here(trouble)

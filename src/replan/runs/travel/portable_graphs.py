@@ -3,7 +3,7 @@
 Where such a graph stands is in checkpoints of its own, with values of the classes that its state
 names. They travel as a storage writes them, and are restored as strictly: no other class is made.
 LangGraph finds them by the ids of tasks, which follow from the checkpoint of the run that they are
-tasks of. So the run goes on at a checkpoint of the same id.
+tasks of (`task_around`). So the run goes on at a checkpoint of the same id.
 """
 # LangGraph leaves the type arguments of savers open, so these methods read as unknown.
 # pyright: reportUnknownMemberType=false
@@ -31,6 +31,7 @@ from replan.errors import ContextError, InputError
 from replan.graph.branches import specialist_node
 from replan.langgraph_inside.checkpoints import INTERRUPT, RESUME, WRITES_IDX_MAP
 from replan.langgraph_inside.graphs import is_here, keeps_differences
+from replan.langgraph_inside.tasks import channel_to, task_around
 from replan.runs.asked.asks import asks_of, seats_of
 from replan.state.session.context_fields import Path, Reading
 from replan.values import Value
@@ -39,7 +40,7 @@ MOST_BYTES = 4_000_000
 """The size at most of what travels of graphs that wait, before it is written as text."""
 
 _SPECIALIST = specialist_node("")
-_NODE = "branch:to:result_collector"
+_NODE = channel_to("result_collector")
 _OF_STEPS = frozenset({"current_specialist_results", "questions", "warnings", "limit_hits"})
 _OF_FAILURES = WRITES_IDX_MAP.keys() - {INTERRUPT, RESUME}
 _WRITTEN = {INTERRUPT, RESUME, _NODE, *_OF_STEPS}
@@ -239,7 +240,7 @@ def _plain(found: CheckpointTuple) -> _Checkpoint:
 
 
 def _is_inside(ns: str, task_ids: set[str]) -> bool:
-    name, _, task_id = ns.partition("|")[0].partition(":")
+    name, task_id = task_around(ns)
     return name.startswith(_SPECIALIST) and task_id in task_ids
 
 

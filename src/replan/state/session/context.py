@@ -170,6 +170,11 @@ class AgentContext(Value):
         Raises:
             ContextError: It is the context of another session.
         """
+        if self.session_id != after.session_id:
+            problem, fix = "it belongs to another session", f"Use {self.session_id}."
+            reading = Reading()
+            reading.refuse(("session_id",), after.session_id, problem, fix)
+            reading.end()
         return updates_between(self, after)
 
 

@@ -8,21 +8,19 @@ none of the values that an entry may have can be taken for an order.
 import json
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from pydantic import JsonValue
 
 from replan.state.session.context_fields import Path, Reading
 from replan.values import Value
 
-if TYPE_CHECKING:
-    from replan.state.session.context import AgentContext
-
 HISTORIES = ("dialogue_history", "tool_execution_history")
 MAPPINGS = ("project_state", "session_metadata")
+TEXTS = ("current_stage",)
 
 
-def applied(context: "AgentContext", updates: Mapping[str, Any]) -> dict[str, Any]:
+def applied(context: Value, updates: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a context that updates change, as they are afterwards.
 
     Raises:
@@ -35,7 +33,7 @@ def applied(context: "AgentContext", updates: Mapping[str, Any]) -> dict[str, An
             fields[name] = _history(context, name, change, reading)
         elif name in MAPPINGS:
             fields[name] = _mapping(getattr(context, name), change, path, reading)
-        elif name == "current_stage":
+        elif name in TEXTS:
             fields[name] = _order(str, change, path, reading)
         else:
             reading.refuse(path, change, "no update changes this", "Leave it out.")
@@ -43,21 +41,8 @@ def applied(context: "AgentContext", updates: Mapping[str, Any]) -> dict[str, An
     return fields
 
 
-def updates_between(before: "AgentContext", after: "AgentContext") -> dict[str, JsonValue]:
-    """What changes a context into another one of its session; empty where nothing does.
-
-    Raises:
-        ContextError: It is another session's.
-    """
-    if before.session_id != after.session_id:
-        reading = Reading()
-        reading.refuse(
-            ("session_id",),
-            after.session_id,
-            "it belongs to another session",
-            f"Use {before.session_id}.",
-        )
-        reading.end()
+def updates_between(before: Value, after: Value) -> dict[str, JsonValue]:
+    """What changes a context into another one of its session; empty where nothing does."""
     updates: dict[str, JsonValue] = {}
     for name in HISTORIES:
         old, new = getattr(before, name), getattr(after, name)
@@ -65,8 +50,10 @@ def updates_between(before: "AgentContext", after: "AgentContext") -> dict[str, 
             goes_on = len(new) > len(old) and _is_same_history(old, new[: len(old)])
             added = new[len(old) :] if goes_on else new
             updates[name] = {"append" if goes_on else "set": [each.to_dict() for each in added]}
-    if before.current_stage != after.current_stage:
-        updates["current_stage"] = {"set": after.current_stage}
+    for name in TEXTS:
+        old, new = getattr(before, name), getattr(after, name)
+        if old != new:
+            updates[name] = {"set": new}
     for name in MAPPINGS:
         if changes := _changes(getattr(before, name), getattr(after, name)):
             updates[name] = changes
@@ -99,7 +86,7 @@ def _is_same_history(one: tuple[Value, ...], other: tuple[Value, ...]) -> bool:
     )
 
 
-def _history(context: "AgentContext", name: str, change: Any, reading: Reading) -> Any:
+def _history(context: Value, name: str, change: Any, reading: Reading) -> Any:
     kind = type(context).model_fields[name].annotation
     path: Path = (name,)
     if _is_order(change, "append"):

@@ -74,8 +74,10 @@ def output_type(given: object, info: ValidationInfo) -> object:
 
 def pipeline(given: object, info: ValidationInfo) -> object:
     """Take the class of an agent of a main thread, or in a file its name."""
-    from replan.threads.phases.base_agent import BaseAgent  # noqa: PLC0415 - few teams have some
-    from replan.threads.phases.state_handler import StateHandler  # noqa: PLC0415
+    from replan.threads.phases.agent_and_handler import (  # noqa: PLC0415 - few teams have some
+        BaseAgent,
+        StateHandler,
+    )
 
     class NotImported(BaseAgent):
         """A placeholder for something that is not imported."""

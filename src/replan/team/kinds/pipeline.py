@@ -15,7 +15,7 @@ from replan.team.kinds.member import Giving
 
 if TYPE_CHECKING:
     from replan.ports.specialist_port import SpecialistPort
-    from replan.threads.phases.base_agent import BaseAgent
+    from replan.threads.phases.agent_and_handler import BaseAgent
 
 
 class Pipeline(Giving):

@@ -1,18 +1,27 @@
 """Whether the phases of an agent can be walked: found when it is built, not at work."""
 
 from collections.abc import Iterator, Mapping
+from typing import Protocol
 
 from replan.errors import ConfigurationError
 from replan.state.pipeline.threads import COMPLETED, INITIAL
-from replan.threads.phases.state_handler import StateHandler
 
 
-def first_phase(handlers: Mapping[str, StateHandler]) -> str:
+class PhaseHandler(Protocol):
+    """What counts here of the handler of a phase."""
+
+    phase: str
+
+    @property
+    def following(self) -> tuple[str, ...]: ...
+
+
+def first_phase(handlers: Mapping[str, PhaseHandler]) -> str:
     """Return the phase in which a thread begins: `initial_phase`, else the first with a handler."""
     return INITIAL if INITIAL in handlers or not handlers else next(iter(handlers))
 
 
-def check_phases(agent: str, handlers: Mapping[str, StateHandler]) -> None:
+def check_phases(agent: str, handlers: Mapping[str, PhaseHandler]) -> None:
     """Check the phases of an agent and their handlers.
 
     Raises:
@@ -40,7 +49,7 @@ def check_phases(agent: str, handlers: Mapping[str, StateHandler]) -> None:
     _check_end(agent, handlers)
 
 
-def _check_end(agent: str, handlers: Mapping[str, StateHandler]) -> None:
+def _check_end(agent: str, handlers: Mapping[str, PhaseHandler]) -> None:
     for phase in reachable(handlers, first_phase(handlers)):
         seen = [*reachable(handlers, phase)]
         if not any(COMPLETED in handlers[each].following for each in seen):
@@ -50,7 +59,7 @@ def _check_end(agent: str, handlers: Mapping[str, StateHandler]) -> None:
             raise ConfigurationError(f"{agent}.state_handlers", cycle, problem, fix)
 
 
-def reachable(handlers: Mapping[str, StateHandler], phase: str) -> Iterator[str]:
+def reachable(handlers: Mapping[str, PhaseHandler], phase: str) -> Iterator[str]:
     """Yield a phase and all that can follow it, each once."""
     seen, open_ones = dict[str, None](), [phase]
     while open_ones:

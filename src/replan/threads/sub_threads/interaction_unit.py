@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Literal, Self
 
 from replan.errors import ConfigurationError, PhaseError
 from replan.state.pipeline.threads import COMPLETED, Thread, ThreadMessage
 from replan.texts.storable import storable_text
 from replan.threads.messages import changed, newest_bot_message, updated
-from replan.threads.phases.state_handler import StateHandler
+from replan.threads.phases.agent_and_handler import BaseAgent, StateHandler
 from replan.threads.phases.suggestions import (
     ROUND,
     SUGGESTION,
@@ -21,9 +21,6 @@ from replan.threads.phases.suggestions import (
 from replan.threads.phases.usable_response import usable_below
 from replan.threads.response import Response
 from replan.threads.task import Task
-
-if TYPE_CHECKING:
-    from replan.threads.phases.base_agent import BaseAgent
 
 CONTINUE = "Continue."
 """The default text of the user's side of a round."""
@@ -85,7 +82,7 @@ class InteractionUnit:
     async def initialize(self) -> None:
         """Prepare the unit; overridden where there is something to prepare."""
 
-    async def execute(self, task: Task, thread: Thread, agent: "BaseAgent") -> ThreadMessage:
+    async def execute(self, task: Task, thread: Thread, agent: BaseAgent) -> ThreadMessage:
         """Do the remaining work of the round, and return the bot's message.
 
         A stored message is not produced again.
@@ -109,13 +106,13 @@ class InteractionUnit:
         await task.host_utils.thread_repository.save_thread(thread)
 
     async def generate_user_message(
-        self, bot_message: ThreadMessage, task: Task, thread: Thread, agent: "BaseAgent"
+        self, bot_message: ThreadMessage, task: Task, thread: Thread, agent: BaseAgent
     ) -> str:
         """Follow the instructions in the bot's message, and return the reply of the user's side."""
         return CONTINUE
 
     async def _execute_bot_message_generation(
-        self, task: Task, thread: Thread, agent: "BaseAgent"
+        self, task: Task, thread: Thread, agent: BaseAgent
     ) -> ThreadMessage:
         """Let the handler produce the bot's message, and store it."""
         audience = task.host_utils.audience
@@ -132,7 +129,7 @@ class InteractionUnit:
         await audience.hear(bot.text, heard)
         return bot
 
-    async def _handled(self, task: Task, thread: Thread, agent: "BaseAgent") -> Response:
+    async def _handled(self, task: Task, thread: Thread, agent: BaseAgent) -> Response:
         handler, phase = self.state_handler, self.phase
         name = type(handler).__name__
         try:
@@ -177,7 +174,7 @@ class InteractionUnit:
         )
 
     async def _add_user_message(
-        self, bot: ThreadMessage, task: Task, thread: Thread, agent: "BaseAgent"
+        self, bot: ThreadMessage, task: Task, thread: Thread, agent: BaseAgent
     ) -> None:
         name = f"{type(self).__name__}.generate_user_message"
         with same_phase(task, thread, name):

@@ -9,7 +9,7 @@ from replan.errors import PhaseError
 from replan.failures import describe
 from replan.state.pipeline.threads import COMPLETED, Thread, ThreadMessage
 from replan.threads.host_utils import in_phase
-from replan.threads.phases.base_agent import BaseAgent
+from replan.threads.phases.agent_and_handler import BaseAgent
 from replan.threads.phases.suggestions import (
     ROUND,
     round_of,
@@ -19,7 +19,7 @@ from replan.threads.phases.suggestions import (
     told_phase,
 )
 from replan.threads.phases.usable_response import usable_below
-from replan.threads.response import PASSED, Response
+from replan.threads.response import Response, ends_pipeline
 from replan.threads.sub_threads.interaction_unit import InteractionUnit
 from replan.threads.task import Task
 
@@ -64,9 +64,10 @@ class SubThreadAgent(BaseAgent):
             # With the first phase, if it has been made now.
             await task.host_utils.thread_repository.save_thread(thread, lasting=False)
             return await self._execute_sub_thread_interaction(task, thread)
-        except PASSED:
-            raise
-        except Exception as error:  # noqa: BLE001 - foreign code; its failure is a response
+        except Exception as error:
+            if ends_pipeline(error):
+                raise
+            # Foreign code: its failure is a response.
             own.set_status(error=describe(error))
             await task.host_utils.thread_repository.save_thread(thread)
             return Response(failure=error)

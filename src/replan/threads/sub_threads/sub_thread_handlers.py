@@ -14,8 +14,7 @@ from replan.state.pipeline.threads import (
     ThreadMessage,
 )
 from replan.threads.messages import message_in, newest_bot_message
-from replan.threads.phases.base_agent import BaseAgent
-from replan.threads.phases.state_handler import StateHandler
+from replan.threads.phases.agent_and_handler import BaseAgent, StateHandler
 from replan.threads.phases.suggestions import round_of, thread_of
 from replan.threads.response import SKIP, UPDATE, MessageUpdate, Response
 from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 from weakref import WeakSet
 
 from replan.errors import ConfigurationError
-from replan.threads.phases.base_agent import BaseAgent
+from replan.threads.phases.agent_and_handler import BaseAgent
 from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent
 from replan.threads.sub_threads.sub_thread_handlers import below_of
 from replan.threads.turns.phase_graph import PhaseGraph, phase_graph

@@ -14,7 +14,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from replan.state.pipeline.threads import COMPLETED
-from replan.threads.phases.state_handler import StateHandler
+from replan.threads.phases.agent_and_handler import StateHandler
 from replan.threads.turns.turn import Turn
 
 turn_at_work: ContextVar[Turn] = ContextVar("replan_turn")

@@ -8,7 +8,7 @@ from replan.errors import StaleThreadError
 from replan.ports.thread_repository import ThreadRepository
 from replan.state.pipeline.threads import Thread
 from replan.threads.host_utils import HostUtils
-from replan.threads.phases.base_agent import BaseAgent
+from replan.threads.phases.agent_and_handler import BaseAgent
 from replan.threads.turns.turn import Turn
 
 _at_work: WeakKeyDictionary[ThreadRepository, set[str]] = WeakKeyDictionary()

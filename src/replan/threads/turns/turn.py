@@ -14,9 +14,9 @@ from replan.state.pipeline.threads import COMPLETED, HISTORY, INITIAL, Thread, T
 from replan.texts.storable import storable_text
 from replan.threads.host_utils import HostUtils, at_work
 from replan.threads.messages import changed, newest_bot_message, updated
-from replan.threads.phases.base_agent import BaseAgent
+from replan.threads.phases.agent_and_handler import BaseAgent
 from replan.threads.phases.suggestions import SUGGESTION, next_phase, suggested
-from replan.threads.response import PASSED, Response
+from replan.threads.response import Response, ends_pipeline
 from replan.threads.sub_threads.sub_thread_handlers import PLACEHOLDER, give_up
 from replan.threads.task import RETRY, UI_ACTION, Task
 from replan.values import restored
@@ -88,9 +88,10 @@ class Turn:
         with at_work(self._utils):
             try:
                 self.response = await self._made(task)
-            except PASSED:
-                raise
-            except Exception as error:  # noqa: BLE001 - foreign code; its failure is a response
+            except Exception as error:
+                if ends_pipeline(error):
+                    raise
+                # Foreign code: its failure is a response.
                 self.response = Response(failure=error)
             if (failure := self.response.failure) is not None:
                 await self._keep_error(describe(failure))
@@ -101,9 +102,10 @@ class Turn:
         try:
             self._thread.set_status(error=error)
             await repository.save_thread(self._thread)
-        except PASSED:
-            raise
-        except Exception:  # noqa: BLE001 - foreign code may have put anything there
+        except Exception as failed:
+            if ends_pipeline(failed):
+                raise
+            # Foreign code may have put anything there.
             self._thread = await repository.get_thread(self._thread.id) or self._thread
             self._thread.set_status(error=error)
             await repository.save_thread(self._thread)

@@ -1,11 +1,10 @@
-"""Choose how a run is reported: live on a terminal, as lines, or as JSON."""
+"""Report a run as lines of text, as JSON, or by its answer alone."""
 
 import json
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TextIO
 
 from pydantic_core import PydanticSerializationError
@@ -14,10 +13,8 @@ from replan.cli.views.live.course import Course
 from replan.cli.views.live.plain import Lines
 from replan.events.types import Event, TaskCompleted
 from replan.runs.asked.asks import Ask
-from replan.state.results import Artifact
 
 _STEERING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-POOR_TERMINALS = ("dumb", "unknown")
 
 
 class Teller:
@@ -43,42 +40,6 @@ class Teller:
 
     def close(self) -> None:
         """End the output, also that of a run that was cut off."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Manner:
-    """The form of output: JSON precedes quiet, quiet precedes verbose; plain is as in a pipe."""
-
-    as_json: bool = False
-    plain: bool = False
-    quiet: bool = False
-    verbose: bool = False
-
-
-def teller(
-    manner: Manner,
-    output: TextIO,
-    errors: TextIO,
-    *,
-    workspace: Path,
-    terminal: str,
-    clock: Callable[[], float],
-    made: Sequence[Artifact] = (),
-) -> Teller:
-    """Choose by the options and by the output."""
-    if manner.as_json:
-        return JsonTeller(output)
-    is_rich = output.isatty() and not manner.plain and terminal not in POOR_TERMINALS
-    if is_rich and not manner.quiet:
-        from replan.cli.views.live.live_plan import LiveTeller  # noqa: PLC0415 - only a terminal needs it
-
-        return LiveTeller(
-            output, workspace=workspace, clock=clock, verbose=manner.verbose, made=made
-        )
-    lines = Lines(
-        workspace=workspace, clock=clock, quiet=manner.quiet, verbose=manner.verbose, made=made
-    )
-    return (AnswerTeller if is_rich else LineTeller)(lines, output, errors)
 
 
 @dataclass
@@ -130,7 +91,7 @@ class AnswerTeller(LineTeller):
 
     def tell(self, event: Event, course: Course) -> None:
         """Write the answer."""
-        from replan.cli.views.rendered import console_on, print_markdown  # noqa: PLC0415 - as above
+        from replan.cli.views.rendered import console_on, print_markdown  # noqa: PLC0415 - only a terminal needs it
 
         if isinstance(event, TaskCompleted):
             print_markdown(console_on(self.output), event.answer.text)

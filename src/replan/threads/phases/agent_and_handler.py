@@ -1,19 +1,85 @@
-"""The agent of a main thread: it applies phases, and delegates to their handlers."""
+"""Agents apply phases, and delegate to the handlers of phases; the two know each other."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from replan.errors import PhaseError
-from replan.state.pipeline.threads import INITIAL, Thread, status_in
+from replan.state.pipeline.threads import COMPLETED, INITIAL, Thread, status_in
 from replan.threads.ai_adapter import AIAdapter
 from replan.threads.host_utils import host_utils, in_phase
-from replan.threads.phases.state_handler import StateHandler
-from replan.threads.phases.suggestions import apply, round_of, same_phase, thread_of, told_phase
+from replan.threads.phases.suggestions import (
+    apply,
+    check_suggestion,
+    round_of,
+    same_phase,
+    suggest,
+    thread_of,
+    told_phase,
+)
 from replan.threads.phases.usable_response import usable
 from replan.threads.phases.walkable import check_phases, first_phase
 from replan.threads.response import Response
 from replan.threads.task import Task
+
+
+class StateHandler:
+    """Handles one phase of a thread.
+
+    The name comes from the source document of pipelines. A subclass overrides
+    `handle`, and may set the attributes as class attributes.
+
+    Attributes:
+        phase: The phase that it handles.
+        next_phase: The phase that follows; None is `completed`.
+        other_phases: Phases that it may suggest instead of `next_phase`.
+    """
+
+    phase: str = ""
+    next_phase: str | None = None
+    other_phases: tuple[str, ...] = ()
+    # The agent of the sub-thread that it starts, if it starts one.
+    sub_thread_agent: "ClassVar[type[BaseAgent] | None]" = None
+
+    def __init__(
+        self,
+        *,
+        phase: str | None = None,
+        next_phase: str | None = None,
+        other_phases: tuple[str, ...] | None = None,
+    ) -> None:
+        self.phase = self.phase if phase is None else phase
+        self.next_phase = self.next_phase if next_phase is None else next_phase
+        self.other_phases = self.other_phases if other_phases is None else tuple(other_phases)
+
+    @classmethod
+    async def create(cls, **config: object) -> Self:
+        """Make a handler; a subclass may prepare it here."""
+        made: Self = cls(**config)  # type: ignore[arg-type]  # those of the subclass
+        return made
+
+    @property
+    def following(self) -> tuple[str, ...]:
+        """The phases that may follow, the usual one first."""
+        return (self.next_phase or COMPLETED, *self.other_phases)
+
+    async def handle(self, task: Task, thread: Thread, agent: "BaseAgent") -> Response:
+        """Do the work of the phase.
+
+        Args:
+            task: What is to be done; its `sub_thread_path` says where, if not in the main thread.
+            thread: The main thread, always.
+            agent: The calling agent; `agent.ai_adapter` calls a model.
+        """
+        raise NotImplementedError
+
+    async def _suggest_phase_update(
+        self, task: Task, thread: Thread, phase: str | None = None
+    ) -> None:
+        """Suggest the next phase, or another one of those that may follow."""
+        wanted = phase or self.following[0]
+        check_suggestion(thread, wanted, self.following, type(self).__name__)
+        await suggest(task, thread, wanted)
 
 
 @dataclass(frozen=True)
