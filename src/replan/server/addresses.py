@@ -1,5 +1,7 @@
 """What the server answers: each address, and what it does."""
 
+from functools import partial
+
 from replan.server.answers import EventPage, Health, RunPage, RunTold, TeamList, TeamTold, TextTold
 from replan.server.bodies import (
     AnswerBody,
@@ -33,20 +35,15 @@ from replan.server.endpoints import Endpoint
 from replan.state.session.context import AgentResult
 
 _RUN, _SESSION = "/runs/{run_id}", "/sessions/{session_id}"
+_get = partial(Endpoint, "GET")
+# What changes something needs the role `run`, unless its row names another one.
+_post, _delete = (partial(Endpoint, method, role="run") for method in ("POST", "DELETE"))
+
 ENDPOINTS = (
-    Endpoint(
-        "POST",
-        "/runs",
-        runs.start,
-        "Start a run",
-        role="run",
-        takes=StartBody,
-        gives={201: RunTold, 200: RunTold},
-    ),
-    Endpoint("GET", "/runs", lists.runs, "List runs", asks=RunsQuery, gives={200: RunPage}),
-    Endpoint("GET", _RUN, runs.look, "Look at a run", gives={200: RunTold}),
-    Endpoint(
-        "GET",
+    _post("/runs", runs.start, "Start a run", takes=StartBody, gives={201: RunTold, 200: RunTold}),
+    _get("/runs", lists.runs, "List runs", asks=RunsQuery, gives={200: RunPage}),
+    _get(_RUN, runs.look, "Look at a run", gives={200: RunTold}),
+    _get(
         f"{_RUN}/events",
         lists.events,
         "List the events of a run",
@@ -54,15 +51,8 @@ ENDPOINTS = (
         gives={200: EventPage, 204: None},
         streams=True,
     ),
-    Endpoint(
-        "GET",
-        _RUN + "/texts/{ref}",
-        runs.text,
-        "Return a long text of an event",
-        gives={200: TextTold},
-    ),
-    Endpoint(
-        "POST",
+    _get(_RUN + "/texts/{ref}", runs.text, "Return a long text of an event", gives={200: TextTold}),
+    _post(
         f"{_RUN}/answers",
         runs.answer,
         "Answer questions and decide",
@@ -70,26 +60,9 @@ ENDPOINTS = (
         takes=AnswerBody,
         gives={202: RunTold},
     ),
-    Endpoint(
-        "POST",
-        f"{_RUN}/stop",
-        runs.stop,
-        "Stop a run",
-        role="run",
-        takes=StopBody,
-        gives={202: RunTold},
-    ),
-    Endpoint(
-        "POST",
-        f"{_RUN}/resume",
-        runs.resume,
-        "Resume a run",
-        role="run",
-        takes=GoOnBody,
-        gives={202: RunTold},
-    ),
-    Endpoint(
-        "POST",
+    _post(f"{_RUN}/stop", runs.stop, "Stop a run", takes=StopBody, gives={202: RunTold}),
+    _post(f"{_RUN}/resume", runs.resume, "Resume a run", takes=GoOnBody, gives={202: RunTold}),
+    _post(
         f"{_RUN}/retry",
         runs.retry,
         "Do a step again",
@@ -97,8 +70,7 @@ ENDPOINTS = (
         takes=CorrectionBody,
         gives={202: RunTold},
     ),
-    Endpoint(
-        "POST",
+    _post(
         f"{_RUN}/skip",
         runs.skip,
         "Skip a step",
@@ -106,100 +78,77 @@ ENDPOINTS = (
         takes=CorrectionBody,
         gives={202: RunTold},
     ),
-    Endpoint(
-        "POST",
+    _post(
         f"{_SESSION}/turns",
         sessions.turn,
         "Take a turn of a session",
-        role="run",
         takes=TurnBody,
         gives={200: AgentResult},
         streams=True,
     ),
-    Endpoint(
-        "GET",
+    _get(
         "/sessions",
         sessions.sessions,
         "List sessions",
         asks=SessionsQuery,
         gives={200: SessionList},
     ),
-    Endpoint(
-        "POST",
+    _post(
         "/sessions",
         sessions.imported,
         "Import a session",
-        role="run",
         takes=ImportBody,
         gives={201: SessionKept},
     ),
-    Endpoint("GET", _SESSION, sessions.exported, "Export a session", gives={200: SessionTold}),
-    Endpoint(
-        "DELETE", _SESSION, sessions.delete, "Delete a session", role="run", gives={204: None}
-    ),
-    Endpoint(
-        "GET",
+    _get(_SESSION, sessions.exported, "Export a session", gives={200: SessionTold}),
+    _delete(_SESSION, sessions.delete, "Delete a session", gives={204: None}),
+    _get(
         f"{_SESSION}/history",
         sessions.history,
         "List the messages of a session",
         asks=HistoryQuery,
         gives={200: MessagePage},
     ),
-    Endpoint(
-        "POST",
+    _post(
         f"{_SESSION}/undo",
         sessions.undo,
         "Take back a turn of a session",
-        role="run",
         gives={200: TakenBackTold},
     ),
-    Endpoint("GET", "/teams", teams.teams, "List the teams", gives={200: TeamList}),
-    Endpoint("GET", "/teams/{team}", teams.team, "Describe a team", gives={200: TeamTold}),
-    Endpoint(
-        "GET",
+    _get("/teams", teams.teams, "List the teams", gives={200: TeamList}),
+    _get("/teams/{team}", teams.team, "Describe a team", gives={200: TeamTold}),
+    _get(
         "/v1/models",
         chat.models,
         "List the teams as models",
         gives={200: ModelList},
         tells=told_as_openai,
     ),
-    Endpoint(
-        "GET",
+    _get(
         "/v1/models/{model}",
         chat.model,
         "Describe a team as a model",
         gives={200: ModelTold},
         tells=told_as_openai,
     ),
-    Endpoint(
-        "POST",
+    _post(
         "/v1/chat/completions",
         chat.complete,
         "Answer a conversation",
-        role="run",
         takes=ChatBody,
         gives={200: ChatCompletion},
         streams=True,
         tells=told_as_openai,
     ),
-    Endpoint(
-        "GET",
-        "/health",
-        teams.health,
-        "Whether the process answers",
-        role=None,
-        gives={200: Health},
-    ),
-    Endpoint(
-        "GET",
+    _get("/health", teams.health, "Whether the process answers", role=None, gives={200: Health}),
+    _get(
         "/ready",
         teams.ready,
         "Whether the storage answers, and the queue if there is one",
         role=None,
         gives={200: Health},
     ),
-    Endpoint(
-        "GET",
+    _get(
         "/metrics",
         figures.metrics,
         "Return the metrics of the process",
