@@ -1,6 +1,5 @@
 """An endpoint: its address, its callers, its input and output, and its function."""
 
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,8 +18,6 @@ from replan.values import Value
 
 if TYPE_CHECKING:
     from replan.server.house import House
-
-logger = logging.getLogger(__name__)
 
 JSON = "application/json"
 PROBLEM = "application/problem+json"

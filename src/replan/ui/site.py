@@ -1,7 +1,6 @@
 """What all pages share: the house, the templates, and the answer to a request."""
 
 import json
-import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -35,8 +34,6 @@ from replan.ui.htmx import integrity
 from replan.ui.markdown import safe
 from replan.ui.reading import Readings
 from replan.ui.step_page import job_told
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
