@@ -12,9 +12,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from replan.server.addresses import ENDPOINTS
-from replan.server.doors.chat_wire import told_as_openai
+from replan.server.doors.chat_wire import openai_error_response
 from replan.server.doors.extra_doors import EXTRAS, a2a, ag_ui, open_mcp
-from replan.server.endpoints import told
+from replan.server.endpoints import problem_response
 from replan.server.gate import LOOPBACK, Gate
 from replan.server.house import House
 from replan.server.openapi import document
@@ -59,7 +59,7 @@ async def open_application(
 
 def _told_at(path: str, refusal: RefusedError) -> Response:
     """Why not, in the form of an address."""
-    return told_as_openai(refusal) if path.startswith("/v1/") else told(refusal)
+    return openai_error_response(refusal) if path.startswith("/v1/") else problem_response(refusal)
 
 
 def _methods_at(request: Request) -> list[str]:

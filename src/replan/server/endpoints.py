@@ -44,7 +44,7 @@ class Reply:
     status: int = 200
 
 
-Does = Callable[[Call], Awaitable[Value | Reply | Response]]
+Handler = Callable[[Call], Awaitable[Value | Reply | Response]]
 
 
 @dataclass(frozen=True)
@@ -53,27 +53,27 @@ class Endpoint:
 
     method: str
     path: str
-    does: Does
-    says: str  # what it does, in a line
+    handler: Handler
+    summary: str  # what it does, in a line
     _: KW_ONLY
     role: Role | None = "read"  # who may call it; None: anybody, without a token
-    takes: type[BaseModel] = Nothing
-    asks: type[Value] = Nothing  # what is after the question mark
-    gives: Mapping[int, type[Value] | None] = field(default_factory=dict[int, type[Value] | None])
-    text: str = ""  # the media type of what it gives as a text, and not as JSON
+    body: type[BaseModel] = Nothing
+    query: type[Value] = Nothing  # what is after the question mark
+    returns: Mapping[int, type[Value] | None] = field(default_factory=dict[int, type[Value] | None])
+    media_type: str = ""  # of an answer that is a text, and not JSON
     streams: bool = False  # whether it can tell events as they come
-    tells: Callable[[RefusedError], Response] | None = None  # how it says why not
+    error_response: Callable[[RefusedError], Response] | None = None  # else a problem
 
     def route(self, house: "House") -> Route:
         """The endpoint for Starlette."""
 
         async def answer(request: Request) -> Response:
-            return await answered(self, house, request)
+            return await respond(self, house, request)
 
-        return Route(self.path, answer, methods=[self.method], name=self.says)
+        return Route(self.path, answer, methods=[self.method], name=self.summary)
 
 
-async def answered(endpoint: Endpoint, house: "House", request: Request) -> Response:
+async def respond(endpoint: Endpoint, house: "House", request: Request) -> Response:
     """Answer a request; an error is a problem."""
     try:
         who: Identity = request.state.who
@@ -83,21 +83,21 @@ async def answered(endpoint: Endpoint, house: "House", request: Request) -> Resp
             house=house,
             who=who,
             path=request.path_params,
-            query=query_of(request, endpoint.asks),
-            body=await body_of(request, endpoint.takes, house.body_seconds) if takes_body else None,
+            query=query_of(request, endpoint.query),
+            body=await body_of(request, endpoint.body, house.body_seconds) if takes_body else None,
             request=request,
         )
-        given = await endpoint.does(call)
+        given = await endpoint.handler(call)
     except ReplanError as error:
-        return (endpoint.tells or told)(refusal_of(error))
+        return (endpoint.error_response or problem_response)(refusal_of(error))
     if isinstance(given, Response):
         return given
-    reply = given if isinstance(given, Reply) else Reply(given, next(iter(endpoint.gives)))
+    reply = given if isinstance(given, Reply) else Reply(given, next(iter(endpoint.returns)))
     return Response(reply.value.model_dump_json(), reply.status, media_type=JSON)
 
 
-def told(refusal: RefusedError) -> Response:
-    """A refusal as an answer."""
+def problem_response(refusal: RefusedError) -> Response:
+    """A refusal as a problem."""
     problem = refusal.problem
     headers = {} if refusal.retry_after is None else {"Retry-After": str(refusal.retry_after)}
     if problem.status == 401:  # noqa: PLR2004 - the status that asks for a token

@@ -59,18 +59,18 @@ async def _style(_site: Site, _: Request) -> Response:
 
 
 PAGES = (
-    Page(method="GET", path="/", does=runs),
-    Page(method="GET", path="/remarks", does=remarks),
-    Page(method="GET", path="/runs/{run_id}", does=one_run),
-    Page(method="GET", path="/runs/{run_id}/changes", does=changes),
-    Page(method="GET", path="/runs/{run_id}/steps/{step:int}", does=step),
-    Page(method="GET", path="/runs/{run_id}/prompts/{seq:int}", does=prompt),
-    Page(method="GET", path="/runs/{run_id}/texts/{ref}", does=whole_text),
-    Page(method="GET", path="/enter", does=_entrance, role=None),
-    Page(method="POST", path="/enter", does=_enter, role=None),
-    Page(method="GET", path="/leave", does=_leave, role=None),
-    Page(method="GET", path="/lib/htmx.js", does=_script, role=None),
-    Page(method="GET", path="/lib/page.css", does=_style, role=None),
+    Page(method="GET", path="/", handler=runs),
+    Page(method="GET", path="/remarks", handler=remarks),
+    Page(method="GET", path="/runs/{run_id}", handler=one_run),
+    Page(method="GET", path="/runs/{run_id}/changes", handler=changes),
+    Page(method="GET", path="/runs/{run_id}/steps/{step:int}", handler=step),
+    Page(method="GET", path="/runs/{run_id}/prompts/{seq:int}", handler=prompt),
+    Page(method="GET", path="/runs/{run_id}/texts/{ref}", handler=whole_text),
+    Page(method="GET", path="/enter", handler=_entrance, role=None),
+    Page(method="POST", path="/enter", handler=_enter, role=None),
+    Page(method="GET", path="/leave", handler=_leave, role=None),
+    Page(method="GET", path="/lib/htmx.js", handler=_script, role=None),
+    Page(method="GET", path="/lib/page.css", handler=_style, role=None),
     *ACTING,
 )
 """What the pages answer."""

@@ -88,7 +88,7 @@ class Site:
         return HTMLResponse(text.encode("utf-8", "replace"), status)
 
 
-Does = Callable[[Site, Request], Awaitable[Response]]
+Handler = Callable[[Site, Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +97,7 @@ class Page:
 
     method: str
     path: str
-    does: Does
+    handler: Handler
     role: Role | None = "read"  # who may open it; None: anybody
 
     def route(self, site: Site) -> Route:
@@ -107,7 +107,7 @@ class Page:
             try:
                 who: Identity = request.state.who
                 check_role(who, self.role)
-                return await self.does(site, request)
+                return await self.handler(site, request)
             except ReplanError as error:
                 return refused(site, request, refusal_of(error))
 

@@ -28,7 +28,7 @@ from starlette.types import Message as Sent
 
 from replan.server.doors.a2a_calls import CallerTasks
 from replan.server.doors.a2a_wire import error_of
-from replan.server.endpoints import told
+from replan.server.endpoints import problem_response
 from replan.server.house import House, team_services
 from replan.server.problems import RefusedError
 from replan.server.reading import bytes_of, json_of
@@ -42,7 +42,7 @@ def routes(house: House) -> list[Route]:
         try:
             team = house.team_at(request.path_params["team"])
         except RefusedError as refusal:
-            return told(refusal)
+            return problem_response(refusal)
         address = str(request.url).removesuffix(AGENT_CARD_WELL_KNOWN_PATH)
         return JSONResponse(MessageToDict(_card(house, team, address)))
 
@@ -51,7 +51,7 @@ def routes(house: House) -> list[Route]:
             team = house.team_at(request.path_params["team"])
             held = await bytes_of(request, house.body_seconds)
         except RefusedError as refusal:
-            return told(refusal)
+            return problem_response(refusal)
         try:
             await asyncio.to_thread(json_of, held)
         except RefusedError as refusal:

@@ -66,8 +66,8 @@ ENDPOINT = Endpoint(
     run,
     "Run a team for a front end",
     role="run",
-    takes=RunAgentInput,
-    gives={200: None},
+    body=RunAgentInput,
+    returns={200: None},
     streams=True,
 )
 """The only address of AG-UI."""

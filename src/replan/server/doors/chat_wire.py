@@ -283,7 +283,7 @@ def error_of(refusal: RefusedError) -> dict[str, Any]:
     }
 
 
-def told_as_openai(refusal: RefusedError) -> Response:
+def openai_error_response(refusal: RefusedError) -> Response:
     """A refusal as an answer in OpenAI's form."""
     status = refusal.problem.status
     headers = {} if refusal.retry_after is None else {"Retry-After": str(refusal.retry_after)}
