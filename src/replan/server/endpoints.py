@@ -17,7 +17,7 @@ from replan.server.reading import body_of, query_of
 from replan.values import Value
 
 if TYPE_CHECKING:
-    from replan.server.house import House
+    from replan.server.served_teams import ServedTeams
 
 JSON = "application/json"
 PROBLEM = "application/problem+json"
@@ -28,7 +28,7 @@ EVENTS = "text/event-stream"
 class Call:
     """One request, read and allowed."""
 
-    house: "House"
+    served: "ServedTeams"
     who: Identity
     path: Mapping[str, str]
     body: Any  # of the kind that the endpoint takes
@@ -64,27 +64,27 @@ class Endpoint:
     streams: bool = False  # whether it can tell events as they come
     error_response: Callable[[RefusedError], Response] | None = None  # else a problem
 
-    def route(self, house: "House") -> Route:
+    def route(self, served: "ServedTeams") -> Route:
         """The endpoint for Starlette."""
 
         async def answer(request: Request) -> Response:
-            return await respond(self, house, request)
+            return await respond(self, served, request)
 
         return Route(self.path, answer, methods=[self.method], name=self.summary)
 
 
-async def respond(endpoint: Endpoint, house: "House", request: Request) -> Response:
+async def respond(endpoint: Endpoint, served: "ServedTeams", request: Request) -> Response:
     """Answer a request; an error is a problem."""
     try:
         who: Identity = request.state.who
         check_role(who, endpoint.role)
         takes_body = endpoint.method != "GET"
         call = Call(
-            house=house,
+            served=served,
             who=who,
             path=request.path_params,
             query=query_of(request, endpoint.query),
-            body=await body_of(request, endpoint.body, house.body_seconds) if takes_body else None,
+            body=await body_of(request, endpoint.body, served.body_seconds) if takes_body else None,
             request=request,
         )
         given = await endpoint.handler(call)

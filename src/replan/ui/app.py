@@ -13,8 +13,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from replan.server.gate import LOOPBACK, NOBODY, Gate
-from replan.server.house import House
 from replan.server.problems import RefusedError
+from replan.server.served_teams import ServedTeams
 from replan.ui.acts.pages import ACTING
 from replan.ui.acts.terminal import Terminals
 from replan.ui.door import Door
@@ -41,7 +41,7 @@ async def _entrance(site: Site, request: Request) -> Response:
 async def _enter(site: Site, request: Request) -> Response:
     """Take a typed token."""
     token = (await fields_of(site, request)).get("token", "").strip()
-    if await site.house.tokens.whose(token) is not None:
+    if await site.served.tokens.whose(token) is not None:
         return site.entrance.enter(token)
     return site.page(request, "enter", 401, is_used=False, is_wrong=True)
 
@@ -77,26 +77,26 @@ PAGES = (
 
 
 def application(
-    house: House,
+    served: ServedTeams,
     entrance: Entrance,
     hosts: Collection[str] = LOOPBACK,
     terminals: Terminals | None = None,
 ) -> ASGIApp:
-    """The pages of a house.
+    """The pages for the teams of a server.
 
     Args:
-        house: The teams and their runs.
+        served: The teams and their runs.
         entrance: Who gets in, and under which path.
         hosts: The names by which the pages may be called.
         terminals: What continues runs that a terminal began.
     """
     boot = secrets.token_hex(4)
     site = Site(
-        house=house,
+        served=served,
         entrance=entrance,
         boot=boot,
         templates=templates(),
-        readings=Readings(house),
+        readings=Readings(served),
         terminals=terminals,
     )
 
@@ -109,7 +109,7 @@ def application(
     gate = Gate(
         app=Starlette(routes=routes, exception_handlers=handlers),
         hosts=hosts,
-        tokens=house.tokens,
+        tokens=served.tokens,
         is_open={each.path for each in PAGES if each.role is None},
         tell=lambda _, refusal: _Refused(site, refusal),
         token_in=entrance.token_in,

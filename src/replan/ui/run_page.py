@@ -42,7 +42,7 @@ _HISTORY = ("model_", "tool_", "specialist_token")
 
 async def reading_of(site: Site, request: Request) -> Reading:
     """The run that an address names, as it is."""
-    record = await record_of(site.house, request.path_params["run_id"], request.state.who)
+    record = await record_of(site.served, request.path_params["run_id"], request.state.who)
     return await site.readings.of(record)
 
 
@@ -189,7 +189,7 @@ async def prompt(site: Site, request: Request) -> Response:
     event = event_numbered(reading.run, request.path_params["seq"])
     key = call_key(event)
     own = tuple(e for e in reading.run.events if call_key(e) == key and e.type in _MODELS)
-    run = await with_texts(reading.run, site.house.storage, own or (event,))
+    run = await with_texts(reading.run, site.served.storage, own or (event,))
     said = [_said(part, run.texts) for each in own for part in _list(each.details.get("prompt"))]
     replies = [each.details["reply"] for each in own if isinstance(each.details.get("reply"), dict)]
     values: dict[str, Any] = {"said": said, "replies": [_said(each, run.texts) for each in replies]}
@@ -219,8 +219,8 @@ def _said(part: Any, texts: dict[str, str]) -> dict[str, Any]:
 
 async def whole_text(site: Site, request: Request) -> Response:
     """Return a long text as it is, as plain text."""
-    record = await record_of(site.house, request.path_params["run_id"], request.state.who)
-    text = await site.house.storage.runs.text(record.run_id, request.path_params["ref"])
+    record = await record_of(site.served, request.path_params["run_id"], request.state.who)
+    text = await site.served.storage.runs.text(record.run_id, request.path_params["ref"])
     if text is None:
         told = "This text is not there, or it was removed."
         raise RefusedError(404, "unknown_text", told)

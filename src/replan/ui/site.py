@@ -1,4 +1,4 @@
-"""What all pages share: the house, the templates, and the answer to a request."""
+"""What all pages share: the served teams, the templates, and the answer to a request."""
 
 import json
 from collections import OrderedDict
@@ -21,8 +21,8 @@ from replan.errors import ReplanError
 from replan.plan.model import Value
 from replan.server.callers.identity import Identity, Role
 from replan.server.endpoints import check_role
-from replan.server.house import House
 from replan.server.problems import RefusedError, refusal_of
+from replan.server.served_teams import ServedTeams
 from replan.state.questions import fingerprint_of
 from replan.ui.acts.shown import argument_shown, call_arguments, leads_of, shown_of
 from replan.ui.acts.talks import Talk
@@ -38,10 +38,10 @@ from replan.ui.step_page import job_told
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """The pages of a house.
+    """The pages for the teams of a server.
 
     Attributes:
-        house: The teams and their runs.
+        served: The teams and their runs.
         entrance: Who gets in, and under which path.
         boot: Names this start of the server; a page of another start loads itself again.
         templates: The templates.
@@ -51,7 +51,7 @@ class Site:
         told: What the list shows about runs at rest, the newest last.
     """
 
-    house: House
+    served: ServedTeams
     entrance: Entrance
     boot: str
     templates: Environment

@@ -40,8 +40,8 @@ from replan.server.doors.conversations import (
     said_of,
 )
 from replan.server.endpoints import Call, Endpoint
-from replan.server.house import House
 from replan.server.problems import RefusedError, bad_field, refusal_of
+from replan.server.served_teams import ServedTeams
 from replan.server.stream import Stream
 from replan.state.usage import Usage
 
@@ -52,12 +52,12 @@ _NOT_SAID = ("tool", "activity", "reasoning")
 async def run(call: Call) -> Response:
     """Run the last message of a thread, and stream the course as AG-UI events."""
     body: RunAgentInput = call.body
-    name = call.house.team_at(call.path["team"])
-    seat = call.house.seat_of(call.who)
-    turn = _Turn(call.house, body, Conversations(call.house, call.who, name))
+    name = call.served.team_at(call.path["team"])
+    seat = call.served.seat_of(call.who)
+    turn = _Turn(call.served, body, Conversations(call.served, call.who, name))
     # What cannot be begun is a problem, and no stream.
     begun = await turn.begun()
-    return Stream(turn.lines(begun), call.house.beat, seat)
+    return Stream(turn.lines(begun), call.served.beat, seat)
 
 
 ENDPOINT = Endpoint(
@@ -77,7 +77,7 @@ ENDPOINT = Endpoint(
 class _Turn:
     """One request of a thread."""
 
-    house: House
+    served: ServedTeams
     body: RunAgentInput
     chats: Conversations
 

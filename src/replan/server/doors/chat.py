@@ -40,40 +40,40 @@ from replan.server.doors.conversations import (
     text_in,
 )
 from replan.server.endpoints import Call
-from replan.server.house import House
 from replan.server.problems import refusal_of
+from replan.server.served_teams import ServedTeams
 from replan.server.stream import Stream
 from replan.state.usage import Usage
 
 
 async def models(call: Call) -> ModelList:
     """List the teams as models."""
-    return ModelList(data=tuple(ModelTold(id=name) for name in call.house.runtimes))
+    return ModelList(data=tuple(ModelTold(id=name) for name in call.served.runtimes))
 
 
 async def model(call: Call) -> ModelTold:
     """Describe a team as a model."""
-    return ModelTold(id=call.house.team_at(call.path["model"], "model"))
+    return ModelTold(id=call.served.team_at(call.path["model"], "model"))
 
 
 async def complete(call: Call) -> ChatCompletion | Response:
     """Answer the newest message of a conversation."""
     body: ChatBody = call.body
     body.check()
-    team = call.house.team_at(body.model, "model")
-    turn = Turn(call.house, call.who, body, team, Conversations(call.house, call.who, team))
-    seat = call.house.seat_of(call.who) if body.stream else None
+    team = call.served.team_at(body.model, "model")
+    turn = Turn(call.served, call.who, body, team, Conversations(call.served, call.who, team))
+    seat = call.served.seat_of(call.who) if body.stream else None
     begun = await turn.begun()
     if seat is None:
         return await turn.completion(begun)
-    return Stream(turn.pieces(begun), call.house.beat, seat)
+    return Stream(turn.pieces(begun), call.served.beat, seat)
 
 
 @dataclass(frozen=True)
 class Turn:
     """One request of a conversation."""
 
-    house: House
+    served: ServedTeams
     who: Identity
     body: ChatBody
     team: str
@@ -114,7 +114,7 @@ class Turn:
             said = said.replace(reasoning_content=course)
         return ChatCompletion(
             id=f"chatcmpl-{view.run_id}",
-            created=int(self.house.clock().timestamp()),
+            created=int(self.served.clock().timestamp()),
             model=self.team,
             choices=(ChatChoice(message=said, finish_reason=_finish(view)),),
             usage=_usage(view),
@@ -126,7 +126,7 @@ class Turn:
         head: dict[str, Any] = {
             "id": f"chatcmpl-{begun.run.run_id}",
             "object": "chat.completion.chunk",
-            "created": int(self.house.clock().timestamp()),
+            "created": int(self.served.clock().timestamp()),
             "model": self.team,
         }
         yield _piece(head, {"role": "assistant", "content": ""})

@@ -51,7 +51,7 @@ async def stop(site: Site, request: Request) -> Response:
     fields = await form_of(site, request)
     acted = await run_acted_on(site, request)
     body = StopBody(at_once=bool(fields.get("at_once")))
-    await runs.stop(call_of(acted.house, request, body, acted.record.run_id))
+    await runs.stop(call_of(acted.served, request, body, acted.record.run_id))
     return to_run(site, acted.record.run_id)
 
 
@@ -125,7 +125,9 @@ async def resume(site: Site, request: Request) -> Response:
         return stale(site, request, reading, MOVED)
     try:
         settings = settings_in(fields)
-        await runs.resume(call_of(acted.house, request, GoOnBody(settings=settings), record.run_id))
+        await runs.resume(
+            call_of(acted.served, request, GoOnBody(settings=settings), record.run_id)
+        )
     except ReplanError as error:
         view = await acted.runtime.look(record.run_id)
         if not _can_resume(view):
@@ -175,7 +177,7 @@ async def _ask_correction(
     correction = Correction(action=action, step=step, by=request.state.who.person)
     check(correction, view)
     repeats = await repeated_by(
-        correction, view, team_of(runtime.graph), site.house.storage.journal
+        correction, view, team_of(runtime.graph), site.served.storage.journal
     )
     planned = view.plan.step(step) if view.plan else None
     again = correction.reruns(view.plan) if view.plan else ()
@@ -217,7 +219,7 @@ async def _correct(site: Site, request: Request, action: Literal["retry", "skip"
     body = CorrectionBody(
         step=request.path_params["step"], repeat_effects=bool(fields.get("repeat_effects"))
     )
-    done = await getattr(runs, action)(call_of(acted.house, request, body, record.run_id))
+    done = await getattr(runs, action)(call_of(acted.served, request, body, record.run_id))
     return to_run(site, cast("Any", cast("Reply", done).value).run_id)
 
 

@@ -30,7 +30,7 @@ async def upload_of(site: Site, request: Request) -> tuple[dict[str, str], list[
     Raises:
         RefusedError: It is no such form, too large or too slow.
     """
-    body = await bytes_of(request, site.house.body_seconds)
+    body = await bytes_of(request, site.served.body_seconds)
     parts = list(parts_of(body, request.headers.get("content-type", "")))
     fields = {
         each.name: each.content.decode("utf-8", "replace").replace("\r\n", "\n")

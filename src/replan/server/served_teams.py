@@ -55,7 +55,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class House:
+class ServedTeams:
     """The teams of a server, their runs, and the rights to them."""
 
     storage: Storage
@@ -218,7 +218,7 @@ def team_services(runtime: Runtime) -> Services:
 
 
 @asynccontextmanager
-async def open_house(  # noqa: PLR0913 - what its server leaves open
+async def open_teams(  # noqa: PLR0913 - what its server leaves open
     teams: Mapping[str, AnyTeam],
     storage: Storage,
     tokens: Tokens,
@@ -228,7 +228,7 @@ async def open_house(  # noqa: PLR0913 - what its server leaves open
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     grace: float = 10.0,
     queue: Queueing | None = None,
-) -> AsyncGenerator[House]:
+) -> AsyncGenerator[ServedTeams]:
     """Open the runtimes of teams on a storage.
 
     Args:
@@ -263,7 +263,7 @@ async def open_house(  # noqa: PLR0913 - what its server leaves open
         streams = Counter[str]()
         watch.counts_streams(streams.total)
         await stack.enter_async_context(lag_told(watch.lagged))
-        yield House(
+        yield ServedTeams(
             storage=storage,
             runtimes=runtimes,
             tokens=tokens,
