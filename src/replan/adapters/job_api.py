@@ -112,10 +112,10 @@ def _read(response: httpx2.Response, call: ActionCall) -> Outcome:
         # Many APIs answer so what they have done.
         return unanswered(call, f"the API redirects ({status}), which is not followed")
     said = without_secrets(" ".join(response.text.split()))[:_LONGEST_ERROR]
-    told = f"the API answered {status}: {said}" if said else f"the API answered {status}"
+    problem = f"the API answered {status}: {said}" if said else f"the API answered {status}"
     if response.is_server_error:
-        return unanswered(call, told, can_pass=True, status=status)
-    return not_done(call, told, can_pass=status in _PASSING, status=status)
+        return unanswered(call, problem, can_pass=True, status=status)
+    return not_done(call, problem, can_pass=status in _PASSING, status=status)
 
 
 def _json(response: httpx2.Response) -> JsonValue:

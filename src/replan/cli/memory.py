@@ -82,8 +82,8 @@ def export(
     async def written(facts: Facts) -> int:
         check_output(output)
         found = await facts.all()
-        told = [each.model_dump(mode="json") for each in found]
-        record = {"user": facts.whose.user, "tenant": facts.whose.tenant, "facts": told}
+        records = [each.model_dump(mode="json") for each in found]
+        record = {"user": facts.whose.user, "tenant": facts.whose.tenant, "facts": records}
         text = json.dumps(record, ensure_ascii=False, indent=1) + "\n"
         write_out(output, text, f"wrote {counted(len(found), 'fact')} to")
         return 0

@@ -221,11 +221,11 @@ def _write_table(found: Sequence[SessionRecord]) -> None:
 
 
 def _trusted(context: AgentContext) -> bool:
-    told = (
+    text = (
         f"A run waits in session {one_line(context.session_id)} that another user or machine "
         "began, or that was changed since. The file decides what this run may do."
     )
-    return agreed("Import it?", [told], f"{told} Confirm with --yes that you trust the file.")
+    return agreed("Import it?", [text], f"{text} Confirm with --yes that you trust the file.")
 
 
 def _agreed(ids: Sequence[str]) -> bool:

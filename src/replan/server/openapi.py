@@ -71,9 +71,9 @@ def _operation(endpoint: Endpoint, refs: Any, schemas: Any) -> dict[str, Any]:
     if endpoint.media_type:
         answers["200"]["content"] = {endpoint.media_type: {"schema": {"type": "string"}}}
     problem = {PROBLEM: {"schema": refs[Problem, "serialization"]}}
-    for status, told in _PROBLEMS.items():
+    for status, description in _PROBLEMS.items():
         schema = problem if endpoint.error_response is None else {JSON: {"schema": _OF_OPENAI}}
-        answers[str(status)] = {"description": told, "content": schema}
+        answers[str(status)] = {"description": description, "content": schema}
     operation: dict[str, Any] = {
         "summary": endpoint.summary,
         "operationId": re.sub(r"\W+", "_", endpoint.summary.lower()).strip("_"),
@@ -89,10 +89,10 @@ def _operation(endpoint: Endpoint, refs: Any, schemas: Any) -> dict[str, Any]:
 
 
 def _answer(status: int, kind: type[Value] | None, refs: Any) -> dict[str, Any]:
-    told: dict[str, Any] = {"description": HTTPStatus(status).phrase}
+    response: dict[str, Any] = {"description": HTTPStatus(status).phrase}
     if kind is not None:
-        told["content"] = {JSON: {"schema": refs[kind, "serialization"]}}
-    return told
+        response["content"] = {JSON: {"schema": refs[kind, "serialization"]}}
+    return response
 
 
 def _in_path(path: str) -> list[dict[str, Any]]:

@@ -82,8 +82,8 @@ class ServedTeams:
             name = next(iter(self.runtimes))
         if name not in self.runtimes:
             there = ", ".join(self.runtimes)
-            told = "there is no such team" if name else "it names no team"
-            raise bad_field("team", name, told, f"Give one of: {there}.")
+            problem = "there is no such team" if name else "it names no team"
+            raise bad_field("team", name, problem, f"Give one of: {there}.")
         return name, self.runtimes[name]
 
     def team_at(self, name: str, what: str = "team") -> str:
@@ -95,8 +95,8 @@ class ServedTeams:
         if name in self.runtimes:
             return name
         code = "model_not_found" if what == "model" else "unknown_team"
-        told = f"There is no {what} '{name[:100]}' here. There are: {', '.join(self.runtimes)}."
-        raise RefusedError(404, code, told)
+        detail = f"There is no {what} '{name[:100]}' here. There are: {', '.join(self.runtimes)}."
+        raise RefusedError(404, code, detail)
 
     async def record_of(self, run_id: str, who: Identity) -> RunRecord:
         """A run that the caller may see, by its id or by the name that the caller gave it.
@@ -138,10 +138,10 @@ class ServedTeams:
             RefusedError: It has as many as it may.
         """
         if self.streams[who.name] >= MOST_STREAMS:
-            told = (
+            detail = (
                 f"The token '{who.name}' has {MOST_STREAMS:,} streams open, and may have no more."
             )
-            raise RefusedError(429, "too_many_streams", f"{told} Close some.", retry_after=2)
+            raise RefusedError(429, "too_many_streams", f"{detail} Close some.", retry_after=2)
 
         @contextmanager
         def held() -> Generator[None]:

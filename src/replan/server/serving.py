@@ -216,8 +216,8 @@ def _introduced(wanted: Wanted, teams: Sequence[str], address: Address) -> str:
     if wanted.host not in LOOPBACK:
         lines.append("Others can reach this address: put TLS in front of it.")
     if address.token:
-        told = f"token (made for this start; set {TOKEN} or --tokens to choose)"
-        lines.append(f"{told}: {address.token}")
-    told = "workers continue the runs" if wanted.queue else "runs at work can be resumed"
-    lines.append(f"Ctrl-C stops it; {told}.")
+        text = f"token (made for this start; set {TOKEN} or --tokens to choose)"
+        lines.append(f"{text}: {address.token}")
+    text = "workers continue the runs" if wanted.queue else "runs at work can be resumed"
+    lines.append(f"Ctrl-C stops it; {text}.")
     return "\n".join(lines)

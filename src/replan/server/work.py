@@ -74,7 +74,7 @@ async def answered(
     )
 
 
-async def gone_on(
+async def continued(
     served: ServedTeams, who: Identity, record: RunRecord, settings: RunSettings | None
 ) -> Run:
     """Resume a run.

@@ -101,8 +101,8 @@ def application(
     )
 
     async def not_found(request: Request, _: Exception) -> Response:
-        told = f"There is no page {request.url.path[:100]} here."
-        return refused(site, request, RefusedError(404, "unknown_page", told))
+        detail = f"There is no page {request.url.path[:100]} here."
+        return refused(site, request, RefusedError(404, "unknown_page", detail))
 
     handlers: Any = {HTTPException: not_found}
     routes = [each.route(site) for each in PAGES]

@@ -34,8 +34,8 @@ def checked(site: Site, request: Request, fields: dict[str, str]) -> dict[str, s
     if not hmac.compare_digest(
         fields.pop("form", "").encode("utf-8", "replace"), expected.encode()
     ):
-        told = "This form is not from this page. Reload the page, and send it again."
-        raise RefusedError(403, "foreign_form", told)
+        detail = "This form is not from this page. Reload the page, and send it again."
+        raise RefusedError(403, "foreign_form", detail)
     return fields
 
 
@@ -51,8 +51,8 @@ async def fields_of(site: Site, request: Request) -> dict[str, str]:
             async for part in request.stream():
                 body += part
                 if len(body) > _LARGEST:
-                    told = f"The form has more than {_LARGEST:,} bytes. Send less."
-                    raise RefusedError(413, "too_large", told)
+                    detail = f"The form has more than {_LARGEST:,} bytes. Send less."
+                    raise RefusedError(413, "too_large", detail)
     except TimeoutError:
         raise too_slow(site.served.body_seconds) from None
     pairs = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_MOST)

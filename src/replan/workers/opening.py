@@ -153,8 +153,8 @@ def publish(team: Path, storage: str) -> str:
     async def done() -> str:
         async with open_queue(storage, connections=1) as queue:
             is_new = await published(queue, version, name_of(read))
-        told = "published" if is_new else "was published before:"
-        return f"{told} {name_of(read)} {version.digest}"
+        text = "published" if is_new else "was published before:"
+        return f"{text} {name_of(read)} {version.digest}"
 
     return completed(done)
 

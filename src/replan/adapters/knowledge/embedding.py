@@ -105,8 +105,8 @@ def asked(embedding: Embedding, ask: Callable[[], T]) -> tuple[T | None, str]:
     except (LimitReachedError, RetrievalError, StorageError, sqlite3.Error):
         raise
     except Exception as error:  # noqa: BLE001 - a model is code of others
-        told = f"{embedding.names[0]} failed, so passages are found by their words alone"
-        return None, f"{told}: {describe(error).rstrip('.')}."
+        problem = f"{embedding.names[0]} failed, so passages are found by their words alone"
+        return None, f"{problem}: {describe(error).rstrip('.')}."
 
 
 def unbuilt(name: object) -> RetrievalError:

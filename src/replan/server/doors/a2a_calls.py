@@ -55,10 +55,10 @@ from replan.server.doors.a2a_tasks import (
     task_of,
 )
 from replan.server.doors.a2a_wire import answers_of, checked_context, errors_of_a2a, request_in
-from replan.server.doors.conversations import course_of, text_in
+from replan.server.doors.conversations import progress_line, text_in
 from replan.server.endpoints import check_role
 from replan.server.served_teams import ServedTeams
-from replan.server.work import answered, begun, gone_on
+from replan.server.work import answered, begun, continued
 
 _CANCELLED = ("replan", "server", "a2a", "cancelled")
 _ANSWERED = ("replan", "server", "a2a", "answered")
@@ -195,7 +195,7 @@ class CallerTasks(RequestHandler):
         """The run of a message that came before; it continues if its process was killed."""
         runtime = self.served.runtime_of(record)
         if (await runtime.look(record.run_id)).is_killed:
-            return await gone_on(self.served, self.who, record, None)
+            return await continued(self.served, self.who, record, None)
         return Run(runtime, record.run_id)
 
     async def _continued(self, message: Message) -> tuple[Run, int]:
@@ -218,7 +218,7 @@ class CallerTasks(RequestHandler):
                 f"The task takes no message now: it is {view.outcome}. GetTask shows it."
             )
         if view.outcome == "interrupted":
-            run = await gone_on(self.served, self.who, view.record, None)
+            run = await continued(self.served, self.who, view.record, None)
         else:
             check_role(self.who, "answer")
             try:
@@ -246,7 +246,7 @@ class CallerTasks(RequestHandler):
                     artifact = Artifact(artifact_id=ANSWER, parts=[new_text_part(piece)])
                     yield TaskArtifactUpdateEvent(**ids, artifact=artifact, append=is_begun)
                     is_begun = True
-                elif course := course_of(event):
+                elif course := progress_line(event):
                     yield TaskStatusUpdateEvent(**ids, status=_working(view, event, course))
         await run
         view = await run.look()

@@ -37,7 +37,7 @@ from replan.server.doors.conversations import (
     Conversations,
     answers_in,
     place_of,
-    said_of,
+    reply_text,
 )
 from replan.server.endpoints import Call, Endpoint
 from replan.server.problems import RefusedError, bad_field, refusal_of
@@ -134,7 +134,7 @@ class _Turn:
             yield RunErrorEvent(message=problem.detail, code=problem.code)
             return
         is_answered = view.outcome not in ("waiting", "interrupted", "failed")
-        for each in course.ended(view, said_of(view) if is_answered else ""):
+        for each in course.ended(view, reply_text(view) if is_answered else ""):
             yield each
         yield _end(ids, view, begun.problem)
 
@@ -230,6 +230,6 @@ def _end(ids: Any, view: RunView, problem: str) -> BaseEvent:
         case "interrupted" if not view.is_killed:
             return RunFinishedEvent(**told, outcome=RunFinishedCancelledOutcome())
         case "failed" | "interrupted":
-            return RunErrorEvent(message=said_of(view), code=view.outcome, usage=usage)
+            return RunErrorEvent(message=reply_text(view), code=view.outcome, usage=usage)
         case _:
             return RunFinishedEvent(**told, outcome=RunFinishedSuccessOutcome())

@@ -292,6 +292,6 @@ def openai_error_response(refusal: RefusedError) -> Response:
     return Response(json.dumps(error_of(refusal)), status, headers, media_type="application/json")
 
 
-def said_before(messages: Sequence[ChatMessage]) -> list[JsonValue]:
+def comparable(messages: Sequence[ChatMessage]) -> list[JsonValue]:
     """A conversation as it is recognised: who said what, ignoring blanks."""
     return [[each.role, " ".join(each.text.split())] for each in messages]

@@ -144,20 +144,21 @@ def answers_in(text: str, asks: Sequence[Ask], shown: Mapping[str, str]) -> dict
     }
 
 
-def course_of(event: RunEvent) -> str:
+def progress_line(event: RunEvent) -> str:
     """A line about the course of the plan; empty for an event that does not change it."""
-    told = event.details
+    details = event.details
+    step = f"Step {details.get('step_id')} @{details.get('specialist')}"
     match event.type:
         case "plan_created":
             return "A plan was made.\n"
         case "plan_updated":
             return "The plan was revised.\n"
         case "specialist_invoked":
-            return f"Step {told.get('step_id')} @{told.get('specialist')}: {told.get('task')}\n"
+            return f"{step}: {details.get('task')}\n"
         case "specialist_completed":
-            return f"Step {told.get('step_id')} @{told.get('specialist')}: {told.get('status')}\n"
+            return f"{step}: {details.get('status')}\n"
         case "specialist_retried":
-            return f"Step {told.get('step_id')} @{told.get('specialist')} is done again.\n"
+            return f"{step} is done again.\n"
         case _:
             return ""
 
@@ -167,7 +168,7 @@ def text_in(event: RunEvent) -> str:
     return str(event.details.get("text", "")) if event.type == "answer_token" else ""
 
 
-def said_of(view: RunView, problem: str = "") -> str:
+def reply_text(view: RunView, problem: str = "") -> str:
     """The answer of a run, its questions, or the reason for no answer."""
     answer = view.state.get("final_answer")
     if view.outcome != "waiting":

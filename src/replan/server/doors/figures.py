@@ -15,8 +15,10 @@ async def metrics(call: Call) -> Response:
     """
     served, who = call.served, call.who
     if who.tenant:
-        told = f"The token '{who.name}' belongs to a tenant, and these are figures of all tenants."
-        raise RefusedError(403, "not_allowed", f"{told} Use a token without a tenant.")
+        detail = (
+            f"The token '{who.name}' belongs to a tenant, and these are figures of all tenants."
+        )
+        raise RefusedError(403, "not_allowed", f"{detail} Use a token without a tenant.")
     standing = await served.storage.runs.standing(TEAM)
     served.watch.stands(
         {key: number for key, number in standing.items() if key[0] in served.runtimes}

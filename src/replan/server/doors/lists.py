@@ -59,9 +59,9 @@ async def events(call: Call) -> EventPage | Response:
         raise bad_field("after", after, problem, f"Give a number from 0 to {known}.")
     runtime = call.served.runtime_of(record)
     if not is_stream:
-        told = [run_event(record.run_id, each) for each in kept if each.seq > after]
-        told = told[: call.query.most]
-        return EventPage(events=tuple(told), next=after + len(told))
+        page = [run_event(record.run_id, each) for each in kept if each.seq > after]
+        page = page[: call.query.most]
+        return EventPage(events=tuple(page), next=after + len(page))
     if record.outcome in get_args(Outcome) and all(each.seq <= after for each in kept):
         # With this status, a browser does not reconnect.
         return Response(status_code=204)

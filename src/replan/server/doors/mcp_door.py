@@ -34,7 +34,7 @@ from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.run import Run
 from replan.server.callers.identity import Identity
-from replan.server.doors.conversations import course_of, place_of, said_of
+from replan.server.doors.conversations import place_of, progress_line, reply_text
 from replan.server.endpoints import check_role
 from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams, team_services
@@ -108,8 +108,8 @@ def _tool(served: ServedTeams, name: str, team: str) -> Tool:
     members = "; ".join(
         f"{each.name}: {each.intended_use}" for each in team_services(served.runtimes[team]).team
     )
-    told = f"Lets a team do a task by a plan, and gives its answer. In the team are {members}"
-    return Tool(name=name, description=told[:2_000], input_schema=_SCHEMA)
+    text = f"Lets a team do a task by a plan, and gives its answer. In the team are {members}"
+    return Tool(name=name, description=text[:2_000], input_schema=_SCHEMA)
 
 
 def _result(text: str, *, is_error: bool = False, **told: JsonValue) -> CallToolResult:
@@ -135,7 +135,7 @@ class _Door:
         check_role(self.who, "run")
         self.served.team_at(team, "tool")
         if params.request_state:
-            run = await self._gone_on(params.request_state, params.input_responses or {})
+            run = await self._continued(params.request_state, params.input_responses or {})
         else:
             run = await self._begun(team, params.arguments or {})
         while True:
@@ -160,7 +160,7 @@ class _Door:
         options: Any = {"run_id": self.served.new_id(), "labels": {"door": "mcp"}}
         return await begun(self.served, self.who, team, given, **options)
 
-    async def _gone_on(self, run_id: str, responses: Mapping[str, Any]) -> Run:
+    async def _continued(self, run_id: str, responses: Mapping[str, Any]) -> Run:
         record = await self.served.record_of(run_id, self.who)
         runtime = self.served.runtime_of(record)
         waiting = (await runtime.look(run_id)).waiting
@@ -180,7 +180,7 @@ class _Door:
         done = 0
         async for event in run.events():
             done += event.type == "specialist_completed"
-            if course := course_of(event):
+            if course := progress_line(event):
                 await self._report(done, event, course)
         await run
         return await run.look()
@@ -205,7 +205,7 @@ class _Door:
         return bool(able and able.elicitation is not None and self.who.may("answer"))
 
     def _told(self, view: RunView) -> CallToolResult:
-        text = said_of(view)
+        text = reply_text(view)
         if view.outcome == "waiting":
             text += f"\n\nThe run waits for a person: POST /runs/{view.run_id}/answers."
         is_error = view.outcome in ("failed", "interrupted")
@@ -219,9 +219,9 @@ def _required(view: RunView) -> InputRequiredResult:
 
 
 def _form(ask: Ask) -> ElicitRequestFormParams:
-    told = "\n\n".join([*filter(None, [ask.problem, *ask.remarks]), ask.text])
+    text = "\n\n".join([*filter(None, [ask.problem, *ask.remarks]), ask.text])
     schema = _ANSWER if ask.kind in ("question", "in doubt") else _DECISION
-    return ElicitRequestFormParams(message=told, requested_schema=schema)
+    return ElicitRequestFormParams(message=text, requested_schema=schema)
 
 
 def _answer_in(ask: Ask, response: ElicitResult) -> dict[str, JsonValue]:

@@ -19,7 +19,7 @@ from replan.server.callers.settings import settings_for
 from replan.server.endpoints import Call, Reply
 from replan.server.problems import FieldProblem, RefusedError, bad_field, bad_request, shown
 from replan.server.served_teams import own_id
-from replan.server.work import answered, begun, gone_on, lease_of, leased
+from replan.server.work import answered, begun, continued, lease_of, leased
 from replan.state.questions import fingerprint_of
 
 _PRIORITY = "priority"
@@ -76,7 +76,7 @@ async def _again(call: Call, record: RunRecord, fingerprint: str) -> Reply:
         raise _taken(record)
     view = await call.served.runtime_of(record).look(record.run_id)
     if view.is_killed:
-        await gone_on(call.served, call.who, record, None)
+        await continued(call.served, call.who, record, None)
     return Reply(await _told(call, record.run_id), 200)
 
 
@@ -91,8 +91,8 @@ async def text(call: Call) -> TextTold:
     record, ref = await call.served.record_of(call.path["run_id"], call.who), call.path["ref"]
     found = await call.served.runtime_of(record).text(record.run_id, ref)
     if found is None:
-        told = "This text is not there, or it was removed. An event names its texts as `ref`."
-        raise RefusedError(404, "unknown_text", told)
+        detail = "This text is not there, or it was removed. An event names its texts as `ref`."
+        raise RefusedError(404, "unknown_text", detail)
     return TextTold(ref=ref, text=found)
 
 
@@ -102,8 +102,8 @@ async def answer(call: Call) -> Reply:
     runtime = call.served.runtime_of(record)
     view = await runtime.look(record.run_id)
     if not view.waiting:
-        told = f"This run waits for no answer: it is {view.outcome}."
-        raise RefusedError(409, "nothing_asked", f"{told} GET /runs/{record.run_id} shows it.")
+        detail = f"This run waits for no answer: it is {view.outcome}."
+        raise RefusedError(409, "nothing_asked", f"{detail} GET /runs/{record.run_id} shows it.")
     _check_keys(call.body.answers, [ask.key for ask in view.waiting])
     await answered(call.served, call.who, record, call.body.answers)
     return Reply(await _told(call, record.run_id), 202)
@@ -122,7 +122,7 @@ async def resume(call: Call) -> Reply:
     served, who = call.served, call.who
     record = await served.record_of(call.path["run_id"], who)
     settings = settings_for(served, who, record.labels.get(TEAM, ""), call.body.settings)
-    await gone_on(served, who, record, settings)
+    await continued(served, who, record, settings)
     return Reply(await _told(call, record.run_id), 202)
 
 

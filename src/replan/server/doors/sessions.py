@@ -135,8 +135,8 @@ async def _known(call: Call, doing: Awaitable[T]) -> T:
         key = SessionKey(who.tenant, who.person, session_id)
         if await call.served.storage.sessions.load(key) is not None:
             raise
-        told = f"There is no session '{session_id[:100]}' here. GET /sessions lists yours."
-        raise RefusedError(404, "unknown_session", told) from None
+        detail = f"There is no session '{session_id[:100]}' here. GET /sessions lists yours."
+        raise RefusedError(404, "unknown_session", detail) from None
 
 
 def checked(session_id: str, field: str) -> str:

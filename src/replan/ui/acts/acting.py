@@ -39,8 +39,8 @@ class Acted:
             RefusedError: A terminal began the run.
         """
         if self.is_of_terminal:
-            told = f"A terminal began this run, and a new run from it must begin there: {how}"
-            raise RefusedError(409, "of_terminal", told)
+            detail = f"A terminal began this run, and a new run from it must begin there: {how}"
+            raise RefusedError(409, "of_terminal", detail)
 
 
 async def run_acted_on(site: Site, request: Request) -> Acted:
@@ -55,8 +55,8 @@ async def run_acted_on(site: Site, request: Request) -> Acted:
     if team in site.served.runtimes:
         return Acted(served=site.served, record=record, reading=reading)
     if team or site.terminals is None:
-        told = f"The team '{team}' of this run is not served here. Act on it where it is."
-        raise RefusedError(409, "other_team", told)
+        detail = f"The team '{team}' of this run is not served here. Act on it where it is."
+        raise RefusedError(409, "other_team", detail)
     served = await site.terminals.teams_for(site.served, record, who)
     return Acted(served=served, record=record, reading=reading, is_of_terminal=True)
 

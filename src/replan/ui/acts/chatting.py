@@ -130,8 +130,8 @@ async def say(site: Site, request: Request) -> Response:
     text = fields.get("text", "")
     _, asks = await _open(site, request, _client(site, request))
     if fields.get("seen") != _seen(asks):
-        told = "The question has changed since the page was loaded. Nothing was sent."
-        return await _page(site, request, told, text)
+        detail = "The question has changed since the page was loaded. Nothing was sent."
+        return await _page(site, request, detail, text)
     given: dict[str, Any] = {"input": text, "files": files, "team": fields.get("team", "")}
     given["turn_id"] = fields.get("turn_id") or None
     try:
@@ -147,8 +147,8 @@ async def answer(site: Site, request: Request) -> Response:
     run_id, asks = await _open(site, request, _client(site, request))
     ask = asked_in(asks, fields)
     if ask is None or fields.get("seen") != shown_of(ask):
-        told = "The question has changed since the page was loaded. Nothing was done."
-        return await _page(site, request, told)
+        detail = "The question has changed since the page was loaded. Nothing was done."
+        return await _page(site, request, detail)
     try:
         value = value_of(ask, fields)
     except InputError as error:

@@ -50,8 +50,8 @@ def document_of(run: WholeRun) -> str:
     if run.plan is None:
         raise RefusedError(409, "no_plan", "This run has no plan, so there is nothing to edit.")
     if run.outcome == "running":
-        told = "The run is at work, and its plan changes with it. Stop the run, then edit."
-        raise RefusedError(409, "at_work", told)
+        detail = "The run is at work, and its plan changes with it. Stop the run, then edit."
+        raise RefusedError(409, "at_work", detail)
     return sealed(run.plan, run.run_id, is_named=True).content
 
 
@@ -83,7 +83,7 @@ async def edited(site: Site, request: Request) -> Response:
     except (PlanDocumentError, InputError) as error:
         return _editor(site, request, reading, text, str(error), 422)
     if fields.get("sure"):
-        return await _anew(site, request, acted, text, fields.get("run_id", ""))
+        return await _start_new_run(site, request, acted, text, fields.get("run_id", ""))
     return _shown(site, request, acted, plan, text)
 
 
@@ -147,7 +147,9 @@ def _effects(acted: Acted, plan: TaskPlan, reruns: tuple[Rerun, ...]) -> list[st
     return told
 
 
-async def _anew(site: Site, request: Request, acted: Acted, text: str, name: str) -> Response:
+async def _start_new_run(
+    site: Site, request: Request, acted: Acted, text: str, name: str
+) -> Response:
     """Begin a run from an edited document; the same form begins one run only."""
     acted.only_served("replan run with the edited document")
     served, who, record = site.served, request.state.who, acted.record

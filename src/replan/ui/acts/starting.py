@@ -28,11 +28,11 @@ def _page(site: Site, request: Request, typed: dict[str, str], problem: Any = No
     values = {name: typed.get(name, "") for name in _FIELDS}
     values["run_id"] = typed.get("run_id") or site.served.new_id()
     status = 200 if problem is None else problem.status
-    teams = {name: bounds_told(site.served, name) for name in site.served.runtimes}
+    teams = {name: bounds_text(site.served, name) for name in site.served.runtimes}
     return site.page(request, "start", status, teams=teams, typed=values, problem=problem)
 
 
-def bounds_told(served: ServedTeams, team: str) -> str:
+def bounds_text(served: ServedTeams, team: str) -> str:
     """The limits of a run of a team, in words."""
     limits = team_services(served.runtimes[team]).settings.limits
     bounds = {

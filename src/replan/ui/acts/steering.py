@@ -91,8 +91,8 @@ def _open_told(plan: TaskPlan, but: int = 0) -> list[str]:
     """The steps that are not done yet, but for one."""
     left = [step.id for step in plan.open_steps() if step.id != but]
     others = f" and {len(left) - _MOST_TOLD} more" if len(left) > _MOST_TOLD else ""
-    told = f"{', '.join(map(str, left[:_MOST_TOLD]))}{others}"
-    return [f"Not done yet, and to be done: step {told}."] if left else []
+    text = f"{', '.join(map(str, left[:_MOST_TOLD]))}{others}"
+    return [f"Not done yet, and to be done: step {text}."] if left else []
 
 
 def _can_resume(view: RunView) -> bool:
@@ -106,14 +106,14 @@ def _why_not(view: RunView) -> str:
         return "The run is at work: there is nothing to resume."
     if view.outcome == "waiting":
         return "The run waits for an answer, and continues when it is given."
-    told = "The run is over: there is nothing to resume."
+    text = "The run is over: there is nothing to resume."
     if failed := failed_in(view.plan):
         steps = f"step {failed[0]}" if len(failed) == 1 else "the failed steps"
-        told += (
+        text += (
             f" In a new run from its plan, {steps} can be repeated or skipped. What was done by "
             "hand is marked so in the plan: [x] before the step, and its result below it."
         )
-    return told
+    return text
 
 
 async def resume(site: Site, request: Request) -> Response:

@@ -51,12 +51,12 @@ class Terminals:
             InputError: It was begun by another program, or its team cannot be built.
         """
         short = record.run_id[:8]
-        told = f"This run was begun by a terminal. Act on it there: replan resume {short}."
+        detail = f"This run was begun by a terminal. Act on it there: replan resume {short}."
         if who.tenant or who.limits != Allowance():
-            raise RefusedError(403, "not_allowed", told)
+            raise RefusedError(403, "not_allowed", detail)
         if not is_signed(record.order, record.run_id):
             whose = "Its stored options were written by somebody else, or were changed since."
-            raise RefusedError(409, "unsigned", f"{told} {whose}")
+            raise RefusedError(409, "unsigned", f"{detail} {whose}")
         if record.run_id not in self.runtimes:
             graph = prepared(
                 order_from(record.order, short), self.environment, storage=self.storage

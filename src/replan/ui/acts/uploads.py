@@ -56,8 +56,8 @@ def parts_of(body: bytes, content_type: str) -> Iterator[Part]:
         raise RefusedError(415, "no_form", "This is not a form with files. Send it from its page.")
     pieces = (b"\r\n" + body).split(b"\r\n--" + boundary.encode("utf-8", "replace"))
     if len(pieces) > _MOST_PARTS:
-        told = f"The form has more than {_MOST_PARTS} parts. Send fewer."
-        raise RefusedError(413, "too_large", told)
+        detail = f"The form has more than {_MOST_PARTS} parts. Send fewer."
+        raise RefusedError(413, "too_large", detail)
     for piece in pieces[1:]:
         if piece.startswith(b"--"):
             return
