@@ -85,6 +85,17 @@ def processes():
         each.close()
 
 
+@asynccontextmanager
+async def queued(team, address):
+    """A runtime that leaves runs to workers, with its storage and its queue."""
+    read, digest = read_team_file(team, os.environ), version_of(team).digest
+    async with open_storage(address) as storage, open_queue(address) as queue:
+        graph = build_graph(read.config, storage=storage, models=read.models)
+        options = {"storage": storage, "queue": queue, "digest": digest}
+        async with open_queued_runtime(graph, **options) as runtime:
+            yield runtime, storage, queue
+
+
 async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by_others(  # noqa: C901, PLR0915 - one life of a run
     tmp_path, empty_database, monkeypatch, processes
 ):
@@ -122,17 +133,7 @@ async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by
             port = free.getsockname()[1]
         worker("here", "runs", "--metrics", port)
         first = worker("there", "gpu")
-        read, digest = read_team_file(team, os.environ), version_of(team).digest
-        async with (
-            open_storage(address) as storage,
-            open_queue(address) as queue,
-            open_queued_runtime(
-                build_graph(read.config, storage=storage, models=read.models),
-                storage=storage,
-                queue=queue,
-                digest=digest,
-            ) as runtime,
-        ):
+        async with queued(team, address) as (runtime, storage, _):
             # Of the calls of steps 5 and 6, in two processes, one at a time has room.
             limits = RunSettings(limits=Limits(max_model_calls=50, max_tokens=5_200))
             run = await runtime.start({"plan": PLAN}, run_id="r", settings=limits)
@@ -202,7 +203,7 @@ async def working(wanted):
             await task
 
 
-async def test_a_step_waits_in_its_queue_as_its_run_does_and_a_stop_takes_it_back(  # noqa: PLR0915 - one life of two runs
+async def test_a_step_waits_in_its_queue_as_its_run_does_and_a_stop_takes_it_back(
     tmp_path, empty_database, monkeypatch
 ):
     address, team = empty_database, tmp_path / "team.yaml"
@@ -210,18 +211,10 @@ async def test_a_step_waits_in_its_queue_as_its_run_does_and_a_stop_takes_it_bac
     (tmp_path / "crew_that_waits.py").write_text(CREW)
     team.write_text(TEAM.format(url="http://127.0.0.1:9").replace("crew:", "crew_that_waits:"))
     await asyncio.to_thread(publish, team, address)
-    read, digest = read_team_file(team, os.environ), version_of(team).digest
     fields = {"team": team, "storage": address, "lease": 3.0, "grace": 0.1}
     async with (
         working(WorkerWanted(**fields)),
-        open_storage(address) as storage,
-        open_queue(address) as queue,
-        open_queued_runtime(
-            build_graph(read.config, storage=storage, models=read.models),
-            storage=storage,
-            queue=queue,
-            digest=digest,
-        ) as runtime,
+        queued(team, address) as (runtime, _, queue),
     ):
 
         async def steps():

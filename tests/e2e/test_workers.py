@@ -19,7 +19,7 @@ from a2a.types.a2a_pb2 import Message, Role, SendMessageRequest, TaskState
 
 import warm
 from replan import open_storage
-from replan.server.house import Queueing
+from replan.server.served_teams import Queueing
 from replan.team.team_file import read_team_file
 from replan.workers.opening import publish
 from replan.workers.queue import open_queue

@@ -33,6 +33,7 @@ from replan.cli.views.run.prompts import prompts_lines
 from replan.runs.course.story import story_of
 from replan.runs.travel.whole_run import whole_run, with_texts
 from replan.testing import HttpFault, Reply, ScriptedModel, always
+from states import read_until_the_answer
 
 SIMPLE = "---\ncomplexity: simple\n---\nParis."
 COMPLEX = "---\ncomplexity: complex\n---\n"
@@ -105,11 +106,7 @@ async def test_a_reader_who_leaves_after_the_answer_pays_for_no_summary():
     with ScriptedModel({"think": always(SIMPLE)}) as model:
         graph = graph_of(model)
         await talked(graph, range(1))
-        events = stream(graph, "one more", config=THREAD)
-        async for event in events:
-            if event.type == "task_completed":
-                break
-        await events.aclose()
+        await read_until_the_answer(stream(graph, "one more", config=THREAD))
     assert [call.node for call in model.calls] == ["think", "think"]
 
 
@@ -310,11 +307,7 @@ async def test_a_summary_outlives_its_process_and_one_that_was_cut_off_is_writte
             team = Team(model, [Specialist("a", "Works.", run=len)], memory=SMALL)
             graph = build_graph(team, storage=storage)
             await talked(graph, range(1))
-            events = stream(graph, "one more", config=THREAD)
-            async for event in events:
-                if event.type == "task_completed":
-                    break
-            await events.aclose()
+            await read_until_the_answer(stream(graph, "one more", config=THREAD))
     with ScriptedModel({"memory_summary": TALK}) as model:
         async with open_storage(where) as storage:
             team = Team(model, [Specialist("a", "Works.", run=len)], memory=SMALL)
@@ -332,11 +325,7 @@ async def test_a_new_message_overtakes_a_summary_that_is_due_and_nothing_is_lost
     with ScriptedModel(script) as model:
         graph = graph_of(model)
         await talked(graph, range(1))
-        events = stream(graph, "question 1", config=THREAD)
-        async for event in events:
-            if event.type == "task_completed":
-                break
-        await events.aclose()
+        await read_until_the_answer(stream(graph, "question 1", config=THREAD))
         await run(graph, "question 2", config=THREAD)
         # Who left with the answer of the second question has had it.
         assert (await read_summary(graph, THREAD)).covered == 4

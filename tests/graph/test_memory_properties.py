@@ -10,6 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from replan import MemoryOptions, Specialist, Team, build_graph, run, stream, summarise
 from replan.errors import ReplanError
 from replan.testing import HttpFault, ScriptedModel, always
+from states import read_until_the_answer
 
 PLAN = "---\ncomplexity: complex\n---\n# Look\n\n- [ ] 1. Look it up @clerk\n"
 DONE = "---\nverdict: complete\n---\n"
@@ -104,11 +105,7 @@ async def _marks_of(graph):
 
 async def _left(graph, said):
     """Somebody who leaves with the answer, so that no summary is written."""
-    events = stream(graph, {"messages": said}, config=THREAD)
-    async for event in events:
-        if event.type == "task_completed":
-            break
-    await events.aclose()
+    await read_until_the_answer(stream(graph, {"messages": said}, config=THREAD))
 
 
 async def _summarised(graph, before):

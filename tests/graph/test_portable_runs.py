@@ -194,8 +194,19 @@ async def test_a_tool_loop_goes_on_in_its_middle_and_no_reply_is_asked_for_again
     assert (paid.content, shipped.content) == ("paid 5", "shipped to Rome")
 
 
+async def stopped(world: World, team: Team, plan: dict[str, str]) -> PortableRun:
+    """Start a run here, stop it where it pauses, and send it."""
+    stop = asyncio.Event()
+    async with open_runtime(team, storage=":memory:", grace=0.01) as here:
+        going = await here.start(plan, run_id="r", stop=stop)
+        await world.paused.wait()
+        stop.set()
+        assert (await going).outcome == "interrupted"
+        return sent(await here.export("r"))
+
+
 async def test_a_stopped_round_goes_on_elsewhere_and_repeats_nothing(elsewhere):
-    world, stop = World(), asyncio.Event()
+    world = World()
 
     async def slow(context: ExecutionContext) -> str:
         world.prompts.append(context.task_description)
@@ -208,12 +219,7 @@ async def test_a_stopped_round_goes_on_elsewhere_and_repeats_nothing(elsewhere):
     plan = {"plan": "- [ ] 1. Look around @worker\n- [ ] 2. Wait @slow (after 1)\n"}
     with ScriptedModel({"feedback": COMPLETE}) as model:
         team = world.team(model, slowly)
-        async with open_runtime(team, storage=":memory:", grace=0.01) as here:
-            going = await here.start(plan, run_id="r", stop=stop)
-            await world.paused.wait()
-            stop.set()
-            assert (await going).outcome == "interrupted"
-            run = sent(await here.export("r"))
+        run = await stopped(world, team, plan)
         world.pausing.set()
         async with open_runtime(team, storage=elsewhere) as there:
             await there.adopt(run)
@@ -295,15 +301,10 @@ async def test_a_stopped_round_in_which_a_graph_waits_goes_on_elsewhere(elsewher
 
     asks = Specialist(name="graph", intended_use="Asks.", invokable=inner, effects="pure")
     waits = Specialist(name="slow", intended_use="Waits.", run=slow, effects="pure")
-    stop, plan = asyncio.Event(), {"plan": "- [ ] 1. Ask @graph\n- [ ] 2. Wait @slow\n"}
+    plan = {"plan": "- [ ] 1. Ask @graph\n- [ ] 2. Wait @slow\n"}
     with ScriptedModel({"feedback": COMPLETE}) as model:
         team = world.team(model, asks, waits)
-        async with open_runtime(team, storage=":memory:", grace=0.05) as here:
-            going = await here.start(plan, run_id="r", stop=stop)
-            await world.paused.wait()
-            stop.set()
-            assert (await going).outcome == "interrupted"
-            run = sent(await here.export("r"))
+        run = await stopped(world, team, plan)
         assert not run.waits
         world.pausing.set()
         async with open_runtime(team, storage=elsewhere) as there:

@@ -158,16 +158,21 @@ async def point(graph, *, completed):
     raise AssertionError("There is no such checkpoint.")
 
 
-async def test_a_fork_with_another_result_does_again_what_is_given_it(build):
-    world = World()
-    graph = build(world.config(round_scope="ready"))
+async def forked_with_another_result(graph, world):
+    """Do the chain, then go on from its first step with another result."""
     await run(graph, {"plan": CHAIN}, config=THREAD)
     at = await point(graph, completed=(1,))
     old = at.values["current_specialist_results"]["1/a"]
     edited = {"1/a": old.replace(result=AIMessage("EDITED"))}
     fork = await graph.aupdate_state(at.config, {"current_specialist_results": edited})
     world.done.clear()
-    state = await graph.ainvoke(None, fork)
+    return await graph.ainvoke(None, fork)
+
+
+async def test_a_fork_with_another_result_does_again_what_is_given_it(build):
+    world = World()
+    graph = build(world.config(round_scope="ready"))
+    state = await forked_with_another_result(graph, world)
     assert [step for step, _, _ in world.done] == [2]
     assert state["current_specialist_results"]["2/a"].text == "Two by a from ['EDITED']"
     assert len(set(world.keys)) == 3
@@ -232,13 +237,7 @@ async def test_a_person_who_opens_a_settled_step_has_it_done_again(build, failed
 async def test_unsafe_work_with_other_inputs_asks_before_it_is_done_once_more(build):
     world = World()
     graph = build(world.config(round_scope="ready", member={"effects": "unsafe"}))
-    await run(graph, {"plan": CHAIN}, config=THREAD)
-    at = await point(graph, completed=(1,))
-    old = at.values["current_specialist_results"]["1/a"]
-    edited = {"1/a": old.replace(result=AIMessage("EDITED"))}
-    fork = await graph.aupdate_state(at.config, {"current_specialist_results": edited})
-    world.done.clear()
-    state = await graph.ainvoke(None, fork)
+    state = await forked_with_another_result(graph, world)
     (question,) = waiting_for(state)
     assert (question.kind, question.key) == ("in doubt", "2/a/1")
     assert question.text.startswith("Step 2 at @a was done in attempt 1, and is to be done again")

@@ -45,8 +45,8 @@ class ContextSessions:
         if version is not None:
             self._cannot("go back to an earlier turn")
         number = _version_of(context)
-        told = context.session_metadata.items()
-        shown = {name: each for name, each in told if name not in (_TURN, _OWNER)}
+        metadata = context.session_metadata.items()
+        shown = {name: each for name, each in metadata if name not in (_TURN, _OWNER)}
         return KeptSession(context.replace(session_metadata=shown), number, number)
 
     async def begin(self, key: SessionKey, at: datetime) -> None:

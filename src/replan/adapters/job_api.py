@@ -35,17 +35,8 @@ class _RefusedError(ValueError):
 class ApiExecutor:
     """Calls APIs over HTTP."""
 
-    def __init__(
-        self, environment: Mapping[str, str], transport: httpx2.AsyncBaseTransport | None = None
-    ) -> None:
-        """Prepare.
-
-        Args:
-            environment: Where the secrets of specs are.
-            transport: How requests are sent, if not over the network.
-        """
-        self._environment = environment
-        self._transport = transport
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment  # where the secrets of specs are
 
     async def execute(self, call: ActionCall) -> Outcome:
         """Make one call; a failure is an outcome, and says whether the call may have had effect."""
@@ -71,9 +62,7 @@ class ApiExecutor:
     def _client(self, seconds: float) -> httpx2.AsyncClient:
         # Opening the connection is abandoned first, while it is sure that nothing was sent.
         timeout = httpx2.Timeout(seconds, connect=_OPENING * seconds)
-        return httpx2.AsyncClient(
-            follow_redirects=False, timeout=timeout, transport=self._transport, trust_env=False
-        )
+        return httpx2.AsyncClient(follow_redirects=False, timeout=timeout, trust_env=False)
 
     def _request(self, call: ActionCall) -> dict[str, Any]:
         method = str(call.parameters["method"]).upper()
@@ -123,10 +112,10 @@ def _read(response: httpx2.Response, call: ActionCall) -> Outcome:
         # Many APIs answer so what they have done.
         return unanswered(call, f"the API redirects ({status}), which is not followed")
     said = without_secrets(" ".join(response.text.split()))[:_LONGEST_ERROR]
-    told = f"the API answered {status}: {said}" if said else f"the API answered {status}"
+    problem = f"the API answered {status}: {said}" if said else f"the API answered {status}"
     if response.is_server_error:
-        return unanswered(call, told, can_pass=True, status=status)
-    return not_done(call, told, can_pass=status in _PASSING, status=status)
+        return unanswered(call, problem, can_pass=True, status=status)
+    return not_done(call, problem, can_pass=status in _PASSING, status=status)
 
 
 def _json(response: httpx2.Response) -> JsonValue:

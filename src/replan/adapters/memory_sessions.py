@@ -88,11 +88,11 @@ def _used(session: _Session) -> datetime:
 
 def _record(key: SessionKey, session: _Session) -> SessionRecord:
     turns = session.turns
-    told = {"title": turns[0].title, "stage": turns[-1].stage} if turns else {}
+    fields = {"title": turns[0].title, "stage": turns[-1].stage} if turns else {}
     return SessionRecord(
         session_id=key.session_id,
         version=session.versions[-1].version,
         created_at=session.begun,
         updated_at=_used(session),
-        **told,
+        **fields,
     )

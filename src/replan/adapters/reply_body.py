@@ -132,8 +132,8 @@ def told_status(body: bytes) -> int | None:
     if _is_reply(whole):
         return None
     places = (_fields(whole.get("error")), whole)
-    told = (_status(place.get(name)) for place in places for name in _PLACES)
-    return next((status for status in told if status), HTTPStatus.BAD_GATEWAY)
+    statuses = (_status(place.get(name)) for place in places for name in _PLACES)
+    return next((status for status in statuses if status), HTTPStatus.BAD_GATEWAY)
 
 
 def _is_reply(said: dict[str, object]) -> bool:

@@ -70,7 +70,7 @@ def chat(
     no answer (without a terminal), 2 wrong use, 3 something waits for an answer, 130 interrupted.
     """
     chosen = chosen_model(context, model, team)
-    said_again = {
+    repeated_options = {
         "--team": team,
         "--job": job,
         "--pipeline": pipeline,
@@ -107,7 +107,7 @@ def chat(
             settings=settings_of_run(limit or [], approve),
         )
         told = site()
-        options = _options(said_again) + told.place.option
+        options = _options(repeated_options) + told.place.option
         outlives = told.place.outlives
 
         def resume(session_id: str) -> str:
@@ -122,7 +122,7 @@ def chat(
     end_with(ran)
 
 
-def _options(said_again: dict[str, str | Path | None]) -> str:
+def _options(repeated_options: dict[str, str | Path | None]) -> str:
     """What a command line says again, to continue with the same team."""
-    given = {name: str(value) for name, value in said_again.items() if value is not None}
+    given = {name: str(value) for name, value in repeated_options.items() if value is not None}
     return "".join(f" {name} {shlex.quote(value)}" for name, value in given.items())

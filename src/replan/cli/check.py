@@ -75,7 +75,7 @@ def check(
             return _job_checked(job, files, imports=imports, as_json=as_json)
         if not files:
             raise InputError("There is nothing to check. Name a plan, a team file, or --job FILE.")
-        plan, own = _told_apart(files)
+        plan, own = _plan_and_team(files)
         if own is not None and team is not None:
             raise InputError("There are two team files. Name one of them.")
         found, refused = _team_in(own, team, imports=imports)
@@ -134,11 +134,11 @@ class _Report:
         if not servers:
             return self
         lines = [line for each in servers for line in each.lines]
-        told: list[JsonValue] = [each.record for each in servers]
+        record: list[JsonValue] = [each.record for each in servers]
         return replace(
             self,
             lines=[*self.lines, f"tool servers: {len(servers)}", *lines],
-            record={**self.record, "tool_servers": told},
+            record={**self.record, "tool_servers": record},
             is_good=all(not each.problem for each in servers),
         )
 
@@ -152,7 +152,7 @@ class _Report:
         return "".join(f"{harmless(line)}\n" for line in lines)
 
 
-def _told_apart(files: Sequence[Path]) -> tuple[Path | None, Path | None]:
+def _plan_and_team(files: Sequence[Path]) -> tuple[Path | None, Path | None]:
     """Return the plan and the team among files."""
     teams = [path for path in files if _is_team(path)]
     plans = [path for path in files if path not in teams]
@@ -244,7 +244,7 @@ def _of_team(path: Path, team: KnownTeam) -> _Report:
     if team.knowledge is not None:
         from replan.cli.views.ahead.looked_through import knowledge_lines, looked_through
 
-        told = looked_through(team.knowledge)
-        rows += knowledge_lines(told)
-        record["knowledge"] = told
+        knowledge = looked_through(team.knowledge)
+        rows += knowledge_lines(knowledge)
+        record["knowledge"] = knowledge
     return _Report(lines=[*head, *rows, *bound_lines(team)], record=record | bounds(team))

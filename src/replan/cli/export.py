@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from replan.cli.kept.new_file import check_output, write_out
-from replan.cli.shared.options import RunArgument, StorageOption
+from replan.cli.shared.options import RunArgument, StorageOption, output_option
 from replan.cli.shared.process import end_with, place
 
 
@@ -18,13 +18,7 @@ def export(
     run_id: RunArgument,
     *,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            dir_okay=False,
-            help="The file to write; without it, the run goes to a pipe.",
-        ),
+        Path | None, output_option("The file to write; without it, the run goes to a pipe.")
     ] = None,
     force: Annotated[
         bool, typer.Option("--force", "-f", help="Overwrite an existing file.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from replan.cli.kept.new_file import check_output, write_out
-from replan.cli.shared.options import StorageOption, UserOption
+from replan.cli.shared.options import StorageOption, UserOption, YesOption, output_option
 from replan.cli.shared.process import agreed, end_with, place
 from replan.cli.views.cells import counted, in_columns, one_line
 from replan.errors import InputError
@@ -71,13 +71,7 @@ def list_(
 def export(
     *,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            dir_okay=False,
-            help="The new file to write; without it, the facts go to a pipe.",
-        ),
+        Path | None, output_option("The new file to write; without it, the facts go to a pipe.")
     ] = None,
     user: UserOption = None,
     tenant: TenantOption = "",
@@ -88,8 +82,8 @@ def export(
     async def written(facts: Facts) -> int:
         check_output(output)
         found = await facts.all()
-        told = [each.model_dump(mode="json") for each in found]
-        record = {"user": facts.whose.user, "tenant": facts.whose.tenant, "facts": told}
+        records = [each.model_dump(mode="json") for each in found]
+        record = {"user": facts.whose.user, "tenant": facts.whose.tenant, "facts": records}
         text = json.dumps(record, ensure_ascii=False, indent=1) + "\n"
         write_out(output, text, f"wrote {counted(len(found), 'fact')} to")
         return 0
@@ -106,7 +100,7 @@ def forget(
     everything: Annotated[
         bool, typer.Option("--all", help="Forget all facts of the user.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: YesOption = False,
     user: UserOption = None,
     tenant: TenantOption = "",
     storage: StorageOption = None,

@@ -57,7 +57,7 @@ def resume(
 
     def resumed() -> int:
         from replan.cli.kept.orders import limits_of
-        from replan.cli.shared.carry_on import Wish, carry_on
+        from replan.cli.shared.carry_on import ResumeRequest, carry_on
 
         others = {
             "team": team,
@@ -67,13 +67,13 @@ def resume(
             "out": out,
             "plan_out": plan_out,
         }
-        wish = Wish(
+        request = ResumeRequest(
             run=run_id,
             answers=answer or [],
             plan=plan,
             limits=limits_of(limit or []),
             changes={name: value for name, value in others.items() if value is not None},
         )
-        return carry_on(wish, site())
+        return carry_on(request, site())
 
     end_with(resumed)

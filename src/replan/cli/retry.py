@@ -5,18 +5,14 @@ from typing import Annotated
 import typer
 
 from replan.cli.shared.corrected import correct
-from replan.cli.shared.options import (
-    LimitOption,
-    RunArgument,
-    TeamFileOption,
-)
+from replan.cli.shared.options import LimitOption, RunArgument, StepArgument, TeamFileOption
 from replan.cli.shared.site_options import GivenSite, with_site
 
 
 @with_site()
 def retry(
     run_id: RunArgument,
-    step: Annotated[int, typer.Argument(metavar="STEP", help="The number of the step.")],
+    step: StepArgument,
     *,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Do not ask before effects are repeated.")
@@ -30,12 +26,4 @@ def retry(
     A run that waits, was stopped or was ended by a limit continues itself. A run that is over stays
     as it is, and a new run begins from its plan. The exit codes are those of `replan run`.
     """
-    correct(
-        "retry",
-        run_id,
-        step,
-        site,
-        limit=limit or [],
-        team=team,
-        repeat_effects=yes,
-    )
+    correct("retry", run_id, step, site, limit=limit or [], team=team, repeat_effects=yes)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replan.cli.shared.options import StorageOption
+from replan.cli.shared.options import StorageOption, YesOption
 from replan.cli.shared.process import agreed, end_with, place
 from replan.cli.views.cells import one_line
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def rm(
     run_ids: Annotated[list[str], typer.Argument(metavar="RUN...", help="The ids of the runs.")],
     *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: YesOption = False,
     storage: StorageOption = None,
 ) -> None:
     """Remove runs with all their records. A run that is not over can then not continue."""

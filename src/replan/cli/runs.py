@@ -189,7 +189,7 @@ def _row(run: RunView) -> tuple[str, ...]:
     from replan.cli.views.run.overview import money
 
     labels = run.record.labels
-    told = "".join(f" {name}={value}" for name, value in labels.items())
+    labels_text = "".join(f" {name}={value}" for name, value in labels.items())
     origin = f"  (from {short(run.origin)})" if run.origin else ""
     return (
         short(run.record.run_id),
@@ -198,7 +198,7 @@ def _row(run: RunView) -> tuple[str, ...]:
         money(run.usage),
         run.outcome,
         "{}/{}".format(*run.progress) if run.plan else "-",
-        one_line(f"{run.record.title}{told and f'  [{told.strip()}]'}{origin}"),
+        one_line(f"{run.record.title}{labels_text and f'  [{labels_text.strip()}]'}{origin}"),
     )
 
 

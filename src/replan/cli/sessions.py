@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replan.cli.shared.options import StorageOption, UserOption
+from replan.cli.shared.options import StorageOption, UserOption, YesOption, output_option
 from replan.cli.shared.process import agreed, end_with, place
 from replan.cli.views.cells import counted, in_columns, one_line
 from replan.errors import InputError, SessionConflictError
@@ -31,7 +31,6 @@ SessionArgument = Annotated[
     str,
     typer.Argument(metavar="SESSION", help="The id of a session or a prefix of it, or `last`."),
 ]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 sessions = typer.Typer(
     help="List, show, export, import and remove the sessions of `replan chat`.",
     no_args_is_help=True,
@@ -105,13 +104,7 @@ def export(
     session: SessionArgument,
     *,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            dir_okay=False,
-            help="The new file to write; without it, the session goes to a pipe.",
-        ),
+        Path | None, output_option("The new file to write; without it, the session goes to a pipe.")
     ] = None,
     user: UserOption = None,
     storage: StorageOption = None,
@@ -228,11 +221,11 @@ def _write_table(found: Sequence[SessionRecord]) -> None:
 
 
 def _trusted(context: AgentContext) -> bool:
-    told = (
+    text = (
         f"A run waits in session {one_line(context.session_id)} that another user or machine "
         "began, or that was changed since. The file decides what this run may do."
     )
-    return agreed("Import it?", [told], f"{told} Confirm with --yes that you trust the file.")
+    return agreed("Import it?", [text], f"{text} Confirm with --yes that you trust the file.")
 
 
 def _agreed(ids: Sequence[str]) -> bool:

@@ -1,22 +1,14 @@
 """`replan skip`: skip a step of a stored run."""
 
-from typing import Annotated
-
-import typer
-
 from replan.cli.shared.corrected import correct
-from replan.cli.shared.options import (
-    LimitOption,
-    RunArgument,
-    TeamFileOption,
-)
+from replan.cli.shared.options import LimitOption, RunArgument, StepArgument, TeamFileOption
 from replan.cli.shared.site_options import GivenSite, with_site
 
 
 @with_site()
 def skip(
     run_id: RunArgument,
-    step: Annotated[int, typer.Argument(metavar="STEP", help="The number of the step.")],
+    step: StepArgument,
     *,
     limit: LimitOption = None,
     team: TeamFileOption = None,
@@ -27,11 +19,4 @@ def skip(
     A run that waits, was stopped or was ended by a limit continues itself. A run that is over stays
     as it is, and a new run begins from its plan. The exit codes are those of `replan run`.
     """
-    correct(
-        "skip",
-        run_id,
-        step,
-        site,
-        limit=limit or [],
-        team=team,
-    )
+    correct("skip", run_id, step, site, limit=limit or [], team=team)

@@ -76,8 +76,8 @@ class Outcome(Value):
 
 def not_done(call: ActionCall, problem: str, **facts: Any) -> Outcome:
     """A call that failed before it had an effect."""
-    told = f"{problem.rstrip('.')}; {call.what} did nothing" if call.unsafe else problem
-    return Outcome(success=False, error=told, **facts)
+    text = f"{problem.rstrip('.')}; {call.what} did nothing" if call.unsafe else problem
+    return Outcome(success=False, error=text, **facts)
 
 
 def unanswered(call: ActionCall, problem: str, **facts: Any) -> Outcome:

@@ -179,8 +179,8 @@ class TaskPlan(Value):
         if self.title or not self.steps:
             return " ".join(self.title.split())
         more = len(self.steps) - 1
-        told = f", and {more} more step{'s' if more > 1 else ''}" if more else ""
-        return f"{' '.join(self.steps[0].description.split())}{told}"
+        others = f", and {more} more step{'s' if more > 1 else ''}" if more else ""
+        return f"{' '.join(self.steps[0].description.split())}{others}"
 
     @property
     def total_steps(self) -> int:

@@ -28,8 +28,8 @@ class Rerun(Value):
 
     def __str__(self) -> str:
         steps = ", ".join(map(str, self.of))
-        told = {"awaits": f"after {steps}", "given": f"given another result of {steps}"}
-        return f"{self.step} ({told.get(self.why, self.why)})"
+        reasons = {"awaits": f"after {steps}", "given": f"given another result of {steps}"}
+        return f"{self.step} ({reasons.get(self.why, self.why)})"
 
 
 def rerun_reasons(plan: TaskPlan) -> tuple[Rerun, ...]:

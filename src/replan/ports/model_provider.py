@@ -1,8 +1,7 @@
-"""The source of chat models and embedding models."""
+"""The source of chat models."""
 
 from typing import Protocol
 
-from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 
 
@@ -15,18 +14,6 @@ class ModelProvider(Protocol):
         Args:
             name: The name, as it is in the team.
             tenant: For whom the graph is built, as passed to `build_graph`; empty without one.
-
-        Raises:
-            replan.errors.ConfigurationError: The name is unknown, or its key is missing.
-        """
-        ...
-
-
-class EmbeddingsProvider(Protocol):
-    """Builds the embedding model of a name; few model providers do."""
-
-    def embeddings(self, name: str) -> Embeddings:
-        """Return the model for a name such as `openai:text-embedding-3-small`.
 
         Raises:
             replan.errors.ConfigurationError: The name is unknown, or its key is missing.

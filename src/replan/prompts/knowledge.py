@@ -28,11 +28,11 @@ def knowledge_section(text: str) -> str:
     return f"{NOTE}\n{section('knowledge', text)}"
 
 
-def build_knowledge_prompt(task: str, text: str, system: str = "") -> list[BaseMessage]:
+def build_knowledge_prompt(task: str, text: str) -> list[BaseMessage]:
     """Ask which parts of some knowledge help with a task."""
-    parts = (system, load("knowledge"), call_tag(Call(node="knowledge")))
+    system = f"{load('knowledge')}\n\n{call_tag(Call(node='knowledge'))}"
     data = f"{section('step', task)}\n\n{section('knowledge', text)}"
-    return [SystemMessage("\n\n".join(part for part in parts if part)), HumanMessage(data)]
+    return [SystemMessage(system), HumanMessage(data)]
 
 
 def source_of(chunk: Chunk) -> Source:

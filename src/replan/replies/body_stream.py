@@ -1,6 +1,6 @@
 """Stream the body of a reply while it arrives, without its front matter."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from replan.replies.forms.front_matter import DELIMITER, MAX_LINES, Header, read_header
 from replan.replies.forms.thoughts import POSSIBLE, Thought, opens_thought
@@ -61,10 +61,9 @@ def _unsure(text: str) -> int:
 class BodyStream:
     """Returns the body of a reply as it is streamed; nothing if it is not in the plain form."""
 
-    def __init__(self, known: Collection[str] = HOST_KEYS) -> None:
+    def __init__(self) -> None:
         self.fields: dict[str, str] | None = None
         self.is_streaming = False
-        self._known = frozenset(known)
         self._is_open = True
         self._return = ""
         self._line: list[str] = []
@@ -124,7 +123,7 @@ class BodyStream:
             self._lines.append(line)
             self._is_open = len(self._lines) <= MAX_LINES
             return
-        self._header = read_header(self._lines, self._known, text_follows=True)
+        self._header = read_header(self._lines, HOST_KEYS, text_follows=True)
         header = self._header
         self._is_open = bool(header and header.end == len(self._lines) and not header.body)
         self._take = self._take_body

@@ -35,7 +35,6 @@ class SpecialistReading(Value):
     replan_needed: bool = False  # asks the host to revise the plan
     retry: bool = True  # whether another attempt can help
     body: str = ""  # the result
-    has_front_matter: bool = False  # whether the text began with a front matter that was read
 
 
 def read_specialist(text: str) -> SpecialistReading:
@@ -156,5 +155,4 @@ def _reading(found: Sequence[KeyLine], body: str) -> SpecialistReading | None:
         replan_needed=bool(replan),
         retry=default.retry if retry is None else retry,
         body=trimmed(body),
-        has_front_matter=True,
     )

@@ -1,5 +1,7 @@
 """What the server answers: each address, and what it does."""
 
+from functools import partial
+
 from replan.server.answers import EventPage, Health, RunPage, RunTold, TeamList, TeamTold, TextTold
 from replan.server.bodies import (
     AnswerBody,
@@ -16,7 +18,7 @@ from replan.server.doors.chat_wire import (
     ChatCompletion,
     ModelList,
     ModelTold,
-    told_as_openai,
+    openai_error_response,
 )
 from replan.server.doors.session_wire import (
     HistoryQuery,
@@ -33,179 +35,128 @@ from replan.server.endpoints import Endpoint
 from replan.state.session.context import AgentResult
 
 _RUN, _SESSION = "/runs/{run_id}", "/sessions/{session_id}"
+_get = partial(Endpoint, "GET")
+# What changes something needs the role `run`, unless its row names another one.
+_post, _delete = (partial(Endpoint, method, role="run") for method in ("POST", "DELETE"))
+
 ENDPOINTS = (
-    Endpoint(
-        "POST",
-        "/runs",
-        runs.start,
-        "Start a run",
-        role="run",
-        takes=StartBody,
-        gives={201: RunTold, 200: RunTold},
-    ),
-    Endpoint("GET", "/runs", lists.runs, "List runs", asks=RunsQuery, gives={200: RunPage}),
-    Endpoint("GET", _RUN, runs.look, "Look at a run", gives={200: RunTold}),
-    Endpoint(
-        "GET",
+    _post("/runs", runs.start, "Start a run", body=StartBody, returns={201: RunTold, 200: RunTold}),
+    _get("/runs", lists.runs, "List runs", query=RunsQuery, returns={200: RunPage}),
+    _get(_RUN, runs.look, "Look at a run", returns={200: RunTold}),
+    _get(
         f"{_RUN}/events",
         lists.events,
         "List the events of a run",
-        asks=EventsQuery,
-        gives={200: EventPage, 204: None},
+        query=EventsQuery,
+        returns={200: EventPage, 204: None},
         streams=True,
     ),
-    Endpoint(
-        "GET",
-        _RUN + "/texts/{ref}",
-        runs.text,
-        "Return a long text of an event",
-        gives={200: TextTold},
+    _get(
+        _RUN + "/texts/{ref}", runs.text, "Return a long text of an event", returns={200: TextTold}
     ),
-    Endpoint(
-        "POST",
+    _post(
         f"{_RUN}/answers",
         runs.answer,
         "Answer questions and decide",
         role="answer",
-        takes=AnswerBody,
-        gives={202: RunTold},
+        body=AnswerBody,
+        returns={202: RunTold},
     ),
-    Endpoint(
-        "POST",
-        f"{_RUN}/stop",
-        runs.stop,
-        "Stop a run",
-        role="run",
-        takes=StopBody,
-        gives={202: RunTold},
-    ),
-    Endpoint(
-        "POST",
-        f"{_RUN}/resume",
-        runs.resume,
-        "Resume a run",
-        role="run",
-        takes=GoOnBody,
-        gives={202: RunTold},
-    ),
-    Endpoint(
-        "POST",
+    _post(f"{_RUN}/stop", runs.stop, "Stop a run", body=StopBody, returns={202: RunTold}),
+    _post(f"{_RUN}/resume", runs.resume, "Resume a run", body=GoOnBody, returns={202: RunTold}),
+    _post(
         f"{_RUN}/retry",
         runs.retry,
         "Do a step again",
         role="operate",
-        takes=CorrectionBody,
-        gives={202: RunTold},
+        body=CorrectionBody,
+        returns={202: RunTold},
     ),
-    Endpoint(
-        "POST",
+    _post(
         f"{_RUN}/skip",
         runs.skip,
         "Skip a step",
         role="operate",
-        takes=CorrectionBody,
-        gives={202: RunTold},
+        body=CorrectionBody,
+        returns={202: RunTold},
     ),
-    Endpoint(
-        "POST",
+    _post(
         f"{_SESSION}/turns",
         sessions.turn,
         "Take a turn of a session",
-        role="run",
-        takes=TurnBody,
-        gives={200: AgentResult},
+        body=TurnBody,
+        returns={200: AgentResult},
         streams=True,
     ),
-    Endpoint(
-        "GET",
+    _get(
         "/sessions",
         sessions.sessions,
         "List sessions",
-        asks=SessionsQuery,
-        gives={200: SessionList},
+        query=SessionsQuery,
+        returns={200: SessionList},
     ),
-    Endpoint(
-        "POST",
+    _post(
         "/sessions",
         sessions.imported,
         "Import a session",
-        role="run",
-        takes=ImportBody,
-        gives={201: SessionKept},
+        body=ImportBody,
+        returns={201: SessionKept},
     ),
-    Endpoint("GET", _SESSION, sessions.exported, "Export a session", gives={200: SessionTold}),
-    Endpoint(
-        "DELETE", _SESSION, sessions.delete, "Delete a session", role="run", gives={204: None}
-    ),
-    Endpoint(
-        "GET",
+    _get(_SESSION, sessions.exported, "Export a session", returns={200: SessionTold}),
+    _delete(_SESSION, sessions.delete, "Delete a session", returns={204: None}),
+    _get(
         f"{_SESSION}/history",
         sessions.history,
         "List the messages of a session",
-        asks=HistoryQuery,
-        gives={200: MessagePage},
+        query=HistoryQuery,
+        returns={200: MessagePage},
     ),
-    Endpoint(
-        "POST",
+    _post(
         f"{_SESSION}/undo",
         sessions.undo,
         "Take back a turn of a session",
-        role="run",
-        gives={200: TakenBackTold},
+        returns={200: TakenBackTold},
     ),
-    Endpoint("GET", "/teams", teams.teams, "List the teams", gives={200: TeamList}),
-    Endpoint("GET", "/teams/{team}", teams.team, "Describe a team", gives={200: TeamTold}),
-    Endpoint(
-        "GET",
+    _get("/teams", teams.teams, "List the teams", returns={200: TeamList}),
+    _get("/teams/{team}", teams.team, "Describe a team", returns={200: TeamTold}),
+    _get(
         "/v1/models",
         chat.models,
         "List the teams as models",
-        gives={200: ModelList},
-        tells=told_as_openai,
+        returns={200: ModelList},
+        error_response=openai_error_response,
     ),
-    Endpoint(
-        "GET",
+    _get(
         "/v1/models/{model}",
         chat.model,
         "Describe a team as a model",
-        gives={200: ModelTold},
-        tells=told_as_openai,
+        returns={200: ModelTold},
+        error_response=openai_error_response,
     ),
-    Endpoint(
-        "POST",
+    _post(
         "/v1/chat/completions",
         chat.complete,
         "Answer a conversation",
-        role="run",
-        takes=ChatBody,
-        gives={200: ChatCompletion},
+        body=ChatBody,
+        returns={200: ChatCompletion},
         streams=True,
-        tells=told_as_openai,
+        error_response=openai_error_response,
     ),
-    Endpoint(
-        "GET",
-        "/health",
-        teams.health,
-        "Whether the process answers",
-        role=None,
-        gives={200: Health},
-    ),
-    Endpoint(
-        "GET",
+    _get("/health", teams.health, "Whether the process answers", role=None, returns={200: Health}),
+    _get(
         "/ready",
         teams.ready,
         "Whether the storage answers, and the queue if there is one",
         role=None,
-        gives={200: Health},
+        returns={200: Health},
     ),
-    Endpoint(
-        "GET",
+    _get(
         "/metrics",
         figures.metrics,
         "Return the metrics of the process",
         role="watch",
-        gives={200: None},
-        text="text/plain",
+        returns={200: None},
+        media_type="text/plain",
     ),
 )
 """What the server answers."""

@@ -12,35 +12,35 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from replan.server.addresses import ENDPOINTS
-from replan.server.doors.chat_wire import told_as_openai
+from replan.server.doors.chat_wire import openai_error_response
 from replan.server.doors.extra_doors import EXTRAS, a2a, ag_ui, open_mcp
-from replan.server.endpoints import told
+from replan.server.endpoints import problem_response
 from replan.server.gate import LOOPBACK, Gate
-from replan.server.house import House
 from replan.server.openapi import document
 from replan.server.problems import RefusedError
+from replan.server.served_teams import ServedTeams
 
 
 @asynccontextmanager
 async def open_application(
-    house: House, hosts: Collection[str] = LOOPBACK
+    served: ServedTeams, hosts: Collection[str] = LOOPBACK
 ) -> AsyncGenerator[ASGIApp]:
-    """Open the application of a house.
+    """Open the application for the teams of a server.
 
     Args:
-        house: The teams and their runs.
+        served: The teams and their runs.
         hosts: The names by which the server may be called.
     """
-    for_front_ends, for_agents = ag_ui(), a2a(house)
+    for_front_ends, for_agents = ag_ui(), a2a(served)
     endpoints = [*ENDPOINTS, *for_front_ends]
     described = document(endpoints)
 
     async def openapi(_: Request) -> Response:
         return JSONResponse(described)
 
-    routes = [*(each.route(house) for each in endpoints), *for_agents]
+    routes = [*(each.route(served) for each in endpoints), *for_agents]
     handlers: Any = {HTTPException: _not_found}
-    async with open_mcp(house) as more:
+    async with open_mcp(served) as more:
         app = Starlette(
             routes=[*routes, Route("/openapi.json", openapi), *more], exception_handlers=handlers
         )
@@ -51,7 +51,7 @@ async def open_application(
         yield Gate(
             app=app,
             hosts=hosts,
-            tokens=house.tokens,
+            tokens=served.tokens,
             is_open=[each.path for each in ENDPOINTS if each.role is None],
             tell=_told_at,
         )
@@ -59,7 +59,7 @@ async def open_application(
 
 def _told_at(path: str, refusal: RefusedError) -> Response:
     """Why not, in the form of an address."""
-    return told_as_openai(refusal) if path.startswith("/v1/") else told(refusal)
+    return openai_error_response(refusal) if path.startswith("/v1/") else problem_response(refusal)
 
 
 def _methods_at(request: Request) -> list[str]:

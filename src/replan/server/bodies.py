@@ -31,8 +31,8 @@ def checked_file_name(name: str) -> str:
         raise ValueError("it is not the name of a file; write one such as notes.txt")
     for sign in name:
         if unicodedata.category(sign) in ("Cc", "Cf", "Zl", "Zp") and sign not in _JOINERS:
-            told = f"it has the invisible character U+{ord(sign):04X}"
-            raise ValueError(f"{told}; leave the character out")
+            problem = f"it has the invisible character U+{ord(sign):04X}"
+            raise ValueError(f"{problem}; leave the character out")
     return name
 
 

@@ -1,6 +1,5 @@
 """An endpoint: its address, its callers, its input and output, and its function."""
 
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,9 +17,7 @@ from replan.server.reading import body_of, query_of
 from replan.values import Value
 
 if TYPE_CHECKING:
-    from replan.server.house import House
-
-logger = logging.getLogger(__name__)
+    from replan.server.served_teams import ServedTeams
 
 JSON = "application/json"
 PROBLEM = "application/problem+json"
@@ -31,7 +28,7 @@ EVENTS = "text/event-stream"
 class Call:
     """One request, read and allowed."""
 
-    house: "House"
+    served: "ServedTeams"
     who: Identity
     path: Mapping[str, str]
     body: Any  # of the kind that the endpoint takes
@@ -47,7 +44,7 @@ class Reply:
     status: int = 200
 
 
-Does = Callable[[Call], Awaitable[Value | Reply | Response]]
+Handler = Callable[[Call], Awaitable[Value | Reply | Response]]
 
 
 @dataclass(frozen=True)
@@ -56,51 +53,51 @@ class Endpoint:
 
     method: str
     path: str
-    does: Does
-    says: str  # what it does, in a line
+    handler: Handler
+    summary: str  # what it does, in a line
     _: KW_ONLY
     role: Role | None = "read"  # who may call it; None: anybody, without a token
-    takes: type[BaseModel] = Nothing
-    asks: type[Value] = Nothing  # what is after the question mark
-    gives: Mapping[int, type[Value] | None] = field(default_factory=dict[int, type[Value] | None])
-    text: str = ""  # the media type of what it gives as a text, and not as JSON
+    body: type[BaseModel] = Nothing
+    query: type[Value] = Nothing  # what is after the question mark
+    returns: Mapping[int, type[Value] | None] = field(default_factory=dict[int, type[Value] | None])
+    media_type: str = ""  # of an answer that is a text, and not JSON
     streams: bool = False  # whether it can tell events as they come
-    tells: Callable[[RefusedError], Response] | None = None  # how it says why not
+    error_response: Callable[[RefusedError], Response] | None = None  # else a problem
 
-    def route(self, house: "House") -> Route:
+    def route(self, served: "ServedTeams") -> Route:
         """The endpoint for Starlette."""
 
         async def answer(request: Request) -> Response:
-            return await answered(self, house, request)
+            return await respond(self, served, request)
 
-        return Route(self.path, answer, methods=[self.method], name=self.says)
+        return Route(self.path, answer, methods=[self.method], name=self.summary)
 
 
-async def answered(endpoint: Endpoint, house: "House", request: Request) -> Response:
+async def respond(endpoint: Endpoint, served: "ServedTeams", request: Request) -> Response:
     """Answer a request; an error is a problem."""
     try:
         who: Identity = request.state.who
         check_role(who, endpoint.role)
         takes_body = endpoint.method != "GET"
         call = Call(
-            house=house,
+            served=served,
             who=who,
             path=request.path_params,
-            query=query_of(request, endpoint.asks),
-            body=await body_of(request, endpoint.takes, house.body_seconds) if takes_body else None,
+            query=query_of(request, endpoint.query),
+            body=await body_of(request, endpoint.body, served.body_seconds) if takes_body else None,
             request=request,
         )
-        given = await endpoint.does(call)
+        given = await endpoint.handler(call)
     except ReplanError as error:
-        return (endpoint.tells or told)(refusal_of(error))
+        return (endpoint.error_response or problem_response)(refusal_of(error))
     if isinstance(given, Response):
         return given
-    reply = given if isinstance(given, Reply) else Reply(given, next(iter(endpoint.gives)))
+    reply = given if isinstance(given, Reply) else Reply(given, next(iter(endpoint.returns)))
     return Response(reply.value.model_dump_json(), reply.status, media_type=JSON)
 
 
-def told(refusal: RefusedError) -> Response:
-    """A refusal as an answer."""
+def problem_response(refusal: RefusedError) -> Response:
+    """A refusal as a problem."""
     problem = refusal.problem
     headers = {} if refusal.retry_after is None else {"Retry-After": str(refusal.retry_after)}
     if problem.status == 401:  # noqa: PLR2004 - the status that asks for a token

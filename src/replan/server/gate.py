@@ -63,10 +63,10 @@ class Gate:
 
         path = scope["path"]
         if _says_two_lengths(Headers(scope=scope)):
-            told = (
+            detail = (
                 "It states its length twice: by Content-Length and by Transfer-Encoding. Use one."
             )
-            answer = self.tell(path, RefusedError(400, "two_lengths", told))
+            answer = self.tell(path, RefusedError(400, "two_lengths", detail))
             # What follows is a request to one of two readers, and a body to the other.
             answer.headers["Connection"] = "close"
             await answer(scope, receive, send)
@@ -80,8 +80,8 @@ class Gate:
             logger.exception("a request failed", extra={"path": path})
             if began:
                 raise
-            told = "The server failed. Its log says why; stored runs are safe."
-            failed = RefusedError(500, "failed", told)
+            detail = "The server failed. Its log says why; stored runs are safe."
+            failed = RefusedError(500, "failed", detail)
             await self.tell(path, failed)(scope, receive, send)
 
     async def _checked(self, headers: Headers, path: str) -> Identity:
@@ -93,21 +93,21 @@ class Gate:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or _name_of(hosts[0]) not in self.hosts:
             there = ", ".join(self.hosts)
-            told = f"This server does not have this name. Its names are: {there}."
+            detail = f"This server does not have this name. Its names are: {there}."
             fix = "Start it with --name for another name."
-            raise RefusedError(421, "wrong_host", f"{told} {fix}")
+            raise RefusedError(421, "wrong_host", f"{detail} {fix}")
         for origin in headers.getlist("origin"):
             if urlsplit(origin).netloc.lower() != hosts[0].lower():
-                told = "A page of another origin may not call this server."
+                detail = "A page of another origin may not call this server."
                 raise RefusedError(
-                    403, "wrong_origin", f"{told} Serve the page from the same address."
+                    403, "wrong_origin", f"{detail} Serve the page from the same address."
                 )
         if path in self.is_open:
             return NOBODY
         identity = await self.tokens.whose(self.token_in(headers))
         if identity is None:
-            told = "There is no valid token. Send it in the header `Authorization: Bearer TOKEN`."
-            raise RefusedError(401, "no_token", told)
+            detail = "There is no valid token. Send it in the header `Authorization: Bearer TOKEN`."
+            raise RefusedError(401, "no_token", detail)
         return identity
 
 

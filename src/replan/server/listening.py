@@ -74,8 +74,8 @@ def bound(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except (OSError, OverflowError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        told = f"The server cannot listen on {host}, port {port}: {why}."
-        raise InputError(f"{told} Give another --port, or 0 for a free one.") from None
+        problem = f"The server cannot listen on {host}, port {port}: {why}."
+        raise InputError(f"{problem} Give another --port, or 0 for a free one.") from None
 
 
 @asynccontextmanager

@@ -35,8 +35,8 @@ _PROBLEMS = {
 def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     """Describe endpoints as OpenAPI 3.1."""
     endpoints = list(endpoints)
-    taken = {each.takes for each in endpoints} | {each.asks for each in endpoints}
-    given = {kind for each in endpoints for kind in each.gives.values() if kind} | {Problem}
+    taken = {each.body for each in endpoints} | {each.query for each in endpoints}
+    given = {kind for each in endpoints for kind in each.returns.values() if kind} | {Problem}
     kinds: list[Any] = [
         *((each, "validation") for each in sorted(taken, key=_name)),
         *((each, "serialization") for each in sorted(given, key=_name)),
@@ -62,24 +62,26 @@ def _name(kind: type[BaseModel]) -> str:
 
 
 def _operation(endpoint: Endpoint, refs: Any, schemas: Any) -> dict[str, Any]:
-    answers = {str(status): _answer(status, kind, refs) for status, kind in endpoint.gives.items()}
+    answers = {
+        str(status): _answer(status, kind, refs) for status, kind in endpoint.returns.items()
+    }
     if endpoint.streams:
         content = answers["200"].setdefault("content", {})
         content[EVENTS] = {"schema": {"type": "string"}}
-    if endpoint.text:
-        answers["200"]["content"] = {endpoint.text: {"schema": {"type": "string"}}}
+    if endpoint.media_type:
+        answers["200"]["content"] = {endpoint.media_type: {"schema": {"type": "string"}}}
     problem = {PROBLEM: {"schema": refs[Problem, "serialization"]}}
-    for status, told in _PROBLEMS.items():
-        schema = problem if endpoint.tells is None else {JSON: {"schema": _OF_OPENAI}}
-        answers[str(status)] = {"description": told, "content": schema}
+    for status, description in _PROBLEMS.items():
+        schema = problem if endpoint.error_response is None else {JSON: {"schema": _OF_OPENAI}}
+        answers[str(status)] = {"description": description, "content": schema}
     operation: dict[str, Any] = {
-        "summary": endpoint.says,
-        "operationId": re.sub(r"\W+", "_", endpoint.says.lower()).strip("_"),
+        "summary": endpoint.summary,
+        "operationId": re.sub(r"\W+", "_", endpoint.summary.lower()).strip("_"),
         "parameters": [*_in_path(endpoint.path), *_in_query(endpoint, refs, schemas)],
         "responses": answers,
     }
-    if endpoint.takes is not Nothing:
-        body = {JSON: {"schema": refs[endpoint.takes, "validation"]}}
+    if endpoint.body is not Nothing:
+        body = {JSON: {"schema": refs[endpoint.body, "validation"]}}
         operation["requestBody"] = {"content": body}
     if endpoint.role is None:
         operation["security"] = []
@@ -87,10 +89,10 @@ def _operation(endpoint: Endpoint, refs: Any, schemas: Any) -> dict[str, Any]:
 
 
 def _answer(status: int, kind: type[Value] | None, refs: Any) -> dict[str, Any]:
-    told: dict[str, Any] = {"description": HTTPStatus(status).phrase}
+    response: dict[str, Any] = {"description": HTTPStatus(status).phrase}
     if kind is not None:
-        told["content"] = {JSON: {"schema": refs[kind, "serialization"]}}
-    return told
+        response["content"] = {JSON: {"schema": refs[kind, "serialization"]}}
+    return response
 
 
 def _in_path(path: str) -> list[dict[str, Any]]:
@@ -100,7 +102,7 @@ def _in_path(path: str) -> list[dict[str, Any]]:
 
 
 def _in_query(endpoint: Endpoint, refs: Any, schemas: Any) -> list[dict[str, Any]]:
-    name = refs[endpoint.asks, "validation"]["$ref"].rpartition("/")[2]
+    name = refs[endpoint.query, "validation"]["$ref"].rpartition("/")[2]
     fields = schemas["$defs"][name].get("properties", {})
     return [
         {"name": field, "in": "query", "required": False, "schema": schema}

@@ -115,8 +115,8 @@ def bad_field(field: str, value: object, problem: str, fix: str) -> RefusedError
 def bad_request(mistakes: Sequence[FieldProblem]) -> RefusedError:
     """Refuse a request for its mistakes."""
     count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
-    told = "; ".join(f"{each.field}: {each.problem}" for each in mistakes[:3])
-    return RefusedError(422, "bad_request", f"{count} in the request: {told}.", mistakes)
+    detail = "; ".join(f"{each.field}: {each.problem}" for each in mistakes[:3])
+    return RefusedError(422, "bad_request", f"{count} in the request: {detail}.", mistakes)
 
 
 def refusal_of(error: ReplanError) -> RefusedError:

@@ -76,18 +76,18 @@ async def bytes_of(request: Request, seconds: float) -> bytes:
 
 def too_slow(seconds: float) -> RefusedError:
     """What is said about a body that does not arrive."""
-    told = f"The body did not arrive within {seconds:g} seconds. Send it."
-    return RefusedError(408, "slow_request", told)
+    detail = f"The body did not arrive within {seconds:g} seconds. Send it."
+    return RefusedError(408, "slow_request", detail)
 
 
 def _announced(request: Request) -> int:
-    told = request.headers.get("content-length", "")
-    return int(told) if told.isascii() and told.isdigit() and len(told) < len("9" * 18) else 0
+    size = request.headers.get("content-length", "")
+    return int(size) if size.isascii() and size.isdigit() and len(size) < len("9" * 18) else 0
 
 
 def _too_large() -> RefusedError:
-    told = f"The body is larger than {MOST_BYTES:,} bytes. Send less, or fewer files."
-    return RefusedError(413, "too_large", told)
+    detail = f"The body is larger than {MOST_BYTES:,} bytes. Send less, or fewer files."
+    return RefusedError(413, "too_large", detail)
 
 
 def _read(held: bytes, kind: type[V]) -> V:
@@ -112,11 +112,11 @@ def json_of(held: bytes) -> object:
         mistake = FieldProblem(
             problem=error.msg, fix=fix, code="bad_json", line=error.lineno, column=error.colno
         )
-        told = f"The body is not JSON: {error.msg}, line {error.lineno}, column {error.colno}."
-        raise RefusedError(400, "bad_json", told, [mistake]) from None
+        detail = f"The body is not JSON: {error.msg}, line {error.lineno}, column {error.colno}."
+        raise RefusedError(400, "bad_json", detail, [mistake]) from None
     except ValueError:
-        told = "The body is not JSON in UTF-8, or has a number of too many digits. Send JSON."
-        raise RefusedError(400, "bad_json", told) from None
+        detail = "The body is not JSON in UTF-8, or has a number of too many digits. Send JSON."
+        raise RefusedError(400, "bad_json", detail) from None
     reading = Reading(MOST_BYTES, deepest=DEEPEST)
     copy: object = reading.plain(given)
     if reading.mistakes:
@@ -143,5 +143,5 @@ def valid(kind: type[V], read: Callable[[], V]) -> V:
     try:
         return read()
     except ValidationError as error:
-        told = [of_field(each) for each in told_of(error, kind, _SEE)]
-        raise bad_request(told) from None
+        mistakes = [of_field(each) for each in told_of(error, kind, _SEE)]
+        raise bad_request(mistakes) from None

@@ -17,8 +17,8 @@ from replan.runs.service import Runtime
 from replan.server.app import open_application
 from replan.server.callers.tokens import TOKEN, Tokens, new_token, one_token, read_tokens
 from replan.server.gate import LOOPBACK
-from replan.server.house import Queueing, open_house
 from replan.server.listening import HEADER_SECONDS, bound, listening, until_signalled
+from replan.server.served_teams import Queueing, open_teams
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import TeamFile, read_team_file
 
@@ -75,10 +75,10 @@ async def open_server(  # noqa: PLR0913 - what a server leaves open
         stack.enter_context(listener)
         if not isinstance(storage, Storage):
             storage = await stack.enter_async_context(open_storage(storage))
-        house = await stack.enter_async_context(open_house(teams, storage, known, **options))
+        served = await stack.enter_async_context(open_teams(teams, storage, known, **options))
         hosts = hosts_of(host, names)
-        app = await stack.enter_async_context(open_application(house, hosts))
-        await stack.enter_async_context(listening(app, listener, house.close, head_seconds))
+        app = await stack.enter_async_context(open_application(served, hosts))
+        await stack.enter_async_context(listening(app, listener, served.close, head_seconds))
         shown = f"[{host}]" if ":" in host else host
         yield Address(f"http://{shown}:{listener.getsockname()[1]}", made)
 
@@ -216,8 +216,8 @@ def _introduced(wanted: Wanted, teams: Sequence[str], address: Address) -> str:
     if wanted.host not in LOOPBACK:
         lines.append("Others can reach this address: put TLS in front of it.")
     if address.token:
-        told = f"token (made for this start; set {TOKEN} or --tokens to choose)"
-        lines.append(f"{told}: {address.token}")
-    told = "workers continue the runs" if wanted.queue else "runs at work can be resumed"
-    lines.append(f"Ctrl-C stops it; {told}.")
+        text = f"token (made for this start; set {TOKEN} or --tokens to choose)"
+        lines.append(f"{text}: {address.token}")
+    text = "workers continue the runs" if wanted.queue else "runs at work can be resumed"
+    lines.append(f"Ctrl-C stops it; {text}.")
     return "\n".join(lines)

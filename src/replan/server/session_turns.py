@@ -14,8 +14,8 @@ from replan.server.answers import TEAM, TOKEN
 from replan.server.callers.allowances import Lease
 from replan.server.callers.identity import Identity
 from replan.server.callers.settings import settings_for
-from replan.server.house import House, team_services
 from replan.server.problems import bad_field
+from replan.server.served_teams import ServedTeams, team_services
 from replan.server.work import lease_of, within
 from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.session_runs import run_in
@@ -31,14 +31,14 @@ Told = Event | AgentResult | ReplanError
 class PayingAgent:
     """The agent of a team, charged to a caller: it reserves before a run works."""
 
-    house: House
+    served: ServedTeams
     who: Identity
     team: str
     agent: StatelessAgent
     settings: RunSettings | None  # what was asked for
 
     def kept_in(self, _: Storage) -> "PayingAgent":
-        """Its runs are in the storage of the house."""
+        """Its runs are in the storage of the served teams."""
         return self
 
     async def process(
@@ -65,7 +65,7 @@ class PayingAgent:
     ) -> AsyncGenerator[TurnOptions]:
         """Reserve for the run of a turn, and settle when it rests."""
         carried = "" if options.get("new_request") else run_in(context)
-        settings = settings_for(self.house, self.who, self.team, self.settings)
+        settings = settings_for(self.served, self.who, self.team, self.settings)
         lease, settings = await self._lease(carried or str(options.get("run_id")), settings)
         told: TurnOptions = {**options, "labels": self._labels(options.get("labels") or {})}
         # Those of the client have what is of the session; here the token and the team say it.
@@ -73,45 +73,49 @@ class PayingAgent:
         try:
             yield told
         finally:
-            await self.house.settle_at_rest(lease)
+            await self.served.settle_at_rest(lease)
 
     async def _lease(
         self, run_id: str, settings: RunSettings | None
     ) -> tuple[Lease, RunSettings | None]:
-        record = await self.house.storage.runs.get(run_id)
+        record = await self.served.storage.runs.get(run_id)
         if record is None:
-            services = team_services(self.house.runtimes[self.team])
+            services = team_services(self.served.runtimes[self.team])
             limits = services.settings.overridden_by(settings).limits
-            lease = await self.house.allowances.reserve(self.who, run_id, limits)
+            lease = await self.served.allowances.reserve(self.who, run_id, limits)
             return lease, within(lease, limits, settings)
         team = record.labels.get(TEAM, "")
         if team != self.team:
             fix = f"Give '{team}', or start again with new_request."
             raise bad_field("team", self.team, "another team works on what is open here", fix)
-        return await lease_of(self.house, self.who, record, settings)
+        return await lease_of(self.served, self.who, record, settings)
 
     def _labels(self, labels: Mapping[str, str]) -> dict[str, str]:
         return {**labels, TEAM: self.team, TOKEN: self.who.name}
 
 
 def client_of(
-    house: House, who: Identity, team: str, settings: RunSettings | None = None
+    served: ServedTeams, who: Identity, team: str, settings: RunSettings | None = None
 ) -> ClientAgentAdapter:
     """The client for a caller's sessions, whose turns a team takes."""
-    agent = agent_on(house.runtimes[team], house.storage, house.clock, house.new_id)
-    paying = PayingAgent(house=house, who=who, team=team, agent=agent, settings=settings)
+    agent = agent_on(served.runtimes[team], served.storage, served.clock, served.new_id)
+    paying = PayingAgent(served=served, who=who, team=team, agent=agent, settings=settings)
     return ClientAgentAdapter(
-        house.storage,
+        served.storage,
         paying,
         tenant=who.tenant,
         user=who.person,
-        clock=house.clock,
-        new_id=house.new_id,
+        clock=served.clock,
+        new_id=served.new_id,
     )
 
 
 async def told_of(
-    house: House, client: ClientAgentAdapter, session_id: str, given: UserInput, **options: Any
+    served: ServedTeams,
+    client: ClientAgentAdapter,
+    session_id: str,
+    given: UserInput,
+    **options: Any,
 ) -> AsyncGenerator[Told]:
     """Take a turn independently of the caller, and yield its events, the result last.
 
@@ -136,8 +140,8 @@ async def told_of(
             heard.put_nowait(None)
 
     task = asyncio.ensure_future(taken())
-    house.turns.add(task)
-    task.add_done_callback(house.turns.discard)
+    served.turns.add(task)
+    task.add_done_callback(served.turns.discard)
     try:
         while (each := await heard.get()) is not None:
             yield each

@@ -12,13 +12,13 @@ from replan.server.answers import TEAM, TENANT, TOKEN, USER
 from replan.server.callers.allowances import Lease
 from replan.server.callers.identity import Identity
 from replan.server.callers.settings import settings_for
-from replan.server.house import House, team_services
+from replan.server.served_teams import ServedTeams, team_services
 from replan.state.enhanced import settings_of
 from replan.state.limits import Limits, RunSettings
 
 
 async def begun(  # noqa: PLR0913 - what a run can be told
-    house: House,
+    served: ServedTeams,
     who: Identity,
     team: str,
     given: Mapping[str, Any],
@@ -34,13 +34,13 @@ async def begun(  # noqa: PLR0913 - what a run can be told
         RefusedError: A setting is looser than the team's, or the allowance is used up.
         UsageError: The run cannot begin from this.
     """
-    settings = settings_for(house, who, team, settings)
+    settings = settings_for(served, who, team, settings)
     own = {TEAM: team, TENANT: who.tenant, TOKEN: who.name, USER: who.user}
-    limits = team_services(house.runtimes[team]).settings.overridden_by(settings).limits
-    lease = await house.allowances.reserve(who, run_id, limits)
-    runtime, bounded = house.runtimes[team], within(lease, limits, settings)
+    limits = team_services(served.runtimes[team]).settings.overridden_by(settings).limits
+    lease = await served.allowances.reserve(who, run_id, limits)
+    runtime, bounded = served.runtimes[team], within(lease, limits, settings)
     return await leased(
-        house,
+        served,
         lease,
         lambda: runtime.start(
             {**given},
@@ -53,7 +53,7 @@ async def begun(  # noqa: PLR0913 - what a run can be told
 
 
 async def answered(
-    house: House,
+    served: ServedTeams,
     who: Identity,
     record: RunRecord,
     answers: Mapping[str, JsonValue],
@@ -66,14 +66,16 @@ async def answered(
         RefusedError: Nothing is left of the allowance of who began it.
         InputError: It asks nothing, or an answer does not fit.
     """
-    lease, settings = await lease_of(house, who, record)
-    runtime = house.runtime_of(record)
+    lease, settings = await lease_of(served, who, record)
+    runtime = served.runtime_of(record)
     options: Any = {"settings": settings, "by": who.person, "tokens": tokens}
-    return await leased(house, lease, lambda: runtime.answer(record.run_id, {**answers}, **options))
+    return await leased(
+        served, lease, lambda: runtime.answer(record.run_id, {**answers}, **options)
+    )
 
 
-async def gone_on(
-    house: House, who: Identity, record: RunRecord, settings: RunSettings | None
+async def continued(
+    served: ServedTeams, who: Identity, record: RunRecord, settings: RunSettings | None
 ) -> Run:
     """Resume a run.
 
@@ -81,38 +83,40 @@ async def gone_on(
         RefusedError: Nothing is left of the allowance of who began it.
         UsageError: Somebody works on it, or a limit that ended it is not raised.
     """
-    lease, bounded = await lease_of(house, who, record, settings)
-    runtime = house.runtime_of(record)
+    lease, bounded = await lease_of(served, who, record, settings)
+    runtime = served.runtime_of(record)
     return await leased(
-        house, lease, lambda: runtime.go_on(record.run_id, settings=bounded, by=who.person)
+        served, lease, lambda: runtime.go_on(record.run_id, settings=bounded, by=who.person)
     )
 
 
 async def lease_of(
-    house: House,
+    served: ServedTeams,
     who: Identity,
     record: RunRecord,
     settings: RunSettings | None = None,
     new_id: str = "",
 ) -> tuple[Lease, RunSettings | None]:
     """Reserve for a run that continues, or for the new one that continues from one that is over."""
-    state = (await house.runtime_of(record).look(record.run_id)).state
+    state = (await served.runtime_of(record).look(record.run_id)).state
     limits = settings_of(state).overridden_by(settings).limits
     run_id = new_id if new_id and is_over(state) else record.run_id
-    lease = await house.allowances.reserve(house.payer_of(record, who), run_id, limits)
+    lease = await served.allowances.reserve(served.payer_of(record, who), run_id, limits)
     return lease, within(lease, limits, settings)
 
 
-async def leased(house: House, lease: Lease, begin: Callable[[], Coroutine[Any, Any, Run]]) -> Run:
+async def leased(
+    served: ServedTeams, lease: Lease, begin: Callable[[], Coroutine[Any, Any, Run]]
+) -> Run:
     """Begin work on a run with its reservation; release it if the work does not begin."""
     try:
         run = await begin()
     except BaseException:
-        if old := house.allowances.drop(lease):
+        if old := served.allowances.drop(lease):
             # The run may have come to rest meanwhile.
-            await house.settle_at_rest(old)
+            await served.settle_at_rest(old)
         raise
-    house.settle(run, lease)
+    served.settle(run, lease)
     return run
 
 

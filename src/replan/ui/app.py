@@ -13,8 +13,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from replan.server.gate import LOOPBACK, NOBODY, Gate
-from replan.server.house import House
 from replan.server.problems import RefusedError
+from replan.server.served_teams import ServedTeams
 from replan.ui.acts.pages import ACTING
 from replan.ui.acts.terminal import Terminals
 from replan.ui.door import Door
@@ -41,7 +41,7 @@ async def _entrance(site: Site, request: Request) -> Response:
 async def _enter(site: Site, request: Request) -> Response:
     """Take a typed token."""
     token = (await fields_of(site, request)).get("token", "").strip()
-    if await site.house.tokens.whose(token) is not None:
+    if await site.served.tokens.whose(token) is not None:
         return site.entrance.enter(token)
     return site.page(request, "enter", 401, is_used=False, is_wrong=True)
 
@@ -59,57 +59,57 @@ async def _style(_site: Site, _: Request) -> Response:
 
 
 PAGES = (
-    Page(method="GET", path="/", does=runs),
-    Page(method="GET", path="/remarks", does=remarks),
-    Page(method="GET", path="/runs/{run_id}", does=one_run),
-    Page(method="GET", path="/runs/{run_id}/changes", does=changes),
-    Page(method="GET", path="/runs/{run_id}/steps/{step:int}", does=step),
-    Page(method="GET", path="/runs/{run_id}/prompts/{seq:int}", does=prompt),
-    Page(method="GET", path="/runs/{run_id}/texts/{ref}", does=whole_text),
-    Page(method="GET", path="/enter", does=_entrance, role=None),
-    Page(method="POST", path="/enter", does=_enter, role=None),
-    Page(method="GET", path="/leave", does=_leave, role=None),
-    Page(method="GET", path="/lib/htmx.js", does=_script, role=None),
-    Page(method="GET", path="/lib/page.css", does=_style, role=None),
+    Page(method="GET", path="/", handler=runs),
+    Page(method="GET", path="/remarks", handler=remarks),
+    Page(method="GET", path="/runs/{run_id}", handler=one_run),
+    Page(method="GET", path="/runs/{run_id}/changes", handler=changes),
+    Page(method="GET", path="/runs/{run_id}/steps/{step:int}", handler=step),
+    Page(method="GET", path="/runs/{run_id}/prompts/{seq:int}", handler=prompt),
+    Page(method="GET", path="/runs/{run_id}/texts/{ref}", handler=whole_text),
+    Page(method="GET", path="/enter", handler=_entrance, role=None),
+    Page(method="POST", path="/enter", handler=_enter, role=None),
+    Page(method="GET", path="/leave", handler=_leave, role=None),
+    Page(method="GET", path="/lib/htmx.js", handler=_script, role=None),
+    Page(method="GET", path="/lib/page.css", handler=_style, role=None),
     *ACTING,
 )
 """What the pages answer."""
 
 
 def application(
-    house: House,
+    served: ServedTeams,
     entrance: Entrance,
     hosts: Collection[str] = LOOPBACK,
     terminals: Terminals | None = None,
 ) -> ASGIApp:
-    """The pages of a house.
+    """The pages for the teams of a server.
 
     Args:
-        house: The teams and their runs.
+        served: The teams and their runs.
         entrance: Who gets in, and under which path.
         hosts: The names by which the pages may be called.
         terminals: What continues runs that a terminal began.
     """
     boot = secrets.token_hex(4)
     site = Site(
-        house=house,
+        served=served,
         entrance=entrance,
         boot=boot,
         templates=templates(),
-        readings=Readings(house),
+        readings=Readings(served),
         terminals=terminals,
     )
 
     async def not_found(request: Request, _: Exception) -> Response:
-        told = f"There is no page {request.url.path[:100]} here."
-        return refused(site, request, RefusedError(404, "unknown_page", told))
+        detail = f"There is no page {request.url.path[:100]} here."
+        return refused(site, request, RefusedError(404, "unknown_page", detail))
 
     handlers: Any = {HTTPException: not_found}
     routes = [each.route(site) for each in PAGES]
     gate = Gate(
         app=Starlette(routes=routes, exception_handlers=handlers),
         hosts=hosts,
-        tokens=house.tokens,
+        tokens=served.tokens,
         is_open={each.path for each in PAGES if each.role is None},
         tell=lambda _, refusal: _Refused(site, refusal),
         token_in=entrance.token_in,

@@ -34,8 +34,8 @@ def checked(site: Site, request: Request, fields: dict[str, str]) -> dict[str, s
     if not hmac.compare_digest(
         fields.pop("form", "").encode("utf-8", "replace"), expected.encode()
     ):
-        told = "This form is not from this page. Reload the page, and send it again."
-        raise RefusedError(403, "foreign_form", told)
+        detail = "This form is not from this page. Reload the page, and send it again."
+        raise RefusedError(403, "foreign_form", detail)
     return fields
 
 
@@ -47,14 +47,14 @@ async def fields_of(site: Site, request: Request) -> dict[str, str]:
     """
     body = bytearray()
     try:
-        async with asyncio.timeout(site.house.body_seconds):
+        async with asyncio.timeout(site.served.body_seconds):
             async for part in request.stream():
                 body += part
                 if len(body) > _LARGEST:
-                    told = f"The form has more than {_LARGEST:,} bytes. Send less."
-                    raise RefusedError(413, "too_large", told)
+                    detail = f"The form has more than {_LARGEST:,} bytes. Send less."
+                    raise RefusedError(413, "too_large", detail)
     except TimeoutError:
-        raise too_slow(site.house.body_seconds) from None
+        raise too_slow(site.served.body_seconds) from None
     pairs = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_MOST)
     # Browsers send lines with carriage returns.
     return {name: value.replace("\r\n", "\n") for name, value in pairs}

@@ -15,8 +15,8 @@ from replan.runs.log.run_event import RunEvent
 from replan.runs.travel.whole_run import WholeRun, whole_run
 from replan.server.answers import TEAM
 from replan.server.callers.identity import Identity
-from replan.server.house import House
 from replan.server.problems import RefusedError
+from replan.server.served_teams import ServedTeams
 
 _KEPT = 8
 _SETTLES = timedelta(seconds=1)
@@ -57,14 +57,14 @@ Mark = tuple[str, datetime, bool]
 class Readings:
     """The newest readings, by run: several tabs and browsers follow the same one."""
 
-    house: House
+    served: ServedTeams
     kept: OrderedDict[str, tuple[Mark, Reading]] = field(
         default_factory=OrderedDict[str, tuple[Mark, Reading]]
     )
 
     async def of(self, record: RunRecord) -> Reading:
         """Read a run."""
-        storage, now = self.house.storage, self.house.clock()
+        storage, now = self.served.storage, self.served.clock()
         is_held = record.outcome == "running" and await storage.holds.is_held(record.thread_id)
         mark = record.outcome, record.updated_at, is_held
         before = self.kept.get(record.run_id)
@@ -77,7 +77,7 @@ class Readings:
                 run = reading.run.model_copy(update={"updated_at": now})
                 return replace(reading, run=run, story=story_of(run))
         known = before[1].run.events if before else ()
-        run = await whole_run(graph_for(self.house, record), storage, record, now, known)
+        run = await whole_run(graph_for(self.served, record), storage, record, now, known)
         reading = Reading(run=run, story=story_of(run), at=now, doer=self._doer(record))
         self.kept[record.run_id] = mark, reading
         while len(self.kept) > _KEPT:
@@ -86,27 +86,27 @@ class Readings:
 
     def _doer(self, record: RunRecord) -> str:
         team = record.labels.get(TEAM, "")
-        if team in self.house.runtimes:
+        if team in self.served.runtimes:
             return "team"
         return "terminal" if not team and is_signed(record.order, record.run_id) else ""
 
 
-def graph_for(house: House, record: RunRecord) -> Graph:
+def graph_for(served: ServedTeams, record: RunRecord) -> Graph:
     """What reads the state of a run: its own graph if its team is served, else one for all."""
-    runtime = house.runtimes.get(record.labels.get(TEAM, ""))
-    return viewer(house.storage) if runtime is None else runtime.graph
+    runtime = served.runtimes.get(record.labels.get(TEAM, ""))
+    return viewer(served.storage) if runtime is None else runtime.graph
 
 
-async def record_of(house: House, name: str, who: Identity) -> RunRecord:
+async def record_of(served: ServedTeams, name: str, who: Identity) -> RunRecord:
     """A run that the caller may see: a caller without a tenant sees all runs of the storage.
 
     Raises:
         RefusedError: There is none.
     """
     if who.tenant:
-        return await house.record_of(name, who)
+        return await served.record_of(name, who)
     try:
-        return await found(house.storage.runs, name)
+        return await found(served.storage.runs, name)
     except InputError as error:
         raise RefusedError(404, "unknown_run", str(error)) from None
 

@@ -42,7 +42,7 @@ _HISTORY = ("model_", "tool_", "specialist_token")
 
 async def reading_of(site: Site, request: Request) -> Reading:
     """The run that an address names, as it is."""
-    record = await record_of(site.house, request.path_params["run_id"], request.state.who)
+    record = await record_of(site.served, request.path_params["run_id"], request.state.who)
     return await site.readings.of(record)
 
 
@@ -51,8 +51,8 @@ async def one_run(site: Site, request: Request) -> Response:
     reading = await reading_of(site, request)
     tab = request.query_params.get("tab", "plan")
     if tab not in TABS:
-        told = f"There is no view '{tab[:40]}' of a run. There are: {', '.join(TABS)}."
-        raise RefusedError(404, "unknown_view", told)
+        detail = f"There is no view '{tab[:40]}' of a run. There are: {', '.join(TABS)}."
+        raise RefusedError(404, "unknown_view", detail)
     return site.page(request, "run", **run_values(reading, tab), **stage_values(reading, tab))
 
 
@@ -69,13 +69,13 @@ async def changes(site: Site, request: Request) -> Response:
     if tab not in (*TABS, STEP) or settled is None or seen is None:
         return Response(headers={"HX-Refresh": "true"})
     new = [each for each in reading.run.events if (each.seq or 0) > settled]
-    anew = [each for each in new if is_drawn_whole(each, seen, reading.settled)]
+    redrawn = [each for each in new if is_drawn_whole(each, seen, reading.settled)]
     values: dict[str, Any] = {**run_values(reading, tab), "oob": True}
     values["is_marked_anew"] = asked.get("mark") != values["mark"]
     values["open_steps"] = open_steps(reading.story, asked.getlist("open"))
-    if values["is_marked_anew"] or anew:
+    if values["is_marked_anew"] or redrawn:
         # Where a graph is drawn already, the place that it has been scrolled to stays.
-        is_drawn = tab == "plan" and not any(each.type == "plan_created" for each in anew)
+        is_drawn = tab == "plan" and not any(each.type == "plan_created" for each in redrawn)
         values |= {"whole": True, "is_drawn": is_drawn, **stage_values(reading, tab)}
     else:
         values |= {"whole": False, **_touched(reading, tab, new)}
@@ -113,8 +113,8 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
     run, story = reading.run, reading.story
     asks = ";".join(f"{each.key} {each.fingerprint} {each.problem}" for each in run.waiting)
     why, drawn = ended_why(story), run.plan.version if run.plan else 0
-    told = f"{run.outcome} {asks} {len(run.warnings)} {drawn} {why} {bool(run.answer)}"
-    mark = hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()[:12]
+    parts = f"{run.outcome} {asks} {len(run.warnings)} {drawn} {why} {bool(run.answer)}"
+    mark = hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()[:12]
     return {
         "run": run,
         "story": story,
@@ -189,7 +189,7 @@ async def prompt(site: Site, request: Request) -> Response:
     event = event_numbered(reading.run, request.path_params["seq"])
     key = call_key(event)
     own = tuple(e for e in reading.run.events if call_key(e) == key and e.type in _MODELS)
-    run = await with_texts(reading.run, site.house.storage, own or (event,))
+    run = await with_texts(reading.run, site.served.storage, own or (event,))
     said = [_said(part, run.texts) for each in own for part in _list(each.details.get("prompt"))]
     replies = [each.details["reply"] for each in own if isinstance(each.details.get("reply"), dict)]
     values: dict[str, Any] = {"said": said, "replies": [_said(each, run.texts) for each in replies]}
@@ -219,9 +219,9 @@ def _said(part: Any, texts: dict[str, str]) -> dict[str, Any]:
 
 async def whole_text(site: Site, request: Request) -> Response:
     """Return a long text as it is, as plain text."""
-    record = await record_of(site.house, request.path_params["run_id"], request.state.who)
-    text = await site.house.storage.runs.text(record.run_id, request.path_params["ref"])
+    record = await record_of(site.served, request.path_params["run_id"], request.state.who)
+    text = await site.served.storage.runs.text(record.run_id, request.path_params["ref"])
     if text is None:
-        told = "This text is not there, or it was removed."
-        raise RefusedError(404, "unknown_text", told)
+        detail = "This text is not there, or it was removed."
+        raise RefusedError(404, "unknown_text", detail)
     return PlainTextResponse(text.encode("utf-8", "replace"))

@@ -21,8 +21,8 @@ from replan.runs.log.event_log import run_event
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView, seen
 from replan.server.answers import TENANT
-from replan.server.house import House
 from replan.server.problems import bad_field
+from replan.server.served_teams import ServedTeams
 from replan.state.results import Outcome
 from replan.ui.reading import graph_for, record_of
 from replan.ui.site import Site
@@ -96,10 +96,10 @@ async def runs(site: Site, request: Request) -> Response:
         fix = f"Give one of: {', '.join(ORDERS)}."
         raise bad_field("order", wanted.order, "there is no such order", fix)
     is_first = not wanted.behind and not wanted.is_any
-    waiting = await _waiting(site.house, request) if is_first else []
-    found, behind = await _found(site.house, request, wanted)
-    ends = await site.house.storage.runs.newest_events([each.run_id for each in found], _LAST)
-    rows = await asyncio.gather(*(_row(site.house, each, ends[each.run_id]) for each in found))
+    waiting = await _waiting(site.served, request) if is_first else []
+    found, behind = await _found(site.served, request, wanted)
+    ends = await site.served.storage.runs.newest_events([each.run_id for each in found], _LAST)
+    rows = await asyncio.gather(*(_row(site.served, each, ends[each.run_id]) for each in found))
     values: dict[str, Any] = {
         "rows": [each for each in rows if wanted.outcome in ("", each.outcome)],
         "wanted": wanted,
@@ -112,7 +112,7 @@ async def runs(site: Site, request: Request) -> Response:
     return site.page(request, "runs", waiting=waiting, **values)
 
 
-async def _waiting(house: House, request: Request) -> list[Row]:
+async def _waiting(served: ServedTeams, request: Request) -> list[Row]:
     """The runs that wait for a person, with their questions."""
     labels = _labels(request)
     # The process of a run that reads `running` may have been killed while it waited.
@@ -120,20 +120,22 @@ async def _waiting(house: House, request: Request) -> list[Row]:
     records = [
         record
         for outcome in standing
-        for record in await house.storage.runs.recent(_WAITING, labels, outcomes=(outcome,))
-        if _is_seen(house, request, record)
+        for record in await served.storage.runs.recent(_WAITING, labels, outcomes=(outcome,))
+        if _is_seen(served, request, record)
     ]
-    rows = [await _looked_at(house, each) for each in records]
+    rows = [await _looked_at(served, each) for each in records]
     return [each for each in rows if each.asks]
 
 
-async def _found(house: House, request: Request, wanted: Filter) -> tuple[list[RunRecord], str]:
+async def _found(
+    served: ServedTeams, request: Request, wanted: Filter
+) -> tuple[list[RunRecord], str]:
     """A page of records, and the one after which the next page begins."""
     found, scanned = list[RunRecord](), 0
-    last = await _behind(house, request, wanted.behind)
+    last = await _behind(served, request, wanted.behind)
     batch = 1_000 if wanted.q else _PAGE + 1
     while scanned < _SCANNED:
-        records = await house.storage.runs.recent(
+        records = await served.storage.runs.recent(
             batch,
             _labels(request, wanted.label),
             behind=last,
@@ -144,15 +146,15 @@ async def _found(house: House, request: Request, wanted: Filter) -> tuple[list[R
             if len(found) == _PAGE:
                 return found, found[-1].run_id
             last, scanned = record, scanned + 1
-            if _is_seen(house, request, record) and _has(record, wanted.q.casefold()):
+            if _is_seen(served, request, record) and _has(record, wanted.q.casefold()):
                 found.append(record)
         if len(records) < batch:
             return found, ""
     return found, last.run_id if last else ""
 
 
-async def _behind(house: House, request: Request, name: str) -> RunRecord | None:
-    return await record_of(house, name, request.state.who) if name else None
+async def _behind(served: ServedTeams, request: Request, name: str) -> RunRecord | None:
+    return await record_of(served, name, request.state.who) if name else None
 
 
 def _recorded(outcome: str) -> Sequence[RunOutcome]:
@@ -169,9 +171,9 @@ def _labels(request: Request, given: str = "") -> dict[str, str]:
     return ({name.strip(): value.strip()} if given else {}) | ({TENANT: tenant} if tenant else {})
 
 
-def _is_seen(house: House, request: Request, record: RunRecord) -> bool:
+def _is_seen(served: ServedTeams, request: Request, record: RunRecord) -> bool:
     who = request.state.who
-    return not who.tenant or house.is_seen(record, who)
+    return not who.tenant or served.is_seen(record, who)
 
 
 def _has(record: RunRecord, text: str) -> bool:
@@ -180,34 +182,34 @@ def _has(record: RunRecord, text: str) -> bool:
     return not text or any(text in each.casefold() for each in texts)
 
 
-async def _row(house: House, record: RunRecord, ends: Sequence[LoggedEvent]) -> Row:
+async def _row(served: ServedTeams, record: RunRecord, ends: Sequence[LoggedEvent]) -> Row:
     if record.outcome == "running":
         # A process that was killed could not say the status of the run.
-        return await _looked_at(house, record)
+        return await _looked_at(served, record)
     told = _told_at_the_end([run_event(record.run_id, each) for each in ends])
     return Row(
         record=record,
         outcome=record.outcome,
         seconds=(record.updated_at - record.started_at).total_seconds(),
-        calls=await _charged(house, record, told),
+        calls=await _charged(served, record, told),
         remarks=None if told is None else told.remarks,
     )
 
 
-async def _looked_at(house: House, record: RunRecord) -> Row:
-    view: RunView = await seen(graph_for(house, record), house.storage, record, house.clock())
+async def _looked_at(served: ServedTeams, record: RunRecord) -> Row:
+    view: RunView = await seen(graph_for(served, record), served.storage, record, served.clock())
     return Row(
         record=record,
         outcome=view.outcome,
         seconds=view.seconds,
-        calls=await _charged(house, record),
+        calls=await _charged(served, record),
         asks=view.waiting,
     )
 
 
-async def _charged(house: House, record: RunRecord, told: Told | None = None) -> Calls:
+async def _charged(served: ServedTeams, record: RunRecord, told: Told | None = None) -> Calls:
     """What the calls of a run took, as its events tell, or as far as its account does."""
-    charged = (await house.storage.journal.charged(record.run_id)).get("run", Charged())
+    charged = (await served.storage.journal.charged(record.run_id)).get("run", Charged())
     if told is not None:
         return with_charged(told.calls, charged.spent)
     held = sum(charged.reserved.values(), Spending())
@@ -222,7 +224,7 @@ async def _charged(house: House, record: RunRecord, told: Told | None = None) ->
 async def remarks(site: Site, request: Request) -> Response:
     """Show what the outcome of runs does not say; in a long list, once they are on the screen."""
     names = request.query_params.getlist("run")[:_PAGE]
-    records = [await record_of(site.house, each, request.state.who) for each in names]
+    records = [await record_of(site.served, each, request.state.who) for each in names]
     told = {each.run_id: await _told(site, each) for each in records}
     return site.page(request, "remarks", told=told)
 
@@ -231,7 +233,7 @@ async def _told(site: Site, record: RunRecord) -> Told:
     mark = record.run_id, record.updated_at
     if (known := site.told.get(mark)) is not None:
         return known
-    storage, run_id = site.house.storage, record.run_id
+    storage, run_id = site.served.storage, record.run_id
     events = [run_event(run_id, each) for each in await storage.runs.events(run_id)]
     found = remarks_of(events, unusable_replies(events))
     charged = (await storage.journal.spent(run_id)).get("run", Spending())

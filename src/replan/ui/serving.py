@@ -13,8 +13,8 @@ from replan.errors import InputError
 from replan.own_loop import completed
 from replan.ports.storage import Storage
 from replan.server.callers.tokens import TOKEN, Tokens, new_token, one_token, read_tokens
-from replan.server.house import open_house
 from replan.server.listening import bound, listening, until_signalled
+from replan.server.served_teams import open_teams
 from replan.server.serving import Wanted, graph_of, hosts_of, named_teams
 from replan.ui.acts.terminal import Terminals
 from replan.ui.app import application
@@ -56,7 +56,7 @@ async def open_pages(  # noqa: PLR0913 - what its pages leave open
         names: Further names by which browsers may call.
         prefix: The path under which a proxy offers the pages, such as `/tools/replan`.
         environment: What the teams of runs that a terminal began read their keys from.
-        options: As of `open_house`.
+        options: As of `open_teams`.
     """
     prefix = _checked(prefix)
     known = one_token(tokens) if isinstance(tokens, str) else tokens
@@ -65,15 +65,15 @@ async def open_pages(  # noqa: PLR0913 - what its pages leave open
     entrance = Entrance(prefix=prefix, cookie=f"replan_{number}")
     async with AsyncExitStack() as stack:
         stack.enter_context(listener)
-        house = await stack.enter_async_context(open_house(teams, storage, known, **options))
+        served = await stack.enter_async_context(open_teams(teams, storage, known, **options))
         terminals = Terminals(
             storage=storage,
             environment={} if environment is None else environment,
             grace=options.get("grace", _GRACE),
         )
         stack.push_async_callback(terminals.close)
-        app = application(house, entrance, hosts_of(host, names), terminals)
-        await stack.enter_async_context(listening(app, listener, house.close))
+        app = application(served, entrance, hosts_of(host, names), terminals)
+        await stack.enter_async_context(listening(app, listener, served.close))
         shown = f"[{host}]" if ":" in host else host
         code = f"enter?code={entrance.new_code(tokens)}" if isinstance(tokens, str) else ""
         yield f"http://{shown}:{number}{prefix}/{code}"

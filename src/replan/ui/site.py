@@ -1,7 +1,6 @@
-"""What all pages share: the house, the templates, and the answer to a request."""
+"""What all pages share: the served teams, the templates, and the answer to a request."""
 
 import json
-import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -22,8 +21,8 @@ from replan.errors import ReplanError
 from replan.plan.model import Value
 from replan.server.callers.identity import Identity, Role
 from replan.server.endpoints import check_role
-from replan.server.house import House
 from replan.server.problems import RefusedError, refusal_of
+from replan.server.served_teams import ServedTeams
 from replan.state.questions import fingerprint_of
 from replan.ui.acts.shown import argument_shown, call_arguments, leads_of, shown_of
 from replan.ui.acts.talks import Talk
@@ -36,15 +35,13 @@ from replan.ui.markdown import safe
 from replan.ui.reading import Readings
 from replan.ui.step_page import job_told
 
-logger = logging.getLogger(__name__)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """The pages of a house.
+    """The pages for the teams of a server.
 
     Attributes:
-        house: The teams and their runs.
+        served: The teams and their runs.
         entrance: Who gets in, and under which path.
         boot: Names this start of the server; a page of another start loads itself again.
         templates: The templates.
@@ -54,7 +51,7 @@ class Site:
         told: What the list shows about runs at rest, the newest last.
     """
 
-    house: House
+    served: ServedTeams
     entrance: Entrance
     boot: str
     templates: Environment
@@ -91,7 +88,7 @@ class Site:
         return HTMLResponse(text.encode("utf-8", "replace"), status)
 
 
-Does = Callable[[Site, Request], Awaitable[Response]]
+Handler = Callable[[Site, Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +97,7 @@ class Page:
 
     method: str
     path: str
-    does: Does
+    handler: Handler
     role: Role | None = "read"  # who may open it; None: anybody
 
     def route(self, site: Site) -> Route:
@@ -110,7 +107,7 @@ class Page:
             try:
                 who: Identity = request.state.who
                 check_role(who, self.role)
-                return await self.does(site, request)
+                return await self.handler(site, request)
             except ReplanError as error:
                 return refused(site, request, refusal_of(error))
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, cast
 
-from replan.cli.views.run.given import knowledge_told, memory_told
+from replan.cli.views.run.given import knowledge_text, memory_text
 from replan.cli.views.run.history import LEAST_TOLD, moments
 from replan.runs.course.story import StepStory, Story
 from replan.runs.course.waits import waits_of
@@ -51,11 +51,11 @@ def _given(event: RunEvent) -> dict[str, Any]:
     lines: list[str] = []
     match event.type:
         case "memory_applied":
-            told = memory_told(said)
+            told = memory_text(said)
         case "memory_summary":
             told = str(said.get("error") or f"a summary covers {said.get('covered')} messages")
         case "knowledge_retrieved":
-            told = knowledge_told(said)
+            told = knowledge_text(said)
             lines = [
                 str(each) for n in ("left_out", "unused", "failed") for each in said.get(n, ())
             ]

@@ -1,6 +1,5 @@
 """Jobs of a worker that may have lost them: only the holder of a job ends or returns it."""
 
-import logging
 from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any
@@ -57,8 +56,6 @@ FROM pg_stat_activity AS each JOIN holder ON each.pid = holder.pid OR (
 )
 WHERE each.pid <> pg_backend_pid()
 """
-
-logger = logging.getLogger(__name__)
 
 
 class FencedJobs(JobManager):

@@ -27,7 +27,7 @@ from replan.workers.schedules import keep, read_schedules
 from replan.workers.steps import STEP, QueuedSteps, StepJobs
 from replan.workers.upkeep import UpkeepJobs
 from replan.workers.versions import check_published, published, version_of
-from replan.workers.worker import LEASE, Handler, Worker, drained_by_signals
+from replan.workers.worker import LEASE, Worker, drained_by_signals
 
 # With one that holds threads, one that listens for jobs, and one that takes them: six.
 _OF_STORAGE, _OF_QUEUE = 3, 1
@@ -67,14 +67,12 @@ async def open_worker(
     wanted: WorkerWanted,
     *,
     environment: Mapping[str, str] | None = None,
-    handlers: Mapping[str, Handler] | None = None,
 ) -> AsyncGenerator[Worker]:
     """Open a worker; `work` begins, and `drain` ends what it does.
 
     Args:
         wanted: What it is to do.
         environment: Where the keys of models are; else that of the process.
-        handlers: What does jobs of further kinds, by their names.
 
     Raises:
         UsageError: The team, its version, a queue or the storage cannot be used.
@@ -117,7 +115,7 @@ async def open_worker(
                     queues,
                     concurrency=wanted.concurrency,
                     lease=wanted.lease,
-                    handlers={STEP: for_others.do, **upkeep.handlers, **(handlers or {})},
+                    handlers={STEP: for_others.do, **upkeep.handlers},
                     beside=partial(keep, schedules, queued, upkeep) if schedules else None,
                 )
 
@@ -155,8 +153,8 @@ def publish(team: Path, storage: str) -> str:
     async def done() -> str:
         async with open_queue(storage, connections=1) as queue:
             is_new = await published(queue, version, name_of(read))
-        told = "published" if is_new else "was published before:"
-        return f"{told} {name_of(read)} {version.digest}"
+        text = "published" if is_new else "was published before:"
+        return f"{text} {name_of(read)} {version.digest}"
 
     return completed(done)
 

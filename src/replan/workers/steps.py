@@ -143,8 +143,8 @@ class StepJobs:
         errand = restored(StepErrand, notes["errand"])
         card = self._services.specialists[errand.specialist].card
         if "begun" in notes and card.effects == "unsafe":
-            told = "its worker ended in the middle, and nobody knows what it did"
-            end = StepEnd(how="cut off", error=told, attempt=errand.context.attempt)
+            problem = "its worker ended in the middle, and nobody knows what it did"
+            end = StepEnd(how="cut off", error=problem, attempt=errand.context.attempt)
         else:
             await place.note("begun", value=True)
             end = await self._made(errand, place)
@@ -180,8 +180,8 @@ class StepJobs:
 
 
 def _given_up(puts: int) -> StepEnd:
-    told = f"No worker brought it to an end; it was put there {1 + puts} times."
-    return StepEnd(how="failed", error=told, can_pass=False)
+    problem = f"No worker brought it to an end; it was put there {1 + puts} times."
+    return StepEnd(how="failed", error=problem, can_pass=False)
 
 
 def _is_success(end: StepEnd) -> bool:

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from replan.cli.desk.signals import Stop, heard
+from replan.cli.desk.signals import Stop, handling_signals
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def stop(finished):
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 async def test_the_first_signal_begins_and_the_second_finishes(stop, finished, number, code):
     before = signal.getsignal(number)
-    with heard(stop):
+    with handling_signals(stop):
         os.kill(os.getpid(), number)
         await stop.asked.wait()
         assert not finished.is_set()
@@ -42,7 +42,7 @@ async def test_ctrl_c_in_an_editor_is_meant_for_the_editor(stop):
 
 
 async def test_the_third_signal_is_the_systems(stop):
-    with heard(stop):
+    with handling_signals(stop):
         stop.take(signal.SIGINT)
         hear = signal.getsignal(signal.SIGINT)
         hear(signal.SIGINT, None)
@@ -55,7 +55,7 @@ def test_another_thread_hears_no_signals(stop):
     before = signal.getsignal(signal.SIGINT)
 
     async def work():
-        with heard(stop):
+        with handling_signals(stop):
             return signal.getsignal(signal.SIGINT)
 
     found = []

@@ -137,7 +137,6 @@ def test_a_specialist_keeps_every_line_that_is_not_front_matter() -> None:
     ):
         reading = read_specialist(text)
         assert reading.body == text
-        assert not reading.has_front_matter
         assert reading.status == "success"
 
 

@@ -151,9 +151,6 @@ def test_the_timeline_has_each_attempt_each_wait_and_the_time_between_processes(
     assert [(bar.kind, bar.left, bar.width) for bar in timeline.pauses] == [("unknown", 25, 35)]
     assert [seconds for _, seconds in timeline.ticks] == [0, 30, 60, 90]
     assert rows[3].bars == ()
-    part = timeline_of(story_of(whole()), 60, 80)
-    assert [bar.kind for bar in part.rows[3].bars] == ["planned", "failed"]
-    assert (part.rows[3].bars[1].left, part.rows[3].bars[1].width) == (0, 100)
     asks = (attempt(1, 1, 1, 10, "waiting"), attempt(1, 2, 40, 50))
     asked = timeline_of(story_of(whole(ledger=asks)))
     assert [(bar.kind, bar.width) for bar in asked.rows[2].bars][1:] == [
@@ -166,12 +163,11 @@ def test_the_timeline_has_each_attempt_each_wait_and_the_time_between_processes(
 
 @given(
     st.lists(st.tuples(st.floats(0, 1e6), st.floats(0, 1e6)), max_size=8),
-    st.floats(-10, 1e6),
-    st.floats(-10, 1e6),
+    st.floats(0, 1e6),
 )
-def test_bars_and_ticks_never_leave_the_drawing(times, first, last):
+def test_bars_and_ticks_never_leave_the_drawing(times, ended):
     ledger = tuple(attempt(1, n, min(pair), max(pair)) for n, pair in enumerate(times, start=1))
-    timeline = timeline_of(story_of(whole(ledger=ledger, updated_at=at(1e6))), first, last)
+    timeline = timeline_of(story_of(whole(ledger=ledger, updated_at=at(ended))))
     bars = [bar for row in timeline.rows for bar in row.bars] + [*timeline.pauses]
     assert all(bar.left >= 0 and bar.left + bar.width <= 100.001 for bar in bars)
     assert 0 < len(timeline.ticks) <= 9

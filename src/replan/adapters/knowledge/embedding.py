@@ -108,8 +108,8 @@ def asked(embedding: Embedding, ask: Callable[[], T]) -> tuple[T | None, str]:
         # A model is code of others.
         if ends_whole_work(error):
             raise
-        told = f"{embedding.names[0]} failed, so passages are found by their words alone"
-        return None, f"{told}: {describe(error).rstrip('.')}."
+        problem = f"{embedding.names[0]} failed, so passages are found by their words alone"
+        return None, f"{problem}: {describe(error).rstrip('.')}."
 
 
 def unbuilt(name: object) -> RetrievalError:

@@ -150,8 +150,8 @@ def _check_bases(request: SearchRequest) -> None:
 
 
 def _best(chunks: Sequence[Chunk], request: SearchRequest) -> SearchResponse:
-    told = [each for each in chunks if each.score >= request.min_score]
-    return SearchResponse(chunks=sorted(told, key=lambda each: -each.score)[: request.top_k])
+    found = [each for each in chunks if each.score >= request.min_score]
+    return SearchResponse(chunks=sorted(found, key=lambda each: -each.score)[: request.top_k])
 
 
 def _chunk(document: Document, score: float) -> Chunk:

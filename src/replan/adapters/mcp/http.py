@@ -53,16 +53,16 @@ def _broken(error: httpx2.HTTPError | ReplyTooLongError) -> tuple[int, str]:
 def _failure(request: httpx2.Request, response: httpx2.Response) -> tuple[int, str] | None:
     """The code and the text for an unusable answer; None if it may be usable."""
     status = response.status_code
-    told = f"{status} {response.reason_phrase}".strip()
+    text = f"{status} {response.reason_phrase}".strip()
     if status == HTTPStatus.NOT_FOUND and _SESSION in request.headers:
         return INVALID_REQUEST, "it has forgotten its session"
     if status >= HTTPStatus.BAD_REQUEST and not _is_error(response):
         # Who refuses has done nothing; a gateway that gave up does not know what the server did.
         is_refused = status < HTTPStatus.INTERNAL_SERVER_ERROR
-        return INTERNAL_ERROR if is_refused else PARSE_ERROR, f"it answered with status {told}"
+        return INTERNAL_ERROR if is_refused else PARSE_ERROR, f"it answered with status {text}"
     is_message = _kind(response) and status != HTTPStatus.ACCEPTED
     if response.is_success and not is_message and _is_asking(request):
-        return PARSE_ERROR, f"its answer with status {told} is not a message"
+        return PARSE_ERROR, f"its answer with status {text} is not a message"
     return None
 
 

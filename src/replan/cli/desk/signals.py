@@ -13,10 +13,10 @@ _CODES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
 
 
 class Stop:
-    """A wish to stop, and how urgent it is."""
+    """A request to stop, and how urgent it is."""
 
     def __init__(self, asked: asyncio.Event, *, finish: Callable[[], object]) -> None:
-        """Prepare; `heard` is called for signals."""
+        """Prepare; `handling_signals` passes signals on to it."""
         self.asked = asked  # set at the first signal: nothing new starts from now on
         self.code = 0  # the exit code of the first signal; 0 before there is one
         self.is_editing = False  # whether an editor has the terminal: then Ctrl-C is meant for it
@@ -34,14 +34,14 @@ class Stop:
 
 
 @contextmanager
-def heard(stop: Stop) -> Generator[None]:
+def handling_signals(stop: Stop) -> Generator[None]:
     """Return the process's signals to `stop` while this lasts; must be entered in the loop."""
     if threading.current_thread() is not threading.main_thread():
         yield  # signals come to the main thread, and only it may say what they do
         return
     loop, urgent = asyncio.get_running_loop(), False
 
-    def hear(number: int, _: FrameType | None) -> None:
+    def on_signal(number: int, _: FrameType | None) -> None:
         nonlocal urgent
         if urgent and not stop.is_editing:
             # The third one is for a loop that foreign code keeps from hearing the second.
@@ -49,7 +49,7 @@ def heard(stop: Stop) -> Generator[None]:
         urgent = stop.asked.is_set()
         loop.call_soon_threadsafe(stop.take, number)
 
-    before = {number: signal.signal(number, hear) for number in _CODES}
+    before = {number: signal.signal(number, on_signal) for number in _CODES}
     try:
         yield
     finally:

@@ -57,8 +57,8 @@ async def found_session(client: ClientAgentAdapter, prefix: str) -> str:
         case [one]:
             return one
         case []:
-            told = ", ".join(newest[:_TOLD])
-            there = f"The newest: {told}; `replan sessions list` lists all." if told else ""
+            names = ", ".join(newest[:_TOLD])
+            there = f"The newest: {names}; `replan sessions list` lists all." if names else ""
             raise InputError(
                 f"There is no session '{prefix}' here. {there or 'No sessions are stored.'}"
             )

@@ -42,7 +42,7 @@ from replan.state.rules import least_value, limit_value, rounded_up, why_reached
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
+class ResumeRequest:
     """How a run is to continue."""
 
     run: str  # the run's id, or its beginning
@@ -55,60 +55,60 @@ class Wish:
     repeat_effects: bool = False  # whether effects may be had again, without a question
 
 
-def carry_on(wish: Wish, site: Site) -> int:
+def carry_on(request: ResumeRequest, site: Site) -> int:
     """Continue a run until it ends, asks or is stopped, and return the exit code."""
-    return attempted(lambda: _carried_on(wish, site), site)
+    return attempted(lambda: _carried_on(request, site), site)
 
 
-async def _carried_on(wish: Wish, site: Site) -> int:
+async def _carried_on(request: ResumeRequest, site: Site) -> int:
     if not site.place.outlives:
         raise InputError(
             "Runs in memory end with their process. Name a file or a database with --storage."
         )
     async with opened_kept(site.place) as storage:
-        record = await found(storage.runs, wish.run)
+        record = await found(storage.runs, request.run)
         await check_idle(storage, record)
-        if wish.correction is not None:
+        if request.correction is not None:
             # Before models are built, which may need keys.
             async with open_runtime(viewer(storage), storage=storage) as looking:
-                check(wish.correction, await looking.look(record.run_id))
-        order = _order_of(record, wish, site)
+                check(request.correction, await looking.look(record.run_id))
+        order = _order_of(record, request, site)
         at_work = at_the_terminal(record.run_id, order, storage, site)
         async with at_work as (runtime, introduced):
             view = await runtime.look(record.run_id)
-            correction = wish.correction
+            correction = request.correction
             if correction is not None:
                 check(correction, view)
-                if not wish.repeat_effects:
+                if not request.repeat_effects:
                     await _check_effects(correction, view, runtime, site)
                 if is_over(view.state):
-                    return await _begun_anew(runtime, view, order, wish, site, introduced)
-            answers = _read(wish, view.waiting)
-            is_raised = wish.limits is not None and view.state.get("limit_reached")
+                    return await _start_new_run(runtime, view, order, request, site, introduced)
+            answers = _read(request, view.waiting)
+            is_raised = request.limits is not None and view.state.get("limit_reached")
             if view.state.get("is_completed") and not (is_raised or correction):
-                return _told_as_over(view, site)
+                return _report_over(view, site)
             _check_team(view.state, runtime.graph)
             made = [artifact for result in view.results for artifact in result.artifacts]
             session = introduced(made, is_known=True)
             session.recall(past_events(view.state, view.results), view.state.get("warnings", []))
-            begun = _gone_on(runtime, view, order, wish, answers, session)
+            begun = _continued(runtime, view, order, request, answers, session)
             left = [ask for ask in view.waiting if ask.key not in answers]
             if correction is not None:
                 left = [ask for ask in left if not ask.key.startswith(f"{correction.step}/")]
             return await finished(session.followed(begun, left), record.run_id, site)
 
 
-async def _begun_anew(
+async def _start_new_run(
     runtime: Runtime,
     view: RunView,
     order: Order,
-    wish: Wish,
+    request: ResumeRequest,
     site: Site,
     introduced: Callable[..., Session],
 ) -> int:
     """Continue from a run that is over in a new one."""
-    correction, run_id = cast("Correction", wish.correction), uuid4().hex
-    new = wish.limits and RunSettings(limits=wish.limits)
+    correction, run_id = cast("Correction", request.correction), uuid4().hex
+    new = request.limits and RunSettings(limits=request.limits)
     plan = begun_anew(correction, view)["plan"]
     settings = order.settings if new is None else _both(order.settings, new)
     order = order.replace(plan=plan, settings=settings)
@@ -135,12 +135,12 @@ async def _check_effects(
 ) -> None:
     """Ask a person to agree to work that would be done a second time."""
     journal = cast("Storage", runtime.storage).journal
-    told = await repeated_by(correction, view, team_of(runtime.graph), journal)
-    if not told:
+    effects = await repeated_by(correction, view, team_of(runtime.graph), journal)
+    if not effects:
         return
     is_new, run = is_over(view.state), short(view.run_id)
     who = f"Run {run} is over, and a new run would" if is_new else f"Run {run} would"
-    what = f"{who} repeat work that must not be repeated without asking: {'; '.join(told)}."
+    what = f"{who} repeat work that must not be repeated without asking: {'; '.join(effects)}."
     if not site.asks:
         raise InputError(f"{what} Confirm it with --yes.")
     typer.echo("\n".join(wrapped(what, get_terminal_size().columns - 1)))
@@ -152,17 +152,21 @@ def _doing(runtime: Runtime, correction: Correction) -> Callable[..., Awaitable[
     return runtime.retry if correction.action == "retry" else runtime.skip
 
 
-async def _gone_on(
+async def _continued(
     runtime: Runtime,
     view: RunView,
     order: Order,
-    wish: Wish,
+    request: ResumeRequest,
     answers: Mapping[str, JsonValue],
     session: Session,
 ) -> RunResult:
-    new, run_id = wish.limits and RunSettings(limits=wish.limits), view.run_id
-    if wish.correction is not None:
-        do, step, by = _doing(runtime, wish.correction), wish.correction.step, wish.correction.by
+    new, run_id = request.limits and RunSettings(limits=request.limits), view.run_id
+    if request.correction is not None:
+        do, step, by = (
+            _doing(runtime, request.correction),
+            request.correction.step,
+            request.correction.by,
+        )
         return await (await do(run_id, step, by=by, settings=new, **session.following))
     if answers:
         by_key = {ask.key: ask for ask in view.waiting}
@@ -178,9 +182,9 @@ async def _gone_on(
     )
 
 
-def _order_of(record: RunRecord, wish: Wish, site: Site) -> Order:
+def _order_of(record: RunRecord, request: ResumeRequest, site: Site) -> Order:
     """Read what the run is to do, with what was said about it now."""
-    run, changes = short(record.run_id), wish.changes or {}
+    run, changes = short(record.run_id), request.changes or {}
     order = order_from(record.order, run)
     does = [] if is_signed(record.order, record.run_id) else effects_of(order, changes)
     if does:
@@ -203,15 +207,15 @@ def _both(order: RunSettings | None, new: RunSettings) -> RunSettings:
     return RunSettings.model_validate({**fields, "limits": limits})
 
 
-def _read(wish: Wish, asks: Sequence[Ask]) -> dict[str, JsonValue]:
+def _read(request: ResumeRequest, asks: Sequence[Ask]) -> dict[str, JsonValue]:
     """Read the answers of the command line."""
-    if wish.answers and not asks:
+    if request.answers and not asks:
         raise InputError("This run has no open question. Resume it without --answer.")
-    answers = read_answers(wish.answers, asks)
-    if wish.plan is not None:
+    answers = read_answers(request.answers, asks)
+    if request.plan is not None:
         if not any(ask.kind == PLAN for ask in asks):
             raise InputError("This run does not wait for approval of its plan. Leave out --plan.")
-        answers[PLAN] = changed_plan(read_plan_text(wish.plan))
+        answers[PLAN] = changed_plan(read_plan_text(request.plan))
     return answers
 
 
@@ -230,7 +234,7 @@ def _check_team(state: EnhancedState, graph: Graph) -> None:
 _MOST_STEPS = 5  # that are named
 
 
-def _told_as_over(view: RunView, site: Site) -> int:
+def _report_over(view: RunView, site: Site) -> int:
     """Report that a run is over, and what is still possible with it."""
     run, limit = short(view.run_id), view.state.get("limit_reached", "")
     lines = [f"run {run} is over: {view.outcome}"]

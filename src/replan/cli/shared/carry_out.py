@@ -114,7 +114,7 @@ async def at_the_terminal(
             made=made,
         )
         site.complain(*filter(None, told_elsewhere))
-        if site.tells_all:
+        if site.shows_all:
             if site.place.outlives:
                 site.complain(f"run {short(run_id)}")
             built_in = built_in_models().get(str(ready.model))

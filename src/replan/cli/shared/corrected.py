@@ -28,16 +28,16 @@ def correct(
     def corrected() -> int:
         from replan.cli.kept.orders import limits_of
         from replan.cli.kept.signature import own_name
-        from replan.cli.shared.carry_on import Wish, carry_on
+        from replan.cli.shared.carry_on import ResumeRequest, carry_on
         from replan.runs.asked.correcting import Correction
 
-        wish = Wish(
+        request = ResumeRequest(
             run=run_id,
             limits=limits_of(limit),
             changes={} if team is None else {"team": team},
             correction=Correction(action=action, step=step, by=own_name()),
             repeat_effects=repeat_effects,
         )
-        return carry_on(wish, site())
+        return carry_on(request, site())
 
     end_with(corrected)

@@ -1,7 +1,7 @@
 """The options that several commands share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -109,3 +109,10 @@ LogFileOption = Annotated[
 RunArgument = Annotated[
     str, typer.Argument(metavar="RUN", help="The id of a run or a prefix of it, or `last`.")
 ]
+StepArgument = Annotated[int, typer.Argument(metavar="STEP", help="The number of the step.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+
+
+def output_option(what: str) -> Any:
+    """Return the option for the file that a command writes."""
+    return typer.Option("--output", "-o", dir_okay=False, help=what)

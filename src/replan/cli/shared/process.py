@@ -74,8 +74,8 @@ def needs_extra(command: str, extra: str) -> Generator[None]:
         package = (error.name or "").partition(".")[0]
         if package not in EXTRAS[extra]:
             raise
-        told = f"{command} needs the extra '{extra}': {package} is not installed"
-        raise UsageError(f"{told}. Install it: pip install 'replan[{extra}]'.") from error
+        problem = f"{command} needs the extra '{extra}': {package} is not installed"
+        raise UsageError(f"{problem}. Install it: pip install 'replan[{extra}]'.") from error
 
 
 def agreed(question: str, lines: Iterable[str], refusal: str) -> bool:

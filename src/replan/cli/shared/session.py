@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from replan.cli.desk.dialogs import Desk
 from replan.cli.desk.interview import Interview
 from replan.cli.desk.keyboard import Keyboard
-from replan.cli.desk.signals import Stop, heard
+from replan.cli.desk.signals import Stop, handling_signals
 from replan.cli.kept.place import short
 from replan.cli.kept.plan_file import PlanFile
 from replan.cli.kept.signature import own_name
@@ -18,7 +18,7 @@ from replan.cli.shared.process import CODES, INCOMPLETE
 from replan.cli.shared.site import Site
 from replan.cli.views.cells import counted, harmless
 from replan.cli.views.live.course import Course, after, answered
-from replan.cli.views.live.notices import told_at_once
+from replan.cli.views.live.notices import shown_at_once
 from replan.cli.views.live.teller import Teller, rest_line, seconds
 from replan.cli.views.run.open_asks import waiting_lines
 from replan.errors import ReplanError
@@ -62,7 +62,7 @@ class Session:
     def following(self) -> Following:
         """How the run is followed and stopped by its caller."""
         tokens = self._site.shows_tokens
-        return {"tokens": tokens, "heard": self._hear, "stop": self._stop.asked}
+        return {"tokens": tokens, "heard": self._on_event, "stop": self._stop.asked}
 
     def recall(self, events: Sequence[Event], warnings: Sequence[str] = ()) -> None:
         """Take what happened before this process, without showing it again."""
@@ -83,7 +83,7 @@ class Session:
         going = asyncio.ensure_future(self._gone_on(begun))
         winding_down = asyncio.ensure_future(self._wind_down(going))
         # To the very end: whoever presses Ctrl-C again still reads how to continue.
-        with heard(self._stop):
+        with handling_signals(self._stop):
             try:
                 await asyncio.wait({going})
             finally:
@@ -136,10 +136,10 @@ class Session:
             self._runtime.stop(self._run_id, by=own_name(), at_once=True)
         )
 
-    def _hear(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         self._course = after(self._course, event, seconds())
         _log(event)
-        self._told |= told_at_once(event)
+        self._told |= shown_at_once(event)
         self._plan_file.follow(event)
         if self._interview is not None and isinstance(event, InputRequested):
             self._interview.add(ask_of(event.question))
@@ -201,7 +201,7 @@ class Session:
             self._site.output.write(rest_line(self._outcome, self._run_id, self._asks, resume))
             self._site.output.flush()
         new = dict.fromkeys(each for each in self._warnings if each not in self._told)
-        warned = [f"warning: {each}" for each in new] if self._site.tells_all else []
+        warned = [f"warning: {each}" for each in new] if self._site.shows_all else []
         self._site.complain(*map(harmless, [*warned, *lines]))
         return stopped or CODES.get(self._outcome, INCOMPLETE)
 

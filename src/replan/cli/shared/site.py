@@ -37,7 +37,7 @@ class Site:
         return self.output.isatty() or self.manner.as_json or self.manner.verbose
 
     @property
-    def tells_all(self) -> bool:
+    def shows_all(self) -> bool:
         """Whether more than the answer is wanted, by a person."""
         return not (self.manner.quiet or self.manner.as_json)
 

@@ -38,7 +38,7 @@ def command_in(line: str) -> tuple[str, str] | None:
     return None if found is None else (found[1].casefold(), (found[2] or "").strip())
 
 
-async def obey(name: str, rest: str, conversation: Conversation) -> None:
+async def run_command(name: str, rest: str, conversation: Conversation) -> None:
     """Execute a command.
 
     Raises:

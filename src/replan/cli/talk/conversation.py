@@ -148,7 +148,7 @@ class Conversation:
     def ended(self) -> int:
         """Print how to continue, and return the exit code."""
         resume = self.talk.resume(self.session_id) if self.context.dialogue_history else ""
-        if resume and self.talk.site.tells_all:
+        if resume and self.talk.site.shows_all:
             self.talk.site.complain(f"continue with: {resume}")
         if self.asks or self._asks_in_words:
             return WAITING

@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 from typing import Any, Protocol, TextIO, TypeVar
 
 from replan.cli.desk.keyboard import Keyboard
-from replan.cli.desk.signals import Stop, heard
+from replan.cli.desk.signals import Stop, handling_signals
 from replan.runs.stopping import put_an_end_to
 from replan.specialists.function import in_thread
 
@@ -93,7 +93,7 @@ class PipedLines:
 async def until_interrupted(work: Coroutine[Any, Any, T]) -> T:
     """Do work until it is done or a signal comes."""
     stop = Stop(asyncio.Event(), finish=lambda: None)
-    with heard(stop):
+    with handling_signals(stop):
         task = asyncio.ensure_future(work)
         asked = asyncio.ensure_future(stop.asked.wait())
         try:

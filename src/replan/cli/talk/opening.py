@@ -132,7 +132,7 @@ async def opened_talk(order: Order, user: str, site: Site) -> AsyncGenerator[Ope
             async with agent:
                 built_in = built_in_models().get(str(team.config.host.model))
                 name = _called(team)
-                told = tracing_notice(site.environment), notice, built_in and built_in.notice
+                notices = tracing_notice(site.environment), notice, built_in and built_in.notice
                 yield Opened(
                     storage=storage,
                     user=user,
@@ -141,7 +141,7 @@ async def opened_talk(order: Order, user: str, site: Site) -> AsyncGenerator[Ope
                     facts=facts_of(storage.store, user, ""),
                     key=key,
                     workspace=Path(team.config.workspace or Path()),
-                    notices=tuple(each for each in told if each),
+                    notices=tuple(each for each in notices if each),
                 )
 
 

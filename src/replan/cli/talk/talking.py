@@ -11,11 +11,11 @@ from platformdirs import user_data_path
 
 from replan.cli.desk.dialogs import Desk, Quit
 from replan.cli.desk.keyboard import Keyboard
-from replan.cli.desk.signals import Stop, heard
+from replan.cli.desk.signals import Stop, handling_signals
 from replan.cli.kept.orders import Order
 from replan.cli.shared.process import INTERRUPTED, TERMINATED
 from replan.cli.shared.site import Site
-from replan.cli.talk.commands import LEAVING, command_in, obey
+from replan.cli.talk.commands import LEAVING, command_in, run_command
 from replan.cli.talk.conversation import Conversation, Talk
 from replan.cli.talk.lines import Interrupted, Lines, PipedLines, TypedLines
 from replan.cli.talk.opening import Opened, session_of
@@ -61,7 +61,7 @@ async def talked(
     async with opening as opened:
         talk = _talk(opened, order, site, resume, between)
         conversation = Conversation(talk, await session_of(session, opened))
-        with heard(between):
+        with handling_signals(between):
             try:
                 await conversation.look_again()
                 check_agent(conversation.context, opened.agent_name)
@@ -124,7 +124,7 @@ def _teller(opened: Opened, site: Site) -> Teller:
 
 def _greet(conversation: Conversation) -> None:
     site, context = conversation.talk.site, conversation.context
-    if not site.tells_all:
+    if not site.shows_all:
         return
     said = context.dialogue_history
     how = counted(len(said), "message") if said else "new"
@@ -185,7 +185,7 @@ async def _goes_on(line: str, conversation: Conversation) -> bool:
         return False
     try:
         if command is not None:
-            await obey(*command, conversation)
+            await run_command(*command, conversation)
         elif line.strip():
             await conversation.say(line.strip())
         elif conversation.is_person:

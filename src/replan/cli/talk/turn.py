@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from replan.cli.desk.signals import Stop, heard
+from replan.cli.desk.signals import Stop, handling_signals
 from replan.cli.views.live.course import Course, after
 from replan.cli.views.live.teller import Teller, seconds
 from replan.events.types import (
@@ -44,7 +44,7 @@ class Turn:
         task = asyncio.ensure_future(self._heard(parts))
         stop = Stop(self.asked_to_stop, finish=task.cancel)
         winding_down = asyncio.ensure_future(self._wind_down())
-        with heard(stop):
+        with handling_signals(stop):
             try:
                 await asyncio.wait({task})
             finally:

@@ -162,7 +162,7 @@ def _head(text: str, width: int) -> str:
     return head if text.startswith(head) else head[:-1]
 
 
-def answer_told(key: str, action: str, by: str, text: str) -> str:
+def answer_text(key: str, action: str, by: str, text: str) -> str:
     """The line about a person's answer."""
     why = f": {one_line(text)}" if text else ""
     return f"{one_line(by) or 'a person'} {one_line(action)} {one_line(key)}{why}"

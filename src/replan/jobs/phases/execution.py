@@ -101,8 +101,8 @@ class ExecutionHandler(PhaseHandler):
         is_answer = job.asked.names == (CONFIRMATION,) and turn.said and not turn.progressed
         if not is_answer or job.is_over or (await turn.extracted(job)).values:
             return asked
-        told = say("unclear", job.language, name=self._first_slot(job))
-        return replace(asked, user_prompt=f"{told}\n{asked.user_prompt}")
+        text = say("unclear", job.language, name=self._first_slot(job))
+        return replace(asked, user_prompt=f"{text}\n{asked.user_prompt}")
 
     def _first_slot(self, job: Job) -> str:
         """The name of a slot of the command, as an example of what can be changed."""

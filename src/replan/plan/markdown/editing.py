@@ -92,10 +92,10 @@ class BlockEditor:
         self._end = end
         self._needs = needs
 
-    def edited(self, block: Block, step: PlanStep, *, anew: bool) -> list[Line]:
+    def edited(self, block: Block, step: PlanStep, *, must_rewrite: bool) -> list[Line]:
         item = block.item
         lines = list(self._lines[item.start : item.end])
-        if anew or _in_body(block.step) != _in_body(step):
+        if must_rewrite or _in_body(block.step) != _in_body(step):
             return [self._title(block, step, lines[0]), *self._under(write_body(step), block)]
         if _in_title(block.step) != _in_title(step):
             title = self._title(block, step, lines[0])

@@ -67,8 +67,8 @@ def _sparing(reading: Reading, plan: TaskPlan, end: str) -> NewLines:
         block = blocks.get(step.id)
         if block is None:
             return editor.new(step, beside)
-        anew = any(line in wrong for line in range(block.item.start, block.item.end))
-        return editor.edited(block, step, anew=anew)
+        must_rewrite = any(line in wrong for line in range(block.item.start, block.item.end))
+        return editor.edited(block, step, must_rewrite=must_rewrite)
 
     return new_lines
 

@@ -76,10 +76,9 @@ def speaks_of_thought(text: str, end: int) -> bool:
     return _OPEN.search(text, 0, end) is not None
 
 
-def closes_thought(text: str, at: int = 0, end: int | None = None) -> re.Match[str] | None:
-    end = len(text) if end is None else end
-    first = _CLOSE_BEGINS.search(text, at, end)
-    return _CLOSE.search(text, first.start(), end) if first else None
+def closes_thought(text: str) -> re.Match[str] | None:
+    first = _CLOSE_BEGINS.search(text)
+    return _CLOSE.search(text, first.start()) if first else None
 
 
 def without_tokens(text: str) -> str:

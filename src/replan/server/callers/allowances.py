@@ -174,8 +174,10 @@ def _money(
 def _check_number(who: Identity, at_work: int) -> None:
     most = who.limits.runs_at_once
     if most is not None and at_work >= most:
-        told = f"The token '{who.name}' has {at_work} runs at work, and may have {most}."
-        raise RefusedError(429, "too_many_runs", f"{told} Wait for one to end, or stop one.", [], 2)
+        detail = f"The token '{who.name}' has {at_work} runs at work, and may have {most}."
+        raise RefusedError(
+            429, "too_many_runs", f"{detail} Wait for one to end, or stop one.", [], 2
+        )
 
 
 def _check_left(who: Identity, lease: Lease, wanted: int | None, now: datetime) -> None:
@@ -184,7 +186,7 @@ def _check_left(who: Identity, lease: Lease, wanted: int | None, now: datetime) 
     if no_tokens or (lease.money is not None and lease.money <= 0):
         tomorrow = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
         what = f"tokens ({max(0, lease.tokens or 0)} are left)" if no_tokens else "money"
-        told = f"The token '{who.name}' has too little left of the {what} that it may take today."
+        detail = f"The token '{who.name}' has too little left of the {what} that it may take today."
         seconds = int((tomorrow - now).total_seconds()) + 1
         fix = "Wait for its other runs to end, or until midnight (UTC)."
-        raise RefusedError(429, "used_up", f"{told} {fix}", [], seconds)
+        raise RefusedError(429, "used_up", f"{detail} {fix}", [], seconds)

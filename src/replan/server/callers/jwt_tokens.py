@@ -80,8 +80,8 @@ class Provider:
             return self._identity(await asyncio.to_thread(self._claims, token))
         except jwt.PyJWKClientConnectionError as error:
             logger.warning("keys cannot be read", extra={"url": self._entry.jwks_url})
-            told = "The keys of the identity provider cannot be read now. Try again."
-            raise RefusedError(503, "keys_away", told, retry_after=5) from error
+            detail = "The keys of the identity provider cannot be read now. Try again."
+            raise RefusedError(503, "keys_away", detail, retry_after=5) from error
         except (jwt.PyJWTError, ValidationError):
             return None
 

@@ -1,8 +1,8 @@
 """The settings of a request: the owner of the run, and limits no looser than the team's."""
 
 from replan.server.callers.identity import Identity
-from replan.server.house import House, team_services
 from replan.server.problems import FieldProblem, bad_request, shown
+from replan.server.served_teams import ServedTeams, team_services
 from replan.services import Services
 from replan.state.limits import RunSettings
 from replan.state.tightening import tightened
@@ -12,14 +12,14 @@ _OWN_SETTINGS = ("tenant", "user")
 
 
 def settings_for(
-    house: House, who: Identity, team: str, asked_for: RunSettings | None
+    served: ServedTeams, who: Identity, team: str, asked_for: RunSettings | None
 ) -> RunSettings | None:
     """The settings of a request, with the owner of the run; they loosen nothing.
 
     Raises:
         RefusedError: A setting is looser than the team's.
     """
-    services = team_services(house.runtimes[team])
+    services = team_services(served.runtimes[team])
     if asked_for is not None:
         mistakes = _own_settings(asked_for)
         taken = tightened(services.settings, asked_for, services.open_to_clients)

@@ -55,10 +55,10 @@ from replan.server.doors.a2a_tasks import (
     task_of,
 )
 from replan.server.doors.a2a_wire import answers_of, checked_context, errors_of_a2a, request_in
-from replan.server.doors.conversations import course_of, text_in
+from replan.server.doors.conversations import progress_line, text_in
 from replan.server.endpoints import check_role
-from replan.server.house import House
-from replan.server.work import answered, begun, gone_on
+from replan.server.served_teams import ServedTeams
+from replan.server.work import answered, begun, continued
 
 _CANCELLED = ("replan", "server", "a2a", "cancelled")
 _ANSWERED = ("replan", "server", "a2a", "answered")
@@ -70,7 +70,7 @@ _MOST = 100
 class CallerTasks(RequestHandler):
     """What one caller may do with the tasks of a team."""
 
-    house: House
+    served: ServedTeams
     who: Identity
     team: str
 
@@ -91,7 +91,7 @@ class CallerTasks(RequestHandler):
     ) -> AsyncGenerator[Event]:
         """Begin a task, or continue one, and tell its course."""
         with errors_of_a2a():
-            self.house.seat_of(self.who)  # refuses one too many before anything is begun
+            self.served.seat_of(self.who)  # refuses one too many before anything is begun
             run, after = await self._begun(params)
             async with aclosing(self._course(run, after)) as events:
                 async for event in events:
@@ -102,12 +102,12 @@ class CallerTasks(RequestHandler):
     ) -> AsyncGenerator[Event]:
         """Report the course of a task from now on."""
         with errors_of_a2a():
-            self.house.seat_of(self.who)
+            self.served.seat_of(self.who)
             view = await self._view(params.id)
             if (await self._told(view)).status.state in OVER:
                 raise UnsupportedOperationError("The task is over. GetTask has its answer.")
-            run = Run(self.house.runtime_of(view.record), view.run_id)
-            known = len(await self.house.storage.runs.events(view.run_id))
+            run = Run(self.served.runtime_of(view.record), view.run_id)
+            known = len(await self.served.storage.runs.events(view.run_id))
             async with aclosing(self._course(run, known)) as events:
                 async for event in events:
                     yield event
@@ -127,8 +127,8 @@ class CallerTasks(RequestHandler):
             view = await self._view(params.id)
             if (await self._told(view)).status.state in OVER:
                 raise TaskNotCancelableError("The task is over.")
-            runtime = self.house.runtime_of(view.record)
-            store = self.house.storage.store
+            runtime = self.served.runtime_of(view.record)
+            store = self.served.storage.store
             await store.aput(_CANCELLED, view.run_id, {"by": self.who.person}, index=False)
             await runtime.stop(view.run_id, by=self.who.person)
             await runtime.rested(view.run_id)
@@ -146,12 +146,12 @@ class CallerTasks(RequestHandler):
             labels[CONTEXT] = params.context_id
         with errors_of_a2a():
             behind = (
-                await self.house.record_of(params.page_token, self.who)
+                await self.served.record_of(params.page_token, self.who)
                 if (params.page_token)
                 else None
             )
-            records = await self.house.storage.runs.recent(most + 1, labels, behind=behind)
-            seen = [each for each in records[:most] if self.house.is_seen(each, self.who)]
+            records = await self.served.storage.runs.recent(most + 1, labels, behind=behind)
+            seen = [each for each in records[:most] if self.served.is_seen(each, self.who)]
             tasks = [await self._listed(each, params) for each in seen]
         if params.status:
             tasks = [each for each in tasks if each.status.state == params.status]
@@ -183,19 +183,19 @@ class CallerTasks(RequestHandler):
         if message.task_id:
             return await self._continued(message)
         run_id = self._digest(message)
-        known = await self.house.storage.runs.get(run_id)
+        known = await self.served.storage.runs.get(run_id)
         if known is not None:
             return await self._found(known), 0
         given = {"messages": [request_in(message)]}
-        labels = {"door": "a2a", CONTEXT: checked_context(message, self.house.new_id())}
+        labels = {"door": "a2a", CONTEXT: checked_context(message, self.served.new_id())}
         options: Any = {"run_id": run_id, "labels": labels, "tokens": True}
-        return await begun(self.house, self.who, self.team, given, **options), 0
+        return await begun(self.served, self.who, self.team, given, **options), 0
 
     async def _found(self, record: RunRecord) -> Run:
         """The run of a message that came before; it continues if its process was killed."""
-        runtime = self.house.runtime_of(record)
+        runtime = self.served.runtime_of(record)
         if (await runtime.look(record.run_id)).is_killed:
-            return await gone_on(self.house, self.who, record, None)
+            return await continued(self.served, self.who, record, None)
         return Run(runtime, record.run_id)
 
     async def _continued(self, message: Message) -> tuple[Run, int]:
@@ -203,8 +203,11 @@ class CallerTasks(RequestHandler):
         view = await self._view(message.task_id)
         if message.context_id and message.context_id != context_of(view):
             raise InvalidParamsError("message.contextId: the task is of another context.")
-        known = len(await self.house.storage.runs.events(view.run_id))
-        run, store = Run(self.house.runtime_of(view.record), view.run_id), self.house.storage.store
+        known = len(await self.served.storage.runs.events(view.run_id))
+        run, store = (
+            Run(self.served.runtime_of(view.record), view.run_id),
+            self.served.storage.store,
+        )
         name = self._digest(message)
         if await store.aget(_ANSWERED, name) is not None:
             # It came before, and may not answer what is asked since.
@@ -215,12 +218,12 @@ class CallerTasks(RequestHandler):
                 f"The task takes no message now: it is {view.outcome}. GetTask shows it."
             )
         if view.outcome == "interrupted":
-            run = await gone_on(self.house, self.who, view.record, None)
+            run = await continued(self.served, self.who, view.record, None)
         else:
             check_role(self.who, "answer")
             try:
                 given = answers_of(message, view.waiting)
-                run = await answered(self.house, self.who, view.record, given, tokens=True)
+                run = await answered(self.served, self.who, view.record, given, tokens=True)
             except InputError as error:
                 raise InvalidParamsError(f"message.parts: {error}") from error
         await store.aput(_ANSWERED, name, {"run_id": view.run_id}, index=False)
@@ -243,7 +246,7 @@ class CallerTasks(RequestHandler):
                     artifact = Artifact(artifact_id=ANSWER, parts=[new_text_part(piece)])
                     yield TaskArtifactUpdateEvent(**ids, artifact=artifact, append=is_begun)
                     is_begun = True
-                elif course := course_of(event):
+                elif course := progress_line(event):
                     yield TaskStatusUpdateEvent(**ids, status=_working(view, event, course))
         await run
         view = await run.look()
@@ -255,16 +258,16 @@ class CallerTasks(RequestHandler):
         )
 
     async def _view(self, task_id: str) -> RunView:
-        record = await self.house.record_of(task_id, self.who)
+        record = await self.served.record_of(task_id, self.who)
         if record.labels.get(TEAM) != self.team:
             raise TaskNotFoundError("There is no such task here.")
-        return await self.house.runtime_of(record).look(record.run_id)
+        return await self.served.runtime_of(record).look(record.run_id)
 
     async def _told(self, view: RunView, most: int | None = None) -> Task:
         return task_of(view, is_cancelled=await self._is_cancelled(view.run_id), most=most)
 
     async def _listed(self, record: RunRecord, params: ListTasksRequest) -> Task:
-        view = await self.house.runtime_of(record).look(record.run_id)
+        view = await self.served.runtime_of(record).look(record.run_id)
         most = params.history_length if params.HasField("history_length") else 0
         task = await self._told(view, most)
         if not params.include_artifacts:
@@ -272,7 +275,7 @@ class CallerTasks(RequestHandler):
         return task
 
     async def _is_cancelled(self, run_id: str) -> bool:
-        return await self.house.storage.store.aget(_CANCELLED, run_id) is not None
+        return await self.served.storage.store.aget(_CANCELLED, run_id) is not None
 
     def _digest(self, message: Message) -> str:
         """What a message is known by: the same, sent again, is the same task."""

@@ -28,42 +28,42 @@ from starlette.types import Message as Sent
 
 from replan.server.doors.a2a_calls import CallerTasks
 from replan.server.doors.a2a_wire import error_of
-from replan.server.endpoints import told
-from replan.server.house import House, team_services
+from replan.server.endpoints import problem_response
 from replan.server.problems import RefusedError
 from replan.server.reading import bytes_of, json_of
+from replan.server.served_teams import ServedTeams, team_services
 from replan.server.stream import Stream
 
 
-def routes(house: House) -> list[Route]:
+def routes(served: ServedTeams) -> list[Route]:
     """Return the addresses of A2A: each team has a card, and takes JSON-RPC."""
 
     async def card(request: Request) -> Response:
         try:
-            team = house.team_at(request.path_params["team"])
+            team = served.team_at(request.path_params["team"])
         except RefusedError as refusal:
-            return told(refusal)
+            return problem_response(refusal)
         address = str(request.url).removesuffix(AGENT_CARD_WELL_KNOWN_PATH)
-        return JSONResponse(MessageToDict(_card(house, team, address)))
+        return JSONResponse(MessageToDict(_card(served, team, address)))
 
     async def called(request: Request) -> Response:
         try:
-            team = house.team_at(request.path_params["team"])
-            held = await bytes_of(request, house.body_seconds)
+            team = served.team_at(request.path_params["team"])
+            held = await bytes_of(request, served.body_seconds)
         except RefusedError as refusal:
-            return told(refusal)
+            return problem_response(refusal)
         try:
             await asyncio.to_thread(json_of, held)
         except RefusedError as refusal:
             refused = JSONParseError(message=error_of(refusal).message)
             return JSONResponse(build_error_response(None, refused))
-        handler = CallerTasks(house, request.state.who, team)
+        handler = CallerTasks(served, request.state.who, team)
         answer = await JsonRpcDispatcher(handler).handle_requests(_again(request, held))
         if not isinstance(answer, EventSourceResponse):
             return answer
         # The protocol's own stream waits for a reader who takes nothing, however long.
         told_of: Any = cast("Any", answer).body_iterator
-        return Stream(_lines(told_of), house.beat, house.seat_of(handler.who))
+        return Stream(_lines(told_of), served.beat, served.seat_of(handler.who))
 
     return [
         Route("/a2a/{team}" + AGENT_CARD_WELL_KNOWN_PATH, card, methods=["GET"]),
@@ -86,8 +86,8 @@ def _again(request: Request, held: bytes) -> Request:
     return Request(request.scope, receive)
 
 
-def _card(house: House, team: str, address: str) -> AgentCard:
-    members = team_services(house.runtimes[team]).team
+def _card(served: ServedTeams, team: str, address: str) -> AgentCard:
+    members = team_services(served.runtimes[team]).team
     modes = ["text/plain", "application/json"]
     bearer = HTTPAuthSecurityScheme(scheme="Bearer", description="A token of the server.")
     return AgentCard(

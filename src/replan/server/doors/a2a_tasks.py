@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from replan.runs.looking import RunView
 from replan.server.answers import AskTold
-from replan.server.doors.conversations import said_of
+from replan.server.doors.conversations import reply_text
 from replan.state.results import Artifact as Made
 
 CONTEXT = "context"
@@ -111,12 +111,12 @@ def message_of(view: RunView, parts: list[Part], name: str) -> Message:
 
 def _file(made: Made) -> Artifact:
     """A file by its name; its content stays where the step was done."""
-    told = {"file": made.path, "mediaType": made.media_type}
+    metadata = {"file": made.path, "mediaType": made.media_type}
     return Artifact(
         artifact_id=f"file:{made.path}",
         name=made.path,
         description=made.title,
-        parts=[new_data_part(told)],
+        parts=[new_data_part(metadata)],
     )
 
 
@@ -127,11 +127,11 @@ def _parts(view: RunView) -> list[Part]:
                 AskTold.of(each).model_dump(mode="json", exclude_defaults=True)
                 for each in view.waiting
             ]
-            return [new_text_part(said_of(view)), new_data_part({"asks": asked})]
+            return [new_text_part(reply_text(view)), new_data_part({"asks": asked})]
         case "interrupted":
             return [new_text_part(f"The run has stopped: {view.why}. Send a message to continue.")]
         case "failed" | "rejected":
-            return [new_text_part(said_of(view))]
+            return [new_text_part(reply_text(view))]
         case _:
             return []
 

@@ -86,16 +86,16 @@ def error_of(error: ReplanError) -> A2AError:
     refusal = refusal_of(error)
     problem = refusal.problem
     fixes = " ".join(each.fix for each in problem.mistakes)
-    told = f"{problem.detail} {fixes}".strip()
+    text = f"{problem.detail} {fixes}".strip()
     data = problem.model_dump(mode="json", include={"status", "code", "mistakes"})
     if refusal.retry_after is not None:
         data["retry_after"] = refusal.retry_after
     if problem.code == "unknown_run":
         return TaskNotFoundError("There is no such task here.")
     if problem.status >= _SERVER:
-        return InternalError(told, data)
+        return InternalError(text, data)
     kind = InvalidParamsError if problem.status == 422 else InvalidRequestError  # noqa: PLR2004 - mistakes of fields
-    return kind(told, data)
+    return kind(text, data)
 
 
 @contextmanager
@@ -117,8 +117,8 @@ def _block(part: Part) -> dict[str, Any]:
             name = _file_name(part.filename or "file")
             return block_of(name, part.raw, f"The file {name}", "Send less of it.")
         case _:
-            told = "message.parts: an address is not fetched. Send the file itself as `raw`."
-            raise ContentTypeNotSupportedError(told)
+            text = "message.parts: an address is not fetched. Send the file itself as `raw`."
+            raise ContentTypeNotSupportedError(text)
 
 
 def _file_name(name: str) -> str:
@@ -135,5 +135,5 @@ def _value(part: Part) -> JsonValue:
         case "data":
             return cast("JsonValue", MessageToDict(part.data))
         case _:
-            told = "message.parts: a file is not an answer. Send a text or a value."
-            raise ContentTypeNotSupportedError(told)
+            text = "message.parts: a file is not an answer. Send a text or a value."
+            raise ContentTypeNotSupportedError(text)

@@ -37,11 +37,11 @@ from replan.server.doors.conversations import (
     Conversations,
     answers_in,
     place_of,
-    said_of,
+    reply_text,
 )
 from replan.server.endpoints import Call, Endpoint
-from replan.server.house import House
 from replan.server.problems import RefusedError, bad_field, refusal_of
+from replan.server.served_teams import ServedTeams
 from replan.server.stream import Stream
 from replan.state.usage import Usage
 
@@ -52,12 +52,12 @@ _NOT_SAID = ("tool", "activity", "reasoning")
 async def run(call: Call) -> Response:
     """Run the last message of a thread, and stream the course as AG-UI events."""
     body: RunAgentInput = call.body
-    name = call.house.team_at(call.path["team"])
-    seat = call.house.seat_of(call.who)
-    turn = _Turn(call.house, body, Conversations(call.house, call.who, name))
+    name = call.served.team_at(call.path["team"])
+    seat = call.served.seat_of(call.who)
+    turn = _Turn(call.served, body, Conversations(call.served, call.who, name))
     # What cannot be begun is a problem, and no stream.
     begun = await turn.begun()
-    return Stream(turn.lines(begun), call.house.beat, seat)
+    return Stream(turn.lines(begun), call.served.beat, seat)
 
 
 ENDPOINT = Endpoint(
@@ -66,8 +66,8 @@ ENDPOINT = Endpoint(
     run,
     "Run a team for a front end",
     role="run",
-    takes=RunAgentInput,
-    gives={200: None},
+    body=RunAgentInput,
+    returns={200: None},
     streams=True,
 )
 """The only address of AG-UI."""
@@ -77,7 +77,7 @@ ENDPOINT = Endpoint(
 class _Turn:
     """One request of a thread."""
 
-    house: House
+    served: ServedTeams
     body: RunAgentInput
     chats: Conversations
 
@@ -134,7 +134,7 @@ class _Turn:
             yield RunErrorEvent(message=problem.detail, code=problem.code)
             return
         is_answered = view.outcome not in ("waiting", "interrupted", "failed")
-        for each in course.ended(view, said_of(view) if is_answered else ""):
+        for each in course.ended(view, reply_text(view) if is_answered else ""):
             yield each
         yield _end(ids, view, begun.problem)
 
@@ -230,6 +230,6 @@ def _end(ids: Any, view: RunView, problem: str) -> BaseEvent:
         case "interrupted" if not view.is_killed:
             return RunFinishedEvent(**told, outcome=RunFinishedCancelledOutcome())
         case "failed" | "interrupted":
-            return RunErrorEvent(message=said_of(view), code=view.outcome, usage=usage)
+            return RunErrorEvent(message=reply_text(view), code=view.outcome, usage=usage)
         case _:
             return RunFinishedEvent(**told, outcome=RunFinishedSuccessOutcome())

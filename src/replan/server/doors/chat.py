@@ -28,52 +28,52 @@ from replan.server.doors.chat_wire import (
     ModelList,
     ModelTold,
     RunBehind,
+    comparable,
     error_of,
-    said_before,
 )
 from replan.server.doors.conversations import (
     Begun,
     Conversations,
     answers_in,
-    course_of,
-    said_of,
+    progress_line,
+    reply_text,
     text_in,
 )
 from replan.server.endpoints import Call
-from replan.server.house import House
 from replan.server.problems import refusal_of
+from replan.server.served_teams import ServedTeams
 from replan.server.stream import Stream
 from replan.state.usage import Usage
 
 
 async def models(call: Call) -> ModelList:
     """List the teams as models."""
-    return ModelList(data=tuple(ModelTold(id=name) for name in call.house.runtimes))
+    return ModelList(data=tuple(ModelTold(id=name) for name in call.served.runtimes))
 
 
 async def model(call: Call) -> ModelTold:
     """Describe a team as a model."""
-    return ModelTold(id=call.house.team_at(call.path["model"], "model"))
+    return ModelTold(id=call.served.team_at(call.path["model"], "model"))
 
 
 async def complete(call: Call) -> ChatCompletion | Response:
     """Answer the newest message of a conversation."""
     body: ChatBody = call.body
     body.check()
-    team = call.house.team_at(body.model, "model")
-    turn = Turn(call.house, call.who, body, team, Conversations(call.house, call.who, team))
-    seat = call.house.seat_of(call.who) if body.stream else None
+    team = call.served.team_at(body.model, "model")
+    turn = Turn(call.served, call.who, body, team, Conversations(call.served, call.who, team))
+    seat = call.served.seat_of(call.who) if body.stream else None
     begun = await turn.begun()
     if seat is None:
         return await turn.completion(begun)
-    return Stream(turn.pieces(begun), call.house.beat, seat)
+    return Stream(turn.pieces(begun), call.served.beat, seat)
 
 
 @dataclass(frozen=True)
 class Turn:
     """One request of a conversation."""
 
-    house: House
+    served: ServedTeams
     who: Identity
     body: ChatBody
     team: str
@@ -98,7 +98,7 @@ class Turn:
 
     async def told(self, view: RunView, problem: str) -> str:
         """What is said about a run at rest; one that waits is found again by it."""
-        said = said_of(view, problem)
+        said = reply_text(view, problem)
         answer = ChatMessage(role="assistant", content=said)
         await self.chats.note(_key(self.body, [*self.body.messages, answer]), view)
         return said
@@ -110,11 +110,11 @@ class Turn:
         said = ChatSaid(content=await self.told(view, begun.problem))
         if self.body.tells_course:
             events = begun.run.events(after=begun.after)
-            course = "".join([course_of(each) async for each in events])
+            course = "".join([progress_line(each) async for each in events])
             said = said.replace(reasoning_content=course)
         return ChatCompletion(
             id=f"chatcmpl-{view.run_id}",
-            created=int(self.house.clock().timestamp()),
+            created=int(self.served.clock().timestamp()),
             model=self.team,
             choices=(ChatChoice(message=said, finish_reason=_finish(view)),),
             usage=_usage(view),
@@ -126,16 +126,16 @@ class Turn:
         head: dict[str, Any] = {
             "id": f"chatcmpl-{begun.run.run_id}",
             "object": "chat.completion.chunk",
-            "created": int(self.house.clock().timestamp()),
+            "created": int(self.served.clock().timestamp()),
             "model": self.team,
         }
         yield _piece(head, {"role": "assistant", "content": ""})
-        told = ""
+        text = ""
         try:
             events = begun.run.events(after=begun.after, tokens=True)
             async with aclosing(events):
                 async for event in events:
-                    told += text_in(event)
+                    text += text_in(event)
                     if delta := self._delta(event):
                         yield _piece(head, delta)
             await begun.run
@@ -144,9 +144,9 @@ class Turn:
         except ReplanError as error:
             yield f"data: {json.dumps(error_of(refusal_of(error)))}\n\n"
             return
-        if whole != told:
+        if whole != text:
             # A reply that was begun again cannot be taken back.
-            rest = whole.removeprefix(told) if whole.startswith(told) else f"\n\n{whole}"
+            rest = whole.removeprefix(text) if whole.startswith(text) else f"\n\n{whole}"
             yield _piece(head, {"content": rest})
         behind = {"replan": {"run_id": view.run_id, "outcome": view.outcome}}
         yield _piece({**head, **behind}, {}, _finish(view))
@@ -159,13 +159,13 @@ class Turn:
         """What a piece has of an event; nothing of most."""
         if text := text_in(event):
             return {"content": text}
-        course = course_of(event) if self.body.tells_course else ""
+        course = progress_line(event) if self.body.tells_course else ""
         return {"reasoning_content": course} if course else {}
 
 
 def _key(body: ChatBody, said: Sequence[ChatMessage]) -> JsonValue:
     """The key of a conversation: its session id, else its messages."""
-    return body.session_id or said_before(said)
+    return body.session_id or comparable(said)
 
 
 def _piece(head: Mapping[str, Any], delta: Mapping[str, str], finish: str | None = None) -> str:

@@ -283,7 +283,7 @@ def error_of(refusal: RefusedError) -> dict[str, Any]:
     }
 
 
-def told_as_openai(refusal: RefusedError) -> Response:
+def openai_error_response(refusal: RefusedError) -> Response:
     """A refusal as an answer in OpenAI's form."""
     status = refusal.problem.status
     headers = {} if refusal.retry_after is None else {"Retry-After": str(refusal.retry_after)}
@@ -292,6 +292,6 @@ def told_as_openai(refusal: RefusedError) -> Response:
     return Response(json.dumps(error_of(refusal)), status, headers, media_type="application/json")
 
 
-def said_before(messages: Sequence[ChatMessage]) -> list[JsonValue]:
+def comparable(messages: Sequence[ChatMessage]) -> list[JsonValue]:
     """A conversation as it is recognised: who said what, ignoring blanks."""
     return [[each.role, " ".join(each.text.split())] for each in messages]

@@ -17,7 +17,7 @@ from replan.runs.run import Run
 from replan.server.answers import AskTold
 from replan.server.callers.identity import Identity
 from replan.server.endpoints import check_role
-from replan.server.house import House
+from replan.server.served_teams import ServedTeams
 from replan.server.work import answered, begun
 
 _PLACE = ("replan", "server", "chats")
@@ -43,7 +43,7 @@ class Conversations:
     A run that waits is noted in the store under a key: what its client sends next.
     """
 
-    house: House
+    served: ServedTeams
     who: Identity
     team: str
 
@@ -55,10 +55,10 @@ class Conversations:
         Raises:
             RefusedError: Nothing is left of an allowance.
         """
-        options: Any = {"run_id": self.house.new_id(), "labels": {"door": door}}
+        options: Any = {"run_id": self.served.new_id(), "labels": {"door": door}}
         given = {"messages": list(messages)}
         options["thread_id"] = thread_id
-        return Begun(await begun(self.house, self.who, self.team, given, tokens=True, **options))
+        return Begun(await begun(self.served, self.who, self.team, given, tokens=True, **options))
 
     async def answered(
         self, view: RunView, answers: Callable[[], Mapping[str, JsonValue]]
@@ -69,22 +69,22 @@ class Conversations:
             RefusedError: It may not be answered by this token, or nothing is left of an allowance.
         """
         check_role(self.who, "answer")
-        known = len(await self.house.storage.runs.events(view.run_id))
+        known = len(await self.served.storage.runs.events(view.run_id))
         try:
-            run = await answered(self.house, self.who, view.record, answers(), tokens=True)
+            run = await answered(self.served, self.who, view.record, answers(), tokens=True)
         except InputError as error:
-            run = Run(self.house.runtime_of(view.record), view.run_id)
+            run = Run(self.served.runtime_of(view.record), view.run_id)
             return Begun(run, known, str(error))
         return Begun(run, known)
 
     async def waiting(self, key: JsonValue) -> tuple[RunView, Mapping[str, str]] | None:
         """The run of a conversation that waits, with the fingerprints of what it showed."""
-        item = await self.house.storage.store.aget(self._place, _digest(key))
+        item = await self.served.storage.store.aget(self._place, _digest(key))
         run_id = str(item.value["run_id"]) if item is not None else ""
-        record = await self.house.storage.runs.get(run_id) if run_id else None
-        if item is None or record is None or not self.house.is_seen(record, self.who):
+        record = await self.served.storage.runs.get(run_id) if run_id else None
+        if item is None or record is None or not self.served.is_seen(record, self.who):
             return None
-        view = await self.house.runtime_of(record).look(run_id)
+        view = await self.served.runtime_of(record).look(run_id)
         shown = cast("Mapping[str, str]", item.value["shown"])
         return (view, shown) if view.outcome == "waiting" else None
 
@@ -93,11 +93,11 @@ class Conversations:
         if view.outcome == "waiting":
             shown = {ask.key: ask.fingerprint for ask in view.waiting}
             value = {"run_id": view.run_id, "shown": shown}
-            await self.house.storage.store.aput(self._place, _digest(key), value, index=False)
+            await self.served.storage.store.aput(self._place, _digest(key), value, index=False)
 
     async def forget(self, key: JsonValue) -> None:
         """Leave a run waiting for another person."""
-        await self.house.storage.store.adelete(self._place, _digest(key))
+        await self.served.storage.store.adelete(self._place, _digest(key))
 
     def thread(self, session_id: str) -> str | None:
         """The thread of a session; None for a conversation that its client keeps."""
@@ -144,20 +144,21 @@ def answers_in(text: str, asks: Sequence[Ask], shown: Mapping[str, str]) -> dict
     }
 
 
-def course_of(event: RunEvent) -> str:
+def progress_line(event: RunEvent) -> str:
     """A line about the course of the plan; empty for an event that does not change it."""
-    told = event.details
+    details = event.details
+    step = f"Step {details.get('step_id')} @{details.get('specialist')}"
     match event.type:
         case "plan_created":
             return "A plan was made.\n"
         case "plan_updated":
             return "The plan was revised.\n"
         case "specialist_invoked":
-            return f"Step {told.get('step_id')} @{told.get('specialist')}: {told.get('task')}\n"
+            return f"{step}: {details.get('task')}\n"
         case "specialist_completed":
-            return f"Step {told.get('step_id')} @{told.get('specialist')}: {told.get('status')}\n"
+            return f"{step}: {details.get('status')}\n"
         case "specialist_retried":
-            return f"Step {told.get('step_id')} @{told.get('specialist')} is done again.\n"
+            return f"{step} is done again.\n"
         case _:
             return ""
 
@@ -167,7 +168,7 @@ def text_in(event: RunEvent) -> str:
     return str(event.details.get("text", "")) if event.type == "answer_token" else ""
 
 
-def said_of(view: RunView, problem: str = "") -> str:
+def reply_text(view: RunView, problem: str = "") -> str:
     """The answer of a run, its questions, or the reason for no answer."""
     answer = view.state.get("final_answer")
     if view.outcome != "waiting":

@@ -8,8 +8,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from replan.server.endpoints import Endpoint
-from replan.server.house import House
 from replan.server.reading import too_slow
+from replan.server.served_teams import ServedTeams
 
 EXTRAS = {"/mcp/": "mcp", "/ag-ui/": "ag-ui", "/a2a/": "a2a"}
 """The extra that each door needs, by the beginning of its addresses."""
@@ -25,14 +25,14 @@ def ag_ui() -> list[Endpoint]:
     return [ENDPOINT]
 
 
-def a2a(house: House) -> list[Route]:
+def a2a(served: ServedTeams) -> list[Route]:
     """The door of A2A, if its packages are installed."""
     try:
         from replan.server.doors.a2a_door import routes  # noqa: PLC0415 - an extra
     except ImportError as error:
         _check_missing(error, "a2a", "google", "jsonrpc")
         return []
-    return routes(house)
+    return routes(served)
 
 
 def _check_missing(error: ImportError, *names: str) -> None:
@@ -42,7 +42,7 @@ def _check_missing(error: ImportError, *names: str) -> None:
 
 
 @asynccontextmanager
-async def open_mcp(house: House) -> AsyncGenerator[list[Route]]:
+async def open_mcp(served: ServedTeams) -> AsyncGenerator[list[Route]]:
     """The door of MCP, if its package is installed."""
     try:
         from replan.server.doors.mcp_door import manager_of, owned  # noqa: PLC0415 - an extra
@@ -50,18 +50,18 @@ async def open_mcp(house: House) -> AsyncGenerator[list[Route]]:
         _check_missing(error, "mcp", "mcp_types")
         yield []
         return
-    manager, ready, ended = manager_of(house), asyncio.Event(), asyncio.Event()
+    manager, ready, ended = manager_of(served), asyncio.Event(), asyncio.Event()
 
-    async def served() -> None:
+    async def run_manager() -> None:
         # In its own task: its group of tasks would wrap what is raised in the block.
         async with manager.run():
             ready.set()
             await ended.wait()
 
-    serving = asyncio.ensure_future(served())
+    serving = asyncio.ensure_future(run_manager())
     await ready.wait()
     try:
-        yield [Route("/mcp", _Timely(owned(manager.asgi_app), house.body_seconds))]
+        yield [Route("/mcp", _Timely(owned(manager.asgi_app), served.body_seconds))]
     finally:
         ended.set()
         await serving

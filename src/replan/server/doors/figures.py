@@ -13,15 +13,17 @@ async def metrics(call: Call) -> Response:
     Raises:
         RefusedError: The token is a tenant's; the figures are those of all tenants together.
     """
-    house, who = call.house, call.who
+    served, who = call.served, call.who
     if who.tenant:
-        told = f"The token '{who.name}' belongs to a tenant, and these are figures of all tenants."
-        raise RefusedError(403, "not_allowed", f"{told} Use a token without a tenant.")
-    standing = await house.storage.runs.standing(TEAM)
-    house.watch.stands(
-        {key: number for key, number in standing.items() if key[0] in house.runtimes}
+        detail = (
+            f"The token '{who.name}' belongs to a tenant, and these are figures of all tenants."
+        )
+        raise RefusedError(403, "not_allowed", f"{detail} Use a token without a tenant.")
+    standing = await served.storage.runs.standing(TEAM)
+    served.watch.stands(
+        {key: number for key, number in standing.items() if key[0] in served.runtimes}
     )
-    if house.queue is not None:
-        house.watch.queues(await house.queue.waiting())
-    content, media_type = house.watch.written(call.request.headers.get("accept", ""))
+    if served.queue is not None:
+        served.watch.queues(await served.queue.waiting())
+    content, media_type = served.watch.written(call.request.headers.get("accept", ""))
     return Response(content, headers={"Content-Type": media_type})

@@ -15,8 +15,8 @@ from replan.server.answers import TEAM, TENANT, EventPage, RunListed, RunPage
 from replan.server.bodies import RunsQuery
 from replan.server.callers.identity import Identity
 from replan.server.endpoints import EVENTS, Call
-from replan.server.house import House
 from replan.server.problems import RefusedError, bad_field
+from replan.server.served_teams import ServedTeams
 from replan.server.stream import event_stream
 from replan.state.results import Outcome
 
@@ -32,7 +32,7 @@ async def runs(call: Call) -> RunPage:
     found = list[RunListed]()
     last, scanned, is_more = await _first(call), 0, True
     while is_more and scanned < _SCANNED:
-        records = await call.house.storage.runs.recent(
+        records = await call.served.storage.runs.recent(
             _BATCH, _labels(query, call.who), behind=last
         )
         is_more = len(records) == _BATCH
@@ -40,35 +40,35 @@ async def runs(call: Call) -> RunPage:
             if len(found) == query.most or _is_before(record, query):
                 return _page(found, last if len(found) == query.most else None)
             last, scanned = record, scanned + 1
-            if call.house.is_seen(record, call.who):
-                listed = await _listed(record, call.house)
+            if call.served.is_seen(record, call.who):
+                listed = await _listed(record, call.served)
                 found += [listed] if listed.outcome in (query.outcome or (listed.outcome,)) else []
     return _page(found, last if is_more else None)
 
 
 async def events(call: Call) -> EventPage | Response:
     """List the events of a run after a number: as JSON, or as they come."""
-    record = await call.house.record_of(call.path["run_id"], call.who)
+    record = await call.served.record_of(call.path["run_id"], call.who)
     is_stream = EVENTS in call.request.headers.get("accept", "")
     after = _after(call) if is_stream else call.query.after
     # With the last known one, which has to be there.
-    kept = await call.house.storage.runs.events(record.run_id, max(0, after - 1))
+    kept = await call.served.storage.runs.events(record.run_id, max(0, after - 1))
     if after and not kept:
-        known = len(await call.house.storage.runs.events(record.run_id))
+        known = len(await call.served.storage.runs.events(record.run_id))
         problem = "the run has no event of this number"
         raise bad_field("after", after, problem, f"Give a number from 0 to {known}.")
-    runtime = call.house.runtime_of(record)
+    runtime = call.served.runtime_of(record)
     if not is_stream:
-        told = [run_event(record.run_id, each) for each in kept if each.seq > after]
-        told = told[: call.query.most]
-        return EventPage(events=tuple(told), next=after + len(told))
+        page = [run_event(record.run_id, each) for each in kept if each.seq > after]
+        page = page[: call.query.most]
+        return EventPage(events=tuple(page), next=after + len(page))
     if record.outcome in get_args(Outcome) and all(each.seq <= after for each in kept):
         # With this status, a browser does not reconnect.
         return Response(status_code=204)
     following = runtime.events(record.run_id, after=after, tokens=call.query.tokens)
-    rest = partial(call.house.rest_of, record)
-    seat = call.house.seat_of(call.who)
-    return event_stream(following, record.run_id, rest, call.house.beat, seat)
+    rest = partial(call.served.rest_of, record)
+    seat = call.served.seat_of(call.who)
+    return event_stream(following, record.run_id, rest, call.served.beat, seat)
 
 
 def _after(call: Call) -> int:
@@ -99,7 +99,7 @@ async def _first(call: Call) -> RunRecord | None:
     if call.query.behind is None:
         return None
     try:
-        return await call.house.record_of(call.query.behind, call.who)
+        return await call.served.record_of(call.query.behind, call.who)
     except RefusedError:
         fix = "Give the `next` of the page before, or leave it out."
         raise bad_field("behind", call.query.behind, "there is no such run", fix) from None
@@ -112,9 +112,9 @@ def _is_before(record: RunRecord, query: RunsQuery) -> bool:
     return record.started_at < since
 
 
-async def _listed(record: RunRecord, house: House) -> RunListed:
+async def _listed(record: RunRecord, served: ServedTeams) -> RunListed:
     outcome: RunOutcome = record.outcome
-    runtime = house.runtime_of(record)
+    runtime = served.runtime_of(record)
     if outcome == "running" and not await is_worked_on(
         record.run_id, runtime.bench, is_followed=True
     ):

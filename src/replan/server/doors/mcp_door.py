@@ -34,10 +34,10 @@ from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.run import Run
 from replan.server.callers.identity import Identity
-from replan.server.doors.conversations import course_of, place_of, said_of
+from replan.server.doors.conversations import place_of, progress_line, reply_text
 from replan.server.endpoints import check_role
-from replan.server.house import House, team_services
 from replan.server.problems import RefusedError
+from replan.server.served_teams import ServedTeams, team_services
 from replan.server.work import answered, begun
 
 _RETRIES_WITH_ANSWERS = "2026-07-28"
@@ -68,18 +68,18 @@ _DECISION: dict[str, Any] = {
 }
 
 
-def manager_of(house: House) -> StreamableHTTPSessionManager:
+def manager_of(served: ServedTeams) -> StreamableHTTPSessionManager:
     """Create the manager that serves MCP over streamable HTTP; its `run` has to be entered."""
-    tools = {_tool_name(name): name for name in house.runtimes}
+    tools = {_tool_name(name): name for name in served.runtimes}
 
     async def listed(_: Any, __: Any) -> ListToolsResult:
-        return ListToolsResult(tools=[_tool(house, *each) for each in tools.items()])
+        return ListToolsResult(tools=[_tool(served, *each) for each in tools.items()])
 
     async def called(
         context: Any, params: CallToolRequestParams
     ) -> CallToolResult | InputRequiredResult:
         try:
-            door = _Door(house, context.request.state.who, context)
+            door = _Door(served, context.request.state.who, context)
             return await door.call(tools.get(params.name, params.name), params)
         except ReplanError as error:
             return _result(str(error), is_error=True)
@@ -104,12 +104,12 @@ def _tool_name(team: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]", "_", team)[:64]
 
 
-def _tool(house: House, name: str, team: str) -> Tool:
+def _tool(served: ServedTeams, name: str, team: str) -> Tool:
     members = "; ".join(
-        f"{each.name}: {each.intended_use}" for each in team_services(house.runtimes[team]).team
+        f"{each.name}: {each.intended_use}" for each in team_services(served.runtimes[team]).team
     )
-    told = f"Lets a team do a task by a plan, and gives its answer. In the team are {members}"
-    return Tool(name=name, description=told[:2_000], input_schema=_SCHEMA)
+    text = f"Lets a team do a task by a plan, and gives its answer. In the team are {members}"
+    return Tool(name=name, description=text[:2_000], input_schema=_SCHEMA)
 
 
 def _result(text: str, *, is_error: bool = False, **told: JsonValue) -> CallToolResult:
@@ -124,7 +124,7 @@ def _result(text: str, *, is_error: bool = False, **told: JsonValue) -> CallTool
 class _Door:
     """One call of a tool."""
 
-    house: House
+    served: ServedTeams
     who: Identity
     context: Any  # what MCP's server knows of the request
 
@@ -133,9 +133,9 @@ class _Door:
     ) -> CallToolResult | InputRequiredResult:
         """Begin a run, or continue the one whose questions were answered; wait until it rests."""
         check_role(self.who, "run")
-        self.house.team_at(team, "tool")
+        self.served.team_at(team, "tool")
         if params.request_state:
-            run = await self._gone_on(params.request_state, params.input_responses or {})
+            run = await self._continued(params.request_state, params.input_responses or {})
         else:
             run = await self._begun(team, params.arguments or {})
         while True:
@@ -147,7 +147,7 @@ class _Door:
             given = await self._asked(view.waiting)
             if not given:
                 return self._told(view)
-            run = await answered(self.house, self.who, view.record, given)
+            run = await answered(self.served, self.who, view.record, given)
 
     async def _begun(self, team: str, arguments: Mapping[str, Any]) -> Run:
         unknown = sorted(arguments.keys() - {"task", "plan"})
@@ -157,12 +157,12 @@ class _Door:
             fix = "Give `task`, a text, and `plan`, a text, if there is one."
             raise RefusedError(422, "bad_request", f"These arguments cannot be used. {fix}")
         given = {"messages": [("user", task)], **({} if plan is None else {"plan": plan})}
-        options: Any = {"run_id": self.house.new_id(), "labels": {"door": "mcp"}}
-        return await begun(self.house, self.who, team, given, **options)
+        options: Any = {"run_id": self.served.new_id(), "labels": {"door": "mcp"}}
+        return await begun(self.served, self.who, team, given, **options)
 
-    async def _gone_on(self, run_id: str, responses: Mapping[str, Any]) -> Run:
-        record = await self.house.record_of(run_id, self.who)
-        runtime = self.house.runtime_of(record)
+    async def _continued(self, run_id: str, responses: Mapping[str, Any]) -> Run:
+        record = await self.served.record_of(run_id, self.who)
+        runtime = self.served.runtime_of(record)
         waiting = (await runtime.look(run_id)).waiting
         asked = {place_of(ask): ask for ask in waiting}
         given: dict[str, JsonValue] = {}
@@ -173,14 +173,14 @@ class _Door:
         if not given:
             return Run(runtime, run_id)
         check_role(self.who, "answer")
-        return await answered(self.house, self.who, record, given)
+        return await answered(self.served, self.who, record, given)
 
     async def _rested(self, run: Run) -> RunView:
         """Wait until a run rests, and report its progress meanwhile."""
         done = 0
         async for event in run.events():
             done += event.type == "specialist_completed"
-            if course := course_of(event):
+            if course := progress_line(event):
                 await self._report(done, event, course)
         await run
         return await run.look()
@@ -205,7 +205,7 @@ class _Door:
         return bool(able and able.elicitation is not None and self.who.may("answer"))
 
     def _told(self, view: RunView) -> CallToolResult:
-        text = said_of(view)
+        text = reply_text(view)
         if view.outcome == "waiting":
             text += f"\n\nThe run waits for a person: POST /runs/{view.run_id}/answers."
         is_error = view.outcome in ("failed", "interrupted")
@@ -219,9 +219,9 @@ def _required(view: RunView) -> InputRequiredResult:
 
 
 def _form(ask: Ask) -> ElicitRequestFormParams:
-    told = "\n\n".join([*filter(None, [ask.problem, *ask.remarks]), ask.text])
+    text = "\n\n".join([*filter(None, [ask.problem, *ask.remarks]), ask.text])
     schema = _ANSWER if ask.kind in ("question", "in doubt") else _DECISION
-    return ElicitRequestFormParams(message=told, requested_schema=schema)
+    return ElicitRequestFormParams(message=text, requested_schema=schema)
 
 
 def _answer_in(ask: Ask, response: ElicitResult) -> dict[str, JsonValue]:

@@ -17,9 +17,9 @@ from replan.server.answers import (
 )
 from replan.server.callers.settings import settings_for
 from replan.server.endpoints import Call, Reply
-from replan.server.house import own_id
 from replan.server.problems import FieldProblem, RefusedError, bad_field, bad_request, shown
-from replan.server.work import answered, begun, gone_on, lease_of, leased
+from replan.server.served_teams import own_id
+from replan.server.work import answered, begun, continued, lease_of, leased
 from replan.state.questions import fingerprint_of
 
 _PRIORITY = "priority"
@@ -29,19 +29,19 @@ _ASKED = "asked"
 
 async def start(call: Call) -> Reply:
     """Begin a run; the same request with the same name returns the same run."""
-    body, who, house = call.body, call.who, call.house
-    team, _ = house.team_named(body.team)
+    body, who, served = call.body, call.who, call.served
+    team, _ = served.team_named(body.team)
     if not body.input.keys() & {"messages", "plan"}:
         raise bad_field("task", body.task, "there is nothing to do", "Give a task or a plan.")
     _check_labels(body.labels)
     given = asked(body.input)
     fingerprint = fingerprint_of(team, body.model_dump(mode="json", exclude={"team"}))
-    run_id = own_id(body.run_id, who) if body.run_id else house.new_id()
-    known = await house.storage.runs.get(run_id) if body.run_id else None
+    run_id = own_id(body.run_id, who) if body.run_id else served.new_id()
+    known = await served.storage.runs.get(run_id) if body.run_id else None
     if known is not None:
         return await _again(call, known, fingerprint)
     await begun(
-        house,
+        served,
         who,
         team,
         given,
@@ -52,7 +52,7 @@ async def start(call: Call) -> Reply:
         order={**cast("dict[str, JsonValue]", kept_input(given)), _ASKED: fingerprint},
         tokens=body.tokens,
     )
-    record = await house.storage.runs.get(run_id)
+    record = await served.storage.runs.get(run_id)
     if record is not None and not _is_of(record, fingerprint):
         # Another request came at the same moment.
         raise _taken(record)
@@ -72,57 +72,57 @@ def _taken(record: RunRecord) -> RefusedError:
 
 async def _again(call: Call, record: RunRecord, fingerprint: str) -> Reply:
     """What a start that comes again gets: its run, which continues if its process was killed."""
-    if not _is_of(record, fingerprint) or not call.house.is_seen(record, call.who):
+    if not _is_of(record, fingerprint) or not call.served.is_seen(record, call.who):
         raise _taken(record)
-    view = await call.house.runtime_of(record).look(record.run_id)
+    view = await call.served.runtime_of(record).look(record.run_id)
     if view.is_killed:
-        await gone_on(call.house, call.who, record, None)
+        await continued(call.served, call.who, record, None)
     return Reply(await _told(call, record.run_id), 200)
 
 
 async def look(call: Call) -> RunTold:
     """Return the status of a run."""
-    record = await call.house.record_of(call.path["run_id"], call.who)
-    return RunTold.of(await call.house.runtime_of(record).look(record.run_id))
+    record = await call.served.record_of(call.path["run_id"], call.who)
+    return RunTold.of(await call.served.runtime_of(record).look(record.run_id))
 
 
 async def text(call: Call) -> TextTold:
     """Return a long text of an event."""
-    record, ref = await call.house.record_of(call.path["run_id"], call.who), call.path["ref"]
-    found = await call.house.runtime_of(record).text(record.run_id, ref)
+    record, ref = await call.served.record_of(call.path["run_id"], call.who), call.path["ref"]
+    found = await call.served.runtime_of(record).text(record.run_id, ref)
     if found is None:
-        told = "This text is not there, or it was removed. An event names its texts as `ref`."
-        raise RefusedError(404, "unknown_text", told)
+        detail = "This text is not there, or it was removed. An event names its texts as `ref`."
+        raise RefusedError(404, "unknown_text", detail)
     return TextTold(ref=ref, text=found)
 
 
 async def answer(call: Call) -> Reply:
     """Answer the questions of a run, which then continues."""
-    record = await call.house.record_of(call.path["run_id"], call.who)
-    runtime = call.house.runtime_of(record)
+    record = await call.served.record_of(call.path["run_id"], call.who)
+    runtime = call.served.runtime_of(record)
     view = await runtime.look(record.run_id)
     if not view.waiting:
-        told = f"This run waits for no answer: it is {view.outcome}."
-        raise RefusedError(409, "nothing_asked", f"{told} GET /runs/{record.run_id} shows it.")
+        detail = f"This run waits for no answer: it is {view.outcome}."
+        raise RefusedError(409, "nothing_asked", f"{detail} GET /runs/{record.run_id} shows it.")
     _check_keys(call.body.answers, [ask.key for ask in view.waiting])
-    await answered(call.house, call.who, record, call.body.answers)
+    await answered(call.served, call.who, record, call.body.answers)
     return Reply(await _told(call, record.run_id), 202)
 
 
 async def stop(call: Call) -> Reply:
     """Stop a run; it can be resumed."""
-    record = await call.house.record_of(call.path["run_id"], call.who)
-    runtime, by = call.house.runtime_of(record), call.who.person
+    record = await call.served.record_of(call.path["run_id"], call.who)
+    runtime, by = call.served.runtime_of(record), call.who.person
     await runtime.stop(record.run_id, by=by, at_once=call.body.at_once)
     return Reply(await _told(call, record.run_id), 202)
 
 
 async def resume(call: Call) -> Reply:
     """Resume a run that was stopped or killed, or that a limit ended."""
-    house, who = call.house, call.who
-    record = await house.record_of(call.path["run_id"], who)
-    settings = settings_for(house, who, record.labels.get(TEAM, ""), call.body.settings)
-    await gone_on(house, who, record, settings)
+    served, who = call.served, call.who
+    record = await served.record_of(call.path["run_id"], who)
+    settings = settings_for(served, who, record.labels.get(TEAM, ""), call.body.settings)
+    await continued(served, who, record, settings)
     return Reply(await _told(call, record.run_id), 202)
 
 
@@ -137,14 +137,14 @@ async def skip(call: Call) -> Reply:
 
 
 async def _corrected(call: Call, action: str) -> Reply:
-    record = await call.house.record_of(call.path["run_id"], call.who)
-    runtime, body = call.house.runtime_of(record), call.body
-    new_id = own_id(body.run_id, call.who) if body.run_id else call.house.new_id()
-    if await call.house.storage.runs.get(new_id) is not None:
+    record = await call.served.record_of(call.path["run_id"], call.who)
+    runtime, body = call.served.runtime_of(record), call.body
+    new_id = own_id(body.run_id, call.who) if body.run_id else call.served.new_id()
+    if await call.served.storage.runs.get(new_id) is not None:
         fix = f"GET /runs/{body.run_id} shows it. Give another one, or none."
         raise bad_field("run_id", body.run_id, "there is a run of this name", fix)
-    asked_for = settings_for(call.house, call.who, record.labels.get(TEAM, ""), body.settings)
-    lease, settings = await lease_of(call.house, call.who, record, asked_for, new_id)
+    asked_for = settings_for(call.served, call.who, record.labels.get(TEAM, ""), body.settings)
+    lease, settings = await lease_of(call.served, call.who, record, asked_for, new_id)
     options = {
         "by": call.who.person,
         "settings": settings,
@@ -152,15 +152,15 @@ async def _corrected(call: Call, action: str) -> Reply:
         "run_id": new_id,
     }
     correct = getattr(runtime, action)
-    run = await leased(call.house, lease, lambda: correct(record.run_id, body.step, **options))
+    run = await leased(call.served, lease, lambda: correct(record.run_id, body.step, **options))
     return Reply(await _told(call, run.run_id), 202)
 
 
 async def _told(call: Call, run_id: str) -> RunTold:
-    record = await call.house.storage.runs.get(run_id)
+    record = await call.served.storage.runs.get(run_id)
     if record is None:
         raise ReplanError(f"The run {run_id} was removed meanwhile.")
-    return RunTold.of(await call.house.runtime_of(record).look(run_id))
+    return RunTold.of(await call.served.runtime_of(record).look(run_id))
 
 
 def _check_labels(labels: Mapping[str, str]) -> None:

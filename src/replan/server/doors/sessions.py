@@ -41,10 +41,10 @@ async def turn(call: Call) -> AgentResult | Response:
     body: TurnBody = call.body
     session_id = checked(call.path["session_id"], "session_id")
     check_input(call)
-    team, _ = call.house.team_named(body.team)
-    client = client_of(call.house, call.who, team, body.settings)
+    team, _ = call.served.team_named(body.team)
+    client = client_of(call.served, call.who, team, body.settings)
     parts = told_of(
-        call.house,
+        call.served,
         client,
         session_id,
         body.said,
@@ -58,11 +58,11 @@ async def turn(call: Call) -> AgentResult | Response:
                 if isinstance(part, AgentResult):
                     return part
         raise ReplanError("The turn ended without a result.")
-    seat = call.house.seat_of(call.who)
+    seat = call.served.seat_of(call.who)
     # What cannot be begun is a problem, and no stream.
     first = await anext(parts)
     _check_begun(first, body)
-    return Stream(_lines(first, parts), call.house.beat, seat)
+    return Stream(_lines(first, parts), call.served.beat, seat)
 
 
 async def sessions(call: Call) -> SessionList:
@@ -123,7 +123,7 @@ def _in_context(mistake: FieldProblem) -> FieldProblem:
 
 def _client(call: Call) -> ClientAgentAdapter:
     # What is kept is the same for all teams.
-    return client_of(call.house, call.who, next(iter(call.house.runtimes)))
+    return client_of(call.served, call.who, next(iter(call.served.runtimes)))
 
 
 async def _known(call: Call, doing: Awaitable[T]) -> T:
@@ -133,10 +133,10 @@ async def _known(call: Call, doing: Awaitable[T]) -> T:
     except InputError:
         session_id, who = call.path["session_id"], call.who
         key = SessionKey(who.tenant, who.person, session_id)
-        if await call.house.storage.sessions.load(key) is not None:
+        if await call.served.storage.sessions.load(key) is not None:
             raise
-        told = f"There is no session '{session_id[:100]}' here. GET /sessions lists yours."
-        raise RefusedError(404, "unknown_session", told) from None
+        detail = f"There is no session '{session_id[:100]}' here. GET /sessions lists yours."
+        raise RefusedError(404, "unknown_session", detail) from None
 
 
 def checked(session_id: str, field: str) -> str:

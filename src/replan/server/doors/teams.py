@@ -5,21 +5,21 @@ from pydantic import JsonValue
 from replan.replies.shape import Shape
 from replan.server.answers import Health, SpecialistTold, TeamList, TeamTold
 from replan.server.endpoints import Call
-from replan.server.house import team_services
+from replan.server.served_teams import team_services
 from replan.services import Services
 from replan.state.limits import RunSettings
 
 
 async def teams(call: Call) -> TeamList:
     """List the teams."""
-    runtimes = call.house.runtimes
+    runtimes = call.served.runtimes
     return TeamList(teams=tuple(_told(name, team_services(runtimes[name])) for name in runtimes))
 
 
 async def team(call: Call) -> TeamTold:
     """Describe a team."""
-    name = call.house.team_at(call.path["team"])
-    return _told(name, team_services(call.house.runtimes[name]))
+    name = call.served.team_at(call.path["team"])
+    return _told(name, team_services(call.served.runtimes[name]))
 
 
 async def health(_: Call) -> Health:
@@ -29,9 +29,9 @@ async def health(_: Call) -> Health:
 
 async def ready(call: Call) -> Health:
     """Say that the storage answers, too, and the queue if runs wait in one."""
-    await call.house.storage.runs.recent(1)
-    if call.house.queue is not None:
-        await call.house.queue.answers()
+    await call.served.storage.runs.recent(1)
+    if call.served.queue is not None:
+        await call.served.queue.answers()
     return Health()
 
 

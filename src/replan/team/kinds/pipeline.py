@@ -66,9 +66,9 @@ def pipeline_named(reference: str, folder: Path) -> "type[BaseAgent]":
         read = TypeAdapter[Any](PipelineAgent)
         found = read.validate_python(reference, context=Surroundings(folder=folder.resolve()))
     except ValidationError as error:
-        told = error.errors()[0]
-        is_named = told["type"] != "bad_reference"
-        fix = told.get("ctx", {}).get("fix", _FORM) if is_named else _FORM
-        problem = told["msg"].rstrip(".")
+        first = error.errors()[0]
+        is_named = first["type"] != "bad_reference"
+        fix = first.get("ctx", {}).get("fix", _FORM) if is_named else _FORM
+        problem = first["msg"].rstrip(".")
         raise ConfigurationError("pipeline", reference, problem, fix) from error
     return cast("type[BaseAgent]", found)

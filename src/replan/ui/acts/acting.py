@@ -11,8 +11,8 @@ from replan.ports.run_book import RunRecord
 from replan.runs.service import Runtime
 from replan.server.answers import TEAM
 from replan.server.endpoints import Call
-from replan.server.house import House
 from replan.server.problems import RefusedError
+from replan.server.served_teams import ServedTeams
 from replan.ui.reading import Reading, record_of
 from replan.ui.run_page import run_values
 from replan.ui.site import Site
@@ -20,9 +20,9 @@ from replan.ui.site import Site
 
 @dataclass(frozen=True, kw_only=True)
 class Acted:
-    """A run with a pending act, in the house whose team works on it."""
+    """A run with a pending act, and the served teams of which one works on it."""
 
-    house: House
+    served: ServedTeams
     record: RunRecord
     reading: Reading
     is_of_terminal: bool = False
@@ -30,7 +30,7 @@ class Acted:
     @property
     def runtime(self) -> Runtime:
         """What works on it."""
-        return self.house.runtime_of(self.record)
+        return self.served.runtime_of(self.record)
 
     def only_served(self, how: str) -> None:
         """Leave to the terminal what needs an order of its own.
@@ -39,8 +39,8 @@ class Acted:
             RefusedError: A terminal began the run.
         """
         if self.is_of_terminal:
-            told = f"A terminal began this run, and a new run from it must begin there: {how}"
-            raise RefusedError(409, "of_terminal", told)
+            detail = f"A terminal began this run, and a new run from it must begin there: {how}"
+            raise RefusedError(409, "of_terminal", detail)
 
 
 async def run_acted_on(site: Site, request: Request) -> Acted:
@@ -50,21 +50,21 @@ async def run_acted_on(site: Site, request: Request) -> Acted:
         RefusedError: There is none, or no team here works on it.
     """
     who = request.state.who
-    record = await record_of(site.house, request.path_params["run_id"], who)
+    record = await record_of(site.served, request.path_params["run_id"], who)
     reading, team = await site.readings.of(record), record.labels.get(TEAM, "")
-    if team in site.house.runtimes:
-        return Acted(house=site.house, record=record, reading=reading)
+    if team in site.served.runtimes:
+        return Acted(served=site.served, record=record, reading=reading)
     if team or site.terminals is None:
-        told = f"The team '{team}' of this run is not served here. Act on it where it is."
-        raise RefusedError(409, "other_team", told)
-    house = await site.terminals.house_for(site.house, record, who)
-    return Acted(house=house, record=record, reading=reading, is_of_terminal=True)
+        detail = f"The team '{team}' of this run is not served here. Act on it where it is."
+        raise RefusedError(409, "other_team", detail)
+    served = await site.terminals.teams_for(site.served, record, who)
+    return Acted(served=served, record=record, reading=reading, is_of_terminal=True)
 
 
-def call_of(house: House, request: Request, body: Any, run_id: str = "") -> Call:
+def call_of(served: ServedTeams, request: Request, body: Any, run_id: str = "") -> Call:
     """A call as the server's own doors take it: they check the same for everybody."""
     return Call(
-        house=house,
+        served=served,
         who=request.state.who,
         path={"run_id": run_id} if run_id else {},
         body=body,

@@ -49,7 +49,7 @@ async def answer(site: Site, request: Request) -> Response:
         return site.page(request, "answer", 422, problem=str(error), **values)
     if fields.get("action") in LETS_HAPPEN and not fields.get("sure"):
         return asked_again(site, request, ask, fields, value, f"/runs/{record.run_id}")
-    call = call_of(acted.house, request, AnswerBody(answers={ask.key: value}), record.run_id)
+    call = call_of(acted.served, request, AnswerBody(answers={ask.key: value}), record.run_id)
     try:
         await runs.answer(call)
     except RefusedError as error:

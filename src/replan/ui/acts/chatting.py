@@ -37,7 +37,7 @@ _MOST_TALKS = 200
 async def chats(site: Site, request: Request) -> Response:
     """List the sessions of who looks."""
     sessions = await _client(site, request).sessions(100)
-    return site.page(request, "chats", sessions=sessions, new_id=site.house.new_id())
+    return site.page(request, "chats", sessions=sessions, new_id=site.served.new_id())
 
 
 async def chat(site: Site, request: Request) -> Response:
@@ -55,7 +55,7 @@ async def _page(site: Site, request: Request, problem: str = "", text: str = "")
         page = await client.history(session_id, before=older, limit=_MOST_SHOWN)
         messages, earlier = page.messages, page.before
     except InputError:
-        if await site.house.storage.sessions.load(_key(request)) is not None:
+        if await site.served.storage.sessions.load(_key(request)) is not None:
             raise
     run_id, asks = await _open(site, request, client)
     talk = site.talks.get(_key(request))
@@ -69,10 +69,10 @@ async def _page(site: Site, request: Request, problem: str = "", text: str = "")
         asks=asks,
         run_id=run_id,
         talk=talk,
-        teams=list(site.house.runtimes),
+        teams=list(site.served.runtimes),
         problem=problem,
         text=text,
-        turn_id=site.house.new_id(),
+        turn_id=site.served.new_id(),
         seen=_seen(asks),
     )
 
@@ -102,13 +102,13 @@ async def _open(
 ) -> tuple[str, tuple[Ask, ...]]:
     """The open run of a session, and its questions."""
     key = _key(request)
-    if await site.house.storage.sessions.load(key) is None:
+    if await site.served.storage.sessions.load(key) is None:
         return "", ()
     run_id = run_in(await client.export(key.session_id))
-    record = await site.house.storage.runs.get(run_id) if run_id else None
-    if record is None or not site.house.is_seen(record, request.state.who):
+    record = await site.served.storage.runs.get(run_id) if run_id else None
+    if record is None or not site.served.is_seen(record, request.state.who):
         return "", ()
-    return run_id, (await site.house.runtime_of(record).look(run_id)).waiting
+    return run_id, (await site.served.runtime_of(record).look(run_id)).waiting
 
 
 def _seen(asks: tuple[Ask, ...]) -> str:
@@ -130,8 +130,8 @@ async def say(site: Site, request: Request) -> Response:
     text = fields.get("text", "")
     _, asks = await _open(site, request, _client(site, request))
     if fields.get("seen") != _seen(asks):
-        told = "The question has changed since the page was loaded. Nothing was sent."
-        return await _page(site, request, told, text)
+        detail = "The question has changed since the page was loaded. Nothing was sent."
+        return await _page(site, request, detail, text)
     given: dict[str, Any] = {"input": text, "files": files, "team": fields.get("team", "")}
     given["turn_id"] = fields.get("turn_id") or None
     try:
@@ -147,15 +147,15 @@ async def answer(site: Site, request: Request) -> Response:
     run_id, asks = await _open(site, request, _client(site, request))
     ask = asked_in(asks, fields)
     if ask is None or fields.get("seen") != shown_of(ask):
-        told = "The question has changed since the page was loaded. Nothing was done."
-        return await _page(site, request, told)
+        detail = "The question has changed since the page was loaded. Nothing was done."
+        return await _page(site, request, detail)
     try:
         value = value_of(ask, fields)
     except InputError as error:
         return await _page(site, request, str(error))
     if fields.get("action") in LETS_HAPPEN and not fields.get("sure"):
         return asked_again(site, request, ask, fields, value, f"/chat/{_session(request)}")
-    record = await site.house.storage.runs.get(run_id)
+    record = await site.served.storage.runs.get(run_id)
     team = record.labels.get(TEAM, "") if record else ""
     answers = {"input": {ask.key: value}, "team": team, "turn_id": fields.get("turn_id") or None}
     try:
@@ -167,17 +167,17 @@ async def answer(site: Site, request: Request) -> Response:
 
 async def _begin(site: Site, request: Request, body: TurnBody, text: str) -> Response:
     """Begin a turn; it continues if the page is closed."""
-    key, house = _key(request), site.house
-    check_input(call_of(site.house, request, body))
-    team, _ = house.team_named(body.team)
+    key, served = _key(request), site.served
+    check_input(call_of(site.served, request, body))
+    team, _ = served.team_named(body.team)
     old = site.talks.get(key)
-    turn_id = body.turn_id or house.new_id()
+    turn_id = body.turn_id or served.new_id()
     if old is not None and old.turn_id != turn_id and old.is_at_work:
         raise RefusedError(409, "busy", "A turn is being taken. Wait for it, or stop its run.")
     if old is None or old.turn_id != turn_id:
         talk = site.talks[key] = Talk(text=text, turn_id=turn_id)
-        client = client_of(house, request.state.who, team, body.settings)
-        parts = told_of(house, client, key.session_id, body.said, turn_id=turn_id)
+        client = client_of(served, request.state.who, team, body.settings)
+        parts = told_of(served, client, key.session_id, body.said, turn_id=turn_id)
 
         async def taken() -> None:
             async with aclosing(parts):
@@ -188,8 +188,8 @@ async def _begin(site: Site, request: Request, body: TurnBody, text: str) -> Res
                 del site.talks[key]
 
         talk.task = asyncio.ensure_future(taken())
-        house.turns.add(talk.task)
-        talk.task.add_done_callback(house.turns.discard)
+        served.turns.add(talk.task)
+        talk.task.add_done_callback(served.turns.discard)
         while len(site.talks) > _MOST_TALKS:
             site.talks.pop(next(iter(site.talks)))
     there = f"{site.prefix}/chat/{quote(key.session_id, safe='')}#end"
@@ -212,7 +212,7 @@ def _key(request: Request) -> SessionKey:
 
 
 def _client(site: Site, request: Request) -> ClientAgentAdapter:
-    if not site.house.runtimes:
+    if not site.served.runtimes:
         raise bad_field("team", "", "no team is served", "Start replan ui with a team file.")
     # What is kept is the same for all teams.
-    return client_of(site.house, request.state.who, next(iter(site.house.runtimes)))
+    return client_of(site.served, request.state.who, next(iter(site.served.runtimes)))

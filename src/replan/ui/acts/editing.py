@@ -16,8 +16,8 @@ from replan.runs.asked.correcting import said_before
 from replan.runs.run_input import kept_input
 from replan.runs.travel.whole_run import WholeRun
 from replan.server.answers import OWN_LABELS, TEAM
-from replan.server.house import own_id
 from replan.server.problems import RefusedError
+from replan.server.served_teams import own_id
 from replan.server.work import begun
 from replan.state.questions import fingerprint_of
 from replan.ui.acts.acting import Acted, confirm, run_acted_on, stale, to_run
@@ -50,8 +50,8 @@ def document_of(run: WholeRun) -> str:
     if run.plan is None:
         raise RefusedError(409, "no_plan", "This run has no plan, so there is nothing to edit.")
     if run.outcome == "running":
-        told = "The run is at work, and its plan changes with it. Stop the run, then edit."
-        raise RefusedError(409, "at_work", told)
+        detail = "The run is at work, and its plan changes with it. Stop the run, then edit."
+        raise RefusedError(409, "at_work", detail)
     return sealed(run.plan, run.run_id, is_named=True).content
 
 
@@ -83,7 +83,7 @@ async def edited(site: Site, request: Request) -> Response:
     except (PlanDocumentError, InputError) as error:
         return _editor(site, request, reading, text, str(error), 422)
     if fields.get("sure"):
-        return await _anew(site, request, acted, text, fields.get("run_id", ""))
+        return await _start_new_run(site, request, acted, text, fields.get("run_id", ""))
     return _shown(site, request, acted, plan, text)
 
 
@@ -94,7 +94,7 @@ def _shown(site: Site, request: Request, acted: Acted, plan: TaskPlan, text: str
     fields = {"plan": text, "seen": fingerprint_of(document_of(run))}
     if ask is None:
         action = request.url.path
-        fields |= {"run_id": site.house.new_id(), "sure": "1"}
+        fields |= {"run_id": site.served.new_id(), "sure": "1"}
         where = "A new run begins from this plan, and keeps what is finished."
     else:
         action = f"/runs/{run.run_id}/answer"
@@ -147,20 +147,22 @@ def _effects(acted: Acted, plan: TaskPlan, reruns: tuple[Rerun, ...]) -> list[st
     return told
 
 
-async def _anew(site: Site, request: Request, acted: Acted, text: str, name: str) -> Response:
+async def _start_new_run(
+    site: Site, request: Request, acted: Acted, text: str, name: str
+) -> Response:
     """Begin a run from an edited document; the same form begins one run only."""
     acted.only_served("replan run with the edited document")
-    house, who, record = site.house, request.state.who, acted.record
-    if len(name) != len(house.new_id()) or not (name.isascii() and name.isalnum()):
+    served, who, record = site.served, request.state.who, acted.record
+    if len(name) != len(served.new_id()) or not (name.isascii() and name.isalnum()):
         raise RefusedError(422, "bad_request", "The form is incomplete. Reload the page.")
     run_id = own_id(name, who)
-    known = await house.storage.runs.get(run_id)
+    known = await served.storage.runs.get(run_id)
     if known is not None:
-        return to_run(site, (await house.record_of(name, who)).run_id)
+        return to_run(site, (await served.record_of(name, who)).run_id)
     state = (await acted.runtime.look(record.run_id)).state
     given: dict[str, Any] = {"messages": said_before(state), "plan": text}
     await begun(
-        house,
+        served,
         who,
         record.labels[TEAM],
         given,

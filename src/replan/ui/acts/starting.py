@@ -8,9 +8,9 @@ from starlette.responses import Response
 from replan.errors import ReplanError
 from replan.server.bodies import StartBody
 from replan.server.doors import runs
-from replan.server.house import House, team_services
 from replan.server.problems import refusal_of
 from replan.server.reading import valid
+from replan.server.served_teams import ServedTeams, team_services
 from replan.ui.acts.acting import call_of, to_run
 from replan.ui.acts.steering import settings_in
 from replan.ui.acts.uploads import upload_of
@@ -26,15 +26,15 @@ async def ask_start(site: Site, request: Request) -> Response:
 
 def _page(site: Site, request: Request, typed: dict[str, str], problem: Any = None) -> Response:
     values = {name: typed.get(name, "") for name in _FIELDS}
-    values["run_id"] = typed.get("run_id") or site.house.new_id()
+    values["run_id"] = typed.get("run_id") or site.served.new_id()
     status = 200 if problem is None else problem.status
-    teams = {name: bounds_told(site.house, name) for name in site.house.runtimes}
+    teams = {name: bounds_text(site.served, name) for name in site.served.runtimes}
     return site.page(request, "start", status, teams=teams, typed=values, problem=problem)
 
 
-def bounds_told(house: House, team: str) -> str:
+def bounds_text(served: ServedTeams, team: str) -> str:
     """The limits of a run of a team, in words."""
-    limits = team_services(house.runtimes[team]).settings.limits
+    limits = team_services(served.runtimes[team]).settings.limits
     bounds = {
         "model calls": limits.max_model_calls,
         "tokens": limits.max_tokens,
@@ -49,7 +49,7 @@ async def start(site: Site, request: Request) -> Response:
     fields, files = await upload_of(site, request)
     try:
         body = _body(fields, files)
-        done = await runs.start(call_of(site.house, request, body))
+        done = await runs.start(call_of(site.served, request, body))
     except ReplanError as error:
         refusal = refusal_of(error)
         return _page(site, request, {**fields, "run_id": ""}, refusal.problem)

@@ -51,7 +51,7 @@ async def stop(site: Site, request: Request) -> Response:
     fields = await form_of(site, request)
     acted = await run_acted_on(site, request)
     body = StopBody(at_once=bool(fields.get("at_once")))
-    await runs.stop(call_of(acted.house, request, body, acted.record.run_id))
+    await runs.stop(call_of(acted.served, request, body, acted.record.run_id))
     return to_run(site, acted.record.run_id)
 
 
@@ -91,8 +91,8 @@ def _open_told(plan: TaskPlan, but: int = 0) -> list[str]:
     """The steps that are not done yet, but for one."""
     left = [step.id for step in plan.open_steps() if step.id != but]
     others = f" and {len(left) - _MOST_TOLD} more" if len(left) > _MOST_TOLD else ""
-    told = f"{', '.join(map(str, left[:_MOST_TOLD]))}{others}"
-    return [f"Not done yet, and to be done: step {told}."] if left else []
+    text = f"{', '.join(map(str, left[:_MOST_TOLD]))}{others}"
+    return [f"Not done yet, and to be done: step {text}."] if left else []
 
 
 def _can_resume(view: RunView) -> bool:
@@ -106,14 +106,14 @@ def _why_not(view: RunView) -> str:
         return "The run is at work: there is nothing to resume."
     if view.outcome == "waiting":
         return "The run waits for an answer, and continues when it is given."
-    told = "The run is over: there is nothing to resume."
+    text = "The run is over: there is nothing to resume."
     if failed := failed_in(view.plan):
         steps = f"step {failed[0]}" if len(failed) == 1 else "the failed steps"
-        told += (
+        text += (
             f" In a new run from its plan, {steps} can be repeated or skipped. What was done by "
             "hand is marked so in the plan: [x] before the step, and its result below it."
         )
-    return told
+    return text
 
 
 async def resume(site: Site, request: Request) -> Response:
@@ -125,7 +125,9 @@ async def resume(site: Site, request: Request) -> Response:
         return stale(site, request, reading, MOVED)
     try:
         settings = settings_in(fields)
-        await runs.resume(call_of(acted.house, request, GoOnBody(settings=settings), record.run_id))
+        await runs.resume(
+            call_of(acted.served, request, GoOnBody(settings=settings), record.run_id)
+        )
     except ReplanError as error:
         view = await acted.runtime.look(record.run_id)
         if not _can_resume(view):
@@ -175,7 +177,7 @@ async def _ask_correction(
     correction = Correction(action=action, step=step, by=request.state.who.person)
     check(correction, view)
     repeats = await repeated_by(
-        correction, view, team_of(runtime.graph), site.house.storage.journal
+        correction, view, team_of(runtime.graph), site.served.storage.journal
     )
     planned = view.plan.step(step) if view.plan else None
     again = correction.reruns(view.plan) if view.plan else ()
@@ -217,7 +219,7 @@ async def _correct(site: Site, request: Request, action: Literal["retry", "skip"
     body = CorrectionBody(
         step=request.path_params["step"], repeat_effects=bool(fields.get("repeat_effects"))
     )
-    done = await getattr(runs, action)(call_of(acted.house, request, body, record.run_id))
+    done = await getattr(runs, action)(call_of(acted.served, request, body, record.run_id))
     return to_run(site, cast("Any", cast("Reply", done).value).run_id)
 
 

@@ -17,8 +17,8 @@ from replan.ports.storage import Storage
 from replan.runs.service import Runtime
 from replan.runtime import open_runtime
 from replan.server.callers.identity import Allowance, Identity
-from replan.server.house import House
 from replan.server.problems import RefusedError
+from replan.server.served_teams import ServedTeams
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,20 +43,20 @@ class Terminals:
     )
     tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
-    async def house_for(self, house: House, record: RunRecord, who: Identity) -> House:
-        """A house in which the team of a run works.
+    async def teams_for(self, served: ServedTeams, record: RunRecord, who: Identity) -> ServedTeams:
+        """The served teams with the one that works on a run.
 
         Raises:
             RefusedError: It is not for this caller, or the signature of its order is unknown.
             InputError: It was begun by another program, or its team cannot be built.
         """
         short = record.run_id[:8]
-        told = f"This run was begun by a terminal. Act on it there: replan resume {short}."
+        detail = f"This run was begun by a terminal. Act on it there: replan resume {short}."
         if who.tenant or who.limits != Allowance():
-            raise RefusedError(403, "not_allowed", told)
+            raise RefusedError(403, "not_allowed", detail)
         if not is_signed(record.order, record.run_id):
             whose = "Its stored options were written by somebody else, or were changed since."
-            raise RefusedError(409, "unsigned", f"{told} {whose}")
+            raise RefusedError(409, "unsigned", f"{detail} {whose}")
         if record.run_id not in self.runtimes:
             graph = prepared(
                 order_from(record.order, short), self.environment, storage=self.storage
@@ -65,7 +65,7 @@ class Terminals:
             task = asyncio.ensure_future(self._held(record.run_id, graph, opened))
             self.tasks.add(task)
             task.add_done_callback(self.tasks.discard)
-        return replace(house, runtimes={"": await self.runtimes[record.run_id]})
+        return replace(served, runtimes={"": await self.runtimes[record.run_id]})
 
     async def _held(self, run_id: str, graph: Graph, opened: asyncio.Future[Runtime]) -> None:
         """Hold a runtime open until all close."""

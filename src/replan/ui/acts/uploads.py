@@ -30,7 +30,7 @@ async def upload_of(site: Site, request: Request) -> tuple[dict[str, str], list[
     Raises:
         RefusedError: It is no such form, too large or too slow.
     """
-    body = await bytes_of(request, site.house.body_seconds)
+    body = await bytes_of(request, site.served.body_seconds)
     parts = list(parts_of(body, request.headers.get("content-type", "")))
     fields = {
         each.name: each.content.decode("utf-8", "replace").replace("\r\n", "\n")
@@ -56,8 +56,8 @@ def parts_of(body: bytes, content_type: str) -> Iterator[Part]:
         raise RefusedError(415, "no_form", "This is not a form with files. Send it from its page.")
     pieces = (b"\r\n" + body).split(b"\r\n--" + boundary.encode("utf-8", "replace"))
     if len(pieces) > _MOST_PARTS:
-        told = f"The form has more than {_MOST_PARTS} parts. Send fewer."
-        raise RefusedError(413, "too_large", told)
+        detail = f"The form has more than {_MOST_PARTS} parts. Send fewer."
+        raise RefusedError(413, "too_large", detail)
     for piece in pieces[1:]:
         if piece.startswith(b"--"):
             return

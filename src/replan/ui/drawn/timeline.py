@@ -71,8 +71,6 @@ class Row:
 class Timeline:
     """Rows of one run on one scale."""
 
-    first: float  # seconds from the beginning of the run to the left edge
-    last: float  # and to the right one
     whole: float  # how long the run took
     ticks: tuple[tuple[float, float], ...]  # percent, and seconds from the beginning
     pauses: tuple[Bar, ...]  # they go through all rows
@@ -82,11 +80,10 @@ class Timeline:
 @dataclass(frozen=True)
 class _Scale:
     began: datetime
-    first: float
     length: float
 
     def bar(self, began: datetime, ended: datetime, kind: str, told: str) -> Iterator[Bar]:
-        """Draw the visible part of a period of time."""
+        """Draw the part of a period of time that is within the run."""
         left, right = self._place(began), self._place(ended)
         if right >= 0 and left <= 100:  # noqa: PLR2004 - percent
             left, right = max(0.0, left), min(100.0, right)
@@ -95,29 +92,18 @@ class _Scale:
             yield Bar(left=round(left, 3), width=round(width, 3), kind=kind, told=told)
 
     def _place(self, at: datetime) -> float:
-        return ((at - self.began).total_seconds() - self.first) / self.length * 100
+        return (at - self.began).total_seconds() / self.length * 100
 
 
-def timeline_of(story: Story, first: float = 0.0, last: float | None = None) -> Timeline:
-    """Draw a run, or a part of it.
-
-    Args:
-        story: The run.
-        first: Seconds from its beginning to where the drawing begins.
-        last: Seconds to where it ends; by default to the end of the run.
-    """
-    whole = max(story.seconds, 0.001)
-    first = min(max(0.0, first), whole)
-    last = whole if last is None or last <= first else last
-    scale = _Scale(story.began, first, max(last - first, 0.001))
+def timeline_of(story: Story) -> Timeline:
+    """Draw a run."""
+    scale = _Scale(story.began, max(story.seconds, 0.001))
     pauses = [bar for pause in story.pauses for bar in _pause(pause, story, scale)]
     durations = {each.step.id: each.seconds or 0.0 for each in story.planned}
     critical = critical_path(story.run.plan, durations) if story.run.plan else ()
     return Timeline(
-        first=first,
-        last=first + scale.length,
         whole=story.seconds,
-        ticks=tuple(_ticks(first, scale.length)),
+        ticks=tuple(_ticks(scale.length)),
         pauses=tuple(pauses),
         rows=(
             Row(
@@ -132,13 +118,12 @@ def timeline_of(story: Story, first: float = 0.0, last: float | None = None) -> 
     )
 
 
-def _ticks(first: float, length: float) -> Iterator[tuple[float, float]]:
+def _ticks(length: float) -> Iterator[tuple[float, float]]:
     """Round times, as many as can be read."""
     apart = next((each for each in _LENGTHS if length / each <= _MOST_TICKS), length / _MOST_TICKS)
-    number = int(first / apart)
-    while (at := number * apart) <= first + length:
-        if at >= first:
-            yield round((at - first) / length * 100, 3), round(at, 3)
+    number = 0
+    while (at := number * apart) <= length:
+        yield round(at / length * 100, 3), round(at, 3)
         number += 1
 
 

@@ -118,9 +118,9 @@ class SqlSessions:
         query = select(table).where(is_of(table, key), table.c.turn_id == turn_id)
 
         def opened(row: Any) -> SessionTurn:
-            told = self._seal.open(row.result, *of_turn(key, row.number))
+            result = self._seal.open(row.result, *of_turn(key, row.number))
             kept = {name: getattr(row, name) for name in _PLAIN}
-            return restored(SessionTurn, {**kept, **told})
+            return restored(SessionTurn, {**kept, **result})
 
         return next(iter(await self._database.rows(query, opened)), None)
 
@@ -186,8 +186,8 @@ class SqlSessions:
     ) -> dict[Table, list[dict[str, Any]]]:
         """The rows of a turn."""
         own = columns_of(key)
-        told = turn.model_dump(mode="json", include={"title", "stage", "given", "result"})
-        result = self._seal.close(told, *of_turn(key, number))
+        fields = turn.model_dump(mode="json", include={"title", "stage", "given", "result"})
+        result = self._seal.close(fields, *of_turn(key, number))
         kept = {name: getattr(turn, name) for name in _PLAIN}
         # In encrypted storage it reveals that there was an input, but nothing of it.
         kept["given"] = self._seal.named(turn.given) if turn.given else ""

@@ -45,8 +45,8 @@ class KnownServer:
         if self.tools is not None:
             tools = [each.model_dump(mode="json") for each in self.tools]
         granted: dict[str, JsonValue] = {who: [*grants] for who, grants in self.grants.items()}
-        told: dict[str, JsonValue] = {"name": self.name, "way": self.way, "granted": granted}
-        return {**told, "tools": tools, "problem": self.problem or None}
+        fields: dict[str, JsonValue] = {"name": self.name, "way": self.way, "granted": granted}
+        return {**fields, "tools": tools, "problem": self.problem or None}
 
 
 def known_servers(team: "Team", *, starts: bool) -> list[KnownServer]:

@@ -239,11 +239,11 @@ def _asking(row: Row, event: StepEvent) -> Row:
 
 
 def _asked(question: Question) -> str:
-    told = question.details
-    if question.kind == "approval" and isinstance(told, dict):
-        arguments = told.get("arguments")
+    details = question.details
+    if question.kind == "approval" and isinstance(details, dict):
+        arguments = details.get("arguments")
         given = arguments if isinstance(arguments, dict) else {}
-        return f"waits for approval: {called(str(told.get('tool', '')), given)}"
+        return f"waits for approval: {called(str(details.get('tool', '')), given)}"
     return f"asks: {one_line(question.text[:_LONGEST])}"
 
 

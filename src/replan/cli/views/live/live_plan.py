@@ -12,7 +12,7 @@ from rich.text import Text
 from replan.cli.views.cells import wrapped
 from replan.cli.views.live.course import Course, Row
 from replan.cli.views.live.frame import ASCII, UNICODE, Window, frame, whole_plan
-from replan.cli.views.live.notices import notice, told_at_once, verbose_notice
+from replan.cli.views.live.notices import notice, shown_at_once, verbose_notice
 from replan.cli.views.live.sayings import Sayings
 from replan.cli.views.live.teller import Teller
 from replan.cli.views.rendered import columns_of, console_on, print_markdown
@@ -63,7 +63,7 @@ class LiveTeller(Teller):
         if isinstance(event, SpecialistCompleted):
             self._artifacts |= {each.path: each for each in event.result.artifacts}
         self.follow(course)
-        self._told |= told_at_once(event)
+        self._told |= shown_at_once(event)
         said = self._sayings.after(event) if self._verbose else []
         told = notice(event) or (verbose_notice(event) if self._verbose else "")
         for line in (*said, *([told] if told else [])):

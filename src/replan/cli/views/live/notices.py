@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from replan.cli.views.cells import answer_told, corrected, one_line
+from replan.cli.views.cells import answer_text, corrected, one_line
 from replan.cli.views.live.calls import call_line
 from replan.cli.views.run.given import places
 from replan.events.types import (
@@ -52,7 +52,7 @@ def notice(event: Event) -> str:  # noqa: PLR0911 - one for each kind
         case RunCorrected():
             return corrected(event.action, event.step_id, event.by, event.origin)
         case AnswerGiven():
-            return answer_told(event.key, event.action, event.by, event.text)
+            return answer_text(event.key, event.action, event.by, event.text)
         case InputRequested(question=asked):
             return f"step {event.step_id} {event.specialist} asks: {one_line(asked.text)}"
         case _:
@@ -64,10 +64,10 @@ def _found(event: KnowledgeRetrieved) -> str:
     whom = "the host" if event.step_id is None else f"step {event.step_id}"
     if event.error:
         return f"no knowledge for {whom}: {one_line(event.error)}"
-    told = places([each.model_dump() for each in event.sources]) or "nothing found"
+    text = places([each.model_dump() for each in event.sources]) or "nothing found"
     unused = f"; {len(event.unused)} not used" if event.unused else ""
     left = f"; {one_line(' '.join(event.left_out))}" if event.left_out else ""
-    return f"knowledge for {whom}: {told}{unused}{left}"
+    return f"knowledge for {whom}: {text}{unused}{left}"
 
 
 def tracing_notice(environment: Mapping[str, str]) -> str:
@@ -133,6 +133,6 @@ def verbose_notice(event: Event) -> str:
             return ""
 
 
-def told_at_once(event: Event) -> set[str]:
+def shown_at_once(event: Event) -> set[str]:
     """The warnings that the line of an event already shows, verbatim."""
     return {*warnings_in(event)} if isinstance(event, PlanDoubtful) else set()

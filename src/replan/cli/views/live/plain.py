@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from replan.cli.views.cells import harmless, one_line
-from replan.cli.views.live.notices import notice, told_at_once, verbose_notice
+from replan.cli.views.live.notices import notice, shown_at_once, verbose_notice
 from replan.cli.views.live.sayings import Sayings, who
 from replan.cli.views.run.summary import account, files, warnings
 from replan.events.types import (
@@ -67,7 +67,7 @@ class Lines:
             case _:
                 said = self._sayings.after(event) if self._verbose else []
                 text = "".join(f"{line}\n" for line in said) + self._working(event)
-        self._told |= told_at_once(event)
+        self._told |= shown_at_once(event)
         return harmless(text)
 
     def broken_off(self) -> str:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from replan.cli.views.cells import counted, harmless, one_line, seconds
-from replan.cli.views.run.given import GIVEN, knowledge_told, lacking_lines, memory_told
+from replan.cli.views.run.given import GIVEN, knowledge_text, lacking_lines, memory_text
 from replan.cli.views.run.history import LEAST_TOLD, called, moment, moments
 from replan.cli.views.run.overview import attempt_line, money, not_whole
 from replan.plan.model import StepStatus
@@ -134,9 +134,9 @@ def given_lines(event: RunEvent, run: WholeRun) -> Iterator[str]:
     at, said = f"{moment(event.at, run.started_at)} " if event.at else "", event.details
     who = f"step {said.get('step_id')} {one_line(str(said.get('specialist')))}"
     if event.type == "memory_applied":
-        yield f"{at}{who} {memory_told(said)}"
+        yield f"{at}{who} {memory_text(said)}"
         return
-    yield f"{at}{who} {knowledge_told(said)}"
+    yield f"{at}{who} {knowledge_text(said)}"
     yield from (f"  {line}" for line in lacking_lines(said))
 
 

@@ -12,13 +12,13 @@ _NAMED = 3
 _LACKING = {"left_out": "left out", "unused": "not used", "failed": "failed"}
 
 
-def memory_told(said: Mapping[str, Any]) -> str:
+def memory_text(said: Mapping[str, Any]) -> str:
     """What of a conversation is seen."""
     lacking = f"{said['summarised']} summarised, {said['left_out']} left out, {said['cut']} cut"
     return f"sees {counted(said['shown'], 'message')} of the conversation: {lacking}"
 
 
-def knowledge_told(said: Mapping[str, Any]) -> str:
+def knowledge_text(said: Mapping[str, Any]) -> str:
     """What was found, and how much of it was not used."""
     if said.get("error"):
         return f"is given no knowledge: {one_line(str(said['error']))}"

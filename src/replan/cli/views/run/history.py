@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import JsonValue
 
-from replan.cli.views.cells import answer_told, corrected, counted, cut, one_line, seconds
+from replan.cli.views.cells import answer_text, corrected, counted, cut, one_line, seconds
 from replan.cli.views.run.errors import same_before, short_error
-from replan.cli.views.run.given import knowledge_told, memory_told
+from replan.cli.views.run.given import knowledge_text, memory_text
 from replan.errors import InputError
 from replan.runs.course.revisions import HANDED_IN
 from replan.runs.course.story import Pause, Story
@@ -118,7 +118,7 @@ class _Steps:
         before = {str(step["id"]): step for step in self.outline.steps}
         self.outline = self.outline.after(event)
         changes = cast("Mapping[str, Any]", event.details.get("changes") or {})
-        return changes_told(changes, before)
+        return changes_text(changes, before)
 
     def call(self, said: Mapping[str, Any]) -> Iterator[str]:
         """The outcome of a tool's call that a person decided about, or of each that failed."""
@@ -211,7 +211,7 @@ def _whom(said: Mapping[str, Any]) -> str:
     return "host" if said.get("step_id") is None else _who(said)
 
 
-def changes_told(changes: Mapping[str, Any], before: Mapping[str, Mapping[str, Any]]) -> str:
+def changes_text(changes: Mapping[str, Any], before: Mapping[str, Mapping[str, Any]]) -> str:
     """The changes of a revision, by the numbers of steps; `before` has their old fields."""
     added = [
         f"{each['step']['id']} ({each['step']['description']})" for each in changes.get("added", [])
@@ -288,7 +288,7 @@ _LINES: dict[str, Callable[[Mapping[str, Any]], str]] = {
         f"{_who(said)} asked ({short_key(str(said.get('key')))}){_behind(said.get('question'))}"
         f"{f' {called(said)}' if 'tool' in said else ''}"
     ),
-    "answer_given": lambda said: answer_told(
+    "answer_given": lambda said: answer_text(
         short_key(said["key"]), said["action"], said.get("by", ""), said.get("text", "")
     ),
     "feedback_generated": lambda said: (
@@ -309,8 +309,8 @@ _LINES: dict[str, Callable[[Mapping[str, Any]], str]] = {
         if said["error"]
         else f"a summary covers {counted(said['covered'], 'message')}"
     ),
-    "memory_applied": lambda said: f"{_whom(said)} {memory_told(said)}",
-    "knowledge_retrieved": lambda said: f"{_whom(said)} {knowledge_told(said)}",
+    "memory_applied": lambda said: f"{_whom(said)} {memory_text(said)}",
+    "knowledge_retrieved": lambda said: f"{_whom(said)} {knowledge_text(said)}",
     "fact_remembered": lambda said: (
         f"{_who(said)} remembered fact {said['fact_id']}{_behind(said['text'])}"
     ),

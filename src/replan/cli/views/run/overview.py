@@ -1,6 +1,5 @@
 """The first view of a run: how it went, step by step, who decided what, and its outcome."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -316,8 +315,3 @@ def _host_lines(story: Story) -> list[str]:
         told = f"; tools: {', '.join(_tool_counts(tools))}" if tools else ""
         lines.append(f"{one_line(node)}: {used(calls)}, {seconds(calls.seconds)}{told}")
     return lines
-
-
-def as_json(value: object) -> str:
-    """A value of an event in one line of text: a text as it is."""
-    return one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

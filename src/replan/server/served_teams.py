@@ -55,7 +55,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class House:
+class ServedTeams:
     """The teams of a server, their runs, and the rights to them."""
 
     storage: Storage
@@ -82,8 +82,8 @@ class House:
             name = next(iter(self.runtimes))
         if name not in self.runtimes:
             there = ", ".join(self.runtimes)
-            told = "there is no such team" if name else "it names no team"
-            raise bad_field("team", name, told, f"Give one of: {there}.")
+            problem = "there is no such team" if name else "it names no team"
+            raise bad_field("team", name, problem, f"Give one of: {there}.")
         return name, self.runtimes[name]
 
     def team_at(self, name: str, what: str = "team") -> str:
@@ -95,8 +95,8 @@ class House:
         if name in self.runtimes:
             return name
         code = "model_not_found" if what == "model" else "unknown_team"
-        told = f"There is no {what} '{name[:100]}' here. There are: {', '.join(self.runtimes)}."
-        raise RefusedError(404, code, told)
+        detail = f"There is no {what} '{name[:100]}' here. There are: {', '.join(self.runtimes)}."
+        raise RefusedError(404, code, detail)
 
     async def record_of(self, run_id: str, who: Identity) -> RunRecord:
         """A run that the caller may see, by its id or by the name that the caller gave it.
@@ -138,10 +138,10 @@ class House:
             RefusedError: It has as many as it may.
         """
         if self.streams[who.name] >= MOST_STREAMS:
-            told = (
+            detail = (
                 f"The token '{who.name}' has {MOST_STREAMS:,} streams open, and may have no more."
             )
-            raise RefusedError(429, "too_many_streams", f"{told} Close some.", retry_after=2)
+            raise RefusedError(429, "too_many_streams", f"{detail} Close some.", retry_after=2)
 
         @contextmanager
         def held() -> Generator[None]:
@@ -218,7 +218,7 @@ def team_services(runtime: Runtime) -> Services:
 
 
 @asynccontextmanager
-async def open_house(  # noqa: PLR0913 - what its server leaves open
+async def open_teams(  # noqa: PLR0913 - what its server leaves open
     teams: Mapping[str, AnyTeam],
     storage: Storage,
     tokens: Tokens,
@@ -228,7 +228,7 @@ async def open_house(  # noqa: PLR0913 - what its server leaves open
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     grace: float = 10.0,
     queue: Queueing | None = None,
-) -> AsyncGenerator[House]:
+) -> AsyncGenerator[ServedTeams]:
     """Open the runtimes of teams on a storage.
 
     Args:
@@ -263,7 +263,7 @@ async def open_house(  # noqa: PLR0913 - what its server leaves open
         streams = Counter[str]()
         watch.counts_streams(streams.total)
         await stack.enter_async_context(lag_told(watch.lagged))
-        yield House(
+        yield ServedTeams(
             storage=storage,
             runtimes=runtimes,
             tokens=tokens,

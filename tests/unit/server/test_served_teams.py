@@ -8,21 +8,21 @@ from replan import Host, Specialist, Team, build_graph, open_runtime, open_serve
 from replan.errors import ConfigurationError
 from replan.server.callers.identity import Identity
 from replan.server.callers.tokens import Tokens
-from replan.server.house import MOST_STREAMS, open_house
 from replan.server.problems import RefusedError
+from replan.server.served_teams import MOST_STREAMS, open_teams
 
 
 async def test_a_token_has_so_many_streams_and_takes_none_of_another():
     anna, ben = (Identity(name=name) for name in ("anna", "ben"))
-    async with open_storage(":memory:") as storage, open_house({}, storage, Tokens({})) as house:
+    async with open_storage(":memory:") as storage, open_teams({}, storage, Tokens({})) as served:
         with ExitStack() as seats:
             for _ in range(MOST_STREAMS):
-                seats.enter_context(house.seat_of(anna))
+                seats.enter_context(served.seat_of(anna))
             with pytest.raises(RefusedError, match="1,000 streams") as raised:
-                house.seat_of(anna)
+                served.seat_of(anna)
             assert raised.value.problem.status == 429
-            seats.enter_context(house.seat_of(ben))
-        seats.enter_context(house.seat_of(anna))
+            seats.enter_context(served.seat_of(ben))
+        seats.enter_context(served.seat_of(anna))
 
 
 async def test_a_graph_without_storage_is_refused_before_a_run_begins_that_nobody_could_answer():
