@@ -328,3 +328,8 @@ def test_of_an_order_that_begins_a_line_the_model_is_asked(line):
 
 def test_a_step_that_names_its_own_number_says_no_order():
     assert told(f"{ONE}- [ ] 2. 第二步汇总数据 @writer\n") == ""
+
+
+def test_spaces_within_a_line_are_no_margin() -> None:
+    body = "Here:\n\n> 1. Find the data @coder\n2. Sum  up the data @writer (after 1)\n"
+    assert steps(body)[-1].description.split() == ["Sum", "up", "the", "data"]

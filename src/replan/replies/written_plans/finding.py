@@ -30,7 +30,7 @@ _LONGEST = 60_000
 
 _DOUBTS = ("cut_off", "name_not_read", "order_not_read", "step_not_read")
 _STRUCTURED = NEUTRAL_LANGUAGES | {"xml", "html", "plan", "tasks", "csv", "yaml"}
-_MARGIN = re.compile(r"[ \t]*(?:>[ \t]?|\|[ \t](?=[-*\d]))|[ \t]{2,}")
+_MARGIN = re.compile(r"^(?:[ \t]*(?:>[ \t]?|\|[ \t](?=[-*\d]))|[ \t]{2,})")
 _MARGINS = re.compile(r"(?:[ \t]*(?:>|\|[ \t](?=[-*\d]))|[ \t]{2}|[ \t]*$)")
 
 
@@ -91,7 +91,7 @@ def _forms(body: str, names: Names) -> Iterator[tuple[str, bool]]:
     data = steps_in(body)
     if data is not None and (text := plan_text(data.value, names)):
         yield (text.rstrip() + _ENDLESS if data.is_cut else text), data.is_certain
-    loose = "\n".join(_MARGIN.sub("", line, count=1) for line in body.split("\n"))
+    loose = "\n".join(_MARGIN.sub("", line) for line in body.split("\n"))
     for form in dict.fromkeys((body, loose)):
         if form != body and _reads(form):
             yield form, looks_like_plan(form)
@@ -156,7 +156,7 @@ def _unwrapped(body: str) -> str:
         body = text
     lines = body.split("\n")
     while len(lines) >= _LEAST and any(map(str.strip, lines)) and all(map(_MARGINS.match, lines)):
-        lines = [_MARGIN.sub("", line, count=1) for line in lines]
+        lines = [_MARGIN.sub("", line) for line in lines]
         body = "\n".join(lines)
     return body
 
