@@ -1,7 +1,9 @@
 """What looks like a part of a plan and was read as text is told."""
 
 import pytest
+from hypothesis import given, strategies as st
 
+from replan.plan.markdown import overlooked as overlooking, words
 from replan.plan.markdown.overlooked import overlooked
 
 
@@ -115,3 +117,24 @@ def test_steps_of_the_same_kind_below_several_headings_are_steps():
 
 def test_a_text_without_steps_has_nothing_that_was_overlooked():
     assert kinds("Hello @you (after lunch)") == []
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                *words.listed("waiting"),
+                *words.listed("step"),
+                *" ,;，；—–-→:：#\"“'「»1第一二步任务骤驟之后後完成根据个了",
+                "->",
+                " -- ",
+                "the data",
+            ]
+        )
+    )
+)
+def test_what_is_looked_at_first_rules_out_no_clause_that_says_an_order(parts):
+    text = "".join(parts)
+    for said in (text, " ".join(parts)):
+        clause = overlooking._waiting_clause().search(said)  # noqa: SLF001 - the test compares both
+        assert clause is None or overlooking._MAY_WAIT.search(said)  # noqa: SLF001

@@ -135,7 +135,7 @@ def _dependencies_in(said: str) -> Iterator[str]:
         if _waiting().search(bracket[0]) or _STEP_NUMBER.search(bracket[0]):
             yield bracket[0]
     outside = _BRACKETS.sub(_blanked, said)
-    clause = _waiting_clause().search(outside)
+    clause = _waiting_clause().search(outside) if _MAY_WAIT.search(outside) else None
     if clause is not None:
         yield said[clause.start() :].strip()
 
@@ -209,6 +209,12 @@ _CHINESE_STEP = (
 )
 _BRACKETS = re.compile(r"(?<!\])\([^()（）]*\)|（[^()（）]*）|\[[^\[\]]*\](?!\()")
 _STEP_NUMBER = re.compile(rf"(?:{words.STEP})\s*#?\d", re.IGNORECASE)
+# What each clause that says an order has beside its words, of which there are hundreds.
+_MAY_WAIT = re.compile(
+    rf"[—–→]|->|(?<=\s)-{{1,2}}(?=\s)|[,;，；][^,;]*[\d\"“„«「']|(?:{words.STEP})\s*#?\d"
+    rf"|{_CHINESE_STEP}",
+    re.IGNORECASE,
+)
 _DENSE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _CODE = re.compile(r"`[^`]*`")
 _NAME = re.compile(rf"(?<![\w.+\-@/])@{words.NAME}")
