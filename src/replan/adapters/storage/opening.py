@@ -21,7 +21,6 @@ from replan.adapters.storage.checkpoints.savers import MemorySaver, SqliteSaver
 from replan.adapters.storage.checkpoints.sealed_sqlite import SealedSqliteSaver, show_places
 from replan.adapters.storage.database import Database, Patience
 from replan.adapters.storage.holds.file_holds import Epochs, FileHolds
-from replan.adapters.storage.holds.thread_holds import MemoryHolds
 from replan.adapters.storage.sqlite_file import (
     file_errors,
     lock_of,
@@ -40,6 +39,7 @@ from replan.adapters.storage.tables.sql_run_book import SqlRunBook
 from replan.adapters.storage.tables.sql_sessions import SqlSessions
 from replan.adapters.storage.tables.sql_threads import SqlThreads
 from replan.adapters.storage.whole_writes import WholeWrites
+from replan.adapters.thread_holds import MemoryHolds
 from replan.adapters.threads.memory import MemoryThreads
 from replan.errors import ConfigurationError
 from replan.ports.ownership import Owner

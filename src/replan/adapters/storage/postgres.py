@@ -23,12 +23,12 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from replan.adapters.storage.checkpoints.savers import WholeSaver, Work
 from replan.adapters.storage.database import Database, Patience
 from replan.adapters.storage.holds.advisory_holds import AdvisoryHolds
-from replan.adapters.storage.holds.thread_holds import Holds
 from replan.adapters.storage.silence import HeardConnection
 from replan.adapters.storage.stored_values.resealing import SEAL
 from replan.adapters.storage.stored_values.sealing import Seal
 from replan.adapters.storage.stored_values.secrecy import Facts
 from replan.adapters.storage.tables import formats
+from replan.adapters.thread_holds import Holds
 from replan.errors import ConfigurationError, StorageError
 from replan.langgraph_inside.checkpoints import MIGRATIONS_TABLE, NEWEST_MIGRATION, known_migrations
 from replan.ports.ownership import Owner

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from replan.adapters.storage.uninterrupted import uninterrupted
+from replan.adapters.uninterrupted import uninterrupted
 from replan.errors import StorageError, ThreadBusyError
 from replan.ports.ownership import Owner, owner_in
 
