@@ -191,7 +191,10 @@ async def _postgres_storage(
 ) -> AsyncGenerator[Storage]:
     try:
         from replan.adapters.storage import postgres  # noqa: PLC0415 - an extra
-        from replan.adapters.storage.checkpoints import sealed_postgres  # noqa: PLC0415
+        from replan.adapters.storage.checkpoints import (  # noqa: PLC0415
+            postgres_saver,
+            sealed_postgres,
+        )
     except ImportError as error:
         raise ConfigurationError(
             "storage",
@@ -216,7 +219,7 @@ async def _postgres_storage(
         # A wrong address should be reported sooner than a server that restarts.
         serde, seal = await Patience(where, min(patience, OPENING)).insist(prepared)
         is_sealed = isinstance(serde, SealedSerializer)
-        kind = sealed_postgres.SealedPostgresSaver if is_sealed else postgres.PostgresSaver
+        kind = sealed_postgres.SealedPostgresSaver if is_sealed else postgres_saver.PostgresSaver
         saver = kind(pool, serde, insisting, holds, database)
         storage, store = _storage(saver, database, seal)
         try:
