@@ -10,11 +10,11 @@ from pydantic import JsonValue
 from replan.cli.desk.dialogs import Desk
 from replan.cli.desk.interview import Interview
 from replan.cli.desk.keyboard import Keyboard
-from replan.cli.desk.signals import Stop, handling_signals
 from replan.cli.kept.place import short
 from replan.cli.kept.plan_file import PlanFile
 from replan.cli.kept.signature import own_name
 from replan.cli.shared.process import CODES, INCOMPLETE
+from replan.cli.shared.signals import Stop, handling_signals
 from replan.cli.shared.site import Site
 from replan.cli.views.cells import counted, harmless
 from replan.cli.views.live.course import Course, after, answered

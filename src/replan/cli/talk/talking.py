@@ -11,9 +11,9 @@ from platformdirs import user_data_path
 
 from replan.cli.desk.dialogs import Desk, Quit
 from replan.cli.desk.keyboard import Keyboard
-from replan.cli.desk.signals import Stop, handling_signals
 from replan.cli.kept.orders import Order
 from replan.cli.shared.process import INTERRUPTED, TERMINATED
+from replan.cli.shared.signals import Stop, handling_signals
 from replan.cli.shared.site import Site
 from replan.cli.talk.commands import LEAVING, command_in, run_command
 from replan.cli.talk.conversation import Conversation, Talk

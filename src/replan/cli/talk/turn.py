@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from replan.cli.desk.signals import Stop, handling_signals
+from replan.cli.shared.signals import Stop, handling_signals
 from replan.cli.views.live.course import Course, after
 from replan.cli.views.live.teller import Teller, seconds
 from replan.events.types import (
