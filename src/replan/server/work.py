@@ -11,7 +11,7 @@ from replan.runs.run import Run
 from replan.server.answers import TEAM, TENANT, TOKEN, USER
 from replan.server.callers.allowances import Lease
 from replan.server.callers.identity import Identity
-from replan.server.callers.settings import settings_for
+from replan.server.request_settings import settings_for
 from replan.server.served_teams import ServedTeams, team_services
 from replan.state.enhanced import settings_of
 from replan.state.limits import Limits, RunSettings
