@@ -21,10 +21,10 @@ from replan.server.served_teams import own_id
 from replan.server.work import begun
 from replan.state.questions import fingerprint_of
 from replan.ui.acts.acting import Acted, confirm, run_acted_on, stale, to_run
-from replan.ui.acts.shown import shown_of
 from replan.ui.drawn.revisions import difference
 from replan.ui.forms import form_of
 from replan.ui.reading import Reading
+from replan.ui.shown import shown_of
 from replan.ui.site import Site
 
 CHANGED = "The plan has changed since you began to edit it."

@@ -18,9 +18,9 @@ from replan.server.endpoints import Reply
 from replan.state.limits import RunSettings
 from replan.state.rules import least_value, limit_value, rounded_up, why_reached
 from replan.ui.acts.acting import call_of, confirm, run_acted_on, stale, to_run
-from replan.ui.acts.shown import standing_of
 from replan.ui.forms import form_of
 from replan.ui.reading import Reading
+from replan.ui.shown import standing_of
 from replan.ui.site import Site
 
 _MOST_TOLD = 20  # steps that are named
