@@ -14,10 +14,10 @@ from replan.cli.views.run.overview import remarked
 from replan.ports.journal import Charged, Spending
 from replan.ports.run_book import LoggedEvent, RunOrder, RunOutcome, RunRecord
 from replan.runs.asked.asks import Ask
-from replan.runs.course.calls import Calls, calls_of, with_charged
-from replan.runs.course.met import met_in
-from replan.runs.course.remarks import Remarks, remarks_of, unusable_replies
+from replan.runs.log.calls import Calls, calls_of, with_charged
 from replan.runs.log.event_log import run_event
+from replan.runs.log.met import met_in
+from replan.runs.log.remarks import Remarks, remarks_of, unusable_replies
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView, seen
 from replan.server.answers import TENANT

@@ -27,8 +27,8 @@ from replan.ports.journal import Spending
 from replan.ports.run_book import Request
 from replan.runs.asked.asks import Ask
 from replan.runs.course.attempts import attempts_of
-from replan.runs.course.remarks import unusable_replies
 from replan.runs.course.story import story_of
+from replan.runs.log.remarks import unusable_replies
 from replan.runs.travel.export import exported, opened_export
 from replan.secrets.sources import learn_values
 from replan.state.questions import Question

@@ -10,9 +10,9 @@ from replan.cli.views.run.history import moments
 from replan.cli.views.run.reasons import ended_why
 from replan.plan.model import Condition, PlanStep, StepStatus, TaskPlan
 from replan.runs.asked.asks import Ask
-from replan.runs.course.calls import Calls
 from replan.runs.course.story import story_of
 from replan.runs.course.thread_views import ThreadView
+from replan.runs.log.calls import Calls
 from replan.ui.drawn.columns import moment_of, price
 from replan.ui.drawn.graph import BOX_HEIGHT, BOX_WIDTH, drawn, graph_of, standings
 from replan.ui.drawn.revisions import difference, lines_of

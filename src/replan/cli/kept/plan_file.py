@@ -7,7 +7,7 @@ from replan.cli.kept.place import now
 from replan.errors import InputError, ReplanError
 from replan.events.types import Event
 from replan.plan.model import TaskPlan
-from replan.runs.course.plan_so_far import PlanSoFar
+from replan.runs.log.plan_so_far import PlanSoFar
 
 
 class PlanFile:

@@ -14,10 +14,10 @@ from replan.cli.views.run.reasons import ended_why
 from replan.errors import LimitReachedError
 from replan.plan.model import StepStatus
 from replan.runs.course.attempts import AttemptView
-from replan.runs.course.calls import Calls, calls_of
-from replan.runs.course.remarks import Remarks
 from replan.runs.course.standing import WAITING, WORDS
 from replan.runs.course.story import StepStory, Story
+from replan.runs.log.calls import Calls, calls_of
+from replan.runs.log.remarks import Remarks
 from replan.state.cuts import cut_in_words
 
 MARKS = {

@@ -3,8 +3,8 @@
 from typing import Any, cast
 
 from replan.runs.course.attempts import attempts_of
-from replan.runs.course.calls import Calls
 from replan.runs.course.story import StepStory, story_of
+from replan.runs.log.calls import Calls
 from replan.runs.travel.whole_run import WholeRun
 
 

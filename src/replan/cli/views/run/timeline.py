@@ -8,9 +8,9 @@ from rich.cells import cell_len
 from replan.cli.views.cells import cut, one_line, padded, seconds
 from replan.cli.views.run.overview import mark_of, money
 from replan.plan.model import StepStatus
-from replan.runs.course.calls import calls_of
 from replan.runs.course.spans import spans_of
 from replan.runs.course.story import StepStory, Story
+from replan.runs.log.calls import calls_of
 
 _LEAST_BAR, _LEAST_NAME = 20, 10
 _SHORT = 1.0

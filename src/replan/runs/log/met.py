@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from replan.runs.course.calls import ANSWERED, Calls, calls_of
-from replan.runs.course.remarks import Remarks, Replies
+from replan.runs.log.calls import ANSWERED, Calls, calls_of
+from replan.runs.log.remarks import Remarks, Replies
 from replan.runs.log.run_event import RunEvent
 
 _COUNTED = (*ANSWERED, "model_called", "reply_unreadable", "tool_completed")
