@@ -28,7 +28,7 @@ from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import Command, JobSpec
 from replan.jobs.spec.slot import Slot
 from replan.runs.course.story import story_of
-from replan.runs.travel.whole_run import whole_run
+from replan.runs.course.whole_run import whole_run
 from replan.team.team_file import read_team_file
 from replan.testing import ScriptedModel
 from replan.testing.users import SimulatedUser, converse_with_run

@@ -33,7 +33,7 @@ from replan.assembly.pipelines import pipeline_agent, run_pipeline
 from replan.cli.shared.preview import team_of
 from replan.cli.views.run.attempts import step_lines
 from replan.runs.course.story import story_of
-from replan.runs.travel.whole_run import whole_run
+from replan.runs.course.whole_run import whole_run
 from replan.sessions.turn_thread import place_of_threads, said_in_killed
 from replan.testing import ScriptedModel, always
 from replan.threads.phases.agent_and_handler import BaseAgent

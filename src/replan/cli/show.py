@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from replan.cli.kept.place import Place
     from replan.runs.course.attempts import AttemptView
+    from replan.runs.course.whole_run import WholeRun
     from replan.runs.log.event_log import RunEvent
-    from replan.runs.travel.whole_run import WholeRun
     from replan.state.results import SpecialistResult
 
 _WIDE, _NARROWEST = 100, 20

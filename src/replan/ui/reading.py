@@ -11,8 +11,8 @@ from replan.cli.kept.signature import is_signed
 from replan.errors import InputError
 from replan.ports.run_book import RunRecord
 from replan.runs.course.story import Story, story_of
+from replan.runs.course.whole_run import WholeRun, whole_run
 from replan.runs.log.run_event import RunEvent
-from replan.runs.travel.whole_run import WholeRun, whole_run
 from replan.server.answers import TEAM
 from replan.server.callers.identity import Identity
 from replan.server.problems import RefusedError

@@ -11,8 +11,8 @@ from replan.cli.views.run.overview import goal_of, remarked, took, tool_counts, 
 from replan.cli.views.run.reasons import ended_why
 from replan.plan.markdown.seal import unsealed
 from replan.plan.model import StepStatus
+from replan.runs.course.whole_run import with_texts
 from replan.runs.log.run_event import RunEvent
-from replan.runs.travel.whole_run import with_texts
 from replan.server.problems import RefusedError
 from replan.ui.drawn.graph import graph_of, standings
 from replan.ui.drawn.threads import threads_of

@@ -7,7 +7,7 @@ from typing import cast
 from pydantic import JsonValue
 
 from replan.runs.asked.asks import Ask
-from replan.runs.travel.whole_run import WholeRun
+from replan.runs.course.whole_run import WholeRun
 from replan.state.person.verdicts import leads_to
 from replan.state.questions import fingerprint_of
 

@@ -9,7 +9,7 @@ from replan.runs.log.outline import plan_in
 from replan.runs.log.run_event import event_in
 
 if TYPE_CHECKING:
-    from replan.runs.travel.whole_run import WholeRun
+    from replan.runs.course.whole_run import WholeRun
 
 _OVER = ("completed", "partial", "failed")
 

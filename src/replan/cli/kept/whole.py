@@ -6,9 +6,9 @@ from pathlib import Path
 from replan.assembly.graphs import viewer
 from replan.cli.kept.named import is_file
 from replan.cli.kept.place import Place, found, now, opened_kept
+from replan.runs.course.whole_run import WholeRun, whole_run, with_texts
 from replan.runs.log.event_log import RunEvent
 from replan.runs.travel.export import opened_export
-from replan.runs.travel.whole_run import WholeRun, whole_run, with_texts
 
 Chosen = Callable[[WholeRun], Iterable[RunEvent]]
 """The events of a run whose long texts are to be read."""

@@ -16,7 +16,7 @@ from replan.runs.log.remarks import Remarks, remarks_of, unusable_replies
 from replan.runs.log.run_event import RunEvent
 
 if TYPE_CHECKING:
-    from replan.runs.travel.whole_run import WholeRun
+    from replan.runs.course.whole_run import WholeRun
 
 _CALLS = (*ANSWERED, "tool_completed")
 _OPEN = ("running", "waiting", "interrupted")

@@ -13,8 +13,8 @@ from replan.plan.model import TaskPlan
 from replan.plan.rerun import Rerun, rerun_reasons
 from replan.runs.asked.asks import PLAN, Ask
 from replan.runs.asked.correcting import said_before
+from replan.runs.course.whole_run import WholeRun
 from replan.runs.run_input import kept_input
-from replan.runs.travel.whole_run import WholeRun
 from replan.server.answers import OWN_LABELS, TEAM
 from replan.server.problems import RefusedError
 from replan.server.served_teams import own_id

@@ -14,9 +14,9 @@ from replan.runs.course.attempts import AttemptView, attempts_of
 from replan.runs.course.story import StepStory, Story
 from replan.runs.course.thread_views import ThreadView
 from replan.runs.course.waits import waits_of
+from replan.runs.course.whole_run import WholeRun
 from replan.runs.log.calls import calls_of
 from replan.runs.log.event_log import RunEvent
-from replan.runs.travel.whole_run import WholeRun
 from replan.state.results import SpecialistResult
 
 

@@ -6,8 +6,8 @@ from typing import Any
 from replan.cli.views.cells import harmless, one_line
 from replan.cli.views.run.attempts import answered
 from replan.cli.views.run.history import moment
+from replan.runs.course.whole_run import WholeRun
 from replan.runs.log.event_log import RunEvent
-from replan.runs.travel.whole_run import WholeRun
 
 # The only event of a summary reports its call and its end.
 _CALLS = ("model_called", "model_answered", "memory_summary")
