@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from replan.ports.run_book import RunRecord
-from replan.runs.asked.correcting import is_over
+from replan.runs.continued.correcting import is_over
 from replan.runs.run import Run
 from replan.server.answers import TEAM, TENANT, TOKEN, USER
 from replan.server.callers.allowances import Lease

@@ -29,7 +29,7 @@ def correct(
         from replan.cli.kept.orders import limits_of
         from replan.cli.kept.signature import own_name
         from replan.cli.shared.carry_on import ResumeRequest, carry_on
-        from replan.runs.asked.correcting import Correction
+        from replan.runs.continued.correcting import Correction
 
         request = ResumeRequest(
             run=run_id,

@@ -12,7 +12,7 @@ from replan.plan.markdown.seal import sealed, unsealed
 from replan.plan.model import TaskPlan
 from replan.plan.rerun import Rerun, rerun_reasons
 from replan.runs.asked.asks import PLAN, Ask
-from replan.runs.asked.correcting import said_before
+from replan.runs.continued.correcting import said_before
 from replan.runs.course.whole_run import WholeRun
 from replan.runs.run_input import kept_input
 from replan.server.answers import OWN_LABELS, TEAM

@@ -4,7 +4,7 @@ from replan.cli.views.cells import counted, one_line
 from replan.cli.views.run.errors import error_of
 from replan.cli.views.run.history import moment
 from replan.runs.course.story import Story
-from replan.runs.course.undone import INCOMPLETE, failures, not_run
+from replan.runs.undone import INCOMPLETE, failures, not_run
 
 _KEPT_FOR_ANSWER = ("max_cost", "max_model_calls", "max_seconds", "max_tokens")
 

@@ -6,7 +6,7 @@ from typing import Any
 from replan.errors import InputError
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.ports.journal import ACTED, DOUBTED, Journal, LedgerEntry
-from replan.runs.asked.correcting import Correction, is_over
+from replan.runs.continued.correcting import Correction, is_over
 from replan.runs.looking import RunView
 from replan.state.team import SpecialistCard
 from replan.steps.on_record import attempts_of, left_in_doubt

@@ -15,7 +15,7 @@ from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, 
 from replan.plan.rerun import Rerun, rerun_from
 from replan.plan.revision import unstarted
 from replan.plan.statuses import with_statuses
-from replan.runs.asked.resuming import revived
+from replan.runs.continued.resuming import revived
 from replan.runs.looking import RunView
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
