@@ -21,7 +21,7 @@ from langgraph.types import StateUpdate
 
 from replan.calling.calls import Call, check_call, entered
 from replan.calling.compiled import Graph, entrance_of
-from replan.events.at_once import Listener, heard_by, listener_at_work
+from replan.events.at_once import Listener, listener_at_work, with_set
 from replan.events.trace import Trace, Tracing, as_traced, trace_at_work, worked_before
 from replan.langgraph_inside.tasks import CallerBounds, inherited_config, with_bounds
 from replan.own_loop import completed
@@ -83,7 +83,7 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
             parts = await self._parts(given, options, owner)
             if listener_at_work.get() is not None:
                 # Whoever hears the run around this one does not hear this one.
-                parts = heard_by(None, parts)
+                parts = with_set(listener_at_work, None, parts)
             async with aclosing(parts) as given_parts:
                 async for part in given_parts:
                     yield part

@@ -48,11 +48,6 @@ listener_at_work: ContextVar[Listener | None] = ContextVar("replan_listener", de
 """Who hears the events of the run that is worked on here; None: who reads LangGraph's stream."""
 
 
-def heard_by(listener: Listener | None, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
-    """Give the parts of a call's stream; the events of what is worked out for them are heard."""
-    return with_set(listener_at_work, listener, parts)
-
-
 async def with_set(
     variable: ContextVar[V], value: V, parts: AsyncGenerator[T]
 ) -> AsyncGenerator[T]:

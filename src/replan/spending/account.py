@@ -87,6 +87,8 @@ class Account:
 
     async def open(self) -> None:
         """Read what the journal has of the run; may be repeated."""
+        if self._is_open:
+            return
         async with self._opening:
             if self._is_open:
                 return

@@ -83,10 +83,12 @@ class Usage(TokenCount):
 
     def plus(self, *parts: tuple[str, TokenCount]) -> "Usage":
         """Add the usage of a node or specialist, under its name."""
+        added = [(name, count) for name, count in parts if count != _NOTHING]
+        if not added:
+            return self
         counts = {name: [count] for name, count in self.by.items()}
-        for name, count in parts:
-            if count != _NOTHING:
-                counts.setdefault(name, []).append(count)
+        for name, count in added:
+            counts.setdefault(name, []).append(count)
         by = {name: sum_counts(each) for name, each in counts.items()}
         total = sum_counts(by.values())
         return Usage(**dict(total), by=by)
