@@ -6,8 +6,6 @@ from datetime import datetime, timedelta
 
 from replan.assembly.graphs import viewer
 from replan.calling.compiled import Graph
-from replan.cli.kept.place import found
-from replan.cli.kept.signature import is_signed
 from replan.errors import InputError
 from replan.ports.run_book import RunRecord
 from replan.runs.course.story import Story, story_of
@@ -17,6 +15,8 @@ from replan.server.answers import TEAM
 from replan.server.callers.identity import Identity
 from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams
+from replan.user_files.place import found
+from replan.user_files.signature import is_signed
 
 _KEPT = 8
 _SETTLES = timedelta(seconds=1)

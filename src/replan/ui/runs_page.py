@@ -9,8 +9,6 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from replan.cli.views.cells import counted
-from replan.cli.views.run.overview import remarked
 from replan.ports.journal import Charged, Spending
 from replan.ports.run_book import LoggedEvent, RunOrder, RunOutcome, RunRecord
 from replan.runs.asked.asks import Ask
@@ -26,6 +24,8 @@ from replan.server.served_teams import ServedTeams
 from replan.state.results import Outcome
 from replan.ui.reading import graph_for, record_of
 from replan.ui.site import Site
+from replan.views.cells import counted
+from replan.views.run.overview import remarked
 
 OUTCOMES = ("running", "waiting", "interrupted", *get_args(Outcome))
 ORDERS: dict[RunOrder, str] = {

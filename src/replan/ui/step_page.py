@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from typing import Any, cast
 
-from replan.cli.views.run.given import knowledge_text, memory_text
-from replan.cli.views.run.history import LEAST_TOLD, moments
 from replan.runs.course.story import StepStory, Story
 from replan.runs.course.waits import waits_of
 from replan.runs.course.whole_run import WholeRun
@@ -12,6 +10,8 @@ from replan.runs.log.run_event import RunEvent
 from replan.ui.drawn.graph import standings
 from replan.ui.drawn.threads import threads_of
 from replan.ui.drawn.tree import branch_of, known_of
+from replan.views.run.given import knowledge_text, memory_text
+from replan.views.run.history import LEAST_TOLD, moments
 
 _GIVEN = (
     "memory_applied",

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from replan.calling.compiled import Graph
-from replan.cli.kept.orders import order_from, prepared
-from replan.cli.kept.signature import is_signed
 from replan.errors import ReplanError
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
@@ -19,6 +17,8 @@ from replan.runtime import open_runtime
 from replan.server.callers.identity import Allowance, Identity
 from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams
+from replan.user_files.orders import order_from, prepared
+from replan.user_files.signature import is_signed
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,6 @@ from hypothesis import given, strategies as st
 
 from counting import calls
 from made_runs import NOON, STEPS, answered, at, attempt, call, event, whole
-from replan.cli.views.run.history import moments
-from replan.cli.views.run.reasons import ended_why
 from replan.plan.model import Condition, PlanStep, StepStatus, TaskPlan
 from replan.runs.asked.asks import Ask
 from replan.runs.course.story import story_of
@@ -19,6 +17,8 @@ from replan.ui.drawn.revisions import difference, lines_of
 from replan.ui.drawn.threads import threads_of
 from replan.ui.drawn.timeline import timeline_of
 from replan.ui.drawn.tree import tree_of
+from replan.views.run.history import moments
+from replan.views.run.reasons import ended_why
 
 
 @st.composite

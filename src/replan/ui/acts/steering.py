@@ -6,7 +6,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from replan.calling.compiled import team_of
-from replan.cli.kept.orders import limits_of
 from replan.errors import ReplanError
 from replan.plan.model import TaskPlan
 from replan.runs.continued.correcting import Correction, check, failed_in, is_over
@@ -22,6 +21,7 @@ from replan.ui.forms import form_of
 from replan.ui.reading import Reading
 from replan.ui.shown import standing_of
 from replan.ui.site import Site
+from replan.user_files.orders import limits_of
 
 _MOST_TOLD = 20  # steps that are named
 
