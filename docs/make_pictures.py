@@ -19,12 +19,12 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 from replan.assembly.graphs import build_graph
-from replan.cli.views.live.course import Course, after
-from replan.cli.views.live.frame import Window, frame, whole_plan
-from replan.cli.views.live.plain import Lines
 from replan.plan.model import StepStatus
 from replan.ports.built_in import built_in_models
 from replan.runtime import stream
+from replan.views.live.course import Course, after
+from replan.views.live.frame import Window, frame, whole_plan
+from replan.views.live.plain import Lines
 from replan_local import local_team
 
 ROOT = Path(__file__).parents[1]

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.ports.journal import LedgerEntry
 from replan.ports.run_book import Request
+from replan.runs.course.whole_run import WholeRun
 from replan.runs.log.event_log import RunEvent
-from replan.runs.travel.whole_run import WholeRun
 from replan.state.results import SpecialistResult
 from replan.state.usage import Usage
 

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from replan.ports.thread_repository import ThreadRepository
     from replan.ports.tool_provider import ToolDefinition, ToolProvider
     from replan.runs.asked.asks import Ask
-    from replan.runs.asked.resuming import raise_limits
+    from replan.runs.continued.resuming import raise_limits
     from replan.runs.log.event_log import RunEvent
     from replan.runs.looking import RunView
     from replan.runs.result import RunResult
@@ -159,7 +159,7 @@ _PLACES = {
     "replan.ports.thread_repository": "ThreadRepository",
     "replan.ports.tool_provider": "ToolDefinition ToolProvider",
     "replan.runs.asked.asks": "Ask",
-    "replan.runs.asked.resuming": "raise_limits",
+    "replan.runs.continued.resuming": "raise_limits",
     "replan.runs.log.event_log": "RunEvent",
     "replan.runs.looking": "RunView",
     "replan.runs.result": "RunResult",

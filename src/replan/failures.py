@@ -13,6 +13,7 @@ from replan.errors import (
     ReplyTooLongError,
     StepElsewhereError,
     StorageError,
+    UnpricedModelError,
     UsageError,
 )
 from replan.secrets.known import KNOWN
@@ -149,7 +150,9 @@ def status_of(error: BaseException) -> int | None:
 
 def ends_whole_work(error: BaseException) -> bool:
     """Whether an error ends or pauses the whole work: no part of it has it as its own failure."""
-    return isinstance(error, LimitReachedError | StorageError) or is_signal(error)
+    # Who bounds money must learn that a model has no price, so nothing continues without the model.
+    of_all = (LimitReachedError, StorageError, UnpricedModelError)
+    return isinstance(error, of_all) or is_signal(error)
 
 
 def is_signal(error: BaseException) -> bool:

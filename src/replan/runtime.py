@@ -20,8 +20,8 @@ from langgraph.graph.state import CompiledStateGraph
 
 from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.memory_run_book import MemoryRunBook
-from replan.adapters.storage.holds.thread_holds import MemoryHolds
 from replan.adapters.storage.opening import open_storage
+from replan.adapters.thread_holds import MemoryHolds
 from replan.assembly.environment import now, random_id
 from replan.assembly.graphs import AnyTeam, Graph, graph_of
 from replan.calling.calls import Call, Input

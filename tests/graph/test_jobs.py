@@ -21,17 +21,17 @@ from replan import (
 )
 from replan.assembly.graphs import viewer
 from replan.cli.shared.preview import team_of
-from replan.cli.views.run.history import moments
-from replan.cli.views.run.run_record import run_record
 from replan.errors import TeamError
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import Command, JobSpec
 from replan.jobs.spec.slot import Slot
 from replan.runs.course.story import story_of
-from replan.runs.travel.whole_run import whole_run
+from replan.runs.course.whole_run import whole_run
 from replan.team.team_file import read_team_file
 from replan.testing import ScriptedModel
 from replan.testing.users import SimulatedUser, converse_with_run
+from replan.views.run.history import moments
+from replan.views.run.run_record import run_record
 
 COMPLETE = "---\nverdict: complete\n---\nBooked."
 CONFIG = {"configurable": {"thread_id": "t"}}

@@ -21,12 +21,16 @@ from replan import (
     UnpricedModelError,
     ask_user,
     build_graph,
+    job_processor,
     open_runtime,
     open_storage,
     raise_limits,
     run,
     stream,
 )
+from replan.jobs.spec.action_spec import ActionSpec
+from replan.jobs.spec.job_spec import Command as JobCommand, JobSpec
+from replan.jobs.spec.slot import Slot
 from replan.ports.journal import Bound, Reservation, Spending
 from replan.prompts.host import HostPrompts, told_unread
 from replan.state.rules import least_value, rounded_up
@@ -361,6 +365,33 @@ async def test_a_model_inside_a_function_needs_a_price_too():
     error = state["current_specialist_results"]["1/a"].error
     assert "this model has no price" in error
     assert "'ScriptedModel'" in error
+
+
+@pytest.mark.parametrize("part", ["model", "phrasing_model"])
+async def test_a_job_inside_a_function_does_not_go_on_without_a_model_that_has_no_price(part):
+    model = ScriptedModel({})
+    spec = JobSpec(
+        "tea",
+        slots=[Slot("kind", question="Which?")],
+        commands=[JobCommand("make", needs=["kind"], action="do", words=["make"])],
+        actions=[ActionSpec("do", run=print, effects="keyed")],
+    )
+
+    async def work(context, config):
+        processor = job_processor(spec, **{part: model})
+        job = processor.new_job()
+        return (await processor.process(job, ["Make something nice."])).response_message
+
+    config = Team(
+        host=Host(model="offline"),
+        specialists=[Specialist(name="a", intended_use="Works.", run=work)],
+        limits=Limits(max_cost=1),
+    )
+    state = (await run(build_graph(config), {"plan": plan_of(1)})).state
+    error = state["current_specialist_results"]["1/a"].error
+    assert "this model has no price" in error
+    assert "'ScriptedModel'" in error
+    assert model.calls == []
 
 
 def asking(model, **options):

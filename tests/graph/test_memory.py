@@ -28,11 +28,11 @@ from replan import (
     stream,
     summarise,
 )
-from replan.cli.views.run.history import moments
-from replan.cli.views.run.prompts import prompts_lines
 from replan.runs.course.story import story_of
-from replan.runs.travel.whole_run import whole_run, with_texts
+from replan.runs.course.whole_run import whole_run, with_texts
 from replan.testing import HttpFault, Reply, ScriptedModel, always
+from replan.views.run.history import moments
+from replan.views.run.prompts import prompts_lines
 from states import read_until_the_answer
 
 SIMPLE = "---\ncomplexity: simple\n---\nParis."

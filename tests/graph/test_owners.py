@@ -27,8 +27,8 @@ from replan import (
     stream,
     waiting_for,
 )
+from replan.adapters import thread_holds
 from replan.adapters.memory_journal import MemoryJournal
-from replan.adapters.storage.holds import thread_holds
 from replan.adapters.storage.holds.file_holds import FileHolds
 from replan.events.types import RunStarted
 from replan.testing import ScriptedModel, always

@@ -17,8 +17,8 @@ from replan import (
     run,
     stream,
 )
-from replan.cli.views.live.teller import json_line
 from replan.testing import ScriptedModel, always
+from replan.views.live.teller import json_line
 from states import state_of
 
 WORDS = "correct horse battery"

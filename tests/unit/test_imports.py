@@ -1,25 +1,56 @@
-"""Files import in one direction: none imports what imports it, directly or through others."""
+"""Imports point in one direction: no file or folder imports what imports it, however indirectly.
 
+Of each folder, its children are looked at: the files and folders in it. A circle of files is one of
+the children of the folder that they have in common.
+"""
+
+from collections import defaultdict
 from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 
 import grimp
 import pytest
 
 
 def circle_in(*packages):
-    """A circle of files; each is imported by the next one. Imports for types count, too."""
-    graph = grimp.build_graph(*packages, cache_dir=None)
-    imports = {each: graph.find_modules_directly_imported_by(each) for each in graph.modules}
+    """The imports that close a circle: each from a child of a folder to the child before it."""
+    graph = grimp.build_graph(*packages, cache_dir=None)  # with imports in functions and for types
+    imports = defaultdict(lambda: defaultdict(set))
+    for importing in graph.modules:
+        for imported in graph.find_modules_directly_imported_by(importing):
+            child, other = children(importing, imported)
+            imports[child][other].add(f"{importing} imports {imported}")
     try:
         TopologicalSorter(imports).prepare()
     except CycleError as error:
-        return error.args[1]
+        return [min(imports[child][other]) for other, child in pairwise(error.args[1])]
     return []
 
 
-def test_no_file_imports_one_that_imports_it():
+def children(*files):
+    """The children of the folder that two files have in common, in which they are."""
+    one, two = (f"{each}.__init__".split(".") for each in files)
+    depth = next(at for at, (own, other) in enumerate(zip(one, two, strict=False)) if own != other)
+    return tuple(one[: depth + 1]), tuple(two[: depth + 1])
+
+
+def test_no_file_or_folder_imports_one_that_imports_it():
     circle = circle_in("replan", "replan_local")
-    assert not circle, " is imported by ".join(circle)
+    assert not circle, ", ".join(circle)
+
+
+@pytest.fixture
+def inround(tmp_path, monkeypatch):
+    """Makes the package of this name, of files given by their paths."""
+
+    def make(files):
+        for path, text in files.items():
+            file = tmp_path / "inround" / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        monkeypatch.syspath_prepend(tmp_path)
+
+    return make
 
 
 @pytest.mark.parametrize(
@@ -31,15 +62,48 @@ def test_no_file_imports_one_that_imports_it():
     ],
     ids=["at the top", "in a function", "for types alone"],
 )
-def test_a_circle_is_found_wherever_its_imports_are(tmp_path, monkeypatch, back):
-    files = {
-        "__init__": "",
-        "one": "from inround import two\n\nONE = two.TWO\n",
-        "two": "from inround.three import THREE as TWO\n",
-        "three": f"{back}\nTHREE = 3\n",
-    }
-    (tmp_path / "inround").mkdir()
-    for name, text in files.items():
-        (tmp_path / "inround" / f"{name}.py").write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
-    assert set(circle_in("inround")) == {"inround.one", "inround.two", "inround.three"}
+def test_a_circle_is_found_wherever_its_imports_are(inround, back):
+    inround(
+        {
+            "__init__.py": "",
+            "one.py": "from inround import two\n\nONE = two.TWO\n",
+            "two.py": "from inround.three import THREE as TWO\n",
+            "three.py": f"{back}\nTHREE = 3\n",
+        }
+    )
+    assert sorted(circle_in("inround")) == [
+        "inround.one imports inround.two",
+        "inround.three imports inround.one",
+        "inround.two imports inround.three",
+    ]
+
+
+@pytest.mark.parametrize("file", ["three.py", "other/three.py", "other/inner/three.py"])
+def test_folders_are_in_a_circle_whose_files_are_not(inround, file):
+    three = file.removesuffix(".py").replace("/", ".")
+    inround(
+        {
+            "__init__.py": "",
+            "folder/__init__.py": "",
+            "folder/one.py": f"from inround.{three} import THREE as ONE\n",
+            "folder/two.py": "TWO = 2\n",
+            "other/__init__.py": "",
+            "other/inner/__init__.py": "",
+            file: "from inround.folder.two import TWO as THREE\n",
+        }
+    )
+    assert sorted(circle_in("inround")) == [
+        f"inround.folder.one imports inround.{three}",
+        f"inround.{three} imports inround.folder.two",
+    ]
+
+
+def test_a_folder_that_is_imported_by_its_own_files_is_no_circle(inround):
+    inround(
+        {
+            "__init__.py": "from inround.one import ONE\n",
+            "one.py": "ONE = 1\n",
+            "two.py": "from inround import ONE as TWO\n",
+        }
+    )
+    assert not circle_in("inround")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pydantic import JsonValue
 
 from replan.adapters.memory_journal import MemoryJournal
-from replan.adapters.storage.holds.thread_holds import Holds
+from replan.adapters.thread_holds import Holds
 from replan.ports.journal import Spending
 from replan.ports.run_book import (
     BY_NEED,

@@ -15,7 +15,7 @@ from langgraph.store.base import BaseStore
 from replan.adapters.call_journal import CallAccounts, CallJournal, CallThreads, own_journal
 from replan.adapters.call_values import CallValues
 from replan.adapters.storage.checkpoints.savers import MemorySaver
-from replan.adapters.storage.holds.thread_holds import MemoryHolds
+from replan.adapters.thread_holds import MemoryHolds
 from replan.assembly.environment import chosen_models, random_id
 from replan.assembly.graphs import Graph, compiled
 from replan.assembly.team_services import services_of

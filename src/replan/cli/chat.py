@@ -84,12 +84,12 @@ def chat(
     }
 
     def ran() -> int:
-        from replan.cli.kept.orders import Order, settings_of_run
-        from replan.cli.kept.signature import own_name
         from replan.cli.shared.carry_out import attempted
         from replan.cli.talk.opening import opening
         from replan.cli.talk.talking import talked
         from replan.errors import InputError
+        from replan.user_files.orders import Order, settings_of_run
+        from replan.user_files.signature import own_name
 
         if sum(each is not None for each in (team, job, pipeline)) > 1:
             raise InputError(

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from replan.cli.kept.plan_text import read_plan_text
 from replan.cli.shared.options import JsonOption
 from replan.cli.shared.process import GOOD, WRONG_USE, end_with
-from replan.cli.views.cells import counted, harmless, one_line, padded
 from replan.errors import DeclaredFileError, InputError, JobFileError, TeamFileError
+from replan.user_files.plan_text import read_plan_text
+from replan.views.cells import counted, harmless, one_line, padded
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from replan.cli.views.ahead.outlook import KnownTeam
-    from replan.cli.views.ahead.tool_servers import KnownServer
     from replan.team.team_file import TeamFile
+    from replan.views.ahead.outlook import KnownTeam
+    from replan.views.ahead.tool_servers import KnownServer
 
 _TEAM = re.compile(r"(?m)^specialists[ \t]*:")
 _WIDEST_NAME = 24
@@ -94,8 +94,8 @@ def check(
 
 def _job_checked(path: Path, files: Sequence[Path] | None, *, imports: bool, as_json: bool) -> int:
     """Check a job file alone."""
-    from replan.cli.views.ahead.job_outlook import job_lines, job_outlook
     from replan.jobs.spec.job_file import read_job_file
+    from replan.views.ahead.job_outlook import job_lines, job_outlook
 
     if files:
         raise InputError("A job file is checked alone. Leave out the other files.")
@@ -200,18 +200,18 @@ def _check_models(team: TeamFile) -> None:
 
 
 def _servers_of(path: Path, *, starts: bool) -> Sequence[KnownServer]:
-    from replan.cli.views.ahead.tool_servers import known_servers
     from replan.team.team_file import read_team_file
+    from replan.views.ahead.tool_servers import known_servers
 
     return known_servers(read_team_file(path, os.environ, imports=False).config, starts=starts)
 
 
 def _of_plan(path: Path, team: KnownTeam | None) -> _Report:
-    from replan.cli.views.ahead.outlook import KnownTeam, outlook, outlook_lines
     from replan.plan.markdown.document import PlanDocument
     from replan.plan.rerun import reopened, rerun_reasons
     from replan.state.limits import Limits
     from replan.state.step_options import option_mistakes
+    from replan.views.ahead.outlook import KnownTeam, outlook, outlook_lines
 
     document = PlanDocument.recover(read_plan_text(path))
     if mistakes := document.mistakes or option_mistakes(document):
@@ -231,7 +231,7 @@ def _of_plan(path: Path, team: KnownTeam | None) -> _Report:
 
 
 def _of_team(path: Path, team: KnownTeam) -> _Report:
-    from replan.cli.views.ahead.outlook import bound_lines, bounds
+    from replan.views.ahead.outlook import bound_lines, bounds
 
     cards = team.cards or ()
     width = min(_WIDEST_NAME, max(len(card.name) for card in cards))
@@ -242,7 +242,7 @@ def _of_team(path: Path, team: KnownTeam) -> _Report:
         "specialists": [card.model_dump(mode="json") for card in cards],
     }
     if team.knowledge is not None:
-        from replan.cli.views.ahead.looked_through import knowledge_lines, looked_through
+        from replan.views.ahead.looked_through import knowledge_lines, looked_through
 
         knowledge = looked_through(team.knowledge)
         rows += knowledge_lines(knowledge)

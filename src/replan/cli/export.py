@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from replan.cli.kept.new_file import check_output, write_out
 from replan.cli.shared.options import RunArgument, StorageOption, output_option
 from replan.cli.shared.process import end_with, place
+from replan.user_files.new_file import check_output, write_out
 
 
 def export(
@@ -29,9 +29,9 @@ def export(
 
     def written() -> int:
         check_output(output)
-        from replan.cli.kept.place import now
-        from replan.cli.kept.whole import all_texts, loaded
         from replan.runs.travel.export import exported
+        from replan.user_files.place import now
+        from replan.user_files.whole import all_texts, loaded
 
         text = exported(asyncio.run(loaded(run_id, place(storage), all_texts)), now())
         write_out(output, text, force=force)

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from replan.cli.kept.plan_text import is_plan_path, read_plan_text
 from replan.cli.shared.options import StorageOption, TeamFileOption
 from replan.cli.shared.process import end_with, place
 from replan.errors import ConfigurationError, InputError, PlanDocumentError
+from replan.user_files.plan_text import is_plan_path, read_plan_text
 
 if TYPE_CHECKING:
-    from replan.cli.kept.place import Place
     from replan.plan.model import TaskPlan
+    from replan.user_files.place import Place
 
 _WIDE = 100
 
@@ -69,7 +69,7 @@ def graph(
 
 def draw_plan(plan: TaskPlan, *, as_mermaid: bool) -> str:
     """Draw a plan, as wide as the window."""
-    from replan.cli.views.drawn_plan import boxes, mermaid
+    from replan.views.drawn_plan import boxes, mermaid
 
     if as_mermaid:
         return mermaid(plan)
@@ -84,9 +84,9 @@ def _plan_of(what: str, place: Place) -> TaskPlan:
         if document.mistakes:
             raise PlanDocumentError(document.mistakes)
         return document.plan
-    from replan.cli.kept.named import trusted
-    from replan.cli.kept.whole import loaded
     from replan.runs.course.story import story_of
+    from replan.user_files.named import trusted
+    from replan.user_files.whole import loaded
 
     run = asyncio.run(loaded(what, place))
     if run.plan is None:

@@ -43,8 +43,8 @@ def init(
 
 def write_starter(directory: Path, *, force: bool) -> str:
     """Write the files and report them."""
-    from replan.cli.kept.plan_file import replace_file
     from replan.team.file_team import SCHEMA_NAME, starter_team
+    from replan.user_files.plan_file import replace_file
 
     contents = {TEAM_NAME: starter_team(), SCHEMA_NAME: schema_text(), PLAN_NAME: _PLAN}
     there = [name for name in contents if (directory / name).exists()]

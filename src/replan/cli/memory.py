@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replan.cli.kept.new_file import check_output, write_out
 from replan.cli.shared.options import StorageOption, UserOption, YesOption, output_option
 from replan.cli.shared.process import agreed, end_with, place
-from replan.cli.views.cells import counted, in_columns, one_line
 from replan.errors import InputError
+from replan.user_files.new_file import check_output, write_out
+from replan.views.cells import counted, in_columns, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -132,9 +132,9 @@ def _with_facts(
     """Do something with the facts of a user, and end with its exit code."""
 
     async def done() -> int:
-        from replan.cli.kept.place import opened_kept
-        from replan.cli.kept.signature import own_name
         from replan.facts.kept import facts_of
+        from replan.user_files.place import opened_kept
+        from replan.user_files.signature import own_name
 
         async with opened_kept(place(storage)) as kept:
             return await work(facts_of(kept.store, own_name() if user is None else user, tenant))

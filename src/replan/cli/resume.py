@@ -56,8 +56,8 @@ def resume(
     """
 
     def resumed() -> int:
-        from replan.cli.kept.orders import limits_of
         from replan.cli.shared.carry_on import ResumeRequest, carry_on
+        from replan.user_files.orders import limits_of
 
         others = {
             "team": team,

@@ -10,11 +10,11 @@ import typer
 
 from replan.cli.shared.options import StorageOption, YesOption
 from replan.cli.shared.process import agreed, end_with, place
-from replan.cli.views.cells import one_line
+from replan.views.cells import one_line
 
 if TYPE_CHECKING:
-    from replan.cli.kept.place import Place
     from replan.ports.run_book import RunRecord
+    from replan.user_files.place import Place
 
 
 def rm(
@@ -33,7 +33,7 @@ def remove_runs(prefixes: list[str], place: Place, *, yes: bool) -> int:
 
 
 async def _removed(prefixes: list[str], place: Place, *, yes: bool) -> int:
-    from replan.cli.kept.place import check_idle, found, opened_kept, short
+    from replan.user_files.place import check_idle, found, opened_kept, short
 
     async with opened_kept(place) as storage:
         # All are found before the first is removed.
@@ -52,7 +52,7 @@ async def _removed(prefixes: list[str], place: Place, *, yes: bool) -> int:
 
 
 def _agreed(records: list[RunRecord]) -> bool:
-    from replan.cli.kept.place import short
+    from replan.user_files.place import short
 
     what = "this run" if len(records) == 1 else f"these {len(records)} runs"
     lines = [f"{short(each.run_id)}  {each.outcome}  {one_line(each.title)}" for each in records]

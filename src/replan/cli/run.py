@@ -92,9 +92,9 @@ def run(
     chosen = chosen_model(context, model, team)
 
     def ran() -> int:
-        from replan.cli.kept.orders import order_of, settings_of_run
         from replan.cli.shared.carry_out import carry_out
         from replan.cli.shared.labels import labels_in
+        from replan.user_files.orders import order_of, settings_of_run
 
         order = order_of(
             task,

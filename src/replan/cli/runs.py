@@ -16,13 +16,13 @@ import typer
 
 from replan.cli.shared.options import LabelOption, StorageOption
 from replan.cli.shared.process import end_with, place
-from replan.cli.views.cells import in_columns, one_line
 from replan.errors import InputError
+from replan.views.cells import in_columns, one_line
 
 if TYPE_CHECKING:
-    from replan.cli.kept.place import Place
     from replan.ports.storage import Storage
     from replan.runs.looking import RunView
+    from replan.user_files.place import Place
 
 _NONE = "No runs are stored here. `replan run` begins one.\n"
 _NONE_OF_THESE = "No run here matches. `replan runs` lists all runs.\n"
@@ -60,8 +60,8 @@ def runs(
     """List the stored runs, newest first, with time and cost; all filters apply."""
 
     def listed() -> int:
-        from replan.cli.kept.place import now
         from replan.cli.shared.labels import labels_in
+        from replan.user_files.place import now
 
         wanted = Wanted(
             most=most,
@@ -99,8 +99,8 @@ def list_runs(wanted: Wanted, place: Place, output: TextIO, *, as_json: bool) ->
 
 async def _found(wanted: Wanted, place: Place) -> list[RunView]:
     from replan.assembly.graphs import viewer
-    from replan.cli.kept.place import now, opened_kept
     from replan.runs.looking import seen
+    from replan.user_files.place import now, opened_kept
 
     async with opened_kept(place) as storage:
         graph = viewer(storage)
@@ -184,9 +184,9 @@ def _table(runs: list[RunView], output: TextIO) -> list[str]:
 
 
 def _row(run: RunView) -> tuple[str, ...]:
-    from replan.cli.kept.place import short
-    from replan.cli.views.cells import seconds
-    from replan.cli.views.run.overview import money
+    from replan.user_files.place import short
+    from replan.views.cells import seconds
+    from replan.views.run.overview import money
 
     labels = run.record.labels
     labels_text = "".join(f" {name}={value}" for name, value in labels.items())

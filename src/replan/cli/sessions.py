@@ -13,8 +13,8 @@ import typer
 
 from replan.cli.shared.options import StorageOption, UserOption, YesOption, output_option
 from replan.cli.shared.process import agreed, end_with, place
-from replan.cli.views.cells import counted, in_columns, one_line
 from replan.errors import InputError, SessionConflictError
+from replan.views.cells import counted, in_columns, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -78,9 +78,9 @@ def show(
     """Show the messages of a session, and its status."""
 
     async def shown(client: ClientAgentAdapter) -> int:
-        from replan.cli.kept.kept_sessions import found_session
-        from replan.cli.views.messages import told_messages
-        from replan.cli.views.rendered import console_on, print_markdown
+        from replan.user_files.kept_sessions import found_session
+        from replan.views.messages import told_messages
+        from replan.views.rendered import console_on, print_markdown
 
         session_id = await found_session(client, session)
         page = await client.history(session_id, limit=most)
@@ -112,8 +112,8 @@ def export(
     """Write a session as JSON, which `replan sessions import` and `AgentContext` read."""
 
     async def written(client: ClientAgentAdapter) -> int:
-        from replan.cli.kept.kept_sessions import found_session
-        from replan.cli.kept.new_file import check_output, write_out
+        from replan.user_files.kept_sessions import found_session
+        from replan.user_files.new_file import check_output, write_out
 
         check_output(output)
         context = await client.export(await found_session(client, session))
@@ -138,7 +138,7 @@ def import_(
     """Import a session that was exported here or elsewhere."""
 
     async def imported(client: ClientAgentAdapter) -> int:
-        from replan.cli.kept.kept_sessions import read_session, trusted_here
+        from replan.user_files.kept_sessions import read_session, trusted_here
 
         context, is_foreign = trusted_here(read_session(file))
         if is_foreign and not yes and not _trusted(context):
@@ -170,7 +170,7 @@ def rm(
     """Remove sessions with their turns, runs, events and texts."""
 
     async def removed(client: ClientAgentAdapter) -> int:
-        from replan.cli.kept.kept_sessions import found_session
+        from replan.user_files.kept_sessions import found_session
 
         # All are found before the first is removed.
         found = [*dict.fromkeys([await found_session(client, each) for each in ids])]
@@ -191,9 +191,9 @@ def _with_client(
     """Do something with the sessions of a user, and end with its exit code."""
 
     async def done() -> int:
-        from replan.cli.kept.kept_sessions import client_of
-        from replan.cli.kept.place import opened_kept
-        from replan.cli.kept.signature import own_name
+        from replan.user_files.kept_sessions import client_of
+        from replan.user_files.place import opened_kept
+        from replan.user_files.signature import own_name
 
         async with opened_kept(place(storage)) as kept:
             return await work(client_of(kept, own_name() if user is None else user))

@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from replan.cli.kept.named import LAST, MEMORY, is_file, trusted
 from replan.cli.shared.options import JsonOption, PlainOption, StorageOption
 from replan.cli.shared.process import end_with, place
-from replan.cli.views.cells import harmless
 from replan.errors import InputError
+from replan.user_files.named import LAST, MEMORY, is_file, trusted
+from replan.views.cells import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from replan.cli.kept.place import Place
     from replan.runs.course.attempts import AttemptView
+    from replan.runs.course.whole_run import WholeRun
     from replan.runs.log.event_log import RunEvent
-    from replan.runs.travel.whole_run import WholeRun
     from replan.state.results import SpecialistResult
+    from replan.user_files.place import Place
 
 _WIDE, _NARROWEST = 100, 20
 
@@ -135,10 +135,10 @@ def show_run(name: str, place: Place, output: TextIO, view: View) -> int:
         with trusted(name):
             output.write(_document(run, view))
         return 0
-    from replan.cli.views.paged import paged
-    from replan.cli.views.rendered import console_on
-    from replan.cli.views.run.overview import beginning, rest
     from replan.runs.course.story import story_of
+    from replan.views.paged import paged
+    from replan.views.rendered import console_on
+    from replan.views.run.overview import beginning, rest
 
     with paged(console_on(output), output, plain=view.plain) as write:
         width = _width(output, view)
@@ -162,7 +162,7 @@ def _text(lines: Iterable[str]) -> str:
 
 def _early(name: str, place: Place) -> WholeRun | None:
     """What can be shown before the state of a run is read, if it is in a file here."""
-    from replan.cli.kept.early import early
+    from replan.user_files.early import early
 
     if place.key or place.where == MEMORY or "://" in place.where or is_file(name):
         return None
@@ -170,7 +170,7 @@ def _early(name: str, place: Place) -> WholeRun | None:
 
 
 def _loaded(name: str, place: Place, view: View) -> WholeRun:
-    from replan.cli.kept.whole import loaded
+    from replan.user_files.whole import loaded
 
     run = asyncio.run(loaded(name, place, lambda run: _with_long_texts(run, view)))
     if view.step is not None:
@@ -185,8 +185,8 @@ def _loaded(name: str, place: Place, view: View) -> WholeRun:
 def _document(run: WholeRun, view: View) -> str:
     if view.as_json:
         return f"{json.dumps(_record(run, view), default=str)}\n"
-    from replan.cli.views.run.report import report
     from replan.runs.course.story import story_of
+    from replan.views.run.report import report
 
     return report(story_of(run))
 
@@ -236,8 +236,8 @@ def _width(output: TextIO, view: View) -> int:
 
 
 def _answer(text: str, output: TextIO, *, plain: bool) -> str:
-    from replan.cli.views.cells import harmless
-    from replan.cli.views.rendered import console_on, print_markdown
+    from replan.views.cells import harmless
+    from replan.views.rendered import console_on, print_markdown
 
     if plain or not output.isatty():
         lines = (f"  {line}".rstrip() for line in text.strip().splitlines())
@@ -249,11 +249,11 @@ def _answer(text: str, output: TextIO, *, plain: bool) -> str:
 
 
 def _lines(run: WholeRun, view: View, width: int) -> list[str]:
-    from replan.cli.views.run.attempts import attempts_lines, step_lines
-    from replan.cli.views.run.overview import overview
-    from replan.cli.views.run.prompts import prompts_lines
-    from replan.cli.views.run.timeline import timeline
     from replan.runs.course.story import story_of
+    from replan.views.run.attempts import attempts_lines, step_lines
+    from replan.views.run.overview import overview
+    from replan.views.run.prompts import prompts_lines
+    from replan.views.run.timeline import timeline
 
     if view.prompts:
         return prompts_lines(run, _events_of(run, view))
@@ -266,10 +266,10 @@ def _lines(run: WholeRun, view: View, width: int) -> list[str]:
 
 
 def _record(run: WholeRun, view: View) -> dict[str, Any]:
-    from replan.cli.views.run.attempts import attempts_record, step_record
-    from replan.cli.views.run.prompts import prompts_record
-    from replan.cli.views.run.run_record import run_record
     from replan.runs.course.story import story_of
+    from replan.views.run.attempts import attempts_record, step_record
+    from replan.views.run.prompts import prompts_record
+    from replan.views.run.run_record import run_record
 
     if view.prompts:
         return prompts_record(run, _events_of(run, view))

@@ -11,7 +11,7 @@ from replan.cli.shared.options import RunArgument, StorageOption
 from replan.cli.shared.process import end_with, place
 
 if TYPE_CHECKING:
-    from replan.cli.kept.place import Place
+    from replan.user_files.place import Place
 
 
 def stop(run_id: RunArgument, *, storage: StorageOption = None) -> None:
@@ -27,9 +27,9 @@ def stop_run(prefix: str, place: Place, output: TextIO) -> int:
 
 async def _stopped(prefix: str, place: Place) -> str:
     from replan.assembly.graphs import viewer
-    from replan.cli.kept.place import found, opened_kept, short
-    from replan.cli.kept.signature import own_name
     from replan.runtime import open_runtime
+    from replan.user_files.place import found, opened_kept, short
+    from replan.user_files.signature import own_name
 
     async with opened_kept(place) as storage:
         record = await found(storage.runs, prefix)

@@ -52,7 +52,7 @@ def ui(
     """Show runs in a browser until Ctrl-C, live and afterwards, with all details."""
 
     def shown() -> int:
-        from replan.cli.kept.place import own_folder
+        from replan.user_files.place import own_folder
 
         with needs_extra("ui", "ui"):
             from replan.ui.htmx import script

@@ -25,10 +25,10 @@ from replan.jobs.phases.outputs import (
 )
 from replan.jobs.phases.planning import ItemPlanner, Planner, following_id
 from replan.jobs.phases.tracker import ProgressTracker
+from replan.jobs.phases.turn import Turn
 from replan.jobs.phrasing import Phraser, kept_in_question
 from replan.jobs.sayings import Language, language_of, say
 from replan.jobs.spec.job_spec import JobSpec
-from replan.jobs.turn import Turn
 from replan.jobs.views import without_secrets
 from replan.values import Value
 

@@ -22,11 +22,14 @@ from replan.facts.kept import Fact, facts_of
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import answers_by_key
-from replan.runs.asked.correcting import Correction, is_over
-from replan.runs.asked.corrections import CorrectionOptions, anew, in_place
 from replan.runs.asked.requests import BEAT, answer_row
-from replan.runs.asked.resuming import going_on
-from replan.runs.course.reading import (
+from replan.runs.continued.correcting import Correction, is_over
+from replan.runs.continued.corrections import CorrectionOptions, anew, in_place
+from replan.runs.continued.resuming import going_on
+from replan.runs.labels import checked_labels
+from replan.runs.log.run_event import RunEvent
+from replan.runs.looking import RunView, config_of
+from replan.runs.reading import (
     events_of,
     is_worked_on,
     kept_record_of,
@@ -34,9 +37,6 @@ from replan.runs.course.reading import (
     result_at_rest,
     view_of,
 )
-from replan.runs.labels import checked_labels
-from replan.runs.log.run_event import RunEvent
-from replan.runs.looking import RunView, config_of
 from replan.runs.result import RunResult
 from replan.runs.run import Run
 from replan.runs.run_input import asked, kept_input, title_of

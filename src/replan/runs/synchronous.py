@@ -6,7 +6,7 @@ from typing import Unpack
 from replan.calling.calls import Input
 from replan.facts.kept import Fact
 from replan.own_loop import Portal
-from replan.runs.asked.corrections import CorrectionOptions
+from replan.runs.continued.corrections import CorrectionOptions
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.result import RunResult

@@ -6,12 +6,12 @@ from typing import Any
 from pydantic import JsonValue
 
 from replan.ports.run_book import RunRecord
-from replan.runs.asked.correcting import is_over
+from replan.runs.continued.correcting import is_over
 from replan.runs.run import Run
 from replan.server.answers import TEAM, TENANT, TOKEN, USER
 from replan.server.callers.allowances import Lease
 from replan.server.callers.identity import Identity
-from replan.server.callers.settings import settings_for
+from replan.server.request_settings import settings_for
 from replan.server.served_teams import ServedTeams, team_services
 from replan.state.enhanced import settings_of
 from replan.state.limits import Limits, RunSettings

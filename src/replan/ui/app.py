@@ -16,7 +16,6 @@ from replan.server.gate import LOOPBACK, NOBODY, Gate
 from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams
 from replan.ui.acts.pages import ACTING
-from replan.ui.acts.terminal import Terminals
 from replan.ui.door import Door
 from replan.ui.entering import Entrance
 from replan.ui.forms import fields_of
@@ -25,6 +24,7 @@ from replan.ui.reading import Readings
 from replan.ui.run_page import changes, one_run, prompt, step, whole_text
 from replan.ui.runs_page import remarks, runs
 from replan.ui.site import Page, Site, refused, templates
+from replan.ui.terminal_runs import Terminals
 
 _STYLE = (Path(__file__).parent / "static" / "page.css").read_bytes()
 _KEPT = {"Cache-Control": "private, max-age=3600"}

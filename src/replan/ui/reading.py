@@ -6,17 +6,17 @@ from datetime import datetime, timedelta
 
 from replan.assembly.graphs import viewer
 from replan.calling.compiled import Graph
-from replan.cli.kept.place import found
-from replan.cli.kept.signature import is_signed
 from replan.errors import InputError
 from replan.ports.run_book import RunRecord
 from replan.runs.course.story import Story, story_of
+from replan.runs.course.whole_run import WholeRun, whole_run
 from replan.runs.log.run_event import RunEvent
-from replan.runs.travel.whole_run import WholeRun, whole_run
 from replan.server.answers import TEAM
 from replan.server.callers.identity import Identity
 from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams
+from replan.user_files.place import found
+from replan.user_files.signature import is_signed
 
 _KEPT = 8
 _SETTLES = timedelta(seconds=1)

@@ -6,13 +6,10 @@ from typing import Any, cast
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from replan.cli.views.run.history import moments
-from replan.cli.views.run.overview import goal_of, remarked, took, tool_counts, used
-from replan.cli.views.run.reasons import ended_why
 from replan.plan.markdown.seal import unsealed
 from replan.plan.model import StepStatus
+from replan.runs.course.whole_run import with_texts
 from replan.runs.log.run_event import RunEvent
-from replan.runs.travel.whole_run import with_texts
 from replan.server.problems import RefusedError
 from replan.ui.drawn.graph import graph_of, standings
 from replan.ui.drawn.threads import threads_of
@@ -22,6 +19,9 @@ from replan.ui.open_steps import is_drawn_whole, open_steps, touched
 from replan.ui.reading import Reading, event_numbered, record_of
 from replan.ui.site import Site
 from replan.ui.step_page import given_of, jobs_of, step_values
+from replan.views.run.history import moments
+from replan.views.run.overview import goal_of, remarked, took, tool_counts, used
+from replan.views.run.reasons import ended_why
 
 TABS = {
     "plan": "Plan",
@@ -130,7 +130,7 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
         "why": why,
         "took": took(story),
         "remarks": remarked(story.remarks),
-        "used": used(story.calls, run.outcome == "running"),
+        "used": used(story.calls, is_running=run.outcome == "running"),
         "done": story.count(StepStatus.COMPLETED),
         "steps_at_work": story.count(StepStatus.EXECUTING),
         "total": len(story.planned),

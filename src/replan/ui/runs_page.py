@@ -9,15 +9,13 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from replan.cli.views.cells import counted
-from replan.cli.views.run.overview import remarked
 from replan.ports.journal import Charged, Spending
 from replan.ports.run_book import LoggedEvent, RunOrder, RunOutcome, RunRecord
 from replan.runs.asked.asks import Ask
-from replan.runs.course.calls import Calls, calls_of, with_charged
-from replan.runs.course.met import met_in
-from replan.runs.course.remarks import Remarks, remarks_of, unusable_replies
+from replan.runs.log.calls import Calls, calls_of, with_charged
 from replan.runs.log.event_log import run_event
+from replan.runs.log.met import met_in
+from replan.runs.log.remarks import Remarks, remarks_of, unusable_replies
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView, seen
 from replan.server.answers import TENANT
@@ -26,6 +24,8 @@ from replan.server.served_teams import ServedTeams
 from replan.state.results import Outcome
 from replan.ui.reading import graph_for, record_of
 from replan.ui.site import Site
+from replan.views.cells import counted
+from replan.views.run.overview import remarked
 
 OUTCOMES = ("running", "waiting", "interrupted", *get_args(Outcome))
 ORDERS: dict[RunOrder, str] = {

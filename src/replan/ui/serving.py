@@ -16,9 +16,9 @@ from replan.server.callers.tokens import TOKEN, Tokens, new_token, one_token, re
 from replan.server.listening import bound, listening, until_signalled
 from replan.server.served_teams import open_teams
 from replan.server.serving import Wanted, graph_of, hosts_of, named_teams
-from replan.ui.acts.terminal import Terminals
 from replan.ui.app import application
 from replan.ui.entering import Entrance
+from replan.ui.terminal_runs import Terminals
 
 _GRACE = 10.0
 """Seconds that running steps have to end, by default."""

@@ -13,10 +13,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from replan.cli.views.cells import harmless, seconds
-from replan.cli.views.run.errors import error_of, is_said, short_error
-from replan.cli.views.run.overview import amount, day, money, tokens, used
-from replan.cli.views.run.reasons import ended_why
 from replan.errors import ReplanError
 from replan.plan.model import Value
 from replan.server.callers.identity import Identity, Role
@@ -24,16 +20,20 @@ from replan.server.endpoints import check_role
 from replan.server.problems import RefusedError, refusal_of
 from replan.server.served_teams import ServedTeams
 from replan.state.questions import fingerprint_of
-from replan.ui.acts.shown import argument_shown, call_arguments, leads_of, shown_of
-from replan.ui.acts.talks import Talk
-from replan.ui.acts.terminal import Terminals
 from replan.ui.drawn.columns import moment_of, price, signed
 from replan.ui.drawn.revisions import lines_of
 from replan.ui.entering import Entrance, form_token
 from replan.ui.htmx import integrity
 from replan.ui.markdown import safe
 from replan.ui.reading import Readings
+from replan.ui.shown import argument_shown, call_arguments, leads_of, shown_of
 from replan.ui.step_page import job_told
+from replan.ui.talks import Talk
+from replan.ui.terminal_runs import Terminals
+from replan.views.cells import harmless, seconds
+from replan.views.run.errors import error_of, is_said, short_error
+from replan.views.run.overview import amount, day, money, tokens, used
+from replan.views.run.reasons import ended_why
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,15 +3,15 @@
 from collections.abc import Iterable
 from typing import Any, cast
 
-from replan.cli.views.run.given import knowledge_text, memory_text
-from replan.cli.views.run.history import LEAST_TOLD, moments
 from replan.runs.course.story import StepStory, Story
 from replan.runs.course.waits import waits_of
+from replan.runs.course.whole_run import WholeRun
 from replan.runs.log.run_event import RunEvent
-from replan.runs.travel.whole_run import WholeRun
 from replan.ui.drawn.graph import standings
 from replan.ui.drawn.threads import threads_of
 from replan.ui.drawn.tree import branch_of, known_of
+from replan.views.run.given import knowledge_text, memory_text
+from replan.views.run.history import LEAST_TOLD, moments
 
 _GIVEN = (
     "memory_applied",

@@ -11,7 +11,7 @@ from procrastinate import exceptions
 from procrastinate.connector import Notify
 from procrastinate.psycopg_connector import PsycopgConnector
 
-from replan.adapters.storage.uninterrupted import uninterrupted
+from replan.adapters.uninterrupted import uninterrupted
 
 SCHEMA = "replan_queue"
 """The schema of the queue, in the database of the storage."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 from rich.cells import cell_len
 
-from replan.cli.views.cells import cut, folded, harmless, one_line, padded, steady, wrapped
+from replan.views.cells import cut, folded, harmless, one_line, padded, steady, wrapped
 
 
 @pytest.mark.parametrize(

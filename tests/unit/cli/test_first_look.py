@@ -19,14 +19,14 @@ from replan import (
     open_runtime,
     open_storage,
 )
-from replan.cli.kept.early import early
-from replan.cli.kept.place import Place
-from replan.cli.kept.whole import loaded
 from replan.cli.runs import Wanted, list_runs
-from replan.cli.views.run.overview import beginning
-from replan.cli.views.run.reasons import ended_why
 from replan.runs.course.story import story_of
 from replan.testing import ScriptedModel, always
+from replan.user_files.early import early
+from replan.user_files.place import Place
+from replan.user_files.whole import loaded
+from replan.views.run.overview import beginning
+from replan.views.run.reasons import ended_why
 
 PLAN = """\
 # Two things
@@ -125,8 +125,8 @@ def test_it_loads_no_framework(where):
     asyncio.run(made(str(where), PLAN))
     code = (
         "import sys; from pathlib import Path; import replan.cli.main\n"
-        "from replan.cli.kept.early import early\n"
-        "from replan.cli.views.run.overview import beginning, ended_why\n"
+        "from replan.user_files.early import early\n"
+        "from replan.views.run.overview import beginning, ended_why\n"
         "from replan.runs.course.story import story_of\n"
         f"print(len(beginning(story_of(early(None, Path({str(where)!r}))), 90)))\n"
         "print([name for name in sys.modules if name.startswith(('lang', 'sqlalchemy'))])\n"

@@ -6,8 +6,6 @@ import pytest
 from hypothesis import given, strategies as st
 from langchain_core.messages import AIMessage
 
-from replan.cli.views.live.course import Course, after, answered
-from replan.cli.views.live.frame import ASCII, Window, frame, seconds, whole_plan
 from replan.events.types import (
     AnswerRestarted,
     AnswerToken,
@@ -32,6 +30,8 @@ from replan.plan import PlanDocument, StepStatus
 from replan.state.questions import Question
 from replan.state.results import ExecutionStatus, SpecialistResult, TaskComplexity, ThinkingResult
 from replan.state.usage import Usage
+from replan.views.live.course import Course, after, answered
+from replan.views.live.frame import ASCII, Window, frame, seconds, whole_plan
 
 RUN = {"seq": 1, "run_id": "r", "round": 1}
 POLICIES = """\

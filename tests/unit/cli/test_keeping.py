@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from replan.cli.kept.place import Place, found, opened, place_of
 from replan.errors import ConfigurationError, InputError
 from replan.ports.run_book import RunRecord
+from replan.user_files.place import Place, found, opened, place_of
 from replan_local.report import write_whole
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import AIMessage
 
-from replan.cli.views.live.plain import Lines
-from replan.cli.views.live.teller import json_line
 from replan.events.types import (
     AnswerRestarted,
     AnswerToken,
@@ -41,6 +39,8 @@ from replan.state.results import (
     ThinkingResult,
 )
 from replan.state.usage import Usage
+from replan.views.live.plain import Lines
+from replan.views.live.teller import json_line
 
 RUN = {"seq": 1, "run_id": "r"}
 STEP = {**RUN, "round": 1, "step_id": 2, "specialist": "clerk"}

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from replan.cli.views.rendered import print_markdown
+from replan.views.rendered import print_markdown
 
 TABLE = """\
 | region | total revenue |

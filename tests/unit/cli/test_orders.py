@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from replan.cli.kept.orders import Order, kept, limits_of, order_from, order_of, settings_of_run
 from replan.errors import InputError
 from replan.state.limits import Limits
+from replan.user_files.orders import Order, kept, limits_of, order_from, order_of, settings_of_run
 
 
 def test_an_order_comes_back_with_whole_paths(tmp_path, monkeypatch):

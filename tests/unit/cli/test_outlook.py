@@ -4,9 +4,9 @@ import pytest
 
 from replan import Host, Limits, Price, Specialist, Team
 from replan.cli.shared.preview import dearest_token
-from replan.cli.views.ahead.outlook import KnownTeam, outlook, outlook_lines
 from replan.plan import PlanDocument
 from replan.testing import ScriptedModel
+from replan.views.ahead.outlook import KnownTeam, outlook, outlook_lines
 
 PLAN = """\
 - [x] 1. Draft @writer

@@ -6,7 +6,6 @@ import pytest
 from langgraph.types import Interrupt, StateSnapshot
 
 from replan.adapters.memory_journal import MemoryJournal
-from replan.cli.views.run.open_asks import told, waiting_lines
 from replan.errors import InputError
 from replan.plan.model import PlanStep, TaskPlan
 from replan.runs.asked.asks import (
@@ -19,6 +18,7 @@ from replan.runs.asked.asks import (
     resumption,
 )
 from replan.state.questions import Approval, Question
+from replan.views.run.open_asks import told, waiting_lines
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 FOREIGN = Interrupt(value="Which door?", id="0123456789abcdef")

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 from replan import Host, Specialist, Team, open_runtime
 from replan.cli.main import app
-from replan.cli.views.paged import paged
 from replan.errors import InputError
 from replan.testing import ScriptedModel
+from replan.views.paged import paged
 
 AGAIN = "---\nstatus: failed\nretry: true\n---\nNot yet."
 SCRIPT = {

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from replan.cli.desk.signals import Stop, handling_signals
+from replan.cli.shared.signals import Stop, handling_signals
 
 
 @pytest.fixture

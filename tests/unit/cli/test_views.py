@@ -11,29 +11,29 @@ from typer.testing import CliRunner
 
 from made_runs import NOON, STEPS, answered, at, attempt, call, event, whole
 from replan.cli.main import app
-from replan.cli.views.cells import harmless
-from replan.cli.views.drawn_plan import boxes, mermaid
-from replan.cli.views.run.attempts import attempts_lines, step_lines, step_record
-from replan.cli.views.run.history import moment, moments
-from replan.cli.views.run.overview import money, overview, remarked, tool_counts, used
-from replan.cli.views.run.prompts import NONE_KEPT, prompts_lines
-from replan.cli.views.run.reasons import ended_why
-from replan.cli.views.run.report import report
-from replan.cli.views.run.run_record import run_record
-from replan.cli.views.run.timeline import timeline
 from replan.errors import InputError
 from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
 from replan.ports.journal import Spending
 from replan.ports.run_book import Request
 from replan.runs.asked.asks import Ask
 from replan.runs.course.attempts import attempts_of
-from replan.runs.course.remarks import unusable_replies
 from replan.runs.course.story import story_of
+from replan.runs.log.remarks import unusable_replies
 from replan.runs.travel.export import exported, opened_export
 from replan.secrets.sources import learn_values
 from replan.state.questions import Question
 from replan.state.results import SpecialistResult
 from replan.state.usage import TokenCount
+from replan.views.cells import harmless
+from replan.views.drawn_plan import boxes, mermaid
+from replan.views.run.attempts import attempts_lines, step_lines, step_record
+from replan.views.run.history import moment, moments
+from replan.views.run.overview import money, overview, remarked, tool_counts, used
+from replan.views.run.prompts import NONE_KEPT, prompts_lines
+from replan.views.run.reasons import ended_why
+from replan.views.run.report import report
+from replan.views.run.run_record import run_record
+from replan.views.run.timeline import timeline
 
 HOSTILE = (
     "\x1b[2J\x1b]0;title\x07red\x9b31m [bold]bold[/bold] \u202eevil\u2066 \u00ad\u200b"

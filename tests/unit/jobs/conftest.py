@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from replan.errors import LimitReachedError, StorageError
+from replan.errors import LimitReachedError, StorageError, UnpricedModelError
 from replan.jobs.actions import Outcome
 from replan.jobs.extraction.by_rules import RuleExtractor
 from replan.jobs.processor import JobProcessor
@@ -48,8 +48,9 @@ class Recorder:
     params=[
         LimitReachedError("max_model_calls", 3),
         StorageError("runs.db", "The disk is full.", "Make room."),
+        UnpricedModelError("prices", "m"),
     ],
-    ids=["limit", "storage"],
+    ids=["limit", "storage", "price"],
 )
 def end(request):
     """An error that ends the whole work, not only what met it."""

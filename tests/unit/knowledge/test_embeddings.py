@@ -8,7 +8,13 @@ from contextlib import closing
 import pytest
 from langchain_core.embeddings import Embeddings
 
-from replan import FolderRetriever, LimitReachedError, RetrievalError, SearchRequest
+from replan import (
+    FolderRetriever,
+    LimitReachedError,
+    RetrievalError,
+    SearchRequest,
+    UnpricedModelError,
+)
 from replan.adapters.knowledge import folder as folder_module, vectors
 from replan.adapters.knowledge.fusing import fused
 
@@ -129,11 +135,16 @@ def test_where_a_model_fails_words_are_searched_and_it_is_said(folder, tmp_path,
     assert told in left_out
 
 
-def test_a_limit_at_a_model_ends_the_search_and_not_the_meanings_alone(folder, tmp_path):
+@pytest.mark.parametrize(
+    "error", [LimitReachedError("max_model_calls", 3), UnpricedModelError("prices", "meanings")]
+)
+def test_a_limit_or_a_missing_price_ends_the_search_and_not_the_meanings_alone(
+    folder, tmp_path, error
+):
     def refuse():
-        raise LimitReachedError("max_model_calls", 3)
+        raise error
 
-    with pytest.raises(LimitReachedError):
+    with pytest.raises(type(error)):
         search(retriever_of(folder, tmp_path, Broken(refuse)), "honey")
 
 

@@ -14,7 +14,6 @@ from replan import (
     TeamError,
 )
 from replan.cli.shared.preview import team_of
-from replan.cli.views.ahead.outlook import outlook
 from replan.plan.preview import calls_of_reply
 from replan.state.knowledge import (
     NO_KNOWLEDGE,
@@ -26,6 +25,7 @@ from replan.state.knowledge import (
 from replan.state.step_options import option_mistakes, step_options, without_options
 from replan.state.tightening import tightened
 from replan.testing import ScriptedModel
+from replan.views.ahead.outlook import outlook
 
 NOBODY = Specialist("a", "Works.", run=lambda context: "done")
 

@@ -20,6 +20,7 @@ from replan import (
     Specialist,
     StorageError,
     Team,
+    UnpricedModelError,
     build_graph,
     run,
     run_sync,
@@ -257,6 +258,18 @@ async def test_a_storage_that_fails_in_a_tool_ends_the_run_and_is_not_told_to_th
         with pytest.raises(StorageError, match="The disk is full"):
             await run(graph(model, tools=[count]), "Count.")
         assert len(model.calls) == 2
+
+
+async def test_a_tool_whose_model_has_no_price_fails_its_step_and_is_not_told_to_the_model(
+    graph, script, call, result_of
+):
+    def count() -> int:
+        """Count with a model."""
+        raise UnpricedModelError("prices", "counter")
+
+    with ScriptedModel(script(call(("count", {})))) as model:
+        state = (await run(graph(model, tools=[count]), "Count.")).state
+    assert "this model has no price" in result_of(state).error
 
 
 async def test_a_tool_that_cancels_itself_fails_no_more_than_its_step(graph, script, call):

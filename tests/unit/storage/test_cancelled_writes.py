@@ -12,7 +12,7 @@ import pytest
 from langgraph.graph import START, StateGraph
 
 from replan import Host, Specialist, StorageError, Team, build_graph, open_storage, run
-from replan.adapters.storage.uninterrupted import uninterrupted
+from replan.adapters.uninterrupted import uninterrupted
 from replan.ports.journal import Bound, Reservation, Spending
 from replan.testing import ScriptedModel, always
 from states import state_of

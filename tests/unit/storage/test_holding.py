@@ -18,7 +18,7 @@ from replan import (
     run,
     stream,
 )
-from replan.adapters.storage.holds import thread_holds
+from replan.adapters import thread_holds
 from replan.ports.run_book import RunRecord
 from states import state_of
 

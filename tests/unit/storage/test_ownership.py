@@ -141,7 +141,7 @@ async def test_each_take_has_a_larger_number(opened):
 
 
 async def test_a_thread_is_held_once_in_storage_of_each_kind(opened, monkeypatch):
-    monkeypatch.setattr("replan.adapters.storage.holds.thread_holds.MOMENT", 0.01)
+    monkeypatch.setattr("replan.adapters.thread_holds.MOMENT", 0.01)
     async with opened() as storage, storage.checkpointer.holding("t"):
         with pytest.raises(ThreadBusyError):
             async with storage.checkpointer.holding("t"):
@@ -159,7 +159,7 @@ async def test_a_thread_that_was_removed_begins_with_a_number_that_none_of_it_ha
 
 
 async def test_a_run_that_is_at_work_is_not_removed(opened, monkeypatch):
-    monkeypatch.setattr("replan.adapters.storage.holds.thread_holds.MOMENT", 0.01)
+    monkeypatch.setattr("replan.adapters.thread_holds.MOMENT", 0.01)
     record = RunRecord(run_id="r", thread_id="t", started_at=NOON, updated_at=NOON)
     async with opened() as storage:
         await storage.runs.begin(record)

@@ -15,6 +15,7 @@ from replan.errors import (
     ModelCallError,
     StorageError,
     ThreadLostError,
+    UnpricedModelError,
 )
 from replan.failures import (
     asked_pause,
@@ -295,6 +296,8 @@ def test_a_server_says_how_long_it_wants_to_be_left_alone(asked, seconds):
         (LimitReachedError("max_tokens", 9), True),
         (StorageError("runs.db", "The disk is full.", "Make room."), True),
         (ThreadLostError("runs.db", "t"), True),
+        (UnpricedModelError("prices", "m"), True),
+        (ConfigurationError("prices", "m", "It is odd.", "Fix it."), False),
         (GraphInterrupt(), True),
         (ModelCallError("think", "it broke off."), False),
         (InputError("It says nothing."), False),
@@ -302,5 +305,5 @@ def test_a_server_says_how_long_it_wants_to_be_left_alone(asked, seconds):
         (SystemExit(1), False),
     ],
 )
-def test_a_limit_the_storage_and_a_signal_end_the_whole_work(error, is_end):
+def test_a_limit_the_storage_a_missing_price_and_a_signal_end_the_whole_work(error, is_end):
     assert ends_whole_work(error) is is_end

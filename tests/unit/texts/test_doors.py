@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from replan import ExecutionContext, PlanStep, SpecialistResult
-from replan.cli.kept.plan_text import read_plan_text
 from replan.errors import InputError, PlanDocumentError, TeamFileError
 from replan.plan.markdown.document import PlanDocument, looks_like_plan
 from replan.plan.markdown.overlooked import overlooked
@@ -36,6 +35,7 @@ from replan.texts.bounds import (
     TABLE_COLUMNS,
 )
 from replan.texts.folder import FolderFile
+from replan.user_files.plan_text import read_plan_text
 from replan_local import data_analyst
 from replan_local.answer_table import tables_in
 from replan_local.expressions import calculated

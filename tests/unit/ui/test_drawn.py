@@ -6,19 +6,19 @@ from hypothesis import given, strategies as st
 
 from counting import calls
 from made_runs import NOON, STEPS, answered, at, attempt, call, event, whole
-from replan.cli.views.run.history import moments
-from replan.cli.views.run.reasons import ended_why
 from replan.plan.model import Condition, PlanStep, StepStatus, TaskPlan
 from replan.runs.asked.asks import Ask
-from replan.runs.course.calls import Calls
 from replan.runs.course.story import story_of
 from replan.runs.course.thread_views import ThreadView
+from replan.runs.log.calls import Calls
 from replan.ui.drawn.columns import moment_of, price
 from replan.ui.drawn.graph import BOX_HEIGHT, BOX_WIDTH, drawn, graph_of, standings
 from replan.ui.drawn.revisions import difference, lines_of
 from replan.ui.drawn.threads import threads_of
 from replan.ui.drawn.timeline import timeline_of
 from replan.ui.drawn.tree import tree_of
+from replan.views.run.history import moments
+from replan.views.run.reasons import ended_why
 
 
 @st.composite

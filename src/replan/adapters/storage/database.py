@@ -26,8 +26,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_exponential_jitter
 
 from replan.adapters.storage.faults import GONE, Fault, fault_of, readable, storage_error
-from replan.adapters.storage.uninterrupted import uninterrupted
 from replan.adapters.storage.whole_writes import WholeWrites
+from replan.adapters.uninterrupted import uninterrupted
 from replan.errors import StorageError
 from replan.ports.ownership import Owner, owner_in
 

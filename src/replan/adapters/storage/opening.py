@@ -21,7 +21,6 @@ from replan.adapters.storage.checkpoints.savers import MemorySaver, SqliteSaver
 from replan.adapters.storage.checkpoints.sealed_sqlite import SealedSqliteSaver, show_places
 from replan.adapters.storage.database import Database, Patience
 from replan.adapters.storage.holds.file_holds import Epochs, FileHolds
-from replan.adapters.storage.holds.thread_holds import MemoryHolds
 from replan.adapters.storage.sqlite_file import (
     file_errors,
     lock_of,
@@ -40,6 +39,7 @@ from replan.adapters.storage.tables.sql_run_book import SqlRunBook
 from replan.adapters.storage.tables.sql_sessions import SqlSessions
 from replan.adapters.storage.tables.sql_threads import SqlThreads
 from replan.adapters.storage.whole_writes import WholeWrites
+from replan.adapters.thread_holds import MemoryHolds
 from replan.adapters.threads.memory import MemoryThreads
 from replan.errors import ConfigurationError
 from replan.ports.ownership import Owner
@@ -191,7 +191,10 @@ async def _postgres_storage(
 ) -> AsyncGenerator[Storage]:
     try:
         from replan.adapters.storage import postgres  # noqa: PLC0415 - an extra
-        from replan.adapters.storage.checkpoints import sealed_postgres  # noqa: PLC0415
+        from replan.adapters.storage.checkpoints import (  # noqa: PLC0415
+            postgres_saver,
+            sealed_postgres,
+        )
     except ImportError as error:
         raise ConfigurationError(
             "storage",
@@ -216,7 +219,7 @@ async def _postgres_storage(
         # A wrong address should be reported sooner than a server that restarts.
         serde, seal = await Patience(where, min(patience, OPENING)).insist(prepared)
         is_sealed = isinstance(serde, SealedSerializer)
-        kind = sealed_postgres.SealedPostgresSaver if is_sealed else postgres.PostgresSaver
+        kind = sealed_postgres.SealedPostgresSaver if is_sealed else postgres_saver.PostgresSaver
         saver = kind(pool, serde, insisting, holds, database)
         storage, store = _storage(saver, database, seal)
         try:

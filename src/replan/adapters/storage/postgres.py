@@ -1,16 +1,12 @@
 """Runs in a PostgreSQL database: for several machines, or when a server is there anyway."""
-# LangGraph leaves the type arguments of savers open.
-# pyright: reportUnknownMemberType=false
 
 import asyncio
 import math
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any
 
 import psycopg
-from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from psycopg import sql
@@ -20,10 +16,8 @@ from psycopg_pool import AsyncConnectionPool
 from sqlalchemy import Connection as SyncConnection, NullPool, func, inspect, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from replan.adapters.storage.checkpoints.savers import WholeSaver, Work
-from replan.adapters.storage.database import Database, Patience
+from replan.adapters.storage.database import Patience
 from replan.adapters.storage.holds.advisory_holds import AdvisoryHolds
-from replan.adapters.storage.holds.thread_holds import Holds
 from replan.adapters.storage.silence import HeardConnection
 from replan.adapters.storage.stored_values.resealing import SEAL
 from replan.adapters.storage.stored_values.sealing import Seal
@@ -39,56 +33,9 @@ _SILENCE = 10.0
 _POLL = 0.05
 
 _BEGIN = "BEGIN; SELECT epoch FROM replan_threads WHERE thread_id = {} FOR SHARE"
-_FENCE = """
-SELECT 1 / count(*) FROM (
-    SELECT epoch FROM replan_threads WHERE thread_id = %s AND epoch = %s FOR SHARE
-) AS owned
-"""
-"""Fails, and all that follows it in the pipeline, where the thread is another's."""
 
 Connection = psycopg.AsyncConnection[Any]
-T = TypeVar("T")
 Opened = tuple[SerializerProtocol, Seal]
-
-_owned: ContextVar[tuple[str, int] | None] = ContextVar("owned", default=None)
-
-
-class PostgresSaver(WholeSaver, AsyncPostgresSaver):
-    """LangGraph's saver, made whole."""
-
-    def __init__(
-        self,
-        pool: Any,
-        serde: SerializerProtocol,
-        patience: Patience,
-        holds: Holds,
-        database: Database,
-    ) -> None:
-        super().__init__(pool, serde=serde)
-        self.patience = patience
-        self.holds = holds
-        self.database = database
-
-    @asynccontextmanager
-    async def _cursor(self, *, pipeline: bool = False) -> AsyncGenerator[Any]:
-        """Return a cursor; what is written with it begins with a look whose the thread is."""
-        async with super()._cursor(pipeline=pipeline) as cursor:
-            owned = _owned.get()
-            if pipeline and owned is not None:
-                await cursor.execute(_FENCE, owned)
-            yield cursor
-
-    async def _owned(self, config: RunnableConfig, work: Work[T]) -> T:
-        thread_id = str(config.get("configurable", {}).get("thread_id"))
-        epoch = self.holds.epoch_of(thread_id)
-        token = _owned.set(None if epoch is None else (thread_id, epoch))
-        try:
-            return await super()._owned(config, work)
-        finally:
-            _owned.reset(token)
-
-    def _tells_loss(self, error: Exception) -> bool:
-        return isinstance(error, psycopg.errors.DivisionByZero)
 
 
 def shown(address: str) -> str:

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, cast
 
-from replan.adapters.storage.uninterrupted import uninterrupted
+from replan.adapters.uninterrupted import uninterrupted
 from replan.errors import StaleThreadError
 from replan.state.pipeline.thread_rows import Changes, Rows, Saved, thread_from
 from replan.state.pipeline.threads import Thread

@@ -1,1 +1,1 @@
-"""The desk of a person: the keyboard, the questions, and the signals."""
+"""The desk of a person: the keyboard and the questions."""

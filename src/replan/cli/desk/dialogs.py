@@ -16,8 +16,6 @@ from pydantic import JsonValue
 from rich.cells import cell_len
 
 from replan.cli.desk.keyboard import Keyboard
-from replan.cli.kept.plan_text import read_plan_text
-from replan.cli.views.cells import folded, harmless, one_line
 from replan.errors import InputError, Mistake
 from replan.plan.markdown.document import PlanDocument
 from replan.runs.asked.asks import (
@@ -28,6 +26,8 @@ from replan.runs.asked.asks import (
     changed_plan,
     rejection,
 )
+from replan.user_files.plan_text import read_plan_text
+from replan.views.cells import folded, harmless, one_line
 
 _CHOICES = "[a]pprove, [e]dit, [r]eject, [q]uit and resume later: "
 _MARK = "| "

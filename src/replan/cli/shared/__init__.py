@@ -1,1 +1,1 @@
-"""What several commands share: options, and carrying out a run at the terminal."""
+"""What several commands share: options, signals, and carrying out a run at the terminal."""

@@ -12,23 +12,18 @@ from pydantic import JsonValue
 
 from replan.assembly.graphs import viewer
 from replan.calling.compiled import Graph, team_of
-from replan.cli.kept.orders import Order, kept, order_from
-from replan.cli.kept.place import check_idle, found, opened_kept, short
-from replan.cli.kept.plan_text import read_plan_text
-from replan.cli.kept.signature import effects_of, is_signed, own_name, signed
 from replan.cli.shared.carry_out import at_the_terminal, attempted, finished
 from replan.cli.shared.process import CODES, INCOMPLETE
 from replan.cli.shared.session import Session
 from replan.cli.shared.site import Site
-from replan.cli.views.cells import harmless, wrapped
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
 from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import PLAN, Ask, changed_plan, read_answers
-from replan.runs.asked.correcting import Correction, begun_anew, check, failed_in, is_over
-from replan.runs.asked.repeating import repeated_by
+from replan.runs.continued.correcting import Correction, begun_anew, check, failed_in, is_over
+from replan.runs.continued.repeating import repeated_by
 from replan.runs.log.past import past_events
 from replan.runs.looking import RunView
 from replan.runs.result import RunResult
@@ -39,6 +34,11 @@ from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import Limits, RunSettings
 from replan.state.rules import least_value, limit_value, rounded_up, why_reached
+from replan.user_files.orders import Order, kept, order_from
+from replan.user_files.place import check_idle, found, opened_kept, short
+from replan.user_files.plan_text import read_plan_text
+from replan.user_files.signature import effects_of, is_signed, own_name, signed
+from replan.views.cells import harmless, wrapped
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,18 +7,9 @@ from typing import Any
 from uuid import uuid4
 
 from replan.calling.compiled import Graph, check_input, services_in
-from replan.cli.kept.log_file import logging_to
-from replan.cli.kept.orders import Order, kept, prepared
-from replan.cli.kept.place import opened, short
-from replan.cli.kept.plan_file import PlanFile
-from replan.cli.kept.signature import own_name, signed
 from replan.cli.shared.process import INCOMPLETE, WRONG_USE
 from replan.cli.shared.session import Session
 from replan.cli.shared.site import Site
-from replan.cli.views.cells import harmless
-from replan.cli.views.live.manner import teller
-from replan.cli.views.live.notices import traces_notice, tracing_notice
-from replan.cli.views.live.teller import seconds
 from replan.errors import ConfigurationError, ReplanError, UsageError
 from replan.own_loop import completed
 from replan.plan.markdown.seal import origin_of
@@ -31,6 +22,15 @@ from replan.state.limits import RunSettings
 from replan.state.results import Artifact
 from replan.traces.option import Traces
 from replan.traces.otlp import asked_for, check_endpoint, content_asked_for, endpoint, traces_sent
+from replan.user_files.log_file import logging_to
+from replan.user_files.orders import Order, kept, prepared
+from replan.user_files.place import opened, short
+from replan.user_files.plan_file import PlanFile
+from replan.user_files.signature import own_name, signed
+from replan.views.cells import harmless
+from replan.views.live.manner import teller
+from replan.views.live.notices import traces_notice, tracing_notice
+from replan.views.live.teller import seconds
 
 
 def carry_out(order: Order, site: Site) -> int:

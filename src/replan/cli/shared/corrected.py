@@ -26,10 +26,10 @@ def correct(
     """Correct a step of a kept run, continue, and end with the exit code of `replan run`."""
 
     def corrected() -> int:
-        from replan.cli.kept.orders import limits_of
-        from replan.cli.kept.signature import own_name
         from replan.cli.shared.carry_on import ResumeRequest, carry_on
-        from replan.runs.asked.correcting import Correction
+        from replan.runs.continued.correcting import Correction
+        from replan.user_files.orders import limits_of
+        from replan.user_files.signature import own_name
 
         request = ResumeRequest(
             run=run_id,

@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from replan.cli.shared.process import GOOD, WRONG_USE
-from replan.cli.views.ahead.outlook import KnownTeam, bound_lines, bounds, outlook, outlook_lines
-from replan.cli.views.cells import harmless
 from replan.memory.conversation import resolved
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep
@@ -21,11 +19,13 @@ from replan.state.step_options import step_options
 from replan.team.fallback import Fallback, each_model
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import read_team_file
+from replan.views.ahead.outlook import KnownTeam, bound_lines, bounds, outlook, outlook_lines
+from replan.views.cells import harmless
 
 if TYPE_CHECKING:
-    from replan.cli.kept.orders import Order
     from replan.team.specialist import Specialist
     from replan.team.team import Team
+    from replan.user_files.orders import Order
 
 _UNKNOWN = "The plan of a request is made when it runs; whatever it is, the run takes"
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from replan.cli.kept.place import Place
+    from replan.user_files.place import Place
 
 
 GOOD = 0
@@ -32,10 +32,10 @@ def end_with(command: Callable[[], int]) -> None:
     """Run a command, and end with its exit code; wrong use is one message."""
     # A checkpoint that somebody tampered with must not run code; LangGraph reads this on import.
     os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
-    from replan.cli.kept.log_file import off_the_screen
-    from replan.cli.views.cells import harmless
     from replan.errors import ReplanError, UsageError
     from replan.secrets.sources import learn_environment
+    from replan.user_files.log_file import off_the_screen
+    from replan.views.cells import harmless
 
     learn_environment(os.environ)
     try:
@@ -99,7 +99,7 @@ def agreed(question: str, lines: Iterable[str], refusal: str) -> bool:
 
 def place(storage: str | None) -> Place:
     """Where this process finds its runs."""
-    from replan.cli.kept.place import place_of
+    from replan.user_files.place import place_of
 
     return place_of(storage, os.environ)
 

@@ -10,17 +10,9 @@ from pydantic import JsonValue
 from replan.cli.desk.dialogs import Desk
 from replan.cli.desk.interview import Interview
 from replan.cli.desk.keyboard import Keyboard
-from replan.cli.desk.signals import Stop, handling_signals
-from replan.cli.kept.place import short
-from replan.cli.kept.plan_file import PlanFile
-from replan.cli.kept.signature import own_name
 from replan.cli.shared.process import CODES, INCOMPLETE
+from replan.cli.shared.signals import Stop, handling_signals
 from replan.cli.shared.site import Site
-from replan.cli.views.cells import counted, harmless
-from replan.cli.views.live.course import Course, after, answered
-from replan.cli.views.live.notices import shown_at_once
-from replan.cli.views.live.teller import Teller, rest_line, seconds
-from replan.cli.views.run.open_asks import waiting_lines
 from replan.errors import ReplanError
 from replan.events.types import BaseEvent, Event, InputRequested, SpecialistCompleted, StepEvent
 from replan.plan.model import StepStatus
@@ -30,6 +22,14 @@ from replan.runs.run import Run
 from replan.runs.service import Runtime
 from replan.runs.stopping import put_an_end_to
 from replan.runs.work import Following
+from replan.user_files.place import short
+from replan.user_files.plan_file import PlanFile
+from replan.user_files.signature import own_name
+from replan.views.cells import counted, harmless
+from replan.views.live.course import Course, after, answered
+from replan.views.live.notices import shown_at_once
+from replan.views.live.teller import Teller, rest_line, seconds
+from replan.views.run.open_asks import waiting_lines
 
 logger = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
-from replan.cli.kept.place import Place, short
-from replan.cli.views.live.manner import Manner
+from replan.user_files.place import Place, short
+from replan.views.live.manner import Manner
 
 
 @dataclass(frozen=True, kw_only=True)

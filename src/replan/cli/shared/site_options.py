@@ -39,7 +39,7 @@ def site(
 ) -> "Site":
     """Where and how this process tells a run."""
     from replan.cli.shared.site import Site
-    from replan.cli.views.live.manner import Manner
+    from replan.views.live.manner import Manner
 
     return Site(
         environment=os.environ,

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
-from replan.cli.views.cells import counted
 from replan.runs.asked.asks import PLAN, Ask
+from replan.views.cells import counted
 
 
 def bound(ask: Ask, given: JsonValue) -> JsonValue:

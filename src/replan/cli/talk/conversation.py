@@ -15,10 +15,6 @@ from replan.cli.talk.lines import Interrupted, Lines
 from replan.cli.talk.opening import Opened, new_session
 from replan.cli.talk.progress import asking, course_of
 from replan.cli.talk.turn import Turn
-from replan.cli.views.cells import counted, harmless, wrapped
-from replan.cli.views.live.course import Course, answered
-from replan.cli.views.live.teller import Teller, seconds
-from replan.cli.views.rendered import console_on, print_markdown
 from replan.errors import InputError, ReplanError
 from replan.plan.model import TaskPlan
 from replan.ports.session_store import VERSION
@@ -29,6 +25,10 @@ from replan.sessions.request import how_to_answer
 from replan.sessions.session_runs import digest_of
 from replan.state.limits import RunSettings
 from replan.state.session.context import AgentContext, AgentResult
+from replan.views.cells import counted, harmless, wrapped
+from replan.views.live.course import Course, answered
+from replan.views.live.teller import Teller, seconds
+from replan.views.rendered import console_on, print_markdown
 
 _WIDEST = 10_000
 _CUT_OFF = "The newest answers were not stored, because their process ended. Their work continues."

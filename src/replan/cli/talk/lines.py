@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 from typing import Any, Protocol, TextIO, TypeVar
 
 from replan.cli.desk.keyboard import Keyboard
-from replan.cli.desk.signals import Stop, handling_signals
+from replan.cli.shared.signals import Stop, handling_signals
 from replan.runs.stopping import put_an_end_to
 from replan.specialists.function import in_thread
 

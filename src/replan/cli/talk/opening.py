@@ -12,14 +12,8 @@ from pydantic import JsonValue
 from replan.assembly.agents import build_agent
 from replan.assembly.jobs import job_agent
 from replan.assembly.pipelines import pipeline_agent
-from replan.cli.kept.kept_sessions import found_session
-from replan.cli.kept.named import LAST
-from replan.cli.kept.orders import Order, team_of_order
-from replan.cli.kept.place import opened
-from replan.cli.kept.signature import own_key
 from replan.cli.shared.carry_out import traced
 from replan.cli.shared.site import Site
-from replan.cli.views.live.notices import tracing_notice
 from replan.facts.kept import Facts, facts_of
 from replan.jobs.spec.job_file import read_job_file
 from replan.ports.built_in import built_in_models
@@ -34,6 +28,12 @@ from replan.state.session.context import AgentContext
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.kinds.pipeline import pipeline_named
 from replan.team.team_file import TeamFile
+from replan.user_files.kept_sessions import found_session
+from replan.user_files.named import LAST
+from replan.user_files.orders import Order, team_of_order
+from replan.user_files.place import opened
+from replan.user_files.signature import own_key
+from replan.views.live.notices import tracing_notice
 
 _ID_BYTES = 4
 _LOOKED_AT = 20

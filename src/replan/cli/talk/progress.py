@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from replan.cli.views.cells import one_line
-from replan.cli.views.live.course import Course, after
-from replan.cli.views.live.teller import seconds
 from replan.events.types import PlanCreated
 from replan.plan.model import TaskPlan
 from replan.runs.asked.asks import Ask
+from replan.views.cells import one_line
+from replan.views.live.course import Course, after
+from replan.views.live.teller import seconds
 
 
 def course_of(plan: TaskPlan) -> Course:

@@ -11,20 +11,20 @@ from platformdirs import user_data_path
 
 from replan.cli.desk.dialogs import Desk, Quit
 from replan.cli.desk.keyboard import Keyboard
-from replan.cli.desk.signals import Stop, handling_signals
-from replan.cli.kept.orders import Order
 from replan.cli.shared.process import INTERRUPTED, TERMINATED
+from replan.cli.shared.signals import Stop, handling_signals
 from replan.cli.shared.site import Site
 from replan.cli.talk.commands import LEAVING, command_in, run_command
 from replan.cli.talk.conversation import Conversation, Talk
 from replan.cli.talk.lines import Interrupted, Lines, PipedLines, TypedLines
 from replan.cli.talk.opening import Opened, session_of
-from replan.cli.views.cells import counted, harmless
-from replan.cli.views.live.manner import POOR_TERMINALS, teller
-from replan.cli.views.live.teller import Teller, seconds
-from replan.cli.views.messages import told_messages
 from replan.errors import ReplanError
 from replan.sessions.client.kept_turn import check_agent
+from replan.user_files.orders import Order
+from replan.views.cells import counted, harmless
+from replan.views.live.manner import POOR_TERMINALS, teller
+from replan.views.live.teller import Teller, seconds
+from replan.views.messages import told_messages
 
 _SHOWN = 2
 _KILLED = (

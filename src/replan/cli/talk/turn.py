@@ -5,9 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from replan.cli.desk.signals import Stop, handling_signals
-from replan.cli.views.live.course import Course, after
-from replan.cli.views.live.teller import Teller, seconds
+from replan.cli.shared.signals import Stop, handling_signals
 from replan.events.types import (
     AnswerGiven,
     Event,
@@ -17,6 +15,8 @@ from replan.events.types import (
 )
 from replan.runs.stopping import GRACE, put_an_end_to
 from replan.state.session.context import AgentResult
+from replan.views.live.course import Course, after
+from replan.views.live.teller import Teller, seconds
 
 STOPPING = (
     f"stopping: running steps have {GRACE:g} s to end; press Ctrl-C again to stop immediately"

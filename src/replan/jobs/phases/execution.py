@@ -14,10 +14,10 @@ from replan.jobs.phases.outputs import (
     too_many_corrections,
 )
 from replan.jobs.phases.planning import idempotency_key
+from replan.jobs.phases.turn import Turn, heard
 from replan.jobs.sayings import say
 from replan.jobs.spec.job_spec import Command
 from replan.jobs.spec.slot import ValidationIssue, said_in
-from replan.jobs.turn import Turn, heard
 from replan.texts.storable import storable_text
 
 ANSWER = "answer"

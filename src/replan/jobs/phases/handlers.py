@@ -13,9 +13,9 @@ from replan.jobs.phases.outputs import (
     too_many_corrections,
 )
 from replan.jobs.phases.planning import planned
+from replan.jobs.phases.turn import heard, switch
 from replan.jobs.sayings import listed, say
 from replan.jobs.spec.slot import said_in
-from replan.jobs.turn import heard, switch
 
 
 class IntentRecognitionHandler(PhaseHandler):

@@ -12,9 +12,9 @@ from replan.jobs.job import COMMAND, CONFIRMATION, FailureCode, Job, JobPhase
 from replan.jobs.phases.collector import InformationCollector
 from replan.jobs.phases.planning import Planner
 from replan.jobs.phases.tracker import ProgressTracker
+from replan.jobs.phases.turn import Turn
 from replan.jobs.sayings import listed, say
 from replan.jobs.spec.job_spec import JobSpec
-from replan.jobs.turn import Turn
 
 
 @dataclass(frozen=True, kw_only=True)

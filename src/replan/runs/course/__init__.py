@@ -1,1 +1,1 @@
-"""The course of a run, read from its records; pure folds."""
+"""A run with all its records, and its course as they show it."""

@@ -10,7 +10,7 @@ from replan.runs.log.run_event import RunEvent
 
 if TYPE_CHECKING:
     from replan.ports.journal import LedgerEntry
-    from replan.runs.travel.whole_run import WholeRun
+    from replan.runs.course.whole_run import WholeRun
 
 _BEGUN = {"model_called": "model_answered", "tool_invoked": "tool_completed"}
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from replan.runs.log.outline import Outline
 
 if TYPE_CHECKING:
-    from replan.runs.travel.whole_run import WholeRun
+    from replan.runs.course.whole_run import WholeRun
 
 HANDED_IN = "handed in with the request"
 _AUTHORS = {"model": "the host", "person": "a person", "rule": "a rule"}

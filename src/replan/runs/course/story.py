@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from replan.plan.model import PlanStep, StepStatus
 from replan.runs.course.attempts import AttemptView, attempts_of
-from replan.runs.course.calls import ANSWERED, Calls, calls_of, with_charged
-from replan.runs.course.remarks import Remarks, remarks_of, unusable_replies
 from replan.runs.course.revisions import Revision, revisions_in
+from replan.runs.log.calls import ANSWERED, Calls, calls_of, with_charged
+from replan.runs.log.remarks import Remarks, remarks_of, unusable_replies
 from replan.runs.log.run_event import RunEvent
 
 if TYPE_CHECKING:
-    from replan.runs.travel.whole_run import WholeRun
+    from replan.runs.course.whole_run import WholeRun
 
 _CALLS = (*ANSWERED, "tool_completed")
 _OPEN = ("running", "waiting", "interrupted")

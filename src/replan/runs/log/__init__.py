@@ -1,1 +1,1 @@
-"""The stored events of a run: numbered, with their long texts stored separately."""
+"""The stored events of a run: numbered, long texts apart; and what is counted from them."""

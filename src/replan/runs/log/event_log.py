@@ -17,9 +17,9 @@ from replan.events.types import (
     TaskCompleted,
 )
 from replan.ports.run_book import LoggedEvent, RunBook
-from replan.runs.course.durations import Durations
-from replan.runs.course.met import Met
+from replan.runs.log.durations import Durations
 from replan.runs.log.event_texts import EventTexts
+from replan.runs.log.met import Met
 from replan.runs.log.recorded import recorded
 from replan.runs.log.run_event import RunEvent, event_in
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from replan.events.types import Event, PlanUpdated, SpecialistCompleted
 from replan.plan.model import TaskPlan
 from replan.ports.journal import Journal
-from replan.runs.course.plan_so_far import PlanSoFar
+from replan.runs.log.plan_so_far import PlanSoFar
 from replan.state.enhanced import EnhancedState
 from replan.state.results import SpecialistResult
 from replan.steps.on_record import OnRecord

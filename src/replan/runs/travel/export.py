@@ -9,7 +9,7 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from replan.errors import InputError
-from replan.runs.travel.whole_run import WholeRun
+from replan.runs.course.whole_run import WholeRun
 from replan.secrets.masking import without_secrets
 from replan.values import restored
 

@@ -8,9 +8,9 @@ from typing import cast, get_args
 from starlette.responses import Response
 
 from replan.ports.run_book import RunOutcome, RunRecord
-from replan.runs.course.reading import is_worked_on
 from replan.runs.labels import checked_labels
 from replan.runs.log.event_log import run_event
+from replan.runs.reading import is_worked_on
 from replan.server.answers import TEAM, TENANT, EventPage, RunListed, RunPage
 from replan.server.bodies import RunsQuery
 from replan.server.callers.identity import Identity

@@ -15,9 +15,9 @@ from replan.server.answers import (
     RunTold,
     TextTold,
 )
-from replan.server.callers.settings import settings_for
 from replan.server.endpoints import Call, Reply
 from replan.server.problems import FieldProblem, RefusedError, bad_field, bad_request, shown
+from replan.server.request_settings import settings_for
 from replan.server.served_teams import own_id
 from replan.server.work import answered, begun, continued, lease_of, leased
 from replan.state.questions import fingerprint_of

@@ -16,9 +16,9 @@ from replan.server.problems import RefusedError
 from replan.state.person.answers import CHANGED
 from replan.state.person.verdicts import leads_to
 from replan.ui.acts.acting import call_of, confirm, run_acted_on, stale, to_run
-from replan.ui.acts.shown import argument_shown, call_arguments, shown_of
 from replan.ui.drawn.revisions import Line, difference
 from replan.ui.forms import form_of
+from replan.ui.shown import argument_shown, call_arguments, shown_of
 from replan.ui.site import Site
 
 GONE = "This is not asked any more, or was answered meanwhile."

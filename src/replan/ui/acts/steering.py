@@ -6,11 +6,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from replan.calling.compiled import team_of
-from replan.cli.kept.orders import limits_of
 from replan.errors import ReplanError
 from replan.plan.model import TaskPlan
-from replan.runs.asked.correcting import Correction, check, failed_in, is_over
-from replan.runs.asked.repeating import repeated_by
+from replan.runs.continued.correcting import Correction, check, failed_in, is_over
+from replan.runs.continued.repeating import repeated_by
 from replan.runs.looking import RunView
 from replan.server.bodies import CorrectionBody, GoOnBody, StopBody
 from replan.server.doors import runs
@@ -18,10 +17,11 @@ from replan.server.endpoints import Reply
 from replan.state.limits import RunSettings
 from replan.state.rules import least_value, limit_value, rounded_up, why_reached
 from replan.ui.acts.acting import call_of, confirm, run_acted_on, stale, to_run
-from replan.ui.acts.shown import standing_of
 from replan.ui.forms import form_of
 from replan.ui.reading import Reading
+from replan.ui.shown import standing_of
 from replan.ui.site import Site
+from replan.user_files.orders import limits_of
 
 _MOST_TOLD = 20  # steps that are named
 

@@ -5,8 +5,8 @@ from collections.abc import Collection
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import NamedTuple
 
-from replan.cli.views.run.overview import money
-from replan.runs.course.calls import Calls
+from replan.runs.log.calls import Calls
+from replan.views.run.overview import money
 
 _SIGNS = {"at most": "≤ ", "at least": "≥ ", "about": "≈ ", "-": "–"}
 _ROUND = {"≤": ROUND_CEILING, "≥": ROUND_FLOOR}  # a bound stays one

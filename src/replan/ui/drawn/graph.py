@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from replan.cli.views.run.overview import remarked
 from replan.plan.model import StepStatus, TaskPlan
 from replan.plan.order import layers
-from replan.runs.course.remarks import remarks_of
 from replan.runs.course.standing import WAITING, WORDS, awaited
 from replan.runs.course.story import StepStory, Story
+from replan.runs.log.remarks import remarks_of
 from replan.ui.drawn.revisions import changed_steps
+from replan.views.run.overview import remarked
 
 BOX_WIDTH, BOX_HEIGHT = 220, 98
 _ACROSS, _DOWN, _MARGIN = 44, 18, 12

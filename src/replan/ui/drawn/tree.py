@@ -7,12 +7,12 @@ from typing import Any, Literal, cast
 
 from pydantic import JsonValue
 
-from replan.cli.views.run.errors import is_said, same_before
-from replan.cli.views.run.history import failure_of, shown_call
 from replan.runs.course.attempts import AttemptView
-from replan.runs.course.calls import Calls, calls_of
 from replan.runs.course.story import StepStory, Story
+from replan.runs.log.calls import Calls, calls_of
 from replan.runs.log.run_event import RunEvent
+from replan.views.run.errors import is_said, same_before
+from replan.views.run.history import failure_of, shown_call
 
 HOST = 0
 """The number of the branch that has the calls of the host."""

@@ -46,8 +46,8 @@ from sqlalchemy import text
 from replan.adapters.storage.checkpoints.rolling_back import places_of, take_away
 from replan.adapters.storage.database import Database, Patience
 from replan.adapters.storage.faults import UnreadableRecordError, readable
-from replan.adapters.storage.holds.thread_holds import Holds
 from replan.adapters.storage.stored_values.sealing import with_allowed
+from replan.adapters.thread_holds import Holds
 from replan.errors import StorageError, ThreadLostError
 from replan.langgraph_inside.checkpoints import DeltaChannelHistory, go_on_after, ids, newest_time
 from replan.langgraph_inside.tasks import of_whole_tasks

@@ -21,8 +21,8 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 
+from replan.adapters.storage.checkpoints.postgres_saver import PostgresSaver
 from replan.adapters.storage.faults import UnreadableRecordError
-from replan.adapters.storage.postgres import PostgresSaver
 from replan.adapters.storage.stored_values.places import of_blob, of_write
 from replan.adapters.storage.stored_values.sealing import Hidden, Placed, placed_writes, tagged
 from replan.langgraph_inside.checkpoints import DeltaChannelHistory

@@ -8,7 +8,7 @@ from typing import Any, LiteralString
 import psycopg
 
 from replan.adapters.storage.database import Patience
-from replan.adapters.storage.holds.thread_holds import Holds, digest_of, first_epoch
+from replan.adapters.thread_holds import Holds, digest_of, first_epoch
 from replan.ports.ownership import Owner
 
 Connection = psycopg.AsyncConnection[Any]

@@ -11,9 +11,9 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from replan.adapters.storage.database import Database
-from replan.adapters.storage.holds.thread_holds import Holds, digest_of, first_epoch
 from replan.adapters.storage.sqlite_file import file_errors
 from replan.adapters.storage.tables.schema import threads
+from replan.adapters.thread_holds import Holds, digest_of, first_epoch
 from replan.ports.ownership import Owner
 
 

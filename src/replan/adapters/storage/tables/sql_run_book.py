@@ -22,10 +22,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from replan.adapters.storage.database import Database
 from replan.adapters.storage.faults import readable
-from replan.adapters.storage.holds.thread_holds import Holds
 from replan.adapters.storage.stored_values.places import of_event, of_request, of_run, of_text
 from replan.adapters.storage.stored_values.sealing import Seal
 from replan.adapters.storage.tables import schema
+from replan.adapters.thread_holds import Holds
 from replan.ports.run_book import (
     BY_NEED,
     NOT_OVER,

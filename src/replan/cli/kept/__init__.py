@@ -1,1 +1,0 @@
-"""Files and records of the terminal: places, orders and their signatures, plans, logs."""

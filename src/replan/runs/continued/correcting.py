@@ -1,0 +1,212 @@
+"""A person's correction of one step of a run: to repeat it, or to skip it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from langgraph.types import StateSnapshot
+
+from replan.errors import InputError
+from replan.events.types import Event, PlanUpdated, RunCorrected, StepsReopened
+from replan.plan.markdown.document import refresh_content
+from replan.plan.markdown.seal import sealed, unsealed
+from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, TaskPlan
+from replan.plan.rerun import Rerun, rerun_from
+from replan.plan.revision import unstarted
+from replan.plan.statuses import with_statuses
+from replan.runs.continued.resuming import revived
+from replan.runs.looking import RunView
+from replan.state.cuts import CUTS
+from replan.state.enhanced import EnhancedState, rounds_of, settings_of
+from replan.state.generations import after_round
+from replan.state.limits import RunSettings
+from replan.state.patches import plan_write
+from replan.state.rules import limit_value, spent_limit
+
+_OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
+_MOST_NAMED = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Correction:
+    """What a person requests for one step."""
+
+    action: Literal["retry", "skip"]
+    step: int
+    by: str = ""  # who requests it
+
+    def of(self, step: PlanStep) -> PlanStep:
+        """The corrected step."""
+        if self.action == "retry":
+            return unstarted(step)
+        told = f"Skipped by {self.by or 'a person'}."
+        return unstarted(step).replace(status=StepStatus.SKIPPED, feedback=told)
+
+    def reruns(self, plan: TaskPlan) -> tuple[Rerun, ...]:
+        """The settled steps that are done again by it."""
+        return rerun_from(plan, self.step) if self.action == "retry" else ()
+
+    def event(self, run_id: str, origin: str = "", current_round: int = 0) -> RunCorrected:
+        """The description of it."""
+        return RunCorrected(
+            run_id=run_id,
+            round=current_round,
+            action=self.action,
+            step_id=self.step,
+            by=self.by,
+            origin=origin,
+        )
+
+
+def is_over(state: EnhancedState) -> bool:
+    """Whether a run ended, and not because of a limit."""
+    return bool(state.get("is_completed")) and state.get("limit_reached", "") in ("", *CUTS)
+
+
+def failed_in(plan: TaskPlan | None) -> list[int]:
+    """The failed steps of a plan, which a person can repeat or skip."""
+    return [step.id for step in plan.steps if step.status is StepStatus.FAILED] if plan else []
+
+
+def check(correction: Correction, view: RunView) -> None:
+    """Refuse impossible corrections of a run, before anything is done.
+
+    Raises:
+        InputError: There is no such step, or it already is as wanted.
+    """
+    plan = view.plan
+    if plan is None:
+        raise InputError("This run has no plan, so there is no step in it.")
+    step = plan.by_id.get(correction.step)
+    if step is None:
+        raise InputError(f"This run has no step {correction.step}. Its steps: {_listed(plan)}.")
+    if correction.action == "retry" and step.status in _OPEN:
+        raise InputError(_why_open(step, view))
+    if correction.action == "skip" and step.is_finished:
+        done = step.status is StepStatus.COMPLETED
+        why = "completed, so there is nothing to skip" if done else "skipped already"
+        raise InputError(f"Step {step.id} is {why}.")
+
+
+def _listed(plan: TaskPlan) -> str:
+    ids = [str(step.id) for step in plan.steps]
+    more = [f"and {len(ids) - _MOST_NAMED} more"] if len(ids) > _MOST_NAMED else []
+    return ", ".join([*ids[:_MOST_NAMED], *more])
+
+
+def _why_open(step: PlanStep, view: RunView) -> str:
+    failed = _failed_before(step, view.plan or TaskPlan())
+    if failed:
+        return f"Step {step.id} was not begun, since step {failed[0]} failed. Retry that one."
+    if any(ask.key.startswith(f"{step.id}/") for ask in view.waiting):
+        return f"Step {step.id} waits for an answer. Answer it, or skip the step."
+    return f"Step {step.id} is still to be done. Continue the run to do it."
+
+
+def _failed_before(step: PlanStep, plan: TaskPlan) -> list[int]:
+    """The failed steps that a step waits for, directly or not."""
+    steps, seen, left = plan.by_id, set[int](), [step.id]
+    while left:
+        waits = [each for each in steps[left.pop()].awaits if each in steps.keys() - seen]
+        seen |= {*waits}
+        left += waits
+    return sorted(each for each in seen if steps[each].status is StepStatus.FAILED)
+
+
+def check_newest(snapshot: StateSnapshot, run_id: str) -> None:
+    """See that a run can be corrected where it is.
+
+    Raises:
+        InputError: Its thread has begun another run, or a graph of a step asks in the middle of it.
+    """
+    if snapshot.values.get("run_id") != run_id:
+        raise InputError("Another run has begun on the thread of this one: it cannot go on.")
+    if any(task.interrupts and task.name.startswith("specialist_") for task in snapshot.tasks):
+        raise InputError("A step asks in the middle of its work. Answer it first.")
+
+
+def corrected(
+    correction: Correction,
+    state: EnhancedState,
+    so_far: TaskPlan,  # the plan with the marks of all that is finished
+    settings: RunSettings | None,
+    at: datetime,
+) -> tuple[EnhancedState, tuple[Event, ...]]:
+    """Return what a correction changes in the state of a run that continues, and its description.
+
+    Raises:
+        InputError: A limit of the run leaves no room for it.
+    """
+    before = state.get("current_plan") or TaskPlan()
+    reruns = correction.reruns(so_far)
+    ids = [rerun.step for rerun in reruns] or [correction.step]
+    old = before.replace(content=unsealed(before.content), update_history=())
+    new = with_statuses(old, [correction.of(old.step(each)) for each in ids], at)
+    new = new.replace(version=old.version + 1, updated_at=at)
+    revision = PlanUpdate(
+        version=new.version,
+        update_type=PlanUpdateType.MODIFY_STEP,
+        description=_described(correction, reruns),
+        timestamp=at,
+        changes={},
+        by="person",
+    )
+    settled = after_round(state.get("generations", {}), before, so_far)
+    update: EnhancedState = {
+        "stalls": 0,
+        "current_plan": plan_write(before, new),
+        "plan_history": [revision],
+        # What ended in a round that was cut off is done again, too.
+        "generations": {each: settled[each] for each in ids if each in settled},
+    }
+    update |= _with_room({**state, **update, "current_plan": new}, settings)
+    whole = new.replace(update_history=(*state.get("plan_history", []), revision))
+    run_id, current = state.get("run_id", ""), state.get("current_round", 0)
+    told = [
+        correction.event(run_id, current_round=current),
+        *([StepsReopened(run_id=run_id, round=current, reruns=reruns)] if reruns else []),
+        PlanUpdated(run_id=run_id, round=current, plan=whole, markdown=new.content, by="person"),
+    ]
+    return update, tuple(told)
+
+
+def _described(correction: Correction, reruns: Sequence[Rerun]) -> str:
+    by = f", by {correction.by}" if correction.by else ""
+    if correction.action == "skip":
+        return f"Step {correction.step} is left out{by}."
+    others = ", ".join(str(each.step) for each in reruns if each.step != correction.step)
+    follows = f" and, since they follow from it, {others}" if others else ""
+    return f"Done again: step {correction.step}{follows}{by}."
+
+
+def _with_room(state: EnhancedState, settings: RunSettings | None) -> EnhancedState:
+    """What lets the run continue; refused where a limit would end it at once."""
+    new = settings_of(state).overridden_by(settings)
+    if state.get("is_completed"):
+        more, limit = revived(state, new), spent_limit({**state, "settings": new})
+    else:
+        more: EnhancedState = {}
+        spare = rounds_of(state) + new.limits.max_rounds - settings_of(state).limits.max_rounds
+        limit = "max_rounds" if state.get("current_round", 0) > spare else ""
+    if limit:
+        value = limit_value({**state, "settings": new}, limit)
+        raise InputError(
+            f"The limit {limit}={value:g} leaves no room for it. Raise it as well, for example "
+            f"to {2 * value:g}."
+        )
+    return more
+
+
+def begun_anew(correction: Correction, view: RunView) -> dict[str, Any]:
+    """What a new run begins with that continues from one that is over."""
+    state = view.state
+    plan = sealed(state.get("current_plan") or TaskPlan(), view.run_id, is_named=True)
+    plan = refresh_content(plan.with_steps(correction.of(plan.step(correction.step))))
+    return {"messages": said_before(state), "plan": plan.content}
+
+
+def said_before(state: EnhancedState) -> list[Any]:
+    """The messages in a run before its answer."""
+    answer = state.get("final_answer")
+    return [each for each in state.get("messages", []) if answer is None or each.id != answer.id]

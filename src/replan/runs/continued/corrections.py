@@ -1,0 +1,94 @@
+"""A correction as a runtime does it: in the run itself, or in a new one from its document."""
+
+from typing import Any, cast
+
+from langchain_core.runnables import RunnableConfig
+from pydantic import JsonValue
+
+from replan.calling.compiled import loosened, team_of
+from replan.plan.model import TaskPlan
+from replan.ports.run_book import RunRecord
+from replan.ports.storage import Storage
+from replan.runs.continued.correcting import Correction, begun_anew, check, check_newest, corrected
+from replan.runs.continued.repeating import refuse_repeats, repeated_by
+from replan.runs.looking import RunView, config_of
+from replan.runs.reading import view_of
+from replan.runs.run_input import kept_input
+from replan.runs.work import Bench, Errand, Following
+from replan.state.enhanced import settings_of
+from replan.state.limits import RunSettings
+from replan.steps.kept import note_kept
+
+
+class CorrectionOptions(Following, total=False):
+    """The options of a correction of a run; see `Runtime.retry`."""
+
+    settings: RunSettings | None
+    config: RunnableConfig | None
+    repeat_effects: bool
+    run_id: str | None
+    order: JsonValue
+
+
+async def in_place(
+    correction: Correction, record: RunRecord, options: CorrectionOptions, bench: Bench
+) -> Errand:
+    """Correct a run that continues; all of it is one write."""
+    graph, config = cast("Any", bench.graph), config_of(record.thread_id)
+    view, settings = await view_of(record, bench), options.get("settings")
+    check(correction, view)
+    check_newest(await graph.aget_state(config), record.run_id)
+    so_far = view.plan or TaskPlan()
+    now = bench.clock()
+    update, told = corrected(correction, view.state, so_far, settings, now)
+    if settings is not None and "settings" in update:
+        old, by = settings_of(view.state), correction.by or correction.action
+        update["warnings"] = loosened(bench.graph, old, update["settings"], by)
+        settings = None
+    await graph.aupdate_state(config, update, as_node="plan_update")
+    return Errand(
+        record=record,
+        settings=settings,
+        config=options.get("config"),
+        following=_following(options),
+        by=correction.by,
+        told=told,
+    )
+
+
+async def anew(
+    correction: Correction, view: RunView, options: CorrectionOptions, bench: Bench
+) -> Errand:
+    """What a new run is called with that continues from one that is over."""
+    check(correction, view)
+    journal = cast("Storage", bench.storage).journal
+    if not options.get("repeat_effects"):
+        team = team_of(bench.graph)
+        refuse_repeats(await repeated_by(correction, view, team, journal))
+    if not await journal.results(view.run_id):
+        # One in memory has forgotten them; the state has them whole.
+        whole = {
+            **view.state.get("kept_results", {}),
+            **view.state.get("current_specialist_results", {}),
+        }
+        await note_kept(view.run_id, whole.values(), journal)
+    given, now = begun_anew(correction, view), bench.clock()
+    run_id, order = options.get("run_id") or bench.new_id(), options.get("order")
+    if order is None:
+        old = view.record.order if isinstance(view.record.order, dict) else {}
+        order = {**old, **cast("dict[str, JsonValue]", kept_input(given))}
+    return Errand(
+        record=view.record.replace(
+            run_id=run_id, thread_id=run_id, order=order, started_at=now, updated_at=now
+        ),
+        input=given,
+        settings=settings_of(view.state).overridden_by(options.get("settings")),
+        config=options.get("config"),
+        following=_following(options),
+        told=(correction.event(run_id, view.run_id),),
+    )
+
+
+def _following(options: CorrectionOptions) -> Following:
+    names = Following.__annotations__
+    return cast("Following", {name: each for name, each in options.items() if name in names})

@@ -1,0 +1,86 @@
+"""Runs that a terminal began: continued by the team of their own order, as `replan resume` does.
+
+Such a run says in its order which team works on it. What an order does is this user's own word only
+if this user has signed it, so others are left to the terminal, which asks.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from replan.calling.compiled import Graph
+from replan.errors import ReplanError
+from replan.ports.run_book import RunRecord
+from replan.ports.storage import Storage
+from replan.runs.service import Runtime
+from replan.runtime import open_runtime
+from replan.server.callers.identity import Allowance, Identity
+from replan.server.problems import RefusedError
+from replan.server.served_teams import ServedTeams
+from replan.user_files.orders import order_from, prepared
+from replan.user_files.signature import is_signed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terminals:
+    """The runtimes of runs that a terminal began, by the run.
+
+    Attributes:
+        storage: Where the runs are kept.
+        environment: What team files read their keys from.
+        grace: Seconds that running steps have to end.
+        is_over: Set once all of them are to close.
+        runtimes: The runtimes, each once it is open.
+        tasks: What holds them open: servers of tools are closed by the task that opened them.
+    """
+
+    storage: Storage
+    environment: Mapping[str, str]
+    grace: float
+    is_over: asyncio.Event = field(default_factory=asyncio.Event)
+    runtimes: dict[str, asyncio.Future[Runtime]] = field(
+        default_factory=dict[str, asyncio.Future[Runtime]]
+    )
+    tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+
+    async def teams_for(self, served: ServedTeams, record: RunRecord, who: Identity) -> ServedTeams:
+        """The served teams with the one that works on a run.
+
+        Raises:
+            RefusedError: It is not for this caller, or the signature of its order is unknown.
+            InputError: It was begun by another program, or its team cannot be built.
+        """
+        short = record.run_id[:8]
+        detail = f"This run was begun by a terminal. Act on it there: replan resume {short}."
+        if who.tenant or who.limits != Allowance():
+            raise RefusedError(403, "not_allowed", detail)
+        if not is_signed(record.order, record.run_id):
+            whose = "Its stored options were written by somebody else, or were changed since."
+            raise RefusedError(409, "unsigned", f"{detail} {whose}")
+        if record.run_id not in self.runtimes:
+            graph = prepared(
+                order_from(record.order, short), self.environment, storage=self.storage
+            ).graph
+            opened = self.runtimes[record.run_id] = asyncio.get_running_loop().create_future()
+            task = asyncio.ensure_future(self._held(record.run_id, graph, opened))
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+        return replace(served, runtimes={"": await self.runtimes[record.run_id]})
+
+    async def _held(self, run_id: str, graph: Graph, opened: asyncio.Future[Runtime]) -> None:
+        """Hold a runtime open until all close."""
+        try:
+            async with open_runtime(graph, storage=self.storage, grace=self.grace) as runtime:
+                opened.set_result(runtime)
+                await self.is_over.wait()
+        except ReplanError as error:
+            if opened.done():
+                raise
+            # The error goes to whoever asks; it is opened again for the next one.
+            del self.runtimes[run_id]
+            opened.set_exception(error)
+
+    async def close(self) -> None:
+        """Stop running work, so that it can be resumed."""
+        self.is_over.set()
+        await asyncio.gather(*self.tasks)

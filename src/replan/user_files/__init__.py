@@ -1,0 +1,1 @@
+"""Files and records of a user: places, orders and their signatures, plans, logs."""

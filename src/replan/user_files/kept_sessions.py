@@ -1,0 +1,111 @@
+"""The sessions of a user in a storage, found by their ids; those of files, and whether to trust."""
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from pathlib import Path
+from typing import Any, Unpack
+
+from replan.errors import ContextError, InputError
+from replan.events.types import Event
+from replan.ports.agent import TurnOptions, UserInput
+from replan.ports.storage import Storage
+from replan.sessions.carried import RUN, carried_in, written_run
+from replan.sessions.client.adapter import ClientAgentAdapter
+from replan.state.session.context import AgentContext, AgentResult
+from replan.user_files.named import LAST
+from replan.user_files.signature import own_key
+
+_MOST = 1_000
+_TOLD = 3
+
+
+class _Nobody:
+    """Takes no turns: who only looks at sessions needs no team."""
+
+    async def process(
+        self,
+        user_input: UserInput,
+        context: AgentContext | Mapping[str, Any],
+        **options: Unpack[TurnOptions],
+    ) -> AgentResult:
+        raise InputError("No agent is here to take turns.")
+
+    async def stream(
+        self,
+        user_input: UserInput,
+        context: AgentContext | Mapping[str, Any],
+        **options: Unpack[TurnOptions],
+    ) -> AsyncGenerator[Event | AgentResult]:
+        yield await self.process(user_input, context, **options)
+
+
+def client_of(storage: Storage, user: str) -> ClientAgentAdapter:
+    """The sessions of a user, for callers that take no turns."""
+    return ClientAgentAdapter(storage, _Nobody(), user=user)
+
+
+async def found_session(client: ClientAgentAdapter, prefix: str) -> str:
+    """The only session whose id has this prefix; `last` is the one that was used last.
+
+    Raises:
+        InputError: There is none, or more than one.
+    """
+    newest = [each.session_id for each in await client.sessions(_MOST)]
+    found = newest[:1] if prefix == LAST else [each for each in newest if each == prefix]
+    found = found or [each for each in newest if prefix and each.startswith(prefix)]
+    match found:
+        case [one]:
+            return one
+        case []:
+            names = ", ".join(newest[:_TOLD])
+            there = f"The newest: {names}; `replan sessions list` lists all." if names else ""
+            raise InputError(
+                f"There is no session '{prefix}' here. {there or 'No sessions are stored.'}"
+            )
+        case several:
+            ids = ", ".join(several[:_TOLD])
+            raise InputError(f"More than one session begins with '{prefix}': {ids}.")
+
+
+def read_session(path: Path) -> AgentContext:
+    """Read an export.
+
+    Raises:
+        InputError: It cannot be read.
+        ContextError: It is not a session; names every bad field.
+    """
+    try:
+        return AgentContext.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, RecursionError) as error:
+        if isinstance(error, ContextError):
+            raise
+        raise InputError(f"'{path}' cannot be read as a session: {error}.") from error
+
+
+def trusted_here(context: AgentContext) -> tuple[AgentContext, bool]:
+    """A session whose waiting run this user has signed, and whether another signer had.
+
+    Raises:
+        ContextError: The run cannot be used.
+    """
+    key = own_key()
+    try:
+        run = carried_in(context, key)
+    except ContextError:
+        run = carried_in(_unsigned(context), None)
+    else:
+        return context, False
+    if run is None or key is None:
+        return context, False
+    signed = {**context.project_state, RUN: written_run(run, context.session_id, key)}
+    return context.replace(project_state=signed), True
+
+
+def _unsigned(context: AgentContext) -> AgentContext:
+    written = context.project_state.get(RUN)
+    plain = (
+        {k: v for k, v in written.items() if k != "signature"}
+        if isinstance(written, dict)
+        else written
+    )
+    return context.replace(project_state={**context.project_state, RUN: plain})

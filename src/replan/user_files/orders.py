@@ -1,0 +1,188 @@
+"""The order of a run, in a form that can be stored and executed again."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from langchain_core.messages import HumanMessage
+from pydantic import Field, JsonValue, ValidationError
+
+from replan.assembly.graphs import Graph, build_graph
+from replan.errors import InputError
+from replan.plan.markdown.document import PlanDocument
+from replan.plan.model import Value
+from replan.state.limits import Budget, Limits, RunSettings
+from replan.team.file_team import DEFAULT_TEAM
+from replan.team.team_file import TeamFile, read_team_file
+from replan.traces.option import Traces
+from replan.user_files.attachments import attached
+from replan.user_files.plan_text import is_plan_path, read_plan_text
+from replan.values import restored
+
+SIGNATURE = "signature"
+"""The field of a stored order with its author."""
+
+_ALWAYS_KEPT = frozenset({"task", "team", "directory", "out", "plan_out", "base_url"})
+
+
+class Order(Value):
+    """All that is needed to build a run's graph again and to start it; nothing secret."""
+
+    task: str  # the request, or the path of the plan document as it was given
+    plan: str | None = None  # the plan document's text, if there is one
+    team: Path | None = None  # a team file; else the default team
+    model: str | None = None  # the host's model; none: the team file's
+    base_url: str | None = None  # a server that speaks the OpenAI protocol
+    # The folder that specialists may read; none: the team file's, else this one.
+    directory: Path | None = None
+    out: Path | None = None  # the folder for reports
+    plan_out: Path | None = None
+    settings: RunSettings | None = None  # what this run may do, from the options of the terminal
+    files: tuple[Path, ...] = ()  # what goes with the task
+    labels: dict[str, str] = Field(default_factory=dict)  # what the run is found by
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder that specialists may read; None: that of the team file."""
+        return Path() if self.team is None and self.directory is None else self.directory
+
+    @property
+    def title(self) -> str:
+        """The subject of the run in one line."""
+        return self._goal or " ".join(self.task.split())
+
+    @property
+    def input(self) -> dict[str, Any]:
+        """The input of the graph."""
+        if self.plan is None:
+            return {"messages": [self._message(self.task)]}
+        # A run that continues from another one has a request, and the plan that was made of it.
+        asked = self._goal or self.task if is_plan_path(self.task) else self.task
+        return {"messages": [self._message(asked)], "plan": self.plan}
+
+    @property
+    def _goal(self) -> str:
+        return "" if self.plan is None else PlanDocument.recover(self.plan).plan.goal
+
+    def _message(self, text: str) -> HumanMessage:
+        if not self.files:
+            return HumanMessage(text)
+        return HumanMessage([{"type": "text", "text": text}, *attached(self.files)])
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A graph that can run, the folder that its files are relative to, and its host."""
+
+    graph: Graph
+    workspace: Path
+    model: object
+
+
+def order_of(task: str, **fields: Any) -> Order:
+    """Read the options of the terminal."""
+    if not task.strip():
+        raise InputError("The task is empty. Write what to do, or name a plan document.")
+    attached(fields.get("files", ()))
+    plan = read_plan_text(Path(task)) if is_plan_path(task) else None
+    # The shell may hand over bytes that are not text.
+    return Order(task=task.encode("utf-8", "replace").decode("utf-8"), plan=plan, **fields)
+
+
+def kept(order: Order) -> JsonValue:
+    """Return an order as it is kept: paths that lead there from everywhere, and no secret."""
+    paths = {
+        name: None if path is None else path.absolute()
+        for name, path in {
+            "team": order.team,
+            "out": order.out,
+            "plan_out": order.plan_out,
+            # Without a team file the folder is the one where the run began.
+            "directory": order.directory or (Path() if order.team is None else None),
+        }.items()
+    }
+    files = tuple(path.absolute() for path in order.files)
+    changes: dict[str, Any] = {**paths, "files": files} if files else paths
+    address = order.base_url if _is_open(order.base_url) else None
+    return order.replace(**changes, base_url=address).model_dump(mode="json", exclude_unset=True)
+
+
+def order_from(record: JsonValue, run_id: str) -> Order:
+    """Read a stored order."""
+    if isinstance(record, dict):
+        record = {name: value for name, value in record.items() if name != SIGNATURE}
+    # Another program's own order may have a task, too, and more that must not be left out.
+    is_ours = isinstance(record, dict) and record.keys() >= _ALWAYS_KEPT
+    try:
+        return restored(Order, record) if is_ours else Order.model_validate(record)
+    except ValidationError as error:
+        raise InputError(
+            f"The run {run_id} was not begun by this version of `replan run`, "
+            "so its graph cannot be built again here. Continue it with the program that began it."
+        ) from error
+
+
+def prepared(
+    order: Order, environment: Mapping[str, str], traces: Traces | None = None, **keeping: Any
+) -> Prepared:
+    """Build the graph of an order; `traces` take the place of those of its team."""
+    team = team_of_order(order, environment, traces)
+    graph = build_graph(team.config, models=team.models, **keeping)
+    workspace = Path(team.config.workspace or Path())
+    return Prepared(graph, workspace, team.config.host.model)
+
+
+def team_of_order(
+    order: Order, environment: Mapping[str, str], traces: Traces | None = None
+) -> TeamFile:
+    """Read the team of an order; `traces` take the place of its own."""
+    path = order.team or DEFAULT_TEAM
+    team = read_team_file(path, environment, directory=order.folder, out=order.out)
+    team = team.with_model(order.model, order.base_url)
+    if traces is None:
+        return team
+    return replace(team, config=team.config.model_copy(update={"traces": traces}))
+
+
+def settings_of_run(
+    limits: list[str], approve: str | None, user: str | None = None
+) -> RunSettings | None:
+    """Read what one run is to do otherwise than its team; None if nothing."""
+    asked: dict[str, Any] = {"limits": limits_of(limits), "approval": approve, "user": user}
+    given = {name: value for name, value in asked.items() if value is not None}
+    return RunSettings(**given) if given else None
+
+
+def limits_of(texts: list[str]) -> Limits | None:
+    """Read limits such as `max_model_calls=50`; `none` takes a limit away where that is allowed."""
+    names = [*Limits.model_fields, *(f"per_step.{name}" for name in Budget.model_fields)]
+    names.remove("per_step")
+    given: dict[str, Any] = {}
+    for text in texts:
+        name, sign, value = (part.strip() for part in text.partition("="))
+        if not sign or name not in names:
+            raise InputError(
+                f"'{text}' is not a limit. Write NAME=VALUE with one of: {', '.join(names)}."
+            )
+        part = given.setdefault("per_step", {}) if "." in name else given
+        part[name.rpartition(".")[2]] = None if value.casefold() == "none" else value
+    try:
+        return Limits.model_validate(given) if given else None
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        value = "empty" if first["input"] == "" else first["input"]
+        raise InputError(f"The limit {name} cannot be {value}: {first['msg']}.") from error
+
+
+def _is_open(address: str | None) -> bool:
+    """Whether an address reveals no secret: it has neither a password nor a query."""
+    if address is None:
+        return True
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return False
+    return "@" not in parts.netloc and not parts.query

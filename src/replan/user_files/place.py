@@ -1,0 +1,172 @@
+"""Where the terminal stores its runs: by default a SQLite file of the user."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from platformdirs import user_data_path
+
+from replan.errors import InputError, StorageError
+from replan.user_files.named import LAST, MEMORY
+
+if TYPE_CHECKING:
+    from replan.ports.run_book import RunBook, RunRecord
+    from replan.ports.storage import Storage
+
+_PASSWORD = re.compile(r"(?i)([?&])\w*password=[^&]*&?")
+_TOLD = 3
+SHORT = 8
+"""Characters of a run's id that people are shown."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """The place where runs are stored."""
+
+    where: str = field(repr=False)  # `memory`, the path of a SQLite file, or a PostgreSQL address
+    # What encrypts the texts there; none: nothing does.
+    key: str | None = field(default=None, repr=False)
+    # What a command line adds to name it again; empty where the shell or nothing names it. A
+    # password is not in it.
+    option: str = ""
+    # Days for which prompts and other texts of events are kept; None: without end.
+    keep_days: float | None = None
+
+    @property
+    def outlives(self) -> bool:
+        """Whether a run that is stored there outlives the process."""
+        return self.where != MEMORY
+
+
+def place_of(asked: str | None, environment: Mapping[str, str]) -> Place:
+    """Choose by the option, then by `REPLAN_STORAGE`, then the file in the user's data folder."""
+    where = asked or environment.get("REPLAN_STORAGE") or str(_own_file())
+    key = environment.get("REPLAN_STORAGE_KEY") or None
+    option = f" --storage {shlex.quote(_told(asked))}" if asked else ""
+    return Place(where, key, option, _days(environment.get("REPLAN_KEEP_DAYS", "")))
+
+
+def _days(given: str) -> float | None:
+    try:
+        return float(given) if given.strip() else None
+    except ValueError as error:
+        raise InputError(
+            f"REPLAN_KEEP_DAYS={given} is not a number of days. Set it to a number such as 30."
+        ) from error
+
+
+@asynccontextmanager
+async def opened(place: Place) -> AsyncGenerator[Storage]:
+    """Open the storage of a place."""
+    # It loads a framework, and who names a place need not.
+    from replan.adapters.storage.opening import open_storage  # noqa: PLC0415
+
+    where = place.where if place.outlives else ":memory:"
+    async with AsyncExitStack() as stack:
+        try:
+            storage = await stack.enter_async_context(
+                open_storage(where, key=place.key, keep_days=place.keep_days)
+            )
+        except StorageError as error:
+            raise InputError(str(error)) from error
+        yield storage
+
+
+@asynccontextmanager
+async def opened_kept(place: Place) -> AsyncGenerator[Storage]:
+    """Open a place for reading: a named storage is not created.
+
+    Raises:
+        InputError: There is no such file.
+    """
+    _check_there(place)
+    async with opened(place) as storage:
+        yield storage
+
+
+def short(run_id: str) -> str:
+    """A run's id as people see it."""
+    return run_id[:SHORT]
+
+
+async def found(book: RunBook, prefix: str) -> RunRecord:
+    """The only run whose id has this prefix; `last` is the one that began last."""
+    if prefix == LAST:
+        runs = await book.recent(1)
+    else:
+        runs = await book.find(prefix) if prefix else ()
+    exact = [run for run in runs if run.run_id == prefix]
+    match exact or runs:
+        case [run]:
+            return run
+        case []:
+            newest = ", ".join(short(run.run_id) for run in await book.recent(_TOLD))
+            there = (
+                f"The newest: {newest}; `replan runs` lists all."
+                if newest
+                else "No runs are stored."
+            )
+            raise InputError(f"There is no run '{prefix}'. {there}")
+        case several:
+            ids = ", ".join(_apart(several))
+            raise InputError(
+                f"More than one run begins with '{prefix}': {ids}. Write more of its characters."
+            )
+
+
+async def check_idle(storage: Storage, run: RunRecord) -> None:
+    """Check that no process works on a run."""
+    if run.outcome == "running" and await storage.holds.is_held(run.thread_id):
+        raise InputError(
+            f"Another process works on run {short(run.run_id)}. Wait until it ends, or stop it."
+        )
+
+
+def now() -> datetime:
+    """The time, with its zone."""
+    return datetime.now(UTC)
+
+
+def _check_there(place: Place) -> None:
+    where = place.where.removeprefix("sqlite:///")
+    path = Path(where).expanduser()
+    if not place.outlives or "://" in where or path == _own_file() or path.exists():
+        return
+    fix = "Name an existing file; `replan run` creates one."
+    raise InputError(f"There is no storage '{_told(place.where)}'. {fix}")
+
+
+def _told(where: str) -> str:
+    """An address for display: a path unchanged, a database without its password."""
+    try:
+        password = urlsplit(where).password
+    except ValueError:
+        return where
+    where = where.replace(f":{password}@", "@") if password else where
+    return _PASSWORD.sub(r"\1", where)
+
+
+def own_folder() -> Path:
+    """The folder of this user."""
+    return user_data_path("replan", appauthor=False)
+
+
+def _own_file() -> Path:
+    return own_folder() / "runs.db"
+
+
+def _apart(runs: Sequence[RunRecord]) -> list[str]:
+    """Ids cut to the length at which all of them differ, eight at least."""
+    ids = [run.run_id for run in runs]
+    length = SHORT
+    while len({each[:length] for each in ids}) < len(ids):
+        length += 1
+    return [each[:length] for each in ids[:10]]

@@ -1,0 +1,36 @@
+"""The content of a team's knowledge, as far as it can be counted."""
+
+from collections.abc import Mapping
+from os.path import normpath
+
+from pydantic import JsonValue
+
+from replan.adapters.knowledge.folder import FolderRetriever
+from replan.errors import RetrievalError
+from replan.views.cells import counted, one_line
+
+
+def looked_through(knowledge: object) -> dict[str, JsonValue]:
+    """Count the files and passages of a folder, and name what is left out."""
+    if not isinstance(knowledge, FolderRetriever):
+        return {"searched_by": type(knowledge).__name__}
+    try:
+        files, passages, left_out = knowledge.looked_through()
+    except RetrievalError as error:
+        return {"folder": normpath(knowledge.folder), "error": str(error)}
+    found: dict[str, JsonValue] = {"files": files, "passages": passages, "left_out": [*left_out]}
+    return {"folder": normpath(knowledge.folder), **found}
+
+
+def knowledge_lines(told: Mapping[str, JsonValue]) -> list[str]:
+    match told:
+        case {"searched_by": name}:
+            return [f"knowledge: searched by {name}"]
+        case {"error": error}:
+            return [f"knowledge: {one_line(str(error))}"]
+        case {"files": int(files), "passages": int(passages), "left_out": list(left_out)}:
+            size = f"{counted(files, 'file')}, {counted(passages, 'passage')}"
+            head = f"knowledge: {told['folder']}: {size}"
+            return [head, *(f"  {one_line(str(each))}" for each in left_out)]
+        case _:
+            return []

@@ -1,0 +1,271 @@
+"""What is ahead of a plan that has no mistakes: in lines for people, and as JSON."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from pydantic import JsonValue
+
+from replan.errors import Refusal
+from replan.plan.markdown.document import PlanDocument
+from replan.plan.markdown.overlooked import overlooked
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.plan.preview import (
+    CALLS_PER_REPLY,
+    Preview,
+    preview,
+    usual_calls,
+    worst_case_calls,
+    worst_case_cost,
+    worst_case_seconds,
+)
+from replan.plan.rerun import Rerun
+from replan.state.limits import Limits
+from replan.state.questions import Approving
+from replan.state.team import SpecialistCard, refusals_of, told_with_place
+from replan.views.ahead.understood import understood, understood_lines
+from replan.views.cells import counted, one_line
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownTeam:
+    """What an outlook needs to know of a team."""
+
+    limits: Limits  # the bounds of its runs
+    # Model calls of one attempt by the specialist's name; None if unknown.
+    per_try: Mapping[str, int | None] | None = None
+    # Further model calls of one attempt of a step, at all of its specialists.
+    per_step: Callable[[PlanStep], int] | None = None
+    per_reply: int = CALLS_PER_REPLY  # model calls of one reply of the host
+    # Whether one call of its host does the work of two; none where only some do.
+    merged: bool | None = None
+    typed: bool = False  # whether its answers are of a type
+    summarised: bool = False  # whether it writes summaries of conversations
+    knowledge: object = None  # where knowledge is found, or None
+    cards: tuple[SpecialistCard, ...] | None = None
+    revisable: bool = True  # whether its runs may revise a plan
+    approval: Approving = "never"  # which plans a person must approve
+    # The tools that a person must approve, by the specialist's name.
+    asking: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    # What one token costs at most; none where a model has no price.
+    dearest_token: float | None = None
+
+    def refusals(self, plan: TaskPlan) -> tuple[Refusal, ...]:
+        """Why the team does not do pending steps; a run would refuse the plan."""
+        return () if self.cards is None else tuple(refusals_of(plan.steps, self.cards))
+
+
+@dataclass(frozen=True, slots=True)
+class _Approvals:
+    """The approvals that a person will be asked for."""
+
+    plan: bool  # whether this plan, before it runs
+    revisions: bool
+    # For specialists with such tools their names, the tools, and the steps.
+    tools: Sequence[tuple[str, tuple[str, ...], tuple[int, ...]]]
+
+    @classmethod
+    def of(cls, plan: TaskPlan, team: KnownTeam) -> "_Approvals":
+        """Find the questions that a run of a handed-in plan will ask."""
+        steps = {name: _steps_of(name, plan) for name, tools in team.asking.items() if tools}
+        return cls(
+            plan=team.approval == "always",
+            revisions=team.revisable and team.approval in ("revisions", "always"),
+            tools=[(name, team.asking[name], found) for name, found in steps.items() if found],
+        )
+
+
+def outlook(plan: TaskPlan, team: KnownTeam, reruns: Sequence[Rerun] = ()) -> dict[str, JsonValue]:
+    """Return what is ahead of a plan as JSON."""
+    return {
+        **preview(plan, team.limits).model_dump(mode="json"),
+        "runs_again": [rerun.model_dump(mode="json") for rerun in reruns],
+        "model_calls": {name: dict(calls) for name, calls in _calls(plan, team).items()},
+        "approvals": _approvals(plan, team),
+        "worst_case": _worst_case(plan, team),
+        "understood": understood(plan, team.cards or ()),
+        "overlooked": [each.model_dump(mode="json") for each in overlooked(plan.content)],
+        "refused": [
+            {"step": each.step_id, "code": each.code, "reason": each.reason}
+            for each in team.refusals(plan)
+        ],
+    }
+
+
+def outlook_lines(plan: TaskPlan, team: KnownTeam, reruns: Sequence[Rerun] = ()) -> list[str]:
+    """Return what is ahead of a plan in lines; see `outlook`."""
+    ahead = preview(plan, team.limits)
+    lines = [one_line(plan.title)] if plan.title else []
+    done = f", {ahead.open_steps} open" if ahead.open_steps < ahead.steps else ""
+    lines.append(f"steps: {ahead.steps}{done}")
+    lines += understood_lines(plan, team.cards or ())
+    lines += [f"warning: {one_line(str(each))}" for each in overlooked(plan.content)]
+    lines += [f"runs again: {', '.join(map(str, reruns))}"] if reruns else []
+    lines.append(f"width: {ahead.width} at once")
+    lines.append(_path_line(plan, ahead))
+    lines += _call_lines(plan, team)
+    lines += _spending_lines(plan, team)
+    lines += _approval_lines(plan, team)
+    document = PlanDocument.recover(plan.content)
+    refused = team.refusals(plan)
+    lines += [f"refused: {one_line(told_with_place(each, document))}" for each in refused]
+    if ahead.beyond:
+        lines.append(
+            f"beyond max_steps={team.limits.max_steps}, never started: {_ids(ahead.beyond)}"
+        )
+    if ahead.blocked:
+        lines.append(f"blocked by a failed step, never started: {_ids(ahead.blocked)}")
+    lines += [f"conflict: {one_line(str(conflict))}" for conflict in ahead.conflicts]
+    if team.cards is None and (names := _names_in(plan)):
+        lines.append(f"not checked without --team: whether a team has {', '.join(names)}")
+    return lines
+
+
+def _approvals(plan: TaskPlan, team: KnownTeam) -> dict[str, JsonValue]:
+    asked = _Approvals.of(plan, team)
+    tools: list[JsonValue] = [
+        {"specialist": name, "tools": list(tools), "steps": list(steps)}
+        for name, tools, steps in asked.tools
+    ]
+    return {"plan": asked.plan, "revisions": asked.revisions, "tools": tools}
+
+
+def _approval_lines(plan: TaskPlan, team: KnownTeam) -> list[str]:
+    asked = _Approvals.of(plan, team)
+    lines = ["approval: asked before this plan runs"] if asked.plan else []
+    lines += ["approval: asked before each revision runs"] if asked.revisions else []
+    return lines + [
+        f"approval: @{name} asks before each call of {', '.join(tools)} ({_ids(steps)})"
+        for name, tools, steps in asked.tools
+    ]
+
+
+def _steps_of(name: str, plan: TaskPlan) -> tuple[int, ...]:
+    """The open steps that name a specialist; others get no work that must be approved."""
+    return tuple(
+        step.id
+        for step in plan.open_steps()
+        if name.casefold() in map(str.casefold, step.specialists)
+    )
+
+
+def _calls(plan: TaskPlan, team: KnownTeam) -> dict[str, dict[str, int]]:
+    def of(*, merged: bool) -> dict[str, int]:
+        count_worst = partial(
+            worst_case_calls,
+            plan,
+            team.limits,
+            merged=merged,
+            typed=team.typed,
+            summarised=team.summarised,
+            per_try=team.per_try,
+            per_step=team.per_step,
+            per_reply=team.per_reply,
+        )
+        return {
+            "usual": usual_calls(plan, team.limits, merged=merged, per_try=team.per_try),
+            "unrevised": count_worst(revisable=False),
+            "worst": count_worst(revisable=team.revisable),
+        }
+
+    return {"merged": of(merged=True), "separate": of(merged=False)}
+
+
+def _path_line(plan: TaskPlan, ahead: Preview) -> str:
+    if not ahead.critical_path:
+        return "critical path: no step is open"
+    length = counted(len(ahead.critical_path), "step")
+    if any(step.estimated_duration is not None for step in plan.open_steps()):
+        length += f", {ahead.critical_length:g} s as estimated"
+    return f"critical path: {' > '.join(map(str, ahead.critical_path))} ({length})"
+
+
+def _call_lines(plan: TaskPlan, team: KnownTeam) -> list[str]:
+    limit = team.limits.max_model_calls
+    lines: list[str] = []
+    for name, calls in _calls(plan, team).items():
+        if team.merged is not None and (name == "merged") is not team.merged:
+            continue
+        worst = f"at most {calls['unrevised']}"
+        if calls["worst"] != calls["unrevised"]:
+            worst += f", with revisions at most {calls['worst']}"
+        if calls["worst"] == limit:
+            worst += f" (max_model_calls={limit})"
+        kind = f", {name}" if team.merged is None else ""
+        lines.append(f"model calls{kind}: {calls['usual']} if all goes well, {worst}")
+    return lines
+
+
+def _worst_case(plan: TaskPlan, team: KnownTeam) -> dict[str, JsonValue]:
+    """The bounds of a run; None if there is no bound; the seconds are those of the steps alone."""
+    limits = team.limits
+    return {
+        "model_calls": max(calls["worst"] for calls in _calls(plan, team).values()),
+        "tokens": limits.max_tokens,
+        "cost": worst_case_cost(
+            limits.max_tokens, dearest_token=team.dearest_token, max_cost=limits.max_cost
+        ),
+        "seconds": worst_case_seconds(plan, limits, limits.max_seconds),
+    }
+
+
+def _spending_lines(plan: TaskPlan, team: KnownTeam) -> list[str]:
+    worst, limits = _worst_case(plan, team), team.limits
+    tokens, cost = limits.max_tokens, worst["cost"]
+    lines = [
+        f"tokens: {'no bound (max_tokens is not set)' if tokens is None else f'at most {tokens}'}",
+        f"cost: {_no_cost(team) if cost is None else f'at most {cost:.6g}'}",
+    ]
+    if any(plan.open_steps()):
+        seconds = worst_case_seconds(plan, limits)
+        lines.append(f"time of the steps: {seconds:g} s if every attempt takes all of its time")
+    if limits.max_seconds is not None:
+        lines.append(f"time of the run: at most {limits.max_seconds:g} s")
+    return lines
+
+
+def _no_cost(team: KnownTeam) -> str:
+    if team.limits.max_tokens is not None and team.cards is not None:
+        return "not known (a model has no price, and max_cost is not set)"
+    return "no bound (max_cost is not set)"
+
+
+def _names_in(plan: TaskPlan) -> list[str]:
+    names: dict[str, str] = {}
+    for step in plan.steps:
+        for name in step.specialists if step.status is StepStatus.PENDING else ():
+            names.setdefault(name.casefold(), f"@{name}")
+    return list(names.values())
+
+
+def _ids(steps: Sequence[int]) -> str:
+    return f"{'step' if len(steps) == 1 else 'steps'} {', '.join(map(str, steps))}"
+
+
+def bounds(team: KnownTeam) -> dict[str, JsonValue]:
+    """The bounds of a run of a team whose plan is not known yet."""
+    limits = team.limits.model_dump(mode="json")
+    calls: JsonValue = {"worst": team.limits.max_model_calls}
+    return {"model_calls": calls, "limits": limits, "approval": team.approval}
+
+
+def bound_lines(team: KnownTeam) -> list[str]:
+    """The bounds of a run of a team whose plan is not known yet, in lines; see `bounds`."""
+    limits = team.limits
+    lines = [
+        f"model calls: at most {limits.max_model_calls}",
+        f"rounds: at most {limits.max_rounds}, of at most {limits.max_steps} steps in all",
+        f"steps at once: at most {limits.max_parallel_steps}",
+    ]
+    bounds = {
+        "tokens": limits.max_tokens,
+        "cost": limits.max_cost,
+        "seconds": limits.max_seconds,
+    }
+    lines += [
+        f"{name}: no limit" if bound is None else f"{name}: at most {bound:g}"
+        for name, bound in bounds.items()
+    ]
+    if team.approval != "never":
+        lines.append(f"approval: {team.approval}")
+    return lines

@@ -1,0 +1,89 @@
+"""A plan as a drawing: boxes for a terminal, or the text of a Mermaid flowchart."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice, zip_longest
+
+from rich.cells import cell_len
+
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.plan.order import layers
+from replan.views.cells import cut, folded, one_line, padded
+from replan.views.run.overview import MARKS
+
+_USUAL_BOX, _NARROWEST_BOX, _GAP = 26, 16, 2
+_LONGEST_LABEL = 200
+_MOST_LINES = 3  # of what a box says about its step
+# Mermaid reads these in a quoted label as markup, or as its end.
+_MARKUP = re.compile(r"[\"#&<>`\\;]")
+_COLOURS = {
+    StepStatus.COMPLETED: "fill:#d7f5dd,stroke:#2b8a3e,color:#123",
+    StepStatus.FAILED: "fill:#ffe0e0,stroke:#c92a2a,color:#123",
+    StepStatus.SKIPPED: "fill:#f1f3f5,stroke:#868e96,color:#345",
+    StepStatus.EXECUTING: "fill:#dbeafe,stroke:#1864ab,color:#123",
+}
+
+
+def mermaid(plan: TaskPlan) -> str:
+    """The text of a flowchart: a node a step, an arrow a dependency, dashed that of a condition."""
+    lines = ["flowchart TD"]
+    lines += [f'    s{step.id}["{_label(step)}"]{_class(step)}' for step in plan.steps]
+    for step in plan.steps:
+        lines += [f"    s{other} --> s{step.id}" for other in step.dependencies]
+        if (condition := step.condition) is not None:
+            lines.append(f"    s{condition.step} -. if {condition.outcome} .-> s{step.id}")
+    used = {step.status for step in plan.steps}
+    lines += [f"    classDef {each} {style}" for each, style in _COLOURS.items() if each in used]
+    return "\n".join(lines)
+
+
+def _label(step: PlanStep) -> str:
+    who = f" @{', '.join(step.specialists)}" if step.specialists else ""
+    text = cut(one_line(f"{step.id}. {step.description}{who}"), _LONGEST_LABEL)
+    return _MARKUP.sub(lambda found: f"#{ord(found[0])};", text)
+
+
+def _class(step: PlanStep) -> str:
+    return f":::{step.status}" if step.status in _COLOURS else ""
+
+
+def boxes(plan: TaskPlan, width: int) -> list[str]:
+    """Lines with a box a step, which names what it waits for; that is on a level above."""
+    width = max(width, _NARROWEST_BOX)
+    lines = list[str]()
+    for level, layer in enumerate(layers(plan), 1):
+        lines.append(f"level {level}")
+        widest = max(cell_len(line) for step in layer for line in _box_texts(step)) + 4
+        # Rather narrower boxes than one below the other.
+        each_row = max(1, min(len(layer), (width + _GAP) // (_USUAL_BOX + _GAP)))
+        box = max(_NARROWEST_BOX, min(widest, (width + _GAP) // each_row - _GAP))
+        for at in range(0, len(layer), each_row):
+            lines += _row(layer[at : at + each_row], box)
+    return lines
+
+
+def _box_texts(step: PlanStep) -> tuple[str, str, str]:
+    condition = step.condition
+    waits = [f"after {', '.join(map(str, step.dependencies))}"] if step.dependencies else []
+    waits += [f"if {condition.step} {condition.outcome}"] if condition else []
+    who = one_line(", ".join(step.specialists)) or "-"
+    return f"{MARKS[step.status]} {step.id}. {one_line(step.description)}", who, "; ".join(waits)
+
+
+def _row(steps: Sequence[PlanStep], box: int) -> Iterator[str]:
+    gap, room = " " * _GAP, box - 4
+    edge = gap.join([f"+{'-' * (box - 2)}+"] * len(steps))
+    heads, *others = zip(*map(_box_texts, steps), strict=True)
+    yield edge
+    for line in [*zip_longest(*(_head(each, room) for each in heads), fillvalue=""), *others]:
+        if any(line):
+            yield gap.join(f"| {padded(text, room)} |" for text in line)
+    yield edge
+
+
+def _head(text: str, room: int) -> list[str]:
+    """What a box says about its step, in a few lines."""
+    lines = list(islice(folded(cut(text, room * _MOST_LINES), room), _MOST_LINES + 1))
+    *more, rest = lines[:_MOST_LINES]
+    rest = " ".join([rest, *map(str.strip, lines[_MOST_LINES:])])
+    return [*more, cut(rest, room)]

@@ -1,0 +1,263 @@
+"""The course of a run as people follow it: a pure fold of its events."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from replan.events.types import (
+    AnswerRestarted,
+    AnswerToken,
+    ApprovalRequested,
+    Event,
+    InputRequested,
+    LimitReached,
+    ModelAnswered,
+    ModelCalled,
+    PhaseEntered,
+    PlanCreated,
+    PlanUpdated,
+    SpecialistCompleted,
+    SpecialistInvoked,
+    SpecialistParked,
+    SpecialistRetried,
+    SpecialistToken,
+    StepEvent,
+    TaskCompleted,
+    ThinkingCompleted,
+    ToolCompleted,
+    ToolInvoked,
+)
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.runs.course.standing import awaited
+from replan.state.questions import Question
+from replan.state.results import ExecutionStatus, TaskComplexity
+from replan.views.cells import one_line
+from replan.views.live.calls import called, doing
+
+_LONGEST = 2_000
+_OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One step, as it is now."""
+
+    id: int  # the step
+    description: str  # its one line
+    specialists: tuple[str, ...] = ()
+    # Its status; `executing` while it is at work.
+    status: StepStatus = StepStatus.PENDING
+    busy: frozenset[str] = frozenset()  # who works on it now
+    # Who is done with it, and whether well.
+    ended: Mapping[str, bool] = field(default_factory=dict[str, bool])
+    started: float | None = None  # when the work began
+    seconds: float | None = None  # how long it took
+    asks: bool = False  # whether it waits for a person
+    note: str = ""  # why it failed, waits, was skipped or is attempted again
+    said: str = ""  # the newest text of its specialist
+    awaits: tuple[int, ...] = ()  # the steps that it waits for
+    needs: tuple[int, ...] = ()  # those of them that must not fail
+    optional: bool = False
+    # What it does now, by the calls of models and tools that are under way.
+    calls: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Course:
+    """A run, as it is now."""
+
+    started: float  # when it began
+    activity: str = "thinking"  # what the host does
+    title: str = ""
+    rows: Mapping[int, Row] = field(default_factory=dict[int, Row])
+    answer: str = ""  # the answer so far
+    said: str = ""  # the newest text of a pipeline that does no step
+    outcome: str = ""  # how the run ended; empty before its end
+
+    def count(self, *statuses: StepStatus) -> int:
+        """How many steps are in one of these ways."""
+        return sum(row.status in statuses for row in self.rows.values())
+
+
+def after(course: Course, event: Event, now: float) -> Course:
+    """Return the course after an event."""
+    match event:
+        case PlanCreated() | PlanUpdated():
+            return _planned(course, event.plan)
+        case PhaseEntered() | SpecialistToken(step_id=0):
+            return _of_pipeline(course, event)
+        case (
+            SpecialistInvoked()
+            | SpecialistToken()
+            | SpecialistRetried()
+            | SpecialistParked()
+            | SpecialistCompleted()
+            | InputRequested()
+        ):
+            row = course.rows.get(event.step_id)
+            return course if row is None else _moved(course, _worked(row, event, now))
+        case ModelCalled() | ModelAnswered() | ToolInvoked() | ToolCompleted():
+            row = course.rows.get(event.step_id or 0)
+            return course if row is None else _moved(course, _calling(row, event))
+        case AnswerToken():
+            return replace(course, activity="answering", answer=course.answer + event.text)
+        case _:
+            return _of_host(course, event)
+
+
+def _of_pipeline(course: Course, event: PhaseEntered | SpecialistToken) -> Course:
+    if isinstance(event, SpecialistToken):
+        return replace(course, said=(course.said + event.text)[-_LONGEST:])
+    if event.step_id is None:
+        return replace(course, activity=f"phase {one_line(event.phase[:_LONGEST])}", said="")
+    row = course.rows.get(event.step_id)
+    return course if row is None else _moved(course, replace(row, said=""))
+
+
+def _moved(course: Course, row: Row) -> Course:
+    return replace(course, rows={**course.rows, row.id: row})
+
+
+def waits_for(row: Row, course: Course) -> str:
+    """What a step that is yet to begin waits for; empty where nothing is known about it."""
+    if row.status is not StepStatus.PENDING or row.note:
+        return ""
+    rows = course.rows
+    failed = [each for each in row.needs if each in rows and _blocks(rows[each])]
+    coming = [each for each in row.awaits if each in rows and rows[each].status in _OPEN]
+    is_known = failed or coming or course.count(StepStatus.EXECUTING)
+    return awaited(failed, coming) if is_known else ""
+
+
+def _blocks(row: Row) -> bool:
+    return row.status is StepStatus.FAILED and not row.optional
+
+
+def answered(course: Course, key: str) -> Course:
+    """The course after a person has answered the question with this key."""
+    step, sign, _ = key.partition("/")
+    row = course.rows.get(int(step)) if sign and step.isdecimal() else None
+    if row is None or not row.asks:
+        return course
+    return _moved(course, replace(row, note="answered", asks=False))
+
+
+def _calling(row: Row, event: ModelCalled | ModelAnswered | ToolInvoked | ToolCompleted) -> Row:
+    key = f"{event.specialist}/{event.call}"
+    others = {name: told for name, told in row.calls.items() if name != key}
+    is_begun = isinstance(event, ModelCalled | ToolInvoked)
+    return replace(row, calls={**others, key: doing(event)} if is_begun else others)
+
+
+def _of_host(course: Course, event: Event) -> Course:
+    match event:
+        case ThinkingCompleted(thinking=thinking) if not course.rows:
+            is_simple = thinking.complexity is TaskComplexity.SIMPLE
+            return replace(course, activity="answering" if is_simple else "planning")
+        case ApprovalRequested():
+            return replace(course, activity="waiting for a decision on the plan")
+        case AnswerRestarted():
+            return replace(course, answer="")
+        case LimitReached(scope="run"):
+            return replace(course, activity=f"ending: {event.limit} is reached")
+        case TaskCompleted():
+            return replace(course, outcome=event.outcome, answer=event.answer.text)
+        case _:
+            return course
+
+
+def _planned(course: Course, plan: TaskPlan) -> Course:
+    rows = {step.id: _row_of(step, course.rows.get(step.id)) for step in plan.steps}
+    return replace(course, activity="judging", title=one_line(plan.title[:_LONGEST]), rows=rows)
+
+
+def _row_of(step: PlanStep, known: Row | None) -> Row:
+    """The row of a step: from the plan, and from its events."""
+    row = known or Row(id=step.id, description="")
+    is_open = step.status in _OPEN
+    note = row.note if is_open else step.feedback
+    if is_open and row.status not in _OPEN:
+        row, note = replace(row, ended={}, started=None, seconds=None), ""
+    return replace(
+        row,
+        description=one_line(step.description[:_LONGEST]),
+        specialists=step.specialists or row.specialists,
+        status=_open_status(row) if is_open else step.status,
+        seconds=row.seconds if step.actual_duration is None else step.actual_duration,
+        note=one_line(note[:_LONGEST]),
+        awaits=step.awaits,
+        needs=tuple(each for each in step.dependencies if not _handled(each, step)),
+        optional=step.optional,
+        asks=row.asks and is_open,
+    )
+
+
+def _handled(awaited: int, step: PlanStep) -> bool:
+    return step.condition is not None and step.condition.step == awaited
+
+
+def _open_status(row: Row) -> StepStatus:
+    return StepStatus.EXECUTING if row.busy else StepStatus.PENDING
+
+
+def _worked(row: Row, event: StepEvent, now: float) -> Row:
+    names = row.specialists
+    if event.specialist.casefold() not in map(str.casefold, names):
+        names = (*names, event.specialist)
+    match event:
+        case SpecialistInvoked():
+            is_first = not row.busy
+            return replace(
+                row,
+                specialists=names,
+                status=StepStatus.EXECUTING,
+                busy=row.busy | {event.specialist},
+                started=now if is_first or row.started is None else row.started,
+                note="" if is_first else row.note,
+                said="",
+                calls={},
+                asks=False,
+            )
+        case SpecialistToken():
+            return replace(row, said=(row.said + event.text)[-_LONGEST:])
+        case SpecialistRetried():
+            note = f"attempt {event.attempt + 1} after: {event.error[:_LONGEST]}"
+            return replace(row, note=one_line(note))
+        case SpecialistParked():
+            return replace(row, note="" if event.waiting_for else "waits for another round")
+        case SpecialistCompleted():
+            return _ended(replace(row, specialists=names), event)
+        case _:
+            return _asking(row, event)
+
+
+def _asking(row: Row, event: StepEvent) -> Row:
+    if not isinstance(event, InputRequested):
+        return row
+    busy = row.busy - {event.specialist}
+    status = StepStatus.EXECUTING if busy else StepStatus.PENDING
+    return replace(row, status=status, busy=busy, note=_asked(event.question), calls={}, asks=True)
+
+
+def _asked(question: Question) -> str:
+    details = question.details
+    if question.kind == "approval" and isinstance(details, dict):
+        arguments = details.get("arguments")
+        given = arguments if isinstance(arguments, dict) else {}
+        return f"waits for approval: {called(str(details.get('tool', '')), given)}"
+    return f"asks: {one_line(question.text[:_LONGEST])}"
+
+
+def _ended(row: Row, event: SpecialistCompleted) -> Row:
+    result = event.result
+    succeeded = result.status is ExecutionStatus.SUCCESS
+    ended = {**row.ended, event.specialist: succeeded}
+    seconds = max(result.duration, row.seconds or 0.0)
+    row = replace(
+        row, busy=row.busy - {event.specialist}, ended=ended, seconds=seconds, said="", calls={}
+    )
+    if len(ended) < len(row.specialists):
+        return row
+    if any(ended.values()):
+        note = "the result is incomplete" if result.cut else ""
+        return replace(row, status=StepStatus.COMPLETED, note=note)
+    return replace(row, status=StepStatus.FAILED, note=one_line(result.error[:_LONGEST]))

@@ -1,0 +1,48 @@
+"""Choose how a run is reported: live on a terminal, as lines, or as JSON."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from replan.state.results import Artifact
+from replan.views.live.plain import Lines
+from replan.views.live.teller import AnswerTeller, JsonTeller, LineTeller, Teller
+
+POOR_TERMINALS = ("dumb", "unknown")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manner:
+    """The form of output: JSON precedes quiet, quiet precedes verbose; plain is as in a pipe."""
+
+    as_json: bool = False
+    plain: bool = False
+    quiet: bool = False
+    verbose: bool = False
+
+
+def teller(  # noqa: PLR0913 - each is an option or what it draws on
+    manner: Manner,
+    output: TextIO,
+    errors: TextIO,
+    *,
+    workspace: Path,
+    terminal: str,
+    clock: Callable[[], float],
+    made: Sequence[Artifact] = (),
+) -> Teller:
+    """Choose by the options and by the output."""
+    if manner.as_json:
+        return JsonTeller(output)
+    is_rich = output.isatty() and not manner.plain and terminal not in POOR_TERMINALS
+    if is_rich and not manner.quiet:
+        from replan.views.live.live_plan import LiveTeller  # noqa: PLC0415 - only a terminal needs it
+
+        return LiveTeller(
+            output, workspace=workspace, clock=clock, verbose=manner.verbose, made=made
+        )
+    lines = Lines(
+        workspace=workspace, clock=clock, quiet=manner.quiet, verbose=manner.verbose, made=made
+    )
+    return (AnswerTeller if is_rich else LineTeller)(lines, output, errors)

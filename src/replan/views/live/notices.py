@@ -1,0 +1,138 @@
+"""What is worth its own line, wherever a run is reported."""
+
+from collections.abc import Mapping
+
+from replan.events.types import (
+    AnswerGiven,
+    CallEvent,
+    Event,
+    FactForgotten,
+    FactRemembered,
+    FeedbackGenerated,
+    InputRequested,
+    KnowledgeRetrieved,
+    LimitReached,
+    PhaseEntered,
+    PlanDoubtful,
+    PlanUpdated,
+    ReplyUnreadable,
+    RunCorrected,
+    StepsReopened,
+    StepsRouted,
+    ThinkingCompleted,
+)
+from replan.events.warnings import warnings_in
+from replan.secrets.masking import without_secrets
+from replan.views.cells import answer_text, corrected, one_line
+from replan.views.live.calls import call_line
+from replan.views.run.given import places
+
+# In the order in which LangSmith asks them; the first one that says something decides.
+_TRACING = (
+    "LANGSMITH_TRACING_V2",
+    "LANGCHAIN_TRACING_V2",
+    "LANGSMITH_TRACING",
+    "LANGCHAIN_TRACING",
+)
+_ON = "true"
+_ENDPOINTS = ("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT")
+_REPLICAS = ("LANGSMITH_RUNS_ENDPOINTS", "LANGCHAIN_RUNS_ENDPOINTS")
+_LANGSMITH = "https://api.smith.langchain.com"
+
+
+def notice(event: Event) -> str:  # noqa: PLR0911 - one for each kind
+    """The line that everybody should see of an event, or an empty text."""
+    match event:
+        case FeedbackGenerated(feedback=said) if said.should_continue and said.feedback:
+            return f"feedback: {one_line(said.feedback)}"
+        case PlanUpdated() if event.changes:
+            return f"plan revised (version {event.plan.version}, by {event.by})"
+        case StepsReopened(reruns=reruns):
+            return f"runs again: {', '.join(map(str, reruns))}"
+        case RunCorrected():
+            return corrected(event.action, event.step_id, event.by, event.origin)
+        case AnswerGiven():
+            return answer_text(event.key, event.action, event.by, event.text)
+        case InputRequested(question=asked):
+            return f"step {event.step_id} {event.specialist} asks: {one_line(asked.text)}"
+        case _:
+            return _trouble(event)
+
+
+def _found(event: KnowledgeRetrieved) -> str:
+    """The line about the knowledge that was found; failures are reported as warnings."""
+    whom = "the host" if event.step_id is None else f"step {event.step_id}"
+    if event.error:
+        return f"no knowledge for {whom}: {one_line(event.error)}"
+    text = places([each.model_dump() for each in event.sources]) or "nothing found"
+    unused = f"; {len(event.unused)} not used" if event.unused else ""
+    left = f"; {one_line(' '.join(event.left_out))}" if event.left_out else ""
+    return f"knowledge for {whom}: {text}{unused}{left}"
+
+
+def tracing_notice(environment: Mapping[str, str]) -> str:
+    """The line about another service that receives all texts of a run, or an empty text."""
+    name = next((name for name in _TRACING if environment.get(name, "").strip()), "")
+    if environment.get(name, "").strip().casefold() != _ON:
+        return ""
+    where = next(filter(None, map(environment.get, _ENDPOINTS)), _LANGSMITH)
+    replicas = [f"all of {name}" for name in _REPLICAS if environment.get(name)]
+    return (
+        f"tracing is on ({name}): prompts, results and answers go to "
+        f"{next(iter(replicas), one_line(without_secrets(where)))}; {name}=false turns it off"
+    )
+
+
+def traces_notice(where: str, *, content: bool) -> str:
+    """The line with the receiver of a run's OpenTelemetry traces."""
+    said = "with" if content else "without"
+    return (
+        f"traces go to {one_line(where)}, {said} prompts, results and answers; "
+        "OTEL_SDK_DISABLED=true turns them off"
+    )
+
+
+def _trouble(event: Event) -> str:  # noqa: PLR0911 - one for each kind
+    match event:
+        case KnowledgeRetrieved():
+            return _found(event)
+        case FactRemembered():
+            return f"remembered: {one_line(event.text)}"
+        case FactForgotten():
+            return f"forgotten: {one_line(event.text)}"
+        case StepsRouted(chosen=chosen):
+            given = ", ".join(f"step {step} to {name}" for step, name in chosen.items())
+            return f"names no specialist, given by the cards: {one_line(given)}"
+        case PlanDoubtful(overlooked=doubts):
+            return "\n".join(f"warning: {one_line(str(each))}" for each in doubts)
+        case LimitReached():
+            whose = "" if event.scope == "run" else f" of {one_line(event.scope.replace('/', ' '))}"
+            value = f"={event.value:g}" if event.value else ""
+            return f"limit reached: {event.limit}{value}{whose}"
+        case ReplyUnreadable():
+            instead = f"Instead: {one_line(event.fallback)}"
+            return f"unreadable reply of {event.node}: {one_line(event.complaint)} {instead}"
+        case _:
+            return ""
+
+
+def verbose_notice(event: Event) -> str:
+    """The line of an event for `--verbose`, or an empty text."""
+    match event:
+        case ThinkingCompleted(thinking=thinking):
+            reason = f": {one_line(thinking.reasoning)}" if thinking.reasoning else ""
+            return f"judged {thinking.complexity}{reason}"
+        case FeedbackGenerated(feedback=said) if said.feedback:
+            return f"feedback: {one_line(said.feedback)}"
+        case PhaseEntered():
+            below = f" ({one_line(event.path)})" if event.path else ""
+            return f"phase {one_line(event.phase)}{below}"
+        case CallEvent():
+            return call_line(event)
+        case _:
+            return ""
+
+
+def shown_at_once(event: Event) -> set[str]:
+    """The warnings that the line of an event already shows, verbatim."""
+    return {*warnings_in(event)} if isinstance(event, PlanDoubtful) else set()

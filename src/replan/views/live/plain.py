@@ -1,0 +1,149 @@
+"""List the events of a run as plain lines."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from replan.events.types import (
+    AnswerRestarted,
+    AnswerToken,
+    Event,
+    PlanCreated,
+    PlanUpdated,
+    SpecialistCompleted,
+    SpecialistInvoked,
+    SpecialistParked,
+    SpecialistRetried,
+    TaskCompleted,
+    ThinkingStarted,
+)
+from replan.plan.model import PlanStep
+from replan.runs.course.standing import awaited
+from replan.state.cuts import cut_in_words
+from replan.state.results import Artifact, ExecutionStatus
+from replan.views.cells import harmless, one_line
+from replan.views.live.notices import notice, shown_at_once, verbose_notice
+from replan.views.live.sayings import Sayings, who
+from replan.views.run.summary import account, files, warnings
+
+_MARKS = {
+    ExecutionStatus.SUCCESS: "[x]",
+    ExecutionStatus.PARTIAL: "[~]",
+    ExecutionStatus.FAILED: "[!]",
+}
+
+
+class Lines:
+    """Turns one run's events into text, in their order."""
+
+    def __init__(
+        self,
+        *,
+        workspace: Path,
+        clock: Callable[[], float],
+        quiet: bool = False,
+        verbose: bool = False,
+        made: Iterable[Artifact] = (),
+    ) -> None:
+        """Begin a run."""
+        self._workspace = workspace
+        self._clock = clock
+        self._quiet = quiet
+        self._verbose = verbose
+        self._started = clock()
+        self._artifacts = {each.path: each for each in made}
+        self._answer = ""
+        self._sayings = Sayings()
+        self._told: set[str] = set()
+
+    def lines_of(self, event: Event) -> str:
+        """The text that an event adds to the terminal, with its line ends; often empty."""
+        match event:
+            case AnswerToken() | AnswerRestarted():
+                text = self._answering(event)
+            case TaskCompleted():
+                text = self._ended(event)
+            case _ if self._quiet:
+                text = ""
+            case _:
+                said = self._sayings.after(event) if self._verbose else []
+                text = "".join(f"{line}\n" for line in said) + self._working(event)
+        self._told |= shown_at_once(event)
+        return harmless(text)
+
+    def broken_off(self) -> str:
+        """The text that closes a run which ended without its last event."""
+        return "\n" if self._answer and not self._answer.endswith("\n") else ""
+
+    def _working(self, event: Event) -> str:
+        match event:
+            case SpecialistInvoked() | SpecialistRetried() | SpecialistParked():
+                return f"{_of_attempt(event)}\n"
+            case SpecialistCompleted():
+                return f"{self._finished(event)}\n"
+            case PlanCreated() | PlanUpdated():
+                return _of_plan(event)
+            case ThinkingStarted():
+                return "thinking\n"
+            case _:
+                line = notice(event) or (verbose_notice(event) if self._verbose else "")
+                return f"{line}\n" if line else ""
+
+    def _answering(self, event: AnswerToken | AnswerRestarted) -> str:
+        if isinstance(event, AnswerRestarted):
+            end, self._answer = self.broken_off(), ""
+            return f"{end}(the answer begins again)\n"
+        before = "" if self._answer or self._quiet else "\n"
+        self._answer += event.text
+        return before + event.text
+
+    def _ended(self, event: TaskCompleted) -> str:
+        """The remaining output: the answer if it was not streamed, files, and the account."""
+        text, self._answer = self._rest_of_answer(event.answer.text), ""
+        if self._quiet:
+            return text
+        made = files(self._artifacts.values(), self._workspace)
+        told = "".join(f"{line}\n" for line in warnings(event, self._told))
+        return f"{text}\n{made}{told}{account(event, self._clock() - self._started)}"
+
+    def _rest_of_answer(self, answer: str) -> str:
+        if self._answer.strip() and answer.startswith(self._answer.rstrip()):
+            answer = answer[len(self._answer) :]
+            return answer if (self._answer + answer).endswith("\n") else f"{answer}\n"
+        # Nothing was streamed, or something else than what counts in the end.
+        before = self.broken_off() if self._quiet else f"{self.broken_off()}\n"
+        return before + answer.rstrip("\n") + "\n"
+
+    def _finished(self, event: SpecialistCompleted) -> str:
+        result = event.result
+        self._artifacts |= {artifact.path: artifact for artifact in result.artifacts}
+        error = f": {one_line(result.error)}" if result.error else ""
+        cut = f" (incomplete: {cut_in_words(result.cut)})" if result.cut else ""
+        return f"{_MARKS[result.status]} {who(event)}{error}{cut} ({result.duration:.1f} s)"
+
+
+def _of_attempt(event: SpecialistInvoked | SpecialistRetried | SpecialistParked) -> str:
+    match event:
+        case SpecialistInvoked():
+            return f"-> {who(event)}: {one_line(event.task)}"
+        case SpecialistRetried():
+            return f"[~] {who(event)}: {one_line(event.error)}; trying again"
+        case SpecialistParked():
+            steps = event.waiting_for
+            waits = awaited((), steps) if steps else "waits for another round"
+            return f"[ ] {who(event)}: {waits}"
+
+
+def _of_plan(event: PlanCreated | PlanUpdated) -> str:
+    """A new plan in full, a revised one by its open steps; new statuses have had their lines."""
+    if isinstance(event, PlanCreated):
+        return f"\n{event.markdown.strip()}\n\n"
+    if not event.changes:
+        return ""
+    steps = "".join(f"    {_open_step(step)}\n" for step in event.plan.open_steps())
+    return f"{notice(event)}; open steps:\n{steps}"
+
+
+def _open_step(step: PlanStep) -> str:
+    names = "".join(f" @{name}" for name in step.specialists)
+    after = f" (after {', '.join(map(str, step.awaits))})" if step.awaits else ""
+    return f"[ ] {step.id} {one_line(step.description)}{names}{after}"

@@ -1,0 +1,40 @@
+"""The messages of a session, as people read them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from pydantic import JsonValue
+
+from replan.state.session.context import Content, Message
+from replan.views.cells import harmless
+
+_WHO = {"user": "you", "assistant": "replan", "system": "system"}
+
+
+def told_messages(messages: Sequence[Message]) -> str:
+    """The messages as Markdown, each under its author."""
+    return "\n\n".join(f"**{_WHO[each.role]}:**\n{harmless(_text(each))}" for each in messages)
+
+
+def _text(message: Message) -> str:
+    answers = message.metadata.get("answers")
+    if isinstance(answers, dict):
+        return "; ".join(_answer(key, each) for key, each in answers.items())
+    return text_of(message.content)
+
+
+def text_of(content: Content) -> str:
+    """A content as text; of what is not text, its kind."""
+    if isinstance(content, str):
+        return content
+    blocks = cast("Sequence[Mapping[str, Any]]", content)
+    return "\n".join(str(each.get("text") or f"[{each.get('type', 'block')}]") for each in blocks)
+
+
+def _answer(key: str, answer: JsonValue) -> str:
+    if not isinstance(answer, dict):
+        return f"{key}: {answer}"
+    given = answer.get("answer", answer)
+    told = given if isinstance(given, dict) else {"action": given}
+    why = f" ({told['reason']})" if told.get("reason") else ""
+    return f"{key}: {told.get('action', 'answered')}{why}"

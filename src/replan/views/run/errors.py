@@ -1,0 +1,48 @@
+"""Errors of steps: in full at one place, and in a line or by a reference elsewhere."""
+
+import re
+from collections.abc import Iterable
+
+from replan.runs.course.attempts import AttemptView
+from replan.runs.course.story import StepStory
+from replan.views.cells import cut, one_line
+
+_LONGEST = 200  # cells
+# Runs and threads are named by such ones: a person needs no more than the beginning.
+_LONG_ID = re.compile(r"([0-9a-f]{8})[0-9a-f]{24,}", re.ASCII)
+
+
+def error_of(step: StepStory) -> str:
+    """Why a step failed, in one line."""
+    errors = [each.entry.error for each in step.attempts if each.entry.error]
+    return one_line(errors[-1] if errors else step.step.feedback)
+
+
+def short_error(text: str) -> str:
+    """An error as it stands beside the place that has all of it."""
+    return cut(_LONG_ID.sub(r"\1…", one_line(text)), _LONGEST)
+
+
+def is_said(error: str, text: str) -> bool:
+    """Whether a text tells an error already, maybe with other ids."""
+    return _without_ids(error) in _without_ids(text)
+
+
+def _without_ids(text: str) -> str:
+    return _LONG_ID.sub("", one_line(text))
+
+
+def same_before(attempt: AttemptView, attempts: Iterable[AttemptView]) -> str:
+    """Which attempt of the specialist had the error of this one before, in words, or nothing."""
+    own = attempt.entry
+    if not own.error:
+        return ""
+    same = (
+        each.entry.number
+        for each in attempts
+        if each.entry.specialist == own.specialist
+        and each.entry.number < own.number
+        and _without_ids(each.entry.error) == _without_ids(own.error)
+    )
+    first = next(same, None)
+    return "" if first is None else f"the same error as in attempt {first}"

@@ -1,0 +1,317 @@
+"""The first view of a run: how it went, step by step, who decided what, and its outcome."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from rich.cells import cell_len
+
+from replan.errors import LimitReachedError
+from replan.plan.model import StepStatus
+from replan.runs.course.attempts import AttemptView
+from replan.runs.course.standing import WAITING, WORDS
+from replan.runs.course.story import StepStory, Story
+from replan.runs.log.calls import Calls, calls_of
+from replan.runs.log.remarks import Remarks
+from replan.state.cuts import cut_in_words
+from replan.views.cells import counted, cut, folded, one_line, padded, seconds
+from replan.views.run.history import LEAST_TOLD, moment, moments
+from replan.views.run.reasons import ended_why
+
+MARKS = {
+    StepStatus.PENDING: "[ ]",
+    StepStatus.EXECUTING: "[>]",
+    StepStatus.COMPLETED: "[x]",
+    StepStatus.FAILED: "[!]",
+    StepStatus.SKIPPED: "[-]",
+}
+_NARROW, _WIDEST_NAME = 72, 18
+# Other limits end what makes no calls in the middle of its work.
+_NO_ROOM = re.compile(
+    rf"{LimitReachedError.__name__}: The limit (max_cost|max_tokens|max_model_calls)="
+)
+_LOUD = ("failed", "in doubt", "cancelled", "running")
+
+
+def overview(story: Story, width: int) -> list[str]:
+    """The lines of a run but for its answer; the rows of its steps are cut to the width."""
+    return [*beginning(story, width), *rest(story, width)]
+
+
+def beginning(story: Story, width: int) -> list[str]:
+    """How the run ended, and its steps: what its rows contain without its state."""
+    steps = _section(_plan_title(story), _step_lines(story, width - 2))
+    return _folded([*_head(story), *steps], width)
+
+
+def rest(story: Story, width: int) -> list[str]:
+    """What follows the steps."""
+    sections = {
+        "waits for": _waiting(story),
+        "history": moments(story),
+        "host": _host_lines(story),
+        "warnings": [one_line(each) for each in story.run.warnings],
+        "files": [one_line(f"{made.path} {made.title}") for made in story.run.artifacts],
+    }
+    lines = [line for title, each in sections.items() for line in _section(title, each)]
+    return _folded(lines, width)
+
+
+def _section(title: str, content: list[str]) -> list[str]:
+    return ["", f"{title}:", *(f"  {line}" for line in content)] if content else []
+
+
+def _folded(lines: list[str], width: int) -> list[str]:
+    return [part for line in lines for part in (folded(line, width) if line else [""])]
+
+
+def money(calls: Calls) -> str:
+    """The cost of calls in a few words: `-` if there were none, `unknown` without a price.
+
+    It is what was charged: `at most` that, where some calls were charged in full, and `at least`
+    that, where some have no price or no end; `about`, where both is so.
+    """
+    if not calls.number and not calls.unended:
+        return "-"
+    cost = calls.known_cost + calls.unended_cost
+    is_more = bool(calls.unpriced or (calls.unended and not calls.unended_cost))
+    if is_more and not cost:
+        return "unknown"
+    is_less = bool(calls.uncounted_cost or calls.unended_cost)
+    signs = {(True, True): "about ", (True, False): "at least ", (False, True): "at most "}
+    return f"{signs.get((is_more, is_less), '')}{amount(cost)}"
+
+
+def tokens(calls: Calls) -> str:
+    """The tokens that calls were charged: `at most` this many if some were not counted."""
+    most = "at most " if calls.uncounted_tokens else ""
+    return f"{most}{calls.tokens + calls.uncounted_tokens:,}"
+
+
+def amount(cost: float) -> str:
+    """An amount of money with the digits that count, and without powers of ten."""
+    return f"{Decimal(f'{cost:.4g}'):f}"
+
+
+def used(calls: Calls, *, is_running: bool = False) -> str:
+    """What calls took, in words."""
+    ended = "not over yet" if is_running else "that never ended"
+    if not calls.number:
+        most = f", {tokens(calls)} tokens" if calls.uncounted_tokens else ""
+        open_ones = f"{counted(calls.unended, 'model call')} {ended}{most}, cost {money(calls)}"
+        return open_ones if calls.unended else "no model calls"
+    known = round(calls.known_cost - calls.uncounted_cost, 12)
+    unknown = {
+        f"{counted(calls.unended, 'call')} {ended}": calls.unended_cost,
+        f"{counted(calls.uncounted, 'call')} with unknown tokens": calls.uncounted_cost,
+    }
+    parts = [f"at most {amount(cost)} for {which}" for which, cost in unknown.items() if cost]
+    parts = [f"{amount(known)} known", *parts] if parts else []
+    if calls.unpriced:
+        parts.append(f"{counted(calls.unpriced, 'call')} without a price")
+    number = counted(calls.number, "model call")
+    more = f" and {calls.unended} {ended}" if calls.unended else ""
+    told = f" ({', '.join(parts)})" if parts else ""
+    return f"{number}{more}, {tokens(calls)} tokens, cost {money(calls)}{told}"
+
+
+def _head(story: Story) -> list[str]:
+    run = story.run
+    why, goal = ended_why(story), goal_of(story)
+    return [
+        f"run {one_line(run.run_id)}",
+        f"{one_line(run.outcome)}{_counts(story)}",
+        *([f"why: {why}"] if why else ()),
+        *([f"goal: {goal}"] if goal else ()),
+        f"began {day(story.began)}, {took(story)}",
+        f"used {used(story.calls, is_running=run.outcome == 'running')}",
+        *(f"label: {one_line(f'{name}={value}')}" for name, value in run.labels.items()),
+    ]
+
+
+def took(story: Story) -> str:
+    """How long a run took, and how much of it was not work, or may have been none."""
+    parts = {
+        "{} at rest until a person answered": story.waited,
+        "{} with nobody at work": story.idle,
+        "killed, and not resumed for up to {}": story.unknown,
+    }
+    told = [what.format(seconds(each)) for what, each in parts.items() if each >= LEAST_TOLD]
+    least, of_it = "at least " if story.is_killed else "", ", ".join(told)
+    return f"took {least}{seconds(story.seconds)}{f' ({of_it})' if told else ''}"
+
+
+def goal_of(story: Story) -> str:
+    """The request of the run in one line."""
+    asked = (str(e.details.get("request", "")) for e in story.run.events if e.type == "run_started")
+    return one_line(next(asked, "") or story.run.title)
+
+
+def day(at: datetime) -> str:
+    """A time with its day, as people here read it."""
+    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def remarked(remarks: Remarks) -> list[str]:
+    """What a run met that it continued in spite of, in words."""
+    told = {
+        f"{counted(remarks.failed, 'tool call')} failed": remarks.failed,
+        f"{counted(remarks.refused, 'tool call')} refused by a person": remarks.refused,
+        f"{remarks.unusable} {'reply' if remarks.unusable == 1 else 'replies'} not usable": (
+            remarks.unusable
+        ),
+    }
+    return [each for each, number in told.items() if number]
+
+
+def _counts(story: Story) -> str:
+    if not story.steps:
+        return ""
+    done = f"{story.count(StepStatus.COMPLETED)} of {counted(len(story.planned), 'step')} done"
+    asking = sum(each.is_asking for each in story.planned)
+    others = {WORDS[status]: story.count(status) for status in StepStatus}
+    del others[WORDS[StepStatus.COMPLETED]]
+    pending = WORDS[StepStatus.PENDING]
+    others = {WAITING: asking, **others, pending: others[pending] - asking}
+    left = [f"{n} {each}" for each, n in others.items() if n]
+    return f": {', '.join([done, *left, *remarked(story.remarks)])}"
+
+
+def _plan_title(story: Story) -> str:
+    plan = story.run.plan
+    if plan is None:
+        return "steps"
+    title = f" {one_line(plan.title)}" if plan.title else ""
+    return f"plan{title}, version {plan.version}"
+
+
+def _step_lines(story: Story, width: int) -> list[str]:
+    if not story.steps:
+        return []
+    rows = [_row(step, story.began) for step in story.steps]
+    has_cost = any(row[4] != "-" for row in rows)
+    rows = [("", "", "began", "took", "cost", "who", "step"), *rows]
+    shown = [0, 1, *([2] if width >= _NARROW else []), 3, *([4] if has_cost else []), 5]
+    widths = [min(max(cell_len(row[at]) for row in rows), _WIDEST_NAME) for at in range(6)]
+    indent = " " * (widths[0] + widths[1] + 2)
+    lines = list[str]()
+    cuts = _cuts(story)
+    for row, step in zip(rows, [None, *story.steps], strict=True):
+        cells = [_cell(row[at], widths[at], is_right=at in (1, 3, 4)) for at in shown]
+        line = f"{' '.join(cells[:2])}  {'  '.join([*cells[2:], row[6]])}"
+        lines.append(cut(line.rstrip(), width))
+        lines += [f"{indent}{note}" for note in _notes(step)] if step else []
+        lines += [f"{indent}{note}" for note in cuts.get(step.step.id, ())] if step else []
+    return lines
+
+
+def _cell(text: str, width: int, *, is_right: bool) -> str:
+    return f"{' ' * (width - cell_len(text))}{text}" if is_right else padded(text, width)
+
+
+def _row(story: StepStory, began: datetime) -> tuple[str, ...]:
+    step, took = story.step, story.seconds
+    waits = f" (after {', '.join(map(str, step.awaits))})" if step.awaits else ""
+    return (
+        mark_of(story),
+        f"{step.id}.",
+        moment(story.began, began) if story.began else "-",
+        "-" if took is None else seconds(took),
+        money(story.calls),
+        one_line(", ".join(story.specialists)) or "-",
+        f"{one_line(step.description)}{waits}",
+    )
+
+
+def mark_of(story: StepStory) -> str:
+    """The status of a step, in one sign."""
+    return "[?]" if story.is_asking else MARKS[story.status]
+
+
+def _notes(story: StepStory) -> Iterator[str]:
+    """What one may not expect of a step, a line each."""
+    has_several = len(story.specialists) > 1
+    for each in story.attempts:
+        if each.outcome in _LOUD:
+            told = f"{attempt_line(each)}{_idle(each)}"
+            yield f"{one_line(each.entry.specialist)}, {told}" if has_several else told
+    if story.removed:
+        yield story.removed
+    if tools := story.tools:
+        is_running = any(each.outcome == "running" for each in story.attempts)
+        no_end = "not over" if is_running else "cut off"
+        yield f"tools: {', '.join(_tool_counts((e.details for e in tools), no_end))}"
+    if told := one_line(story.step.feedback):
+        errors = [one_line(each.entry.error) for each in story.attempts]
+        if told not in errors:
+            yield f"{story.step.status.value}: {told}"
+
+
+def _idle(attempt: AttemptView) -> str:
+    """What an attempt did that found no room for its first call."""
+    lasted = attempt.seconds or 0.0
+    if not _NO_ROOM.match(attempt.entry.error) or attempt.calls or lasted < LEAST_TOLD:
+        return ""
+    return f" It waited {seconds(lasted)} for room, and made no call."
+
+
+def _cuts(story: Story) -> dict[Any, list[str]]:
+    """What says that a result is incomplete, by step."""
+    ends = (e.details for e in story.run.events if e.type == "specialist_completed")
+    newest = {(each.get("step_id"), each.get("specialist")): each.get("cut") for each in ends}
+    cuts = dict[Any, list[str]]()
+    for (step, name), cut_off in newest.items():
+        if cut_off:
+            cuts.setdefault(step, []).append(one_line(f"{name}, {not_whole(str(cut_off))}"))
+    return cuts
+
+
+def not_whole(why: str) -> str:
+    """That a result was cut, and why."""
+    return f"incomplete: {cut_in_words(why)}"
+
+
+def attempt_line(attempt: AttemptView) -> str:
+    """How an attempt ended, in one line."""
+    entry = attempt.entry
+    unknown = " (it has no end on record)" if attempt.outcome == "in doubt" else ""
+    error = f": {one_line(entry.error)}" if entry.error else ""
+    return f"attempt {entry.number}: {attempt.told}{unknown}{error}"
+
+
+def _tool_counts(calls: Iterable[Mapping[str, Any]], no_end: str = "cut off") -> Iterator[str]:
+    by_name = dict[str, list[str]]()
+    for call in calls:
+        by_name.setdefault(one_line(str(call["tool"])), []).append(call.get("status", no_end))
+    for name, ends in by_name.items():
+        bad = [end for end in dict.fromkeys(ends) if end != "success"]
+        told = ", ".join(f"{ends.count(end)} {end}" for end in bad)
+        yield f"{name} x{len(ends)}{f' ({told})' if told else ''}"
+
+
+def tool_counts(story: Story) -> list[str]:
+    """The calls of tools in a run, by name: those of its steps, and those of the host."""
+    calls = [*story.host_calls, *(call for step in story.steps for call in step.tools)]
+    return [*_tool_counts(each.details for each in calls if each.type.startswith("tool_"))]
+
+
+def _waiting(story: Story) -> list[str]:
+    from replan.views.run.open_asks import told  # noqa: PLC0415 - imports LangGraph
+
+    return [f"{ask.key}: {told(ask)}" for ask in story.run.waiting]
+
+
+def _host_lines(story: Story) -> list[str]:
+    """The calls of the host by node."""
+    by_node = dict[str, list[Any]]()
+    for event in story.host_calls:
+        by_node.setdefault(str(event.details.get("node")), []).append(event)
+    lines = list[str]()
+    for node, events in by_node.items():
+        calls = calls_of(events)
+        tools = [e.details for e in events if e.type == "tool_completed"]
+        told = f"; tools: {', '.join(_tool_counts(tools))}" if tools else ""
+        lines.append(f"{one_line(node)}: {used(calls)}, {seconds(calls.seconds)}{told}")
+    return lines

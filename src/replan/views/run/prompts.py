@@ -1,0 +1,84 @@
+"""The stored prompts and replies of models, call by call."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from replan.runs.course.whole_run import WholeRun
+from replan.runs.log.event_log import RunEvent
+from replan.views.cells import harmless, one_line
+from replan.views.run.attempts import answered
+from replan.views.run.history import moment
+
+# The only event of a summary reports its call and its end.
+_CALLS = ("model_called", "model_answered", "memory_summary")
+
+GONE = "(not kept any more)"
+NONE_KEPT = "No prompts and replies are kept of this: no model was called, or keep_prompts is off."
+
+
+def prompts_record(run: WholeRun, events: Iterable[RunEvent]) -> dict[str, Any]:
+    """The calls as JSON."""
+    return {
+        "calls": [
+            {
+                **call.details,
+                "at": call.at and call.at.isoformat(),
+                "prompt": [_said(each, run) for each in _prompt(call)],
+                "answer": answer and {**answer.details, "reply": _reply(answer, run)},
+            }
+            for call, answer in _calls(events)
+        ]
+    }
+
+
+def prompts_lines(run: WholeRun, events: Iterable[RunEvent]) -> list[str]:
+    """The calls in lines."""
+    lines = list[str]()
+    for call, answer in _calls(events):
+        lines += ["", *_call_lines(call, answer, run)] if lines else _call_lines(call, answer, run)
+    return lines or [NONE_KEPT]
+
+
+def _calls(events: Iterable[RunEvent]) -> list[tuple[RunEvent, RunEvent | None]]:
+    """The calls of models whose texts were stored, each with its end."""
+    own = [event for event in events if event.type in _CALLS]
+    ends = {_key(event): event for event in own if event.type != "model_called"}
+    begun = [event for event in own if event.type != "model_answered" and _prompt(event)]
+    return [(event, ends.get(_key(event))) for event in begun]
+
+
+def _key(event: RunEvent) -> tuple[Any, ...]:
+    return tuple(str(event.details.get(n)) for n in ("node", "step_id", "attempt", "call"))
+
+
+def _call_lines(call: RunEvent, answer: RunEvent | None, run: WholeRun) -> list[str]:
+    said: Mapping[str, Any] = call.details
+    step, attempt = said.get("step_id"), said.get("attempt")
+    who = f"step {step} {said['specialist']}, attempt {attempt}" if step else said["node"]
+    at = f"{moment(call.at, run.started_at)} " if call.at else ""
+    lines = [f"{at}{one_line(str(who))}, model {one_line(str(said['model']))}"]
+    for each in (_said(part, run) for part in _prompt(call)):
+        lines += [f"  {one_line(each['role'])}:", *_indented(each["text"])]
+    if answer is None:
+        return [*lines, "  not over"]
+    reply = _reply(answer, run)
+    lines.append(f"  reply ({answered(answer.details)}):")
+    return [*lines, *_indented(reply["text"] if reply else "(none)")]
+
+
+def _indented(text: str) -> Iterator[str]:
+    return (f"    {line}".rstrip() for line in harmless(text).splitlines())
+
+
+def _prompt(call: RunEvent) -> list[Any]:
+    prompt = call.details.get("prompt")
+    return prompt if isinstance(prompt, list) else []
+
+
+def _said(part: Mapping[str, Any], run: WholeRun) -> dict[str, str]:
+    return {"role": str(part["role"]), "text": run.texts.get(str(part["ref"]), GONE)}
+
+
+def _reply(answer: RunEvent, run: WholeRun) -> dict[str, str] | None:
+    reply = answer.details.get("reply")
+    return _said(reply, run) if isinstance(reply, dict) else None

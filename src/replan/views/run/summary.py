@@ -1,0 +1,47 @@
+"""What is below the answer of a run: its files, and what it took."""
+
+from collections.abc import Container, Iterable
+from pathlib import Path
+
+from replan.events.types import TaskCompleted
+from replan.state.results import Artifact
+from replan.state.usage import TokenCount
+from replan.views.cells import counted, one_line
+
+
+def files(artifacts: Iterable[Artifact], workspace: Path) -> str:
+    """A line for each file that was made."""
+    return "".join(f"file: {_place(each, workspace)}\n" for each in artifacts)
+
+
+def warnings(event: TaskCompleted, told: Container[str] = ()) -> list[str]:
+    """A line for each unexpected thing that no other line shows."""
+    untold = dict.fromkeys(each for each in event.warnings if each not in told)
+    return [f"warning: {one_line(each)}" for each in untold]
+
+
+def account(event: TaskCompleted, seconds: float) -> str:
+    """The line that ends a run: outcome, model calls, tokens, time."""
+    usage = event.usage
+    return (
+        f"{event.outcome}: {counted(usage.calls, 'model call')}, "
+        f"{counted(usage.total_tokens, 'token')}{money(usage)}, {seconds:.1f} s\n"
+    )
+
+
+def money(used: TokenCount) -> str:
+    """What calls cost, after a comma; nothing where none of them has a price."""
+    if not used.known_cost:
+        return ""
+    if used.cost is None:
+        unpriced = counted(used.unpriced_calls, "call")
+        return f", cost at least {used.known_cost:g} ({unpriced} without a price)"
+    return f", cost {used.cost:g}"
+
+
+def _place(artifact: Artifact, workspace: Path) -> str:
+    title = f" ({one_line(artifact.title)})" if artifact.title else ""
+    path = (workspace / artifact.path).resolve()
+    here = Path.cwd()
+    shown = path.relative_to(here) if path.is_relative_to(here) else path
+    return f"{one_line(str(shown))}{title}"
