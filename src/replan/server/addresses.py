@@ -66,7 +66,7 @@ ENDPOINTS = (
     _post(f"{_RUN}/resume", runs.resume, "Resume a run", body=GoOnBody, returns={202: RunTold}),
     _post(
         f"{_RUN}/retry",
-        runs.retry,
+        partial(runs.correct, action="retry"),
         "Do a step again",
         role="operate",
         body=CorrectionBody,
@@ -74,7 +74,7 @@ ENDPOINTS = (
     ),
     _post(
         f"{_RUN}/skip",
-        runs.skip,
+        partial(runs.correct, action="skip"),
         "Skip a step",
         role="operate",
         body=CorrectionBody,

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import cast
+from typing import Any, Literal, cast
 
 from pydantic import JsonValue
 
@@ -22,6 +22,7 @@ from replan.server.served_teams import own_id
 from replan.server.work import answered, begun, continued, lease_of, leased
 from replan.state.questions import fingerprint_of
 
+Action = Literal["retry", "skip"]
 _PRIORITY = "priority"
 _ASKED = "asked"
 """The field of a run's order that distinguishes requests."""
@@ -126,17 +127,8 @@ async def resume(call: Call) -> Reply:
     return Reply(await _told(call, record.run_id), 202)
 
 
-async def retry(call: Call) -> Reply:
-    """Do a step again, and what depends on it."""
-    return await _corrected(call, "retry")
-
-
-async def skip(call: Call) -> Reply:
-    """Leave a step out, and continue."""
-    return await _corrected(call, "skip")
-
-
-async def _corrected(call: Call, action: str) -> Reply:
+async def correct(call: Call, action: Action) -> Reply:
+    """Do a step again, and what depends on it; or leave it out, and continue."""
     record = await call.served.record_of(call.path["run_id"], call.who)
     runtime, body = call.served.runtime_of(record), call.body
     new_id = own_id(body.run_id, call.who) if body.run_id else call.served.new_id()
@@ -145,14 +137,14 @@ async def _corrected(call: Call, action: str) -> Reply:
         raise bad_field("run_id", body.run_id, "there is a run of this name", fix)
     asked_for = settings_for(call.served, call.who, record.labels.get(TEAM, ""), body.settings)
     lease, settings = await lease_of(call.served, call.who, record, asked_for, new_id)
-    options = {
+    options: Any = {
         "by": call.who.person,
         "settings": settings,
         "repeat_effects": body.repeat_effects,
         "run_id": new_id,
     }
-    correct = getattr(runtime, action)
-    run = await leased(call.served, lease, lambda: correct(record.run_id, body.step, **options))
+    do = runtime.retry if action == "retry" else runtime.skip
+    run = await leased(call.served, lease, lambda: do(record.run_id, body.step, **options))
     return Reply(await _told(call, run.run_id), 202)
 
 

@@ -1,6 +1,6 @@
 """Stop and resume a run; do one of its steps again, or leave it out."""
 
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,9 +11,9 @@ from replan.plan.model import TaskPlan
 from replan.runs.continued.correcting import Correction, check, failed_in, is_over
 from replan.runs.continued.repeating import repeated_by
 from replan.runs.looking import RunView
+from replan.server.answers import RunTold
 from replan.server.bodies import CorrectionBody, GoOnBody, StopBody
 from replan.server.doors import runs
-from replan.server.endpoints import Reply
 from replan.state.limits import RunSettings
 from replan.state.rules import least_value, limit_value, rounded_up, why_reached
 from replan.ui.acts.acting import call_of, confirm, run_acted_on, stale, to_run
@@ -154,19 +154,8 @@ def _told(error: ReplanError) -> str:
     return "\n".join(listed) or str(error)
 
 
-async def ask_retry(site: Site, request: Request) -> Response:
-    """Show what would be done again with a step."""
-    return await _ask_correction(site, request, "retry")
-
-
-async def ask_skip(site: Site, request: Request) -> Response:
-    """Ask whether to skip a step."""
-    return await _ask_correction(site, request, "skip")
-
-
-async def _ask_correction(
-    site: Site, request: Request, action: Literal["retry", "skip"]
-) -> Response:
+async def ask_correction(site: Site, request: Request, action: runs.Action) -> Response:
+    """Show what would be done again with a step, or ask whether to skip it."""
     acted = await run_acted_on(site, request)
     record, reading = acted.record, acted.reading
     step = request.path_params["step"]
@@ -200,17 +189,8 @@ async def _ask_correction(
     )
 
 
-async def retry(site: Site, request: Request) -> Response:
-    """Repeat a step as it was shown."""
-    return await _correct(site, request, "retry")
-
-
-async def skip(site: Site, request: Request) -> Response:
-    """Skip a step as it was shown."""
-    return await _correct(site, request, "skip")
-
-
-async def _correct(site: Site, request: Request, action: Literal["retry", "skip"]) -> Response:
+async def correct(site: Site, request: Request, action: runs.Action) -> Response:
+    """Repeat or skip a step as it was shown."""
     fields = await form_of(site, request)
     acted = await run_acted_on(site, request)
     record, reading = acted.record, acted.reading
@@ -219,8 +199,8 @@ async def _correct(site: Site, request: Request, action: Literal["retry", "skip"
     body = CorrectionBody(
         step=request.path_params["step"], repeat_effects=bool(fields.get("repeat_effects"))
     )
-    done = await getattr(runs, action)(call_of(acted.served, request, body, record.run_id))
-    return to_run(site, cast("Any", cast("Reply", done).value).run_id)
+    done = await runs.correct(call_of(acted.served, request, body, record.run_id), action)
+    return to_run(site, cast("RunTold", done.value).run_id)
 
 
 def _form(request: Request, reading: Reading, *, is_bound: bool = True) -> dict[str, Any]:
