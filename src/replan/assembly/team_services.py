@@ -49,9 +49,9 @@ def services_of(
     built = chats.built(team.chat_models)
     specialists: dict[str, SpecialistPort] = {}
     for index, specialist in enumerate(team.specialists):
-        with chats.telling():
+        with chats.collecting():
             specialists[specialist.name] = specialist.built(f"specialists[{index}]", chats)
-    with chats.telling():
+    with chats.collecting():
         direct = chat_with_tools(
             "host.tools",
             chats.of(host.model, "host.model"),
@@ -63,7 +63,7 @@ def services_of(
             seconds=team.limits.step_timeout,
         )
     knowledge = team.knowledge
-    with chats.telling():
+    with chats.collecting():
         knowledge = chats.with_embeddings(knowledge)
     if chats.mistakes:
         raise team.refusal(chats.mistakes)

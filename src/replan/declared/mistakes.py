@@ -69,7 +69,7 @@ def found_in(error: ValidationError, kind: type[BaseModel]) -> Iterator[Found]:
         yield _found(each, kind, _SEE)
 
 
-def told_of(
+def mistakes_in(
     error: ValidationError, kind: type[BaseModel], see: str = _SEE
 ) -> Iterator[ConfigurationError]:
     """Tell each mistake once; `see` is the fix where no other one is known."""

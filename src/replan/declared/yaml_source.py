@@ -161,11 +161,11 @@ class _Reading:
         seen: dict[str, Place] = {}
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                self._tell(key, where, "bad_key", "The name of a field must be text.", "Name it.")
+                self._report(key, where, "bad_key", "The name of a field must be text.", "Name it.")
             elif key.value in seen:
                 reason = f"This field is already in line {seen[key.value].line}."
                 fix = "Keep one of the two."
-                self._tell(key, (*where, key.value), "duplicate_field", reason, fix)
+                self._report(key, (*where, key.value), "duplicate_field", reason, fix)
             else:
                 seen[key.value] = _place(key)
 
@@ -181,15 +181,15 @@ class _Reading:
         except (ValueError, KeyError):
             kind = node.tag.removeprefix(_STANDARD)
             reason = f"This cannot be read as {kind}."
-            self._tell(node, where, "bad_value", reason, "Write the value without a tag.")
+            self._report(node, where, "bad_value", reason, "Write the value without a tag.")
             return None
         return value
 
     def _tagged(self, node: yaml.Node, where: Where) -> None:
         reason = f"This file cannot have the tag '{without_secrets(node.tag)[:60]}'."
-        self._tell(node, where, "unknown_tag", reason, "Write the value without a tag.")
+        self._report(node, where, "unknown_tag", reason, "Write the value without a tag.")
 
-    def _tell(self, node: yaml.Node, where: Where, code: str, reason: str, fix: str) -> None:
+    def _report(self, node: yaml.Node, where: Where, code: str, reason: str, fix: str) -> None:
         place = _place(node)
         self.mistakes.append(
             FieldMistake(

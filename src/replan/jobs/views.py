@@ -41,7 +41,7 @@ def shown_job(spec: JobSpec, job: Job) -> Job:
     def bare(value: Any) -> Any:
         return without_secrets(spec, job, value)
 
-    def told(issues: Iterable[ValidationIssue]) -> tuple[ValidationIssue, ...]:
+    def masked_issues(issues: Iterable[ValidationIssue]) -> tuple[ValidationIssue, ...]:
         return tuple(
             each.replace(message=bare(each.message), value=bare(each.value)) for each in issues
         )
@@ -56,8 +56,8 @@ def shown_job(spec: JobSpec, job: Job) -> Job:
         ),
         error=bare(job.error),
         asked=job.asked.replace(text=bare(job.asked.text)),
-        remarks=told(job.remarks),
-        validation_errors=told(job.validation_errors),
+        remarks=masked_issues(job.remarks),
+        validation_errors=masked_issues(job.validation_errors),
     )
 
 

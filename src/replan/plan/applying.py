@@ -14,7 +14,7 @@ from replan.plan.changes import (
     to_record,
     update_type,
 )
-from replan.plan.leaning import ordered, standing, step_of
+from replan.plan.leaning import kept_changes, ordered, step_of
 from replan.plan.markdown.document import refresh_content
 from replan.plan.model import Author, PlanStep, PlanUpdate, TaskPlan
 from replan.plan.revision import Draft, Refused, attempt, carry_out, unstarted
@@ -95,7 +95,7 @@ def valid_part(
 ) -> tuple[list[PlanChange], tuple[Refusal, ...]]:
     """Divide changes as `apply_valid` does: into those to apply, and the refusals of the others."""
     gone = set(misread)
-    left, leaning = standing(plan, changes, gone)
+    left, leaning = kept_changes(plan, changes, gone)
     refusals = dict.fromkeys(leaning)
     while refused := attempt(plan, left := ordered(plan, left, gone), team)[1]:
         first = refused[0]
@@ -107,7 +107,7 @@ def valid_part(
             continue
         if (step_id := step_of(change)) is not None:
             gone.add(step_id)
-        left, leaning = standing(plan, left, gone)
+        left, leaning = kept_changes(plan, left, gone)
         refusals |= dict.fromkeys(leaning)
     return left, tuple(refusals)
 

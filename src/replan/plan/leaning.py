@@ -18,7 +18,7 @@ def step_of(change: PlanChange) -> int | None:
             return None
 
 
-def standing(
+def kept_changes(
     plan: TaskPlan, changes: Sequence[PlanChange], gone: set[int]
 ) -> tuple[list[PlanChange], list[Refusal]]:
     """Return the changes that are kept, and the refusals of those that depend on refused ones."""

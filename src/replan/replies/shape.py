@@ -76,7 +76,7 @@ class Shape:
                 value = self._adapter.validate_python(given)
             written = self._adapter.dump_json(value).decode()
         except ValidationError as error:
-            raise MisshapenError(self._told(error)) from error
+            raise MisshapenError(self._problem_text(error)) from error
         except ValueError as error:
             # What serializes a value may be a function of the type's author.
             raise MisshapenError(f"it is not a {self.name} that can be stored as JSON") from error
@@ -91,7 +91,7 @@ class Shape:
         """Return the value of the type that was stored as JSON."""
         return self._adapter.validate_json(to_json(kept))
 
-    def _told(self, error: ValidationError) -> str:
+    def _problem_text(self, error: ValidationError) -> str:
         found = error.errors(include_url=False, include_context=False, include_input=False)
         told = [f"{_place(each['loc'])}{each['msg']}" for each in found[:_MOST_MISTAKES]]
         told += [f"{len(found) - len(told)} more"] if len(found) > len(told) else []

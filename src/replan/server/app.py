@@ -53,11 +53,11 @@ async def open_application(
             hosts=hosts,
             tokens=served.tokens,
             is_open=[each.path for each in ENDPOINTS if each.role is None],
-            tell=_told_at,
+            tell=_refusal_at,
         )
 
 
-def _told_at(path: str, refusal: RefusedError) -> Response:
+def _refusal_at(path: str, refusal: RefusedError) -> Response:
     """Why not, in the form of an address."""
     return openai_error_response(refusal) if path.startswith("/v1/") else problem_response(refusal)
 
@@ -76,7 +76,7 @@ async def _not_found(request: Request, error: HTTPException) -> Response:
     if error.status_code == 405:  # noqa: PLR2004 - its method is wrong
         methods = _methods_at(request)
         detail = f"{request.url.path} takes {', '.join(methods)}, not {request.method}."
-        return _told_at(request.url.path, RefusedError(405, "wrong_method", detail))
+        return _refusal_at(request.url.path, RefusedError(405, "wrong_method", detail))
     path = request.url.path[:200]
     detail = f"There is nothing at {path}. GET /openapi.json lists what there is."
     extra = next((each for start, each in EXTRAS.items() if f"{path}/".startswith(start)), None)
@@ -84,4 +84,4 @@ async def _not_found(request: Request, error: HTTPException) -> Response:
         what = f"{path} needs packages that the server does not have."
         detail = f"{what} Install them: pip install 'replan[{extra}]'."
     refusal = RefusedError(error.status_code, "unknown_address", detail)
-    return _told_at(request.url.path, refusal)
+    return _refusal_at(request.url.path, refusal)

@@ -104,7 +104,7 @@ class Gate:
                 )
         if path in self.is_open:
             return NOBODY
-        identity = await self.tokens.whose(self.token_in(headers))
+        identity = await self.tokens.identity_of(self.token_in(headers))
         if identity is None:
             detail = "There is no valid token. Send it in the header `Authorization: Bearer TOKEN`."
             raise RefusedError(401, "no_token", detail)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, get_origin
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
-from replan.declared.mistakes import told_of
+from replan.declared.mistakes import mistakes_in
 from replan.server.problems import FieldProblem, RefusedError, bad_request, of_field, shown
 from replan.state.session.context_fields import Reading, shown_path
 from replan.texts.storable import DEEPEST
@@ -143,5 +143,5 @@ def valid(kind: type[V], read: Callable[[], V]) -> V:
     try:
         return read()
     except ValidationError as error:
-        mistakes = [of_field(each) for each in told_of(error, kind, _SEE)]
+        mistakes = [of_field(each) for each in mistakes_in(error, kind, _SEE)]
         raise bad_request(mistakes) from None

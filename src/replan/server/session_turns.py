@@ -23,7 +23,7 @@ from replan.sessions.stateless_agent import StatelessAgent, agent_on
 from replan.state.limits import RunSettings
 from replan.state.session.context import AgentContext, AgentResult
 
-Told = Event | AgentResult | ReplanError
+TurnPart = Event | AgentResult | ReplanError
 """The stream of a turn: its events, and at the end its result, or why there is none."""
 
 
@@ -110,19 +110,19 @@ def client_of(
     )
 
 
-async def told_of(
+async def turn_parts(
     served: ServedTeams,
     client: ClientAgentAdapter,
     session_id: str,
     given: UserInput,
     **options: Any,
-) -> AsyncGenerator[Told]:
+) -> AsyncGenerator[TurnPart]:
     """Take a turn independently of the caller, and yield its events, the result last.
 
     A client that disconnects does not stop the turn; sent again with its `turn_id`, it returns its
     result.
     """
-    heard: asyncio.Queue[Told | None] = asyncio.Queue()
+    heard: asyncio.Queue[TurnPart | None] = asyncio.Queue()
     is_heard = True
 
     async def taken() -> None:

@@ -31,7 +31,7 @@ class Stream(StreamingResponse):
             seat: Is held for as long as the stream lasts.
         """
         super().__init__(told, headers=_HEADERS, media_type="text/event-stream")
-        self._told = told
+        self._texts = told
         self._seat = seat
         self._beat = beat
         self._sent_at = 0.0
@@ -43,7 +43,7 @@ class Stream(StreamingResponse):
 
     async def _streamed(self, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        works = [self._telling(send), self._beating(send), _gone(receive)]
+        works = [self._send_texts(send), self._beating(send), _disconnected(receive)]
         tasks = [asyncio.ensure_future(each) for each in works]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -54,9 +54,9 @@ class Stream(StreamingResponse):
         for task in done:
             task.result()
 
-    async def _telling(self, send: Send) -> None:
-        async with aclosing(self._told):
-            async for text in self._told:
+    async def _send_texts(self, send: Send) -> None:
+        async with aclosing(self._texts):
+            async for text in self._texts:
                 if not await self._sent(send, text):
                     return
         await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -100,10 +100,10 @@ def event_stream(
         beat: Seconds of silence after which a comment shows that the stream lives.
         seat: Is held for as long as the stream lasts.
     """
-    return Stream(_told(events, run_id, rest), beat, seat)
+    return Stream(_lines_of(events, run_id, rest), beat, seat)
 
 
-async def _told(
+async def _lines_of(
     events: AsyncGenerator[RunEvent], run_id: str, rest: Callable[[], Awaitable[str]]
 ) -> AsyncGenerator[str]:
     async with aclosing(events):
@@ -114,7 +114,7 @@ async def _told(
     yield f"event: rest\ndata: {outcome}\n\n"
 
 
-async def _gone(receive: Receive) -> None:
+async def _disconnected(receive: Receive) -> None:
     """Wait until the reader is gone."""
     while (await receive())["type"] != "http.disconnect":
         pass

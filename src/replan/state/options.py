@@ -11,7 +11,7 @@ from pydantic import (
     model_validator,
 )
 
-from replan.declared.mistakes import told_of
+from replan.declared.mistakes import mistakes_in
 from replan.errors import SettingsError
 from replan.values import Value
 
@@ -28,7 +28,7 @@ class Asked(Value):
             except ValidationError as error:
                 if type(self).__init__ is not Asked.__init__:
                     raise  # a team tells its own mistakes
-                raise SettingsError([*told_of(error, type(self))]) from None
+                raise SettingsError([*mistakes_in(error, type(self))]) from None
 
         # Else pydantic would call it for parts of others, which tell the mistakes themselves.
         __init__.__pydantic_base_init__ = True

@@ -61,7 +61,7 @@ class Chats:
         """The chats of models by their fields; what cannot be built is reported, and left out."""
         chats: dict[str, Chat] = {}
         for field, model in models.items():
-            with self.telling():
+            with self.collecting():
                 chats[field] = self.of(model, field)
         return chats
 
@@ -80,12 +80,12 @@ class Chats:
         try:
             built = build(name)
         except ConfigurationError as error:
-            raise _told_at("knowledge.embeddings", error) from error
+            raise _at_field("knowledge.embeddings", error) from error
         learn_model(built)
         return knowledge.with_embeddings(built)
 
     @contextmanager
-    def telling(self) -> Generator[None]:
+    def collecting(self) -> Generator[None]:
         """Keep the mistake that is found, once for each field, and continue."""
         try:
             yield
@@ -102,12 +102,12 @@ class Chats:
         try:
             built = self._provider.chat_model(name, **self._whose) if name else model
         except ConfigurationError as error:
-            raise _told_at(field, error) from error
+            raise _at_field(field, error) from error
         learn_model(built)
         built, retries = without_own_retries(cast("BaseChatModel", built))
         return Chat(built, name, retries, other)
 
 
-def _told_at(field: str, error: ConfigurationError) -> ConfigurationError:
+def _at_field(field: str, error: ConfigurationError) -> ConfigurationError:
     """The error of a model, at the field that names it unless it stands under `models`."""
     return error if error.field.startswith("models.") else error.at(field)

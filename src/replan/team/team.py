@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 from pydantic_core import InitErrorDetails
 
 from replan.declared.fields import Row, fields_of, listed, meant
-from replan.declared.mistakes import told_of
+from replan.declared.mistakes import mistakes_in
 from replan.declared.part import Part, broken
 from replan.declared.references import name_in
 from replan.errors import ConfigurationError, TeamError, UsageError
@@ -111,7 +111,7 @@ class Team(Part, RunSettings):
 
     def refuse(self, mistakes: ValidationError) -> None:
         """Report all mistakes together."""
-        raise TeamError([*told_of(mistakes, type(self))]) from None
+        raise TeamError([*mistakes_in(mistakes, type(self))]) from None
 
     @property
     def settings(self) -> RunSettings:

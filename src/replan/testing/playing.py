@@ -28,7 +28,7 @@ def message_of(reply: Reply, messages: Sequence[BaseMessage]) -> AIMessage:
         raise _broken()
     reply = reply.with_content
     if reply.message is None:
-        calls, extra = list(reply.tool_calls), _beside(reply)
+        calls, extra = list(reply.tool_calls), _refusal_of(reply)
         ending = _ending(reply, messages)
         return AIMessage(reply.text, tool_calls=calls, additional_kwargs=extra, **ending)
     # A copy, since callers give messages an id, and the same reply may be used again.
@@ -45,7 +45,7 @@ def chunks_of(reply: Reply, messages: Sequence[BaseMessage]) -> Iterator[AIMessa
         yield AIMessageChunk(content=piece)
     if reset_after is not None:
         raise _broken()
-    extra = _beside(reply) if reply.message is None else reply.message.additional_kwargs
+    extra = _refusal_of(reply) if reply.message is None else reply.message.additional_kwargs
     yield AIMessageChunk(
         content="",
         tool_call_chunks=_call_chunks(reply),
@@ -77,7 +77,7 @@ def _ending(reply: Reply, messages: Sequence[BaseMessage]) -> dict[str, Any]:
     return {"usage_metadata": usage, "response_metadata": metadata}
 
 
-def _beside(reply: Reply) -> dict[str, Any]:
+def _refusal_of(reply: Reply) -> dict[str, Any]:
     return {"refusal": reply.refusal} if reply.refusal else {}
 
 

@@ -41,7 +41,7 @@ async def _entrance(site: Site, request: Request) -> Response:
 async def _enter(site: Site, request: Request) -> Response:
     """Take a typed token."""
     token = (await fields_of(site, request)).get("token", "").strip()
-    if await site.served.tokens.whose(token) is not None:
+    if await site.served.tokens.identity_of(token) is not None:
         return site.entrance.enter(token)
     return site.page(request, "enter", 401, is_used=False, is_wrong=True)
 

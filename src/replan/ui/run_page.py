@@ -190,9 +190,12 @@ async def prompt(site: Site, request: Request) -> Response:
     key = call_key(event)
     own = tuple(e for e in reading.run.events if call_key(e) == key and e.type in _MODELS)
     run = await with_texts(reading.run, site.served.storage, own or (event,))
-    said = [_said(part, run.texts) for each in own for part in _list(each.details.get("prompt"))]
+    said = [_message(part, run.texts) for each in own for part in _list(each.details.get("prompt"))]
     replies = [each.details["reply"] for each in own if isinstance(each.details.get("reply"), dict)]
-    values: dict[str, Any] = {"said": said, "replies": [_said(each, run.texts) for each in replies]}
+    values: dict[str, Any] = {
+        "said": said,
+        "replies": [_message(each, run.texts) for each in replies],
+    }
     is_part = request.headers.get("hx-request") == "true"
     values |= run_values(reading, "steps") | {"event": event}
     return site.page(request, "prompt_part" if is_part else "prompt", **values)
@@ -205,7 +208,7 @@ def _list(value: object) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
-def _said(part: Any, texts: dict[str, str]) -> dict[str, Any]:
+def _message(part: Any, texts: dict[str, str]) -> dict[str, Any]:
     """A message, cut where a browser would suffer; the whole is one link away."""
     text = texts.get(str(part.get("ref")))
     longest = 100_000

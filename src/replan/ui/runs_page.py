@@ -76,7 +76,7 @@ class Row:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class Summary:
     """What the events of a run show in addition to its outcome."""
 
     remarks: tuple[str, ...]
@@ -123,7 +123,7 @@ async def _waiting(served: ServedTeams, request: Request) -> list[Row]:
         for record in await served.storage.runs.recent(_WAITING, labels, outcomes=(outcome,))
         if _is_seen(served, request, record)
     ]
-    rows = [await _looked_at(served, each) for each in records]
+    rows = [await _row_at_work(served, each) for each in records]
     return [each for each in rows if each.asks]
 
 
@@ -185,18 +185,18 @@ def _has(record: RunRecord, text: str) -> bool:
 async def _row(served: ServedTeams, record: RunRecord, ends: Sequence[LoggedEvent]) -> Row:
     if record.outcome == "running":
         # A process that was killed could not say the status of the run.
-        return await _looked_at(served, record)
-    told = _told_at_the_end([run_event(record.run_id, each) for each in ends])
+        return await _row_at_work(served, record)
+    summary = _summary_at_end([run_event(record.run_id, each) for each in ends])
     return Row(
         record=record,
         outcome=record.outcome,
         seconds=(record.updated_at - record.started_at).total_seconds(),
-        calls=await _charged(served, record, told),
-        remarks=None if told is None else told.remarks,
+        calls=await _charged(served, record, summary),
+        remarks=None if summary is None else summary.remarks,
     )
 
 
-async def _looked_at(served: ServedTeams, record: RunRecord) -> Row:
+async def _row_at_work(served: ServedTeams, record: RunRecord) -> Row:
     view: RunView = await seen(graph_for(served, record), served.storage, record, served.clock())
     return Row(
         record=record,
@@ -207,11 +207,11 @@ async def _looked_at(served: ServedTeams, record: RunRecord) -> Row:
     )
 
 
-async def _charged(served: ServedTeams, record: RunRecord, told: Told | None = None) -> Calls:
+async def _charged(served: ServedTeams, record: RunRecord, summary: Summary | None = None) -> Calls:
     """What the calls of a run took, as its events tell, or as far as its account does."""
     charged = (await served.storage.journal.charged(record.run_id)).get("run", Charged())
-    if told is not None:
-        return with_charged(told.calls, charged.spent)
+    if summary is not None:
+        return with_charged(summary.calls, charged.spent)
     held = sum(charged.reserved.values(), Spending())
     settled = Calls(
         number=charged.spent.calls - held.calls,
@@ -225,30 +225,30 @@ async def remarks(site: Site, request: Request) -> Response:
     """Show what the outcome of runs does not say; in a long list, once they are on the screen."""
     names = request.query_params.getlist("run")[:_PAGE]
     records = [await record_of(site.served, each, request.state.who) for each in names]
-    told = {each.run_id: await _told(site, each) for each in records}
-    return site.page(request, "remarks", told=told)
+    found = {each.run_id: await _summary(site, each) for each in records}
+    return site.page(request, "remarks", told=found)
 
 
-async def _told(site: Site, record: RunRecord) -> Told:
+async def _summary(site: Site, record: RunRecord) -> Summary:
     mark = record.run_id, record.updated_at
-    if (known := site.told.get(mark)) is not None:
+    if (known := site.summaries.get(mark)) is not None:
         return known
     storage, run_id = site.served.storage, record.run_id
     events = [run_event(run_id, each) for each in await storage.runs.events(run_id)]
     found = remarks_of(events, unusable_replies(events))
     charged = (await storage.journal.spent(run_id)).get("run", Spending())
-    told = Told(remarks=_words(events, found), calls=with_charged(calls_of(events), charged))
+    summary = Summary(remarks=_words(events, found), calls=with_charged(calls_of(events), charged))
     if record.outcome != "running":
-        site.told[mark] = told
-        while len(site.told) > _TOLD:
-            site.told.popitem(last=False)
-    return told
+        site.summaries[mark] = summary
+        while len(site.summaries) > _TOLD:
+            site.summaries.popitem(last=False)
+    return summary
 
 
-def _told_at_the_end(events: Sequence[RunEvent]) -> Told | None:
+def _summary_at_end(events: Sequence[RunEvent]) -> Summary | None:
     """What the last events of a run tell of all of them, if an end is among them."""
     met = met_in(events)
-    return met and Told(remarks=_words(events, met[0]), calls=met[1])
+    return met and Summary(remarks=_words(events, met[0]), calls=met[1])
 
 
 def _words(events: Sequence[RunEvent], found: Remarks) -> tuple[str, ...]:

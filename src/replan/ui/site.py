@@ -60,7 +60,7 @@ class Site:
     talks: dict[tuple[str, str, str], Talk] = field(
         default_factory=dict[tuple[str, str, str], Talk]
     )
-    told: OrderedDict[tuple[str, datetime], Any] = field(
+    summaries: OrderedDict[tuple[str, datetime], Any] = field(
         default_factory=OrderedDict[tuple[str, datetime], Any]
     )
 

@@ -50,7 +50,7 @@ def place_of(asked: str | None, environment: Mapping[str, str]) -> Place:
     """Choose by the option, then by `REPLAN_STORAGE`, then the file in the user's data folder."""
     where = asked or environment.get("REPLAN_STORAGE") or str(_own_file())
     key = environment.get("REPLAN_STORAGE_KEY") or None
-    option = f" --storage {shlex.quote(_told(asked))}" if asked else ""
+    option = f" --storage {shlex.quote(_without_password(asked))}" if asked else ""
     return Place(where, key, option, _days(environment.get("REPLAN_KEEP_DAYS", "")))
 
 
@@ -141,10 +141,10 @@ def _check_there(place: Place) -> None:
     if not place.outlives or "://" in where or path == _own_file() or path.exists():
         return
     fix = "Name an existing file; `replan run` creates one."
-    raise InputError(f"There is no storage '{_told(place.where)}'. {fix}")
+    raise InputError(f"There is no storage '{_without_password(place.where)}'. {fix}")
 
 
-def _told(where: str) -> str:
+def _without_password(where: str) -> str:
     """An address for display: a path unchanged, a database without its password."""
     try:
         password = urlsplit(where).password

@@ -158,10 +158,10 @@ class StepJobs:
         try:
             while not making.done():
                 await asyncio.wait({making}, timeout=_GATHERED)
-                await self._tell(place, told)
+                await self._record_events(place, told)
                 if not making.done() and await self._is_stopped(place):
                     return None
-            await self._tell(place, told)
+            await self._record_events(place, told)
             return making.result()
         finally:
             await put_an_end_to(making)
@@ -170,7 +170,7 @@ class StepJobs:
         name = place.named("stop")
         return name in await self._journal.notes(place.run_id, name)
 
-    async def _tell(self, place: _Place, told: "asyncio.Queue[BaseEvent]") -> None:
+    async def _record_events(self, place: _Place, told: "asyncio.Queue[BaseEvent]") -> None:
         """Record what was reported."""
         batch = list[JsonValue]()
         while not told.empty():

@@ -84,7 +84,7 @@ class Worker:
 
     async def work(self) -> None:
         """Work until `drain` is called; what goes wrong with the queue begins it again."""
-        meanwhile = {asyncio.ensure_future(self._look_after())}
+        meanwhile = {asyncio.ensure_future(self._keep_alive())}
         if self._beside is not None:
             meanwhile.add(asyncio.ensure_future(self._beside()))
         working = asyncio.ensure_future(self._worked())
@@ -119,16 +119,16 @@ class Worker:
         await self._runtime.close()
         self._drained.set()
 
-    async def _look_after(self) -> None:
+    async def _keep_alive(self) -> None:
         """Show that it is alive, also while it drains, and see to jobs of those that are not."""
         while True:
             await asyncio.sleep(self._lease / 3)
             try:
-                await self._looked()
+                await self._check_jobs()
             except exceptions.ConnectorException as error:
                 logger.warning("queue is away", extra={"error": str(error.__cause__)})
 
-    async def _looked(self) -> None:
+    async def _check_jobs(self) -> None:
         jobs, own = self._queue.jobs, self._working.worker_id
         if own is not None:
             await jobs.update_heartbeat(own)

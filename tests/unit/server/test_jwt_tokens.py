@@ -58,9 +58,9 @@ def token(key=OWN, algorithm="ES256", **changes):
 
 async def test_a_jwt_says_who_calls_and_one_that_is_wrong_is_nobodys(entry):
     provider = Provider(entry)
-    anna = await provider.whose(token())
+    anna = await provider.identity_of(token())
     assert (anna.tenant, anna.user, anna.roles) == ("north", "auth0|anna", {"run"})
-    assert anna.name == (await provider.whose(token(extra=1))).name
+    assert anna.name == (await provider.identity_of(token(extra=1))).name
     header, claims, signature = token().split(".")
     wrong = {
         "another key": token(OTHER),
@@ -77,13 +77,13 @@ async def test_a_jwt_says_who_calls_and_one_that_is_wrong_is_nobodys(entry):
         "not one": "a.b.c",
     }
     for why, text in wrong.items():
-        assert await provider.whose(text) is None, why
+        assert await provider.identity_of(text) is None, why
     fixed = Provider(entry.replace(tenant="south", roles=("read",)))
-    assert (await fixed.whose(token(tenant=None, roles=None))).tenant == "south"
+    assert (await fixed.identity_of(token(tenant=None, roles=None))).tenant == "south"
 
 
 async def test_keys_that_cannot_be_read_are_no_wrong_token(entry):
     away = Provider(entry.replace(jwks_url="http://127.0.0.1:9/keys"))
     with pytest.raises(RefusedError, match="cannot be read now") as raised:
-        await away.whose(token())
+        await away.identity_of(token())
     assert raised.value.problem.status == 503

@@ -29,11 +29,11 @@ def written(folder, text):
 
 async def test_tokens_are_read_from_a_file_and_the_environment(tmp_path):
     tokens = read_tokens(written(tmp_path, GOOD), ANNA)
-    anna = await tokens.whose("the-token-of-anna-herself")
+    anna = await tokens.identity_of("the-token-of-anna-herself")
     assert (anna.name, anna.tenant, anna.person) == ("anna", "north", "Anna B.")
     assert [anna.may(each) for each in ("read", "run", "answer", "operate")] == [1, 1, 1, 0]
-    assert (await tokens.whose("a-token-of-32-signs-or-thereabouts")).may("run")
-    assert await tokens.whose("") is await tokens.whose("the-token-of-anna") is None
+    assert (await tokens.identity_of("a-token-of-32-signs-or-thereabouts")).may("run")
+    assert await tokens.identity_of("") is await tokens.identity_of("the-token-of-anna") is None
     assert "the-token-of-anna" not in repr(tokens)
 
 

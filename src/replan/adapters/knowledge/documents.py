@@ -51,7 +51,7 @@ def document_passages(name: str, content: bytes) -> Iterator[Passage]:
     ending = Path(name).suffix.casefold()
     if not can_be_read(ending):
         raise UnreadableDocumentError(f"to read it, {EXTRA}")
-    *lines, end = _told(ending, content)
+    *lines, end = _extracted(ending, content)
     if end:
         raise UnreadableDocumentError(str(end))
     passages = (
@@ -68,7 +68,7 @@ def _passage(name: str, place: int, heading: str, text: str) -> Passage:
     return Passage(file=name, line=place, heading=storable_text(heading), text=storable_text(text))
 
 
-def _told(ending: str, content: bytes) -> list[Any]:
+def _extracted(ending: str, content: bytes) -> list[Any]:
     # It needs no key and no address of ours, so it is given none; -P: no module of the folder in
     # that we are in is taken for a library.
     environment: Mapping[str, str] = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUTF8": "1"}

@@ -62,7 +62,7 @@ class Embedding:
     def _charged(
         self, texts: Sequence[str], ask: Callable[[], tuple[list[list[float]], int]]
     ) -> list[list[float]]:
-        with _told(self.names, texts, self.config) as ended:
+        with _reported(self.names, texts, self.config) as ended:
             vectors, tokens = _in_time(ask, self.seconds)
             _check(vectors, texts)
             ended(tokens)
@@ -75,12 +75,12 @@ def charged_call(
     """Do some work that asks a model for the vector of a text; its tokens are not known."""
     if embeddings is None:
         return work()
-    with _told(names_of(embeddings), [text], config):
+    with _reported(names_of(embeddings), [text], config):
         return work()
 
 
 @contextmanager
-def _told(
+def _reported(
     names: Sequence[str], texts: Sequence[str], config: RunnableConfig | None
 ) -> Generator[Callable[[int], None]]:
     """Tell the callbacks of a call that is made inside; it may say how many tokens it took."""

@@ -142,7 +142,7 @@ class Index:
 
     def search(self, query: str, most: int, glob: str = "") -> list[Hit]:
         """Find the passages that fit best, in one query."""
-        terms = self._telling(terms_of(query))[:_MOST_TERMS]
+        terms = self._distinctive(terms_of(query))[:_MOST_TERMS]
         if not terms:
             return []
         only = "AND file GLOB ?" if glob else ""
@@ -164,7 +164,7 @@ class Index:
             for row, file, line, heading, text in self._db.execute(_ONE, (id_,))
         }
 
-    def _telling(self, terms: tuple[str, ...]) -> tuple[str, ...]:
+    def _distinctive(self, terms: tuple[str, ...]) -> tuple[str, ...]:
         """The terms of a question without the commonest ones, if others are left."""
         common = {term for (term,) in self._db.execute("SELECT term FROM common")}
         return tuple(term for term in terms if term not in common) or terms

@@ -49,7 +49,7 @@ class Connection:
         # There may be no waiter left.
         self._ready.add_done_callback(lambda ready: ready.cancelled() or ready.exception())
         # With its own context: it outlives the step that needed it first.
-        self._task = asyncio.create_task(self._lived(way), context=Context())
+        self._task = asyncio.create_task(self._keep_open(way), context=Context())
 
     @property
     def is_alive(self) -> bool:
@@ -93,7 +93,7 @@ class Connection:
         self.problem = TOO_LONG
         self.end()
 
-    async def _lived(self, way: Way) -> None:
+    async def _keep_open(self, way: Way) -> None:
         told_too_long.set(self._end_at_long_line)
         said: LastWords | None = None
         try:
@@ -109,7 +109,7 @@ class Connection:
             self._words = await asyncio.to_thread(said.end)
         # The caller learns about a lost connection.
         except Exception as error:  # noqa: BLE001 - foreign code
-            told = _told(way, self.problem or error, self._seconds)
+            told = _problem_of(way, self.problem or error, self._seconds)
             self._words = await asyncio.to_thread(said.end) if said else ""
             self._fail(f"{told}{self._words}")
         finally:
@@ -203,7 +203,7 @@ async def _over_http(url: str, headers: Mapping[str, str]) -> AsyncGenerator[Any
         yield streams
 
 
-def _told(way: Way, error: BaseException | str, seconds: float) -> str:
+def _problem_of(way: Way, error: BaseException | str, seconds: float) -> str:
     if isinstance(error, str):
         return f"{way} cannot be used ({error})"
     while isinstance(error, BaseExceptionGroup):

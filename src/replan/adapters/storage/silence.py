@@ -24,9 +24,9 @@ class HeardConnection(psycopg.AsyncConnection[Any]):
 
     async def wait(self, gen: Generator[Any, Any, R], *given: Any, **options: Any) -> R:
         """Wait for an answer, as long as anything comes or can be sent."""
-        return await super().wait(self._heard(gen), *given, **options)
+        return await super().wait(self._watched(gen), *given, **options)
 
-    def _heard(self, gen: Generator[Any, Any, R]) -> Generator[Any, Any, R]:
+    def _watched(self, gen: Generator[Any, Any, R]) -> Generator[Any, Any, R]:
         try:
             state = next(gen)
             since = time.monotonic()

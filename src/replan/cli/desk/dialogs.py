@@ -79,10 +79,10 @@ async def answer(ask: Ask, desk: Desk) -> JsonValue:
 
 async def _question_answer(ask: Ask, desk: Desk) -> JsonValue:
     who = f"{one_line(ask.who)} asks: " if ask.who else ""
-    desk.say(f"\n{_as_said(ask.text, who)}\n")
+    desk.say(f"\n{_marked(ask.text, who)}\n")
     shown = ask.details_shown
     if shown is not None:
-        desk.say(f"{_as_said(shown if isinstance(shown, str) else _pretty(shown))}\n")
+        desk.say(f"{_marked(shown if isinstance(shown, str) else _pretty(shown))}\n")
     while True:
         line = await desk.line("answer (Ctrl-D to leave it open): ")
         if line:
@@ -91,7 +91,7 @@ async def _question_answer(ask: Ask, desk: Desk) -> JsonValue:
 
 async def _approval_answer(ask: Ask, desk: Desk) -> JsonValue:
     who = f"{one_line(ask.who)}: " if ask.who else ""
-    desk.say(f"\n{_as_said(ask.text, who)}\n{_as_said(_pretty(ask.details))}\n")
+    desk.say(f"\n{_marked(ask.text, who)}\n{_marked(_pretty(ask.details))}\n")
     shown = draft = _pretty(_arguments(ask.details))
 
     async def edited() -> JsonValue:
@@ -105,9 +105,9 @@ async def _approval_answer(ask: Ask, desk: Desk) -> JsonValue:
 
 async def _plan_answer(ask: Ask, desk: Desk) -> JsonValue:
     """Ask for a decision on a plan; the editor opens with the last text."""
-    desk.say(f"\n{_as_said(ask.text)}\n\n")
+    desk.say(f"\n{_marked(ask.text)}\n\n")
     for remark in (*ask.remarks, ask.problem):
-        desk.say(f"{_as_said(remark)}\n\n" if remark else "")
+        desk.say(f"{_marked(remark)}\n\n" if remark else "")
     draft = ask.draft or ask.text
 
     async def edited() -> JsonValue:
@@ -185,7 +185,7 @@ def _arguments(details: JsonValue) -> JsonValue:
     return details
 
 
-def _as_said(text: str, before: str = "") -> str:
+def _marked(text: str, before: str = "") -> str:
     """Foreign text, with a mark before each line, so that none looks like our own."""
     # A line that has room after the text `before` it needs no mark.
     text, width = text.strip(), get_terminal_size().columns

@@ -80,7 +80,7 @@ class Session:
                 self._teller.follow(self._course)
             for ask in asks:
                 self._interview.add(ask)
-        going = asyncio.ensure_future(self._gone_on(begun))
+        going = asyncio.ensure_future(self._run_to_rest(begun))
         winding_down = asyncio.ensure_future(self._wind_down(going))
         # To the very end: whoever presses Ctrl-C again still reads how to continue.
         with handling_signals(self._stop):
@@ -92,7 +92,7 @@ class Session:
                 going.result()
             return self._ended()
 
-    async def _gone_on(self, begun: Awaitable[RunResult]) -> None:
+    async def _run_to_rest(self, begun: Awaitable[RunResult]) -> None:
         while True:
             self._is_at_rest = False
             result = await begun

@@ -63,11 +63,13 @@ async def _job(conversation: Conversation, _: str) -> None:
     if view is None:
         conversation.show("There is no job in this session.")
         return
-    shown = [f"- {name}: {_said(each)}" for name, each in view.items() if each not in ("", [], {})]
+    shown = [
+        f"- {name}: {_value_text(each)}" for name, each in view.items() if each not in ("", [], {})
+    ]
     conversation.show("\n".join(shown))
 
 
-def _said(value: object) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, dict):
         fields = cast("dict[str, object]", value)
         return ", ".join(f"{name} = {each}" for name, each in fields.items())

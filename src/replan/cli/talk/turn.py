@@ -41,7 +41,7 @@ class Turn:
         Raises:
             ReplanError: The turn could not be taken, or not be kept.
         """
-        task = asyncio.ensure_future(self._heard(parts))
+        task = asyncio.ensure_future(self._consume(parts))
         stop = Stop(self.asked_to_stop, finish=task.cancel)
         winding_down = asyncio.ensure_future(self._wind_down())
         with handling_signals(stop):
@@ -53,7 +53,7 @@ class Turn:
         if not task.cancelled():
             task.result()
 
-    async def _heard(self, parts: AsyncGenerator[Event | AgentResult]) -> None:
+    async def _consume(self, parts: AsyncGenerator[Event | AgentResult]) -> None:
         warned = list[str]()
         async with aclosing(parts) as given:
             async for part in given:

@@ -207,7 +207,7 @@ def _unnamed(
     elif asked is not None and not has_command and _is_free(asked) and _answer(said, asked):
         # A free text may hold anything, and so may a list or fields.
         return values
-    values |= _told(said, [each for each in open_ if _kind_of(each) == "told"], wanted)
+    values |= _recognised(said, [each for each in open_ if _kind_of(each) == "told"], wanted)
     for kind in ("date", "number"):
         takers = [each for each in open_ if _kind_of(each) == kind and each.name not in values]
         is_asked = asked is not None and _kind_of(asked) == kind
@@ -218,7 +218,7 @@ def _unnamed(
     return values
 
 
-def _told(said: str, slots: Sequence[Slot], wanted: Wanted) -> dict[str, JsonValue]:
+def _recognised(said: str, slots: Sequence[Slot], wanted: Wanted) -> dict[str, JsonValue]:
     """The values whose form shows their slot: each word fits only one slot."""
     taken = {each.name: _taken(each, said) for each in slots if _loose(each, said, wanted)}
     if any(len(spans) > _MOST for spans in taken.values()):

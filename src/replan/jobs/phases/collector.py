@@ -73,14 +73,14 @@ class InformationCollector:
             language: The language.
             issues: What is wrong with values that were given.
         """
-        lines = [self._told(issue, language) for issue in issues]
+        lines = [self._issue_text(issue, language) for issue in issues]
         if missing_info:
             lines.append(self._question(self.spec.slot(missing_info[0]), language))
         if others := [self.spec.slot(name).called(language) for name in missing_info[1:]]:
             lines.append(say("also", language, names=listed(others, language)))
         return "\n".join(lines)
 
-    def _told(self, issue: ValidationIssue, language: Language) -> str:
+    def _issue_text(self, issue: ValidationIssue, language: Language) -> str:
         if issue.code == REOPENED:
             return issue.message
         slot = self.spec.slot(issue.field)

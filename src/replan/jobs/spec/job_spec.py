@@ -9,7 +9,7 @@ from pydantic_core import InitErrorDetails
 
 from replan.declared.effects import Effects
 from replan.declared.fields import Row
-from replan.declared.mistakes import told_of
+from replan.declared.mistakes import mistakes_in
 from replan.declared.part import Part
 from replan.errors import JobSpecError
 from replan.jobs.sayings import Language
@@ -107,7 +107,7 @@ class JobSpec(Part):
 
     def refuse(self, mistakes: ValidationError) -> None:
         """Report all mistakes together."""
-        raise JobSpecError([*told_of(mistakes, type(self))]) from None
+        raise JobSpecError([*mistakes_in(mistakes, type(self))]) from None
 
     @classmethod
     def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:

@@ -42,7 +42,7 @@ def number_steps(
     numbers: Sequence[tuple[str | None, int]], reserved: Collection[int]
 ) -> list[Numbered]:
     first_line: dict[int, int] = {}
-    said = [_said(number, line, first_line) for number, line in numbers]
+    said = [_stated_number(number, line, first_line) for number, line in numbers]
     free = (number for number in count(1) if number not in first_line and number not in reserved)
     return [
         Numbered(next(free), explicit=False, complaint=found)
@@ -52,7 +52,9 @@ def number_steps(
     ]
 
 
-def _said(number: str | None, line: int, first_line: dict[int, int]) -> int | Complaint | None:
+def _stated_number(
+    number: str | None, line: int, first_line: dict[int, int]
+) -> int | Complaint | None:
     if number is None:
         return None
     value = int(number) if len(number) <= _MOST_DIGITS else 0

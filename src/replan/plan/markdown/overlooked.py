@@ -47,7 +47,7 @@ class Overlooked(Value):
 def overlooked(text: str) -> tuple[Overlooked, ...]:
     """Find what a document may have meant differently, in the order of its lines."""
     reading = read_document(text)
-    found = [*_below_other_headings(reading), *_beside(reading)]
+    found = [*_below_other_headings(reading), *_outside_steps(reading)]
     for block in reading.blocks:
         found += _in_title(block)
         found += _in_details(block, reading)
@@ -109,7 +109,7 @@ def _below_other_headings(reading: Reading) -> Iterator[Overlooked]:
             yield Overlooked(line=at, kind="other_heading", step=block.step.id, text=text)
 
 
-def _beside(reading: Reading) -> Iterator[Overlooked]:
+def _outside_steps(reading: Reading) -> Iterator[Overlooked]:
     inside = {at for each in reading.blocks for at in range(each.item.start, each.item.end)}
     lines = [line.text for line in reading.lines if reading.blocks]
     outside = outside_fences(lines)

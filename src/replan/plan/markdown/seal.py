@@ -43,7 +43,7 @@ def fingerprint(step: PlanStep) -> str:
     condition = step.condition
     asked = {
         "description": " ".join(without_comments(step.description).split()),
-        "brief": _told(step.brief),
+        "brief": _shown_brief(step.brief),
         "parameters": step.parameters,
         "awaits": sorted(step.awaits),
         "condition": None if condition is None else [condition.step, condition.outcome],
@@ -112,7 +112,7 @@ def without_seal(lines: Iterable[Line]) -> list[Line]:
     return [Line("", line.end) if _SEAL.fullmatch(line.text) else line for line in lines]
 
 
-def _told(brief: str) -> str:
+def _shown_brief(brief: str) -> str:
     """Return a brief without comments, and without spacing that Markdown does not show."""
     return "\n".join(_pieces(brief)).strip("\n")
 

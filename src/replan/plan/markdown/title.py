@@ -98,7 +98,7 @@ def write_title(step: PlanStep, *, number: str) -> str:
     """Write the line of a step, after list marker and mark, so that reading it gives the same."""
     tail = "".join(f" @{encode_name(name)}" for name in step.specialists)
     attributes = write_attributes(step)
-    if step.writes and _said(attributes).writes != step.writes:
+    if step.writes and _attributes_in(attributes).writes != step.writes:
         attributes = write_attributes(step, guarded=True)
     if attributes:
         tail += f" ({attributes})"
@@ -121,7 +121,7 @@ def repeated(name: str, about: str) -> Complaint:
     )
 
 
-def _said(attributes: str) -> Attributes:
+def _attributes_in(attributes: str) -> Attributes:
     said = Attributes()
     for phrase in read_phrases(attributes):
         said |= phrase.attributes or said

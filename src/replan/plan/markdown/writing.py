@@ -124,12 +124,12 @@ class _Composition:
         for step in steps:
             lines = self._new_lines(step, beside)
             before = self._lines[-1].text if self._lines else ""
-            apart = beside is None or len(lines) > 1 or self._stands_apart(beside)
+            apart = beside is None or len(lines) > 1 or self._is_separated(beside)
             if (apart or before.startswith((" ", "\t", "#"))) and not is_blank(before):
                 self._lines.append(Line("", self._end))
             self._lines.extend(lines)
 
-    def _stands_apart(self, block: Block) -> bool:
+    def _is_separated(self, block: Block) -> bool:
         """Whether a blank line separates a step from the one before, or the first from the next."""
         gap = self._gaps[max(0, self._places[block.step.id] - 1)]
         return len(self._gaps) > 1 and bool(gap) and is_blank(gap[0].text)

@@ -46,7 +46,7 @@ class _Text:
     lines: list[str]
     openings: list[Opening]
     names: Names
-    tells: Callable[[str], bool]
+    is_field_line: Callable[[str], bool]
     """Whether a line says who does a step or what it waits for."""
 
 
@@ -65,10 +65,10 @@ def rewritten(text: str, names: Names) -> str | None:
 
 def _read(lines: list[str], names: Names) -> _Text:
     @cache
-    def tells(line: str) -> bool:
+    def is_field_line(line: str) -> bool:
         return is_field(line) or reads_as_field(line, names, ())
 
-    return _Text(lines, [opening_of(line) for line in lines], names, tells)
+    return _Text(lines, [opening_of(line) for line in lines], names, is_field_line)
 
 
 def _lines(text: str) -> list[str]:
@@ -128,7 +128,7 @@ def _carries(text: _Text, step: _Step) -> bool:
         opening = text.openings[at]
         if opening.label and opening.style == step.opening.style:
             return False
-        if text.tells(text.lines[at]):
+        if text.is_field_line(text.lines[at]):
             return bool(step.opening.style or step.opening.is_box)
     return False
 

@@ -29,7 +29,7 @@ def unread(text: str, names: Names) -> tuple[Mistake, ...]:
     for block in reading.blocks:
         found += _in_line(block, names, labels)
         found += _below(block, lines, names, labels)
-    found += _beside(reading.blocks, lines, names)
+    found += _outside_steps(reading.blocks, lines, names)
     found += _repeated(reading.blocks)
     found += _cut_off(reading.blocks, lines)
     return tuple(found)
@@ -63,7 +63,7 @@ def _below(
             yield _mistake(block, "looks_like_attribute", reason)
 
 
-def _beside(blocks: Collection[Block], lines: list[str], names: Names) -> Iterator[Mistake]:
+def _outside_steps(blocks: Collection[Block], lines: list[str], names: Names) -> Iterator[Mistake]:
     inside = {at for block in blocks for at in range(block.item.start, block.item.end)}
     outside = outside_fences(lines)
     titles = {squeezed(block.step.description) for block in blocks}

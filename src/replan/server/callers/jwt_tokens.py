@@ -67,7 +67,7 @@ class Provider:
         """What the runs of each person may take."""
         return self._entry.limits
 
-    async def whose(self, token: str) -> Identity | None:
+    async def identity_of(self, token: str) -> Identity | None:
         """Who calls with a token; None if it is not a valid one of this provider.
 
         Raises:

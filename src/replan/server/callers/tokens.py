@@ -10,7 +10,7 @@ from typing import Self, cast
 
 from pydantic import Field, SecretStr, ValidationError, model_validator
 
-from replan.declared.mistakes import told_of
+from replan.declared.mistakes import mistakes_in
 from replan.declared.yaml_source import read_yaml
 from replan.errors import ConfigurationError, InputError
 from replan.secrets.sources import learn_values
@@ -84,7 +84,7 @@ class Tokens:
     by_digest: Mapping[bytes, Identity]
     provider: Provider | None = None
 
-    async def whose(self, token: str) -> Identity | None:
+    async def identity_of(self, token: str) -> Identity | None:
         """Find the caller of a token, in a time that reveals nothing about other tokens.
 
         Raises:
@@ -95,7 +95,7 @@ class Tokens:
             if hmac.compare_digest(digest, given):
                 found = identity
         if found is None and self.provider is not None:
-            return await self.provider.whose(token)
+            return await self.provider.identity_of(token)
         return found
 
     def named(self, name: str) -> Identity | None:
@@ -190,7 +190,7 @@ def _file_of(path: Path) -> TokenFile:
         return TokenFile.model_validate(source.value)
     except ValidationError as error:
         see = f"Write a list under tokens:, each with {', '.join(TokenEntry.model_fields)}."
-        first = next(told_of(error, TokenFile, see))
+        first = next(mistakes_in(error, TokenFile, see))
         # What stands there may be a token.
         raise ConfigurationError(
             first.field or "tokens", "***", first.problem, first.fix, first.code

@@ -84,7 +84,7 @@ class CallerTasks(RequestHandler):
                 await run
             config = params.configuration
             most = config.history_length if config.HasField("history_length") else None
-            return await self._told(await run.look(), most)
+            return await self._task_of(await run.look(), most)
 
     async def on_message_send_stream(
         self, params: SendMessageRequest, context: ServerCallContext
@@ -104,7 +104,7 @@ class CallerTasks(RequestHandler):
         with errors_of_a2a():
             self.served.seat_of(self.who)
             view = await self._view(params.id)
-            if (await self._told(view)).status.state in OVER:
+            if (await self._task_of(view)).status.state in OVER:
                 raise UnsupportedOperationError("The task is over. GetTask has its answer.")
             run = Run(self.served.runtime_of(view.record), view.run_id)
             known = len(await self.served.storage.runs.events(view.run_id))
@@ -116,7 +116,7 @@ class CallerTasks(RequestHandler):
         """Return the status of a task."""
         with errors_of_a2a():
             most = params.history_length if params.HasField("history_length") else None
-            return await self._told(await self._view(params.id), most)
+            return await self._task_of(await self._view(params.id), most)
 
     async def on_cancel_task(
         self, params: CancelTaskRequest, context: ServerCallContext
@@ -125,14 +125,14 @@ class CallerTasks(RequestHandler):
         with errors_of_a2a():
             check_role(self.who, "run")
             view = await self._view(params.id)
-            if (await self._told(view)).status.state in OVER:
+            if (await self._task_of(view)).status.state in OVER:
                 raise TaskNotCancelableError("The task is over.")
             runtime = self.served.runtime_of(view.record)
             store = self.served.storage.store
             await store.aput(_CANCELLED, view.run_id, {"by": self.who.person}, index=False)
             await runtime.stop(view.run_id, by=self.who.person)
             await runtime.rested(view.run_id)
-            return await self._told(await runtime.look(view.run_id))
+            return await self._task_of(await runtime.look(view.run_id))
 
     async def on_list_tasks(
         self, params: ListTasksRequest, context: ServerCallContext
@@ -212,7 +212,7 @@ class CallerTasks(RequestHandler):
         if await store.aget(_ANSWERED, name) is not None:
             # It came before, and may not answer what is asked since.
             return run, known
-        state = (await self._told(view)).status.state
+        state = (await self._task_of(view)).status.state
         if state != TaskState.TASK_STATE_INPUT_REQUIRED:
             raise UnsupportedOperationError(
                 f"The task takes no message now: it is {view.outcome}. GetTask shows it."
@@ -233,7 +233,7 @@ class CallerTasks(RequestHandler):
         """The task as it is, what happens, and how it ends."""
         view = await run.look()
         ids: Any = {"task_id": view.run_id, "context_id": context_of(view)}
-        task = await self._told(view)
+        task = await self._task_of(view)
         yield task
         is_begun, waits = False, task.status.state == TaskState.TASK_STATE_SUBMITTED
         async with aclosing(run.events(after=after, tokens=True)) as events:
@@ -263,13 +263,13 @@ class CallerTasks(RequestHandler):
             raise TaskNotFoundError("There is no such task here.")
         return await self.served.runtime_of(record).look(record.run_id)
 
-    async def _told(self, view: RunView, most: int | None = None) -> Task:
+    async def _task_of(self, view: RunView, most: int | None = None) -> Task:
         return task_of(view, is_cancelled=await self._is_cancelled(view.run_id), most=most)
 
     async def _listed(self, record: RunRecord, params: ListTasksRequest) -> Task:
         view = await self.served.runtime_of(record).look(record.run_id)
         most = params.history_length if params.HasField("history_length") else 0
-        task = await self._told(view, most)
+        task = await self._task_of(view, most)
         if not params.include_artifacts:
             task.ClearField("artifacts")
         return task

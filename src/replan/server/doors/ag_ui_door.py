@@ -124,7 +124,7 @@ class _Turn:
         try:
             async with aclosing(begun.run.events(after=begun.after, tokens=True)) as events:
                 async for event in events:
-                    for each in await course.told(event):
+                    for each in await course.events_for(event):
                         yield each
             await begun.run
             view = await begun.run.look()
@@ -144,13 +144,13 @@ class _Turn:
 
     def _last(self) -> str:
         """The user's last message."""
-        said = [_said(each) for each in self.body.messages if each.role == "user"]
+        said = [_message_of(each) for each in self.body.messages if each.role == "user"]
         if not said or not said[-1].text.strip():
             raise _silent()
         return said[-1].text
 
     def _messages(self) -> list[BaseMessage]:
-        said = [_said(each) for each in self.body.messages if each.role not in _NOT_SAID]
+        said = [_message_of(each) for each in self.body.messages if each.role not in _NOT_SAID]
         if not said or said[-1].role != "user" or not said[-1].text.strip():
             raise _silent()
         known = [f"{each.description}: {each.value}" for each in self.body.context or ()]
@@ -163,7 +163,7 @@ def _silent() -> RefusedError:
     return bad_field("messages", "...", "the last message is empty", fix)
 
 
-def _said(message: Any) -> ChatMessage:
+def _message_of(message: Any) -> ChatMessage:
     """A message of a thread, as other conversations have it."""
     content = message.content
     if isinstance(content, list):

@@ -61,7 +61,7 @@ class Course:
         self._messages = 0  # messages that were begun
         self._places = dict[str, int]()  # where each step is in the state
 
-    async def told(self, event: RunEvent) -> Sequence[BaseEvent]:
+    async def events_for(self, event: RunEvent) -> Sequence[BaseEvent]:
         """Return what an event of the run is in AG-UI."""
         if event.type in ("plan_created", "plan_updated"):
             return [self._snapshot(await self._run.look())]
@@ -128,19 +128,19 @@ class Course:
         if step not in self._steps:
             self._steps[step] = f"{step} {event.details.get('specialist')}"
             yield StepStartedEvent(step_name=self._steps[step])
-        yield from self._stands(step, "running")
+        yield from self._status_change(step, "running")
 
     def _stopped(self, event: RunEvent) -> Iterator[BaseEvent]:
         step = str(event.details.get("step_id"))
         if name := self._steps.pop(step, None):
             yield StepFinishedEvent(step_name=name)
         if event.type == "input_requested":
-            yield from self._stands(step, "waiting")
+            yield from self._status_change(step, "waiting")
         elif event.type == "specialist_completed":
             ended = event.details.get("status")
-            yield from self._stands(step, "completed" if ended == "success" else str(ended))
+            yield from self._status_change(step, "completed" if ended == "success" else str(ended))
 
-    def _stands(self, step: str, status: str) -> Iterator[BaseEvent]:
+    def _status_change(self, step: str, status: str) -> Iterator[BaseEvent]:
         if (place := self._places.get(step)) is not None:
             change: Any = {"op": "replace", "path": f"/steps/{place}/status", "value": status}
             yield StateDeltaEvent(delta=[change])

@@ -96,7 +96,7 @@ class Turn:
         said = body.messages[-1].text
         return await self.chats.answered(view, lambda: answers_in(said, view.waiting, shown))
 
-    async def told(self, view: RunView, problem: str) -> str:
+    async def reply_for(self, view: RunView, problem: str) -> str:
         """What is said about a run at rest; one that waits is found again by it."""
         said = reply_text(view, problem)
         answer = ChatMessage(role="assistant", content=said)
@@ -107,7 +107,7 @@ class Turn:
         """Wait for the answer."""
         await begun.run
         view = await begun.run.look()
-        said = ChatSaid(content=await self.told(view, begun.problem))
+        said = ChatSaid(content=await self.reply_for(view, begun.problem))
         if self.body.tells_course:
             events = begun.run.events(after=begun.after)
             course = "".join([progress_line(each) async for each in events])
@@ -140,7 +140,7 @@ class Turn:
                         yield _piece(head, delta)
             await begun.run
             view = await begun.run.look()
-            whole = await self.told(view, begun.problem)
+            whole = await self.reply_for(view, begun.problem)
         except ReplanError as error:
             yield f"data: {json.dumps(error_of(refusal_of(error)))}\n\n"
             return

@@ -141,12 +141,12 @@ class _Door:
         while True:
             view = await self._rested(run)
             if view.outcome != "waiting" or not self._asks():
-                return self._told(view)
+                return self._result_of(view)
             if is_version_at_least(self.context.protocol_version, _RETRIES_WITH_ANSWERS):
                 return _required(view)
             given = await self._asked(view.waiting)
             if not given:
-                return self._told(view)
+                return self._result_of(view)
             run = await answered(self.served, self.who, view.record, given)
 
     async def _begun(self, team: str, arguments: Mapping[str, Any]) -> Run:
@@ -204,7 +204,7 @@ class _Door:
         able = self.context.session.client_capabilities
         return bool(able and able.elicitation is not None and self.who.may("answer"))
 
-    def _told(self, view: RunView) -> CallToolResult:
+    def _result_of(self, view: RunView) -> CallToolResult:
         text = reply_text(view)
         if view.outcome == "waiting":
             text += f"\n\nThe run waits for a person: POST /runs/{view.run_id}/answers."

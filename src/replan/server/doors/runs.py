@@ -57,7 +57,7 @@ async def start(call: Call) -> Reply:
     if record is not None and not _is_of(record, fingerprint):
         # Another request came at the same moment.
         raise _taken(record)
-    return Reply(await _told(call, run_id), 201)
+    return Reply(await _run_told(call, run_id), 201)
 
 
 def _is_of(record: RunRecord, fingerprint: str) -> bool:
@@ -78,7 +78,7 @@ async def _again(call: Call, record: RunRecord, fingerprint: str) -> Reply:
     view = await call.served.runtime_of(record).look(record.run_id)
     if view.is_killed:
         await continued(call.served, call.who, record, None)
-    return Reply(await _told(call, record.run_id), 200)
+    return Reply(await _run_told(call, record.run_id), 200)
 
 
 async def look(call: Call) -> RunTold:
@@ -107,7 +107,7 @@ async def answer(call: Call) -> Reply:
         raise RefusedError(409, "nothing_asked", f"{detail} GET /runs/{record.run_id} shows it.")
     _check_keys(call.body.answers, [ask.key for ask in view.waiting])
     await answered(call.served, call.who, record, call.body.answers)
-    return Reply(await _told(call, record.run_id), 202)
+    return Reply(await _run_told(call, record.run_id), 202)
 
 
 async def stop(call: Call) -> Reply:
@@ -115,7 +115,7 @@ async def stop(call: Call) -> Reply:
     record = await call.served.record_of(call.path["run_id"], call.who)
     runtime, by = call.served.runtime_of(record), call.who.person
     await runtime.stop(record.run_id, by=by, at_once=call.body.at_once)
-    return Reply(await _told(call, record.run_id), 202)
+    return Reply(await _run_told(call, record.run_id), 202)
 
 
 async def resume(call: Call) -> Reply:
@@ -124,7 +124,7 @@ async def resume(call: Call) -> Reply:
     record = await served.record_of(call.path["run_id"], who)
     settings = settings_for(served, who, record.labels.get(TEAM, ""), call.body.settings)
     await continued(served, who, record, settings)
-    return Reply(await _told(call, record.run_id), 202)
+    return Reply(await _run_told(call, record.run_id), 202)
 
 
 async def correct(call: Call, action: Action) -> Reply:
@@ -145,10 +145,10 @@ async def correct(call: Call, action: Action) -> Reply:
     }
     do = runtime.retry if action == "retry" else runtime.skip
     run = await leased(call.served, lease, lambda: do(record.run_id, body.step, **options))
-    return Reply(await _told(call, run.run_id), 202)
+    return Reply(await _run_told(call, run.run_id), 202)
 
 
-async def _told(call: Call, run_id: str) -> RunTold:
+async def _run_told(call: Call, run_id: str) -> RunTold:
     record = await call.served.storage.runs.get(run_id)
     if record is None:
         raise ReplanError(f"The run {run_id} was removed meanwhile.")

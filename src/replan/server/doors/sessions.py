@@ -27,7 +27,7 @@ from replan.server.problems import (
     bad_request,
     refusal_of,
 )
-from replan.server.session_turns import Told, client_of, told_of
+from replan.server.session_turns import TurnPart, client_of, turn_parts
 from replan.server.stream import Stream
 from replan.sessions.carried import RUN
 from replan.sessions.client.adapter import ClientAgentAdapter
@@ -43,7 +43,7 @@ async def turn(call: Call) -> AgentResult | Response:
     check_input(call)
     team, _ = call.served.team_named(body.team)
     client = client_of(call.served, call.who, team, body.settings)
-    parts = told_of(
+    parts = turn_parts(
         call.served,
         client,
         session_id,
@@ -167,7 +167,7 @@ def check_input(call: Call) -> None:
         check_role(call.who, "answer")
 
 
-def _check_begun(part: Told, body: TurnBody) -> None:
+def _check_begun(part: TurnPart, body: TurnBody) -> None:
     """Refuse a turn that began no work, since its input has no meaning now."""
     if isinstance(part, ReplanError):
         raise part
@@ -177,7 +177,7 @@ def _check_begun(part: Told, body: TurnBody) -> None:
         raise bad_field("input", body.input, problem, fix)
 
 
-async def _lines(first: Told, parts: AsyncGenerator[Told]) -> AsyncGenerator[str]:
+async def _lines(first: TurnPart, parts: AsyncGenerator[TurnPart]) -> AsyncGenerator[str]:
     """The events of a stream of a turn."""
     async with aclosing(parts):
         yield _line(first)
@@ -185,7 +185,7 @@ async def _lines(first: Told, parts: AsyncGenerator[Told]) -> AsyncGenerator[str
             yield _line(part)
 
 
-def _line(part: Told) -> str:
+def _line(part: TurnPart) -> str:
     if isinstance(part, AgentResult):
         return f"event: result\ndata: {part.model_dump_json()}\n\n"
     if isinstance(part, ReplanError):

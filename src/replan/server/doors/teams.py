@@ -13,13 +13,15 @@ from replan.state.limits import RunSettings
 async def teams(call: Call) -> TeamList:
     """List the teams."""
     runtimes = call.served.runtimes
-    return TeamList(teams=tuple(_told(name, team_services(runtimes[name])) for name in runtimes))
+    return TeamList(
+        teams=tuple(_described(name, team_services(runtimes[name])) for name in runtimes)
+    )
 
 
 async def team(call: Call) -> TeamTold:
     """Describe a team."""
     name = call.served.team_at(call.path["team"])
-    return _told(name, team_services(call.served.runtimes[name]))
+    return _described(name, team_services(call.served.runtimes[name]))
 
 
 async def health(_: Call) -> Health:
@@ -35,7 +37,7 @@ async def ready(call: Call) -> Health:
     return Health()
 
 
-def _told(name: str, services: Services) -> TeamTold:
+def _described(name: str, services: Services) -> TeamTold:
     members = tuple(
         SpecialistTold(
             name=each.name,

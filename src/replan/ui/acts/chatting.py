@@ -17,7 +17,7 @@ from replan.server.doors.session_wire import TurnBody
 from replan.server.doors.sessions import check_input, checked
 from replan.server.problems import RefusedError, bad_field
 from replan.server.reading import valid
-from replan.server.session_turns import client_of, told_of
+from replan.server.session_turns import client_of, turn_parts
 from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.session_runs import run_in
 from replan.state.questions import fingerprint_of
@@ -177,7 +177,7 @@ async def _begin(site: Site, request: Request, body: TurnBody, text: str) -> Res
     if old is None or old.turn_id != turn_id:
         talk = site.talks[key] = Talk(text=text, turn_id=turn_id)
         client = client_of(served, request.state.who, team, body.settings)
-        parts = told_of(served, client, key.session_id, body.said, turn_id=turn_id)
+        parts = turn_parts(served, client, key.session_id, body.said, turn_id=turn_id)
 
         async def taken() -> None:
             async with aclosing(parts):

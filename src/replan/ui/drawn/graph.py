@@ -78,7 +78,7 @@ def standings(story: Story) -> dict[int, Standing]:
             changed=changed.get(number, ""),
         )
         for number, each in steps.items()
-        for state, told in [_standing(each, steps, asks=number in asking, is_over=story.is_over)]
+        for state, told in [_state_of(each, steps, asks=number in asking, is_over=story.is_over)]
     }
 
 
@@ -89,7 +89,7 @@ def _remarks(step: StepStory, story: Story) -> list[str]:
     return remarked(remarks_of(calls, unusable))
 
 
-def _standing(
+def _state_of(
     step: StepStory, steps: Mapping[int, StepStory], *, asks: bool, is_over: bool
 ) -> tuple[str, str]:
     if step.removed:

@@ -186,7 +186,7 @@ def _step(step: StepStory, story: Story, scale: _Scale, critical: Collection[int
             told = f"{each.specialist}, attempt {each.number}: at work, then asked"
             bars += scale.bar(each.began, each.asked_at, "done", told)
         began = each.asked_at or each.began
-        bars += scale.bar(began, each.ended, kind.replace(" ", "-"), _told(each))
+        bars += scale.bar(began, each.ended, kind.replace(" ", "-"), _attempt_text(each))
     return Row(
         name=step.step.description,
         step=step.step.id,
@@ -198,7 +198,7 @@ def _step(step: StepStory, story: Story, scale: _Scale, critical: Collection[int
     )
 
 
-def _told(span: Span) -> str:
+def _attempt_text(span: Span) -> str:
     began = span.asked_at or span.began
     took = f", {(span.ended - began).total_seconds():.2f} s" if span.is_known else ""
     return f"{span.specialist}, attempt {span.number}: {span.told}{took}"

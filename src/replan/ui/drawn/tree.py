@@ -209,8 +209,8 @@ def _call(event: RunEvent, known: Known, no_end: str) -> Call:
             error=error,
             input_tokens=said.get("input_tokens"),
             output_tokens=said.get("output_tokens"),
-            prompt=tuple(map(_said, cast("Any", began.details.get("prompt") or ()))),
-            reply=_said(said["reply"]) if said.get("reply") else None,
+            prompt=tuple(map(_text_of, cast("Any", began.details.get("prompt") or ()))),
+            reply=_text_of(said["reply"]) if said.get("reply") else None,
             **common,
         )
     status = no_end if event.type == "tool_invoked" else str(said.get("status", ""))
@@ -231,7 +231,7 @@ def _call(event: RunEvent, known: Known, no_end: str) -> Call:
     )
 
 
-def _said(part: Mapping[str, Any]) -> Text:
+def _text_of(part: Mapping[str, Any]) -> Text:
     return Text(ref=str(part["ref"]), role=str(part["role"]), length=part.get("length"))
 
 

@@ -28,10 +28,10 @@ def call_line(event: CallEvent) -> str:
     """The line of a call, for `--verbose`."""
     who = f"step {event.step_id} {event.specialist}" if event.step_id else event.node
     attempt = f" (attempt {event.attempt})" if event.attempt and event.attempt > 1 else ""
-    return f"{one_line(who)}{attempt} {_told(event)}"
+    return f"{one_line(who)}{attempt} {_event_text(event)}"
 
 
-def _told(event: CallEvent) -> str:
+def _event_text(event: CallEvent) -> str:
     match event:
         case ModelCalled() | ToolInvoked():
             return doing(event)

@@ -23,7 +23,7 @@ def prompts_record(run: WholeRun, events: Iterable[RunEvent]) -> dict[str, Any]:
             {
                 **call.details,
                 "at": call.at and call.at.isoformat(),
-                "prompt": [_said(each, run) for each in _prompt(call)],
+                "prompt": [_message(each, run) for each in _prompt(call)],
                 "answer": answer and {**answer.details, "reply": _reply(answer, run)},
             }
             for call, answer in _calls(events)
@@ -57,7 +57,7 @@ def _call_lines(call: RunEvent, answer: RunEvent | None, run: WholeRun) -> list[
     who = f"step {step} {said['specialist']}, attempt {attempt}" if step else said["node"]
     at = f"{moment(call.at, run.started_at)} " if call.at else ""
     lines = [f"{at}{one_line(str(who))}, model {one_line(str(said['model']))}"]
-    for each in (_said(part, run) for part in _prompt(call)):
+    for each in (_message(part, run) for part in _prompt(call)):
         lines += [f"  {one_line(each['role'])}:", *_indented(each["text"])]
     if answer is None:
         return [*lines, "  not over"]
@@ -75,10 +75,10 @@ def _prompt(call: RunEvent) -> list[Any]:
     return prompt if isinstance(prompt, list) else []
 
 
-def _said(part: Mapping[str, Any], run: WholeRun) -> dict[str, str]:
+def _message(part: Mapping[str, Any], run: WholeRun) -> dict[str, str]:
     return {"role": str(part["role"]), "text": run.texts.get(str(part["ref"]), GONE)}
 
 
 def _reply(answer: RunEvent, run: WholeRun) -> dict[str, str] | None:
     reply = answer.details.get("reply")
-    return _said(reply, run) if isinstance(reply, dict) else None
+    return _message(reply, run) if isinstance(reply, dict) else None

@@ -179,7 +179,7 @@ class SqlStore(BaseStore):
                 await kept.take(prefix, words)
             changed = await self._database.read(work)
             if changed is not None:
-                with self._told():
+                with self._reporting_faults():
                     await _aside(len(changed[2]), lambda: update(*changed))
             if kept is not None and words.unkept >= WORTH:
                 await kept.keep(prefix, words)
@@ -271,11 +271,11 @@ class SqlStore(BaseStore):
         return row, "" if self._index is None else kept.words
 
     def _results(self, ops: Sequence[Op], found: Sequence[Rows]) -> list[Result]:
-        with self._told():
+        with self._reporting_faults():
             return [self._result(op, rows) for op, rows in zip(ops, found, strict=True)]
 
     @contextmanager
-    def _told(self) -> Generator[None]:
+    def _reporting_faults(self) -> Generator[None]:
         """Report a row that cannot be read like any other fault of the storage."""
         try:
             yield

@@ -109,7 +109,7 @@ class SqlSessions:
             for table, each in rows.items():
                 if each:
                     await connection.execute(insert(table), each)
-            await connection.execute(self._standing(key, turn, number))
+            await connection.execute(self._updated(key, turn, number))
 
         await self._database.write(work)
 
@@ -171,7 +171,7 @@ class SqlSessions:
         values = {**columns_of(key), **row, "title": title, "stage": stage}
         return self._database.insert(schema.sessions).values(**values).on_conflict_do_nothing()
 
-    def _standing(self, key: SessionKey, turn: SessionTurn, number: int) -> Update:
+    def _updated(self, key: SessionKey, turn: SessionTurn, number: int) -> Update:
         told = {"stage": turn.stage}
         if number == 1:
             told["title"] = turn.title
