@@ -111,8 +111,8 @@ def _read(response: httpx2.Response, call: ActionCall) -> Outcome:
     if response.is_redirect:
         # Many APIs answer so what they have done.
         return unanswered(call, f"the API redirects ({status}), which is not followed")
-    said = without_secrets(" ".join(response.text.split()))[:_LONGEST_ERROR]
-    problem = f"the API answered {status}: {said}" if said else f"the API answered {status}"
+    reply = without_secrets(" ".join(response.text.split()))[:_LONGEST_ERROR]
+    problem = f"the API answered {status}: {reply}" if reply else f"the API answered {status}"
     if response.is_server_error:
         return unanswered(call, problem, can_pass=True, status=status)
     return not_done(call, problem, can_pass=status in _PASSING, status=status)

@@ -124,11 +124,11 @@ _PLACES = ("code", "status", "status_code", "type")
 def told_status(body: bytes) -> int | None:
     """Return the HTTP status that a chat completion's JSON means; None if it is a reply."""
     try:
-        said: object = json.loads(body)
+        value: object = json.loads(body)
     except (ValueError, RecursionError):
         # LangChain raises an error for what is not JSON, and shows it.
         return None
-    whole = _fields(said)
+    whole = _fields(value)
     if _is_reply(whole):
         return None
     places = (_fields(whole.get("error")), whole)
@@ -136,8 +136,8 @@ def told_status(body: bytes) -> int | None:
     return next((status for status in statuses if status), HTTPStatus.BAD_GATEWAY)
 
 
-def _is_reply(said: dict[str, object]) -> bool:
-    choices = said.get("choices")
+def _is_reply(value: dict[str, object]) -> bool:
+    choices = value.get("choices")
     first = cast("list[object]", choices)[:1] if isinstance(choices, list) else []
     return any(_fields(_fields(choice).get("message")) for choice in first)
 

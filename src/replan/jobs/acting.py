@@ -110,8 +110,8 @@ def _validated(call: ActionCall) -> JsonValue:
 def _extracted(call: ActionCall, today: date) -> JsonValue:
     """Find the values of fields in messages."""
     messages = messages_of(cast("Sequence[Any]", call.parameters["messages"]))
-    said = "\n".join(each.content for each in messages if each.role == "user")
+    text = "\n".join(each.content for each in messages if each.role == "user")
     job = Job(id="-", type=call.spec.name)
-    found = read_by_rules(Wanted(spec=call.spec, job=job, said=said, today=today)).found.values
+    found = read_by_rules(Wanted(spec=call.spec, job=job, said=text, today=today)).found.values
     fields = [str(each) for each in cast("Sequence[Any]", call.parameters["target_fields"])]
     return {name: found[name] for name in fields if name in found}

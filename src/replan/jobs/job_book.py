@@ -56,8 +56,8 @@ class JobManager:
     async def create_job(self, command: str, user_message: str) -> Job:
         """Create a job, process its first message, and store it."""
         job = self._processor.new_job(command)
-        said = [user_message] if user_message.strip() else []
-        job = (await self._processor.process(job, said)).job
+        messages = [user_message] if user_message.strip() else []
+        job = (await self._processor.process(job, messages)).job
         await self._jobs.save(job)
         return job
 

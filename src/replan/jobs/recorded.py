@@ -72,10 +72,10 @@ class RecordedExecutor:
         called = ToolCall(name=name, args=dict(run.arguments), id=call.key)
         with telling_of(place, called, call.effects, approval) as told:
             outcome = await self._executor.execute(call)
-            said = outcome.error or json.dumps(outcome.result, ensure_ascii=False)
+            text = outcome.error or json.dumps(outcome.result, ensure_ascii=False)
             told.ends(
                 "success" if outcome.success else "failed",
-                without_secrets(call.spec, call.job, said),
+                without_secrets(call.spec, call.job, text),
             )
         return outcome
 

@@ -53,9 +53,9 @@ def _has_word(text: str, what: str) -> bool:
 
 def is_question(text: str) -> bool:
     """Whether a message asks something itself."""
-    said = bare(text)
+    words = bare(text)
     return text.rstrip().endswith(("?", "\uff1f")) or any(
-        re.search(each["heard"]["question"], said) for each in _words().values()
+        re.search(each["heard"]["question"], words) for each in _words().values()
     )
 
 

@@ -152,8 +152,8 @@ def _merged(old: PlanStep | None, new: PlanStep) -> PlanStep:
         return unstarted(new)
     if old.is_finished and _repeats(old, new):
         return old
-    said = {name: getattr(new, name) for name in STRUCTURAL if name != "estimated_duration"}
-    return old.replace(**said)
+    fields = {name: getattr(new, name) for name in STRUCTURAL if name != "estimated_duration"}
+    return old.replace(**fields)
 
 
 def _repeats(old: PlanStep, new: PlanStep) -> bool:

@@ -19,14 +19,14 @@ def crossed_out(text: str) -> str:
 
 
 def taken_away(
-    old: Sequence[PlanStep], new: Sequence[PlanStep], said: Iterable[str]
+    old: Sequence[PlanStep], new: Sequence[PlanStep], texts: Iterable[str]
 ) -> frozenset[int]:
     """Return the steps that a revision marks with `[-]`, or omits and declares removed."""
     known = {step.id: step for step in old}
     mentioned = {step.id for step in new}
     unsaid = [step for step in old if not step.is_finished and step.id not in mentioned]
     crossed = {step.id for step in new if _is_crossed(known.get(step.id), step)}
-    named = {each for text in said for each in _named_in(_prose(text), unsaid)} if unsaid else ()
+    named = {each for text in texts for each in _named_in(_prose(text), unsaid)} if unsaid else ()
     return frozenset(crossed.union(named))
 
 
@@ -36,17 +36,17 @@ def _is_crossed(old: PlanStep | None, new: PlanStep) -> bool:
         return new.status is StepStatus.SKIPPED and not (old and old.is_finished)
     if title_key(old) == title_key(new):
         return False
-    said = new.description.casefold().replace(title_key(old), "")
-    return _numbers_removed(f"{said} {old.id}") == {old.id}
+    rest = new.description.casefold().replace(title_key(old), "")
+    return _numbers_removed(f"{rest} {old.id}") == {old.id}
 
 
-def _named_in(said: str, steps: Iterable[PlanStep]) -> set[int]:
+def _named_in(text: str, steps: Iterable[PlanStep]) -> set[int]:
     ids = {step.id for step in steps}
-    said = " ".join(said.casefold().replace("*", "").replace("`", "").split(" "))
+    text = " ".join(text.casefold().replace("*", "").replace("`", "").split(" "))
     for step in sorted(steps, key=lambda step: -len(step.description)):
-        said = said.replace(title_key(step), f" {step.id} ")
-    said = _RANGE.sub(_listed, said)
-    clauses = (*_SENTENCES.split(said), *_CLAUSES.split(said))
+        text = text.replace(title_key(step), f" {step.id} ")
+    text = _RANGE.sub(_listed, text)
+    clauses = (*_SENTENCES.split(text), *_CLAUSES.split(text))
     return ids & {number for clause in clauses for number in _numbers_removed(clause)}
 
 

@@ -96,20 +96,20 @@ def always(reply: Entry) -> Always:
     return Always(reply)
 
 
-def as_reply(said: Said | Exception | Fault) -> Reply:
-    match said:
+def as_reply(given: Said | Exception | Fault) -> Reply:
+    match given:
         case Reply():
-            return said
+            return given
         case str():
-            return Reply(said)
+            return Reply(given)
         case AIMessage():
-            return _of_message(said)
+            return _of_message(given)
         case Exception():
-            return Reply(fault=Raised(said))
+            return Reply(fault=Raised(given))
         case HttpFault() | Reset() | Hang() | Malformed() | Truncated() | Empty() | Raised():
-            return Reply(fault=said)
+            return Reply(fault=given)
         case _:
-            msg = f"A reply is a text, an AIMessage, a Reply, a fault or an error, not {said!r}."
+            msg = f"A reply is a text, an AIMessage, a Reply, a fault or an error, not {given!r}."
             raise TypeError(msg)
 
 

@@ -104,8 +104,8 @@ class Script:
         """Take the next reply for a call; where a function makes it, let it."""
         with self.remembering():
             entry = self.take(call, messages)
-            said = entry(messages) if callable(entry) else entry
-            return as_reply(await said if inspect.isawaitable(said) else said)
+            given = entry(messages) if callable(entry) else entry
+            return as_reply(await given if inspect.isawaitable(given) else given)
 
     def reply_now(self, call: Call | None, messages: Sequence[BaseMessage]) -> Reply:
         """Do the same without an event loop.
@@ -115,12 +115,12 @@ class Script:
         """
         with self.remembering():
             entry = self.take(call, messages)
-            said = entry(messages) if callable(entry) else entry
-            if inspect.isawaitable(said):
-                if inspect.iscoroutine(said):
-                    said.close()
+            given = entry(messages) if callable(entry) else entry
+            if inspect.isawaitable(given):
+                if inspect.iscoroutine(given):
+                    given.close()
                 raise TypeError("An asynchronous reply needs an asynchronous call of the model.")
-            return as_reply(said)
+            return as_reply(given)
 
     def assert_finished(self) -> None:
         """Check that each reply was used and that no call was left without one.

@@ -203,8 +203,8 @@ class OpenAIServer:
         if self._freeform is None:
             return await self._script.reply(request.call, request.messages)
         with self._script.remembering():
-            said = self._freeform(request)
-            return as_reply(await said if inspect.isawaitable(said) else said)
+            given = self._freeform(request)
+            return as_reply(await given if inspect.isawaitable(given) else given)
 
 
 class _ServerThread:

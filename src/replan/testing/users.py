@@ -86,9 +86,9 @@ class SimulatedUser:
     def says(self, job: Job) -> str:
         """What it says to a job that asks for something; empty where it says nothing."""
         self._said += 1
-        said = self._away(_WORDS[self.language])
-        if said is not None:
-            return said
+        text = self._away(_WORDS[self.language])
+        if text is not None:
+            return text
         if self.kind == "contradicting" and self._to_correct:
             name, value = self._to_correct.popitem()
             return self._named(name, value)
@@ -147,9 +147,9 @@ class SimulatedUser:
         mark = "：" if self.language == "zh" else ": "
         return f"{slot.called(self.language)}{mark}{written(slot, value, self.language)}"
 
-    def _dressed(self, said: str) -> str:
+    def _dressed(self, text: str) -> str:
         return (
-            _WORDS[self.language]["verbose"].format(said=said) if self.kind == "verbose" else said
+            _WORDS[self.language]["verbose"].format(said=text) if self.kind == "verbose" else text
         )
 
 
@@ -226,15 +226,15 @@ async def converse(
         AssertionError: It takes more turns than its spec says.
     """
     result = await processor.process(job or processor.new_job(language=user.language))
-    results, said = [result], list[str]()
+    results, messages = [result], list[str]()
     while not result.job.is_over:
         assert result.need_user_input, "a job that is not over waits for its user"
-        said.append(user.says(result.job))
-        message = JobMessage(role="user", content=said[-1])
+        messages.append(user.says(result.job))
+        message = JobMessage(role="user", content=messages[-1])
         result = await processor.process(result.job.to_dict(), [message])
         results.append(result)
         assert len(results) <= user.spec.max_turns, "more turns than the spec says"
-    return Conversation(results=tuple(results), said=tuple(said))
+    return Conversation(results=tuple(results), said=tuple(messages))
 
 
 async def converse_with_agent(agent: Agent, user: SimulatedUser) -> AgentContext:
@@ -270,8 +270,8 @@ async def converse_with_run(runtime: Runtime, user: SimulatedUser, request: Inpu
         if not result.waiting:
             return result
         [ask] = result.waiting
-        if said := storable_text(user.says(_job_shown(ask.details))).strip():
-            result = await (await runtime.answer(result.run_id, {ask.key: said})).result()
+        if text := storable_text(user.says(_job_shown(ask.details))).strip():
+            result = await (await runtime.answer(result.run_id, {ask.key: text})).result()
     assert not result.waiting or user.kind == "silent", "more turns than the spec says"
     return result
 

@@ -95,28 +95,28 @@ class Connection:
 
     async def _keep_open(self, way: Way) -> None:
         told_too_long.set(self._end_at_long_line)
-        said: LastWords | None = None
+        last_words: LastWords | None = None
         try:
             # In a thread, as all work with files: some servers end what blocks their loop.
-            said = await asyncio.to_thread(LastWords)
+            last_words = await asyncio.to_thread(LastWords)
             async with contextlib.AsyncExitStack() as stack:
                 async with asyncio.timeout(self._seconds):
-                    transport = self._watched(_transport(way, said))
+                    transport = self._watched(_transport(way, last_words))
                     client = Client(transport, elicitation_callback=self._asked, cache=None)
                     connected = await stack.enter_async_context(client)
                 self._ready.set_result(connected)
                 await self._ended.wait()
-            self._words = await asyncio.to_thread(said.end)
+            self._words = await asyncio.to_thread(last_words.end)
         # The caller learns about a lost connection.
         except Exception as error:  # noqa: BLE001 - foreign code
             told = _problem_of(way, self.problem or error, self._seconds)
-            self._words = await asyncio.to_thread(said.end) if said else ""
+            self._words = await asyncio.to_thread(last_words.end) if last_words else ""
             self._fail(f"{told}{self._words}")
         finally:
             self._ended.set()
             self._fail(self.problem or "its connection was closed")
-            if said is not None:
-                said.sink.close()
+            if last_words is not None:
+                last_words.sink.close()
 
     def _fail(self, problem: str) -> None:
         if not self._ready.done():
@@ -174,7 +174,7 @@ class _Messages:
         await self.stream.aclose()
 
 
-def _transport(way: Way, said: LastWords) -> Any:
+def _transport(way: Way, last_words: LastWords) -> Any:
     match way:
         case Program(command, args, env, folder):
             # The client adds the few variables that no program can do without, such as PATH.
@@ -187,7 +187,7 @@ def _transport(way: Way, said: LastWords) -> Any:
                 # What is not text is not a message either; the client would silently read on.
                 encoding_error_handler="replace",
             )
-            return stdio_client(started, said.sink)
+            return stdio_client(started, last_words.sink)
         case Address(url, headers):
             return _over_http(url, headers)
 

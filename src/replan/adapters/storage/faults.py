@@ -155,8 +155,8 @@ def _of_psycopg(driver: Any) -> Fault:
     state: str | None = getattr(driver, "sqlstate", None)
     if state is None:
         # The connection broke, could not be made, or the pool had none to give.
-        said = str(driver)
-        return next((fault for pattern, fault in _SAID if pattern.search(said)), GONE)
+        message = str(driver)
+        return next((fault for pattern, fault in _SAID if pattern.search(message)), GONE)
     return _OF_POSTGRES.get(state) or _OF_POSTGRES.get(state[:2]) or _unknown(driver)
 
 

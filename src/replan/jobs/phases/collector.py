@@ -38,9 +38,9 @@ class InformationCollector:
         self, messages: Sequence[JobMessage], required_info: Sequence[str], today: date
     ) -> Mapping[str, JsonValue]:
         """Find values of slots in the messages of a user."""
-        said = "\n".join(each.content for each in messages if each.role == "user")
+        text = "\n".join(each.content for each in messages if each.role == "user")
         job = Job(id="-", type=self.spec.name)
-        wanted = Wanted(spec=self.spec, job=job, said=said, messages=messages, today=today)
+        wanted = Wanted(spec=self.spec, job=job, said=text, messages=messages, today=today)
         found = (await self.extractor.extract(wanted)).values
         return {name: found[name] for name in required_info if name in found}
 

@@ -65,11 +65,11 @@ def _numbers_needed(blocks: Mapping[int, Block], steps: Sequence[PlanStep]) -> s
     needed: set[int] = set()
     implicit = {step_id for step_id, block in blocks.items() if not block.explicit}
     while True:
-        said = [
+        numbers = [
             (None if step.id in implicit and step.id not in needed else str(step.id), 0)
             for step in steps
         ]
-        given = number_steps(said, ())
+        given = number_steps(numbers, ())
         wrong = {step.id for step, number in zip(steps, given, strict=True) if number.id != step.id}
         if not wrong - needed:
             return needed

@@ -42,13 +42,13 @@ def number_steps(
     numbers: Sequence[tuple[str | None, int]], reserved: Collection[int]
 ) -> list[Numbered]:
     first_line: dict[int, int] = {}
-    said = [_stated_number(number, line, first_line) for number, line in numbers]
+    stated = [_stated_number(number, line, first_line) for number, line in numbers]
     free = (number for number in count(1) if number not in first_line and number not in reserved)
     return [
         Numbered(next(free), explicit=False, complaint=found)
         if not isinstance(found, int)
         else Numbered(found, explicit=True)
-        for found in said
+        for found in stated
     ]
 
 

@@ -55,12 +55,12 @@ def overlooked(text: str) -> tuple[Overlooked, ...]:
 
 
 def _in_title(block: Block) -> Iterator[Overlooked]:
-    said = _CODE.sub(_blanked, block.step.description[:_LONGEST_LOOKED_AT])
+    text = _CODE.sub(_blanked, block.step.description[:_LONGEST_LOOKED_AT])
     at = block.item.start + 1
-    pieces = [*_dependencies_in(said)]
+    pieces = [*_dependencies_in(text)]
     for piece in pieces:
         yield Overlooked(line=at, kind="dependency", step=block.step.id, text=piece)
-    for name in _NAME.findall(said):
+    for name in _NAME.findall(text):
         yield Overlooked(line=at, kind="name", step=block.step.id, text=name)
     if block.step.id > 1 and not pieces and (word := sequence_word(block.step)):
         yield Overlooked(line=at, kind="dependency", step=block.step.id, text=word)
@@ -85,13 +85,13 @@ def _in_details(block: Block, reading: Reading) -> Iterator[Overlooked]:
 
 
 def _in_detail(line: str, at: int, step: int) -> Iterator[Overlooked]:
-    said = _CODE.sub(_blanked, line[:_LONGEST_LOOKED_AT])
-    if _TASK.match(said):
+    text = _CODE.sub(_blanked, line[:_LONGEST_LOOKED_AT])
+    if _TASK.match(text):
         yield Overlooked(line=at, kind="nested_task", step=step, text=line.strip())
         return
-    if _waiting_line().match(said):
+    if _waiting_line().match(text):
         yield Overlooked(line=at, kind="dependency", step=step, text=line.strip())
-    for name in _NAME.findall(said):
+    for name in _NAME.findall(text):
         yield Overlooked(line=at, kind="name", step=step, text=name)
 
 
@@ -130,14 +130,14 @@ def _last_before(line: int, headings: Sequence[int]) -> int:
     return headings[at - 1] if at else -1
 
 
-def _dependencies_in(said: str) -> Iterator[str]:
-    for bracket in _BRACKETS.finditer(said):
+def _dependencies_in(text: str) -> Iterator[str]:
+    for bracket in _BRACKETS.finditer(text):
         if _waiting().search(bracket[0]) or _STEP_NUMBER.search(bracket[0]):
             yield bracket[0]
-    outside = _BRACKETS.sub(_blanked, said)
+    outside = _BRACKETS.sub(_blanked, text)
     clause = _waiting_clause().search(outside) if _MAY_WAIT.search(outside) else None
     if clause is not None:
-        yield said[clause.start() :].strip()
+        yield text[clause.start() :].strip()
 
 
 def _shows(line: str, brief: str) -> bool:

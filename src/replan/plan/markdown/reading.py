@@ -104,12 +104,12 @@ class _StepsReader:
     def _steps(self, parts: Sequence[tuple[Item, Title, Body, Numbered]]) -> Iterator[PlanStep]:
         left = MOST_DEPENDENCIES
         for item, title, body, number in parts:
-            said = title.attributes | body.attributes
-            before, left = left, left - len(said.dependencies or ())
+            attributes = title.attributes | body.attributes
+            before, left = left, left - len(attributes.dependencies or ())
             if left < 0 <= before:
                 self._mistake(item.start, _TOO_MANY_DEPENDENCIES, item)
-            said = replace(said, dependencies=None) if left < 0 else said
-            yield _step(item, title.description, body, number.id, said)
+            attributes = replace(attributes, dependencies=None) if left < 0 else attributes
+            yield _step(item, title.description, body, number.id, attributes)
 
     def _paired(self, titles: Sequence[Title]) -> Iterator[tuple[Title, Item]]:
         return zip(titles, self._items, strict=True)
@@ -150,8 +150,10 @@ class _StepsReader:
         )
 
 
-def _step(item: Item, description: str, body: Body, step_id: int, said: Attributes) -> PlanStep:
-    specialists = said.specialists or ()
+def _step(
+    item: Item, description: str, body: Body, step_id: int, attributes: Attributes
+) -> PlanStep:
+    specialists = attributes.specialists or ()
     return PlanStep(
         id=step_id,
         description=description or f"Step {step_id}",
@@ -162,13 +164,13 @@ def _step(item: Item, description: str, body: Body, step_id: int, said: Attribut
         joined_by=specialists[1:],
         result=body.result,
         feedback=body.feedback,
-        dependencies=said.dependencies or (),
-        condition=said.condition,
-        optional=bool(said.optional),
-        priority=said.priority or 0,
-        max_retries=said.max_retries,
-        timeout=said.timeout,
-        writes=said.writes or (),
+        dependencies=attributes.dependencies or (),
+        condition=attributes.condition,
+        optional=bool(attributes.optional),
+        priority=attributes.priority or 0,
+        max_retries=attributes.max_retries,
+        timeout=attributes.timeout,
+        writes=attributes.writes or (),
     )
 
 

@@ -122,10 +122,10 @@ def repeated(name: str, about: str) -> Complaint:
 
 
 def _attributes_in(attributes: str) -> Attributes:
-    said = Attributes()
+    found = Attributes()
     for phrase in read_phrases(attributes):
-        said |= phrase.attributes or said
-    return said
+        found |= phrase.attributes or found
+    return found
 
 
 def _ways_to_write(description: str) -> Iterator[str]:

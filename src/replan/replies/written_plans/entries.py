@@ -76,19 +76,19 @@ def _written(
         waits = [wait for wait in waits if wait != number]
     elif ALL in line.waits:
         waits = [wait for wait in waits if wait in above]
-    said = line.attributes
+    attributes = line.attributes
     step = PlanStep(
         id=number,
         description=" ".join(line.text.split()) or f"Step {number}",
         assigned_to=line.who[0] if line.who else "",
         joined_by=tuple(dict.fromkeys(name for name in line.who[1:] if name != line.who[0])),
         dependencies=tuple(dict.fromkeys(waits)),
-        condition=said.condition,
-        optional=bool(said.optional),
-        priority=said.priority or 0,
-        max_retries=said.max_retries,
-        timeout=said.timeout,
-        writes=said.writes or (),
+        condition=attributes.condition,
+        optional=bool(attributes.optional),
+        priority=attributes.priority or 0,
+        max_retries=attributes.max_retries,
+        timeout=attributes.timeout,
+        writes=attributes.writes or (),
     )
     rest = "".join(f" {each}" if each[0] in "(（[{" else f" ({each})" for each in unread)
     return f"- [{entry.mark}] {write_title(step, number=f'{number}. ')}{rest}"

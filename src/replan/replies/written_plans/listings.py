@@ -121,8 +121,8 @@ def _rank(text: _Text, steps: list[_Step]) -> tuple[int, ...] | None:
 
 def _carries(text: _Text, step: _Step) -> bool:
     line = text.lines[step.at]
-    said = read_line(line[step.opening.text :], text.names, ())
-    if said.text and (said.who or said.waits):
+    read = read_line(line[step.opening.text :], text.names, ())
+    if read.text and (read.who or read.waits):
         return step.opening.style != "" or not is_field(line)
     for at in range(step.at + 1, min(step.at + 6, len(text.lines))):
         opening = text.openings[at]
@@ -177,8 +177,8 @@ def _once(text: _Text, steps: list[_Step]) -> tuple[list[_Step], set[int]]:
     titles = [[_title(text, step) for step in run] for run in runs]
     if len(runs) == 1 or any(one != titles[0] for one in titles):
         return steps, set()
-    said = [sum(_carries(text, step) for step in run) for run in runs]
-    best = max(range(len(runs)), key=lambda at: (said[at], at))
+    counts = [sum(_carries(text, step) for step in run) for run in runs]
+    best = max(range(len(runs)), key=lambda at: (counts[at], at))
     others = (step for at, run in enumerate(runs) if at != best for step in run)
     return runs[best], {at for step in others for at in range(step.at, step.end)}
 

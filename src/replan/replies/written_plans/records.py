@@ -157,10 +157,10 @@ def _take_order_column(
 def _is_order(values: Iterable[object], labels: set[str]) -> bool:
     """Whether values only name steps, except the first, which cannot wait for any."""
     texts = [" ".join(_texts(value)).strip(" -—–") for value in values]
-    said = [text for text in texts if text and not _is_none(text)]
-    orders = [read_order(text, labels) for text in said]
+    given = [text for text in texts if text and not _is_none(text)]
+    orders = [read_order(text, labels) for text in given]
     has_only_refs = all(order is not None and order.refs for order in orders)
-    return bool(said) and has_only_refs and not (texts[0] and not _is_none(texts[0]))
+    return bool(given) and has_only_refs and not (texts[0] and not _is_none(texts[0]))
 
 
 def _part(key: str, value: object, names: Names) -> str | None:

@@ -70,9 +70,9 @@ def _take_bare(line: str, step: Line, names: Names, labels: Collection[str]) -> 
 
 
 def _take_who(value: str, step: Line, names: Names, labels: Collection[str]) -> bool:
-    said = read_line(f"({words.listed('assigned_to')[0]}: {value})", names, labels)
-    step.who += [name for name in said.who if name not in step.who]
-    return bool(said.who) or re.fullmatch(words.NONE, value, re.IGNORECASE) is not None
+    read = read_line(f"({words.listed('assigned_to')[0]}: {value})", names, labels)
+    step.who += [name for name in read.who if name not in step.who]
+    return bool(read.who) or re.fullmatch(words.NONE, value, re.IGNORECASE) is not None
 
 
 def _take_order(value: str, step: Line, names: Names, labels: Collection[str]) -> bool:
@@ -97,6 +97,6 @@ def is_order_of(line: str, labels: Collection[str]) -> tuple[str, tuple[str, ...
 
 
 def reads_as_field(line: str, names: Names, labels: Collection[str]) -> bool:
-    said = Line()
-    take_field(line, said, names, labels)
-    return bool(said.who or said.waits)
+    read = Line()
+    take_field(line, read, names, labels)
+    return bool(read.who or read.waits)

@@ -39,11 +39,11 @@ def _in_line(block: Block, names: Names, labels: Collection[str]) -> Iterator[Mi
     step = block.step
     if not any(sign.isalpha() for sign in step.description) or _KEYED.match(step.description):
         yield _mistake(block, "looks_like_data", f"'{step.description[:60]}' is nothing to do.")
-    said = read_line(step.description, names, labels)
-    if [name for name in said.who if name in names.team or not step.assigned_to]:
-        yield _mistake(block, "looks_like_name", f"'{said.who[0]}' in it is read as text.")
-    if said.waits:
-        reason = f"Its text seems to say that it waits for {', '.join(said.waits)}."
+    read = read_line(step.description, names, labels)
+    if [name for name in read.who if name in names.team or not step.assigned_to]:
+        yield _mistake(block, "looks_like_name", f"'{read.who[0]}' in it is read as text.")
+    if read.waits:
+        reason = f"Its text seems to say that it waits for {', '.join(read.waits)}."
         yield _mistake(block, "looks_like_dependency", reason)
     elif step.id > 1 and (word := sequence_word(step)):
         reason = f"It begins with '{word}', but waits for no step."
@@ -81,9 +81,9 @@ def _outside_steps(blocks: Collection[Block], lines: list[str], names: Names) ->
         opening = opening_of(line)
         if not (opening.label or opening.is_box or opening.level):
             continue
-        said = read_line(line[opening.text :], names, waits)
-        is_step = any(name in names.team for name in said.who) and opening.label
-        if is_step and squeezed(said.text) not in titles:
+        read = read_line(line[opening.text :], names, waits)
+        is_step = any(name in names.team for name in read.who) and opening.label
+        if is_step and squeezed(read.text) not in titles:
             yield _place(
                 at, "step_not_read", f"'{line.strip()[:60]}' is read as text, not as a step."
             )

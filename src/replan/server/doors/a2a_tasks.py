@@ -137,8 +137,8 @@ def _parts(view: RunView) -> list[Part]:
 
 
 def _history(view: RunView) -> Iterator[Message]:
-    said: list[BaseMessage] = list(view.state.get("messages", ()))
-    for number, each in enumerate(said):
+    messages: list[BaseMessage] = list(view.state.get("messages", ()))
+    for number, each in enumerate(messages):
         if isinstance(each, HumanMessage | AIMessage) and each.text:
             is_user = isinstance(each, HumanMessage)
             message = message_of(view, [new_text_part(each.text)], f"message-{number}")

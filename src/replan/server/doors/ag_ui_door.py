@@ -144,18 +144,18 @@ class _Turn:
 
     def _last(self) -> str:
         """The user's last message."""
-        said = [_message_of(each) for each in self.body.messages if each.role == "user"]
-        if not said or not said[-1].text.strip():
+        messages = [_message_of(each) for each in self.body.messages if each.role == "user"]
+        if not messages or not messages[-1].text.strip():
             raise _silent()
-        return said[-1].text
+        return messages[-1].text
 
     def _messages(self) -> list[BaseMessage]:
-        said = [_message_of(each) for each in self.body.messages if each.role not in _NOT_SAID]
-        if not said or said[-1].role != "user" or not said[-1].text.strip():
+        messages = [_message_of(each) for each in self.body.messages if each.role not in _NOT_SAID]
+        if not messages or messages[-1].role != "user" or not messages[-1].text.strip():
             raise _silent()
         known = [f"{each.description}: {each.value}" for each in self.body.context or ()]
         context = [ChatMessage(role="system", content="\n".join(known))] if known else []
-        return [each.message for each in (*context, *said)]
+        return [each.message for each in (*context, *messages)]
 
 
 def _silent() -> RefusedError:

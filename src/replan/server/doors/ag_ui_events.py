@@ -37,12 +37,12 @@ _REASONS = {"question": "input_required", "approval": "tool_call"}
 
 def interrupt_of(ask: AskTold, problem: str) -> Interrupt:
     """The question as an interrupt."""
-    said = [problem or ask.problem, *ask.remarks, ask.text]
+    texts = [problem or ask.problem, *ask.remarks, ask.text]
     schema = ask.response_schema
     return Interrupt(
         id=place_of(ask),
         reason=_REASONS.get(ask.kind, "confirmation"),
-        message="\n\n".join(filter(None, said)),
+        message="\n\n".join(filter(None, texts)),
         response_schema=schema if isinstance(schema, dict) else None,
         metadata={"replan": ask.model_dump(mode="json", exclude={"response_schema"})},
     )

@@ -93,30 +93,30 @@ class Turn:
             thread = self.chats.thread(body.session_id)
             return await self.chats.begun("chat", [each.message for each in body.news], thread)
         view, shown = waiting
-        said = body.messages[-1].text
-        return await self.chats.answered(view, lambda: answers_in(said, view.waiting, shown))
+        text = body.messages[-1].text
+        return await self.chats.answered(view, lambda: answers_in(text, view.waiting, shown))
 
     async def reply_for(self, view: RunView, problem: str) -> str:
         """What is said about a run at rest; one that waits is found again by it."""
-        said = reply_text(view, problem)
-        answer = ChatMessage(role="assistant", content=said)
+        text = reply_text(view, problem)
+        answer = ChatMessage(role="assistant", content=text)
         await self.chats.note(_key(self.body, [*self.body.messages, answer]), view)
-        return said
+        return text
 
     async def completion(self, begun: Begun) -> ChatCompletion:
         """Wait for the answer."""
         await begun.run
         view = await begun.run.look()
-        said = ChatSaid(content=await self.reply_for(view, begun.problem))
+        message = ChatSaid(content=await self.reply_for(view, begun.problem))
         if self.body.tells_course:
             events = begun.run.events(after=begun.after)
             course = "".join([progress_line(each) async for each in events])
-            said = said.replace(reasoning_content=course)
+            message = message.replace(reasoning_content=course)
         return ChatCompletion(
             id=f"chatcmpl-{view.run_id}",
             created=int(self.served.clock().timestamp()),
             model=self.team,
-            choices=(ChatChoice(message=said, finish_reason=_finish(view)),),
+            choices=(ChatChoice(message=message, finish_reason=_finish(view)),),
             usage=_usage(view),
             replan=RunBehind(run_id=view.run_id, outcome=view.outcome),
         )

@@ -59,8 +59,10 @@ class Chat(Answering):
     @property
     def must_be_named(self) -> bool:
         """Whether a tool must be approved, or says itself that it is unsafe."""
-        said: list[Mapping[str, Any]] = [getattr(one, "metadata", None) or {} for one in self.tools]
-        is_unsafe = any(each.get("effects") == "unsafe" for each in said)
+        metadata: list[Mapping[str, Any]] = [
+            getattr(one, "metadata", None) or {} for one in self.tools
+        ]
+        is_unsafe = any(each.get("effects") == "unsafe" for each in metadata)
         return bool(self.approve) or is_unsafe or super().must_be_named
 
     def built(self, place: str, chats: Chats) -> "SpecialistPort":

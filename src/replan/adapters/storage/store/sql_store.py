@@ -325,8 +325,8 @@ class SqlStore(BaseStore):
     def _open(self, value: bytes, namespace: str, key: str) -> Kept:
         place = of_item(namespace, key)
         try:
-            said = self._seal.open(value, *place)
-            return Kept(dict(said["value"]), said["index"])
+            opened = self._seal.open(value, *place)
+            return Kept(dict(opened["value"]), opened["index"])
         except (TypeError, ValueError, KeyError) as error:
             raise UnreadableRecordError(describe(error), place) from error
 
