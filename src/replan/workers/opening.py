@@ -64,9 +64,7 @@ class WorkerWanted:
 
 @asynccontextmanager
 async def open_worker(
-    wanted: WorkerWanted,
-    *,
-    environment: Mapping[str, str] | None = None,
+    wanted: WorkerWanted, *, environment: Mapping[str, str] | None = None
 ) -> AsyncGenerator[Worker]:
     """Open a worker; `work` begins, and `drain` ends what it does.
 
