@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from typing import Any, cast
@@ -27,25 +28,14 @@ InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Does the work of a function that is not asynchronous."""
 
 
+@dataclass(frozen=True)
 class ActionExecutor:
     """Does the actions of a spec."""
 
-    def __init__(
-        self,
-        api: Executor | None = None,
-        in_thread: InThread = asyncio.to_thread,
-        today: Callable[[], date] | None = None,
-    ) -> None:
-        """Prepare.
-
-        Args:
-            api: Calls APIs.
-            in_thread: Does the work of functions that are not asynchronous.
-            today: The day to which words such as 'tomorrow' refer in extract_info.
-        """
-        self._api = api
-        self._in_thread = in_thread
-        self._today = today
+    api: Executor | None = None  # calls APIs
+    in_thread: InThread = asyncio.to_thread
+    # The day to which words such as 'tomorrow' refer in extract_info.
+    today: Callable[[], date] | None = None
 
     async def execute(self, call: ActionCall) -> Outcome:
         """Do an action once; a failure is an outcome, not an exception."""
@@ -58,12 +48,12 @@ class ActionExecutor:
 
     async def _executed(self, call: ActionCall) -> Outcome:
         match call.action.type:
-            case "call_api" if self._api is not None:
-                return await self._api.execute(call)
+            case "call_api" if self.api is not None:
+                return await self.api.execute(call)
             case "validate_data":
                 return Outcome(success=True, result=_validated(call))
-            case "extract_info" if self._today is not None:
-                return Outcome(success=True, result=_extracted(call, self._today()))
+            case "extract_info" if self.today is not None:
+                return Outcome(success=True, result=_extracted(call, self.today()))
             case _ if call.action.run is not None:
                 return Outcome(success=True, result=plain(await self._called(call)))
             case kind:
@@ -76,7 +66,7 @@ class ActionExecutor:
             ready = partial(function, **{**call.parameters, KEY: call.key})
         if inspect.iscoroutinefunction(function):
             return await ready()
-        answer = await self._in_thread(ready)
+        answer = await self.in_thread(ready)
         return await answer if inspect.isawaitable(answer) else answer
 
 

@@ -1,6 +1,7 @@
 """The wording of a job's questions: from its spec, or from a model."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from langchain_core.messages import HumanMessage, SystemMessage
@@ -28,18 +29,12 @@ class Phraser(Protocol):
         ...
 
 
+@dataclass(frozen=True)
 class ModelPhraser:
     """Lets a chat model reword questions in one call; an unusable wording is not used."""
 
-    def __init__(self, chat: Chat, config: RunnableConfig | None = None) -> None:
-        """Prepare.
-
-        Args:
-            chat: The model.
-            config: LangChain's configuration of the calls.
-        """
-        self._chat = chat
-        self._config: RunnableConfig = {} if config is None else config
+    chat: Chat
+    config: RunnableConfig = field(default_factory=RunnableConfig)  # of the calls
 
     async def phrase(self, text: str, keeps: Sequence[str], language: Language) -> str:
         """Ask the model once; where its words lose something, the question stays as it is."""
@@ -49,7 +44,7 @@ class ModelPhraser:
             HumanMessage(section("request", text)),
         ]
         try:
-            phrased = reply_text((await self._chat.reply(prompt, self._config)).text)
+            phrased = reply_text((await self.chat.reply(prompt, self.config)).text)
         except Exception as error:
             if ends_whole_work(error):
                 raise

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 from langchain_core.messages import ToolCall
@@ -29,23 +30,17 @@ FOUND = "found"
 """Where the note of a turn has what was read in it."""
 
 
+@dataclass(frozen=True)
 class RecordedExecutor:
     """Does actions through the record that tool loops have, too."""
 
-    def __init__(self, executor: Executor, record: Transcript) -> None:
-        """Prepare.
-
-        Args:
-            executor: Does the actions.
-            record: Where they are noted.
-        """
-        self._executor = executor
-        self._record = record
+    executor: Executor
+    record: Transcript
 
     async def execute(self, call: ActionCall) -> Outcome:
         """Return the record of an action; else do it, unless it may have been done."""
         place = f"{ACTION}{call.key}"
-        kept = await self._record.outcome(place)
+        kept = await self.record.outcome(place)
         if kept is not None:
             return restored(Outcome, kept)
         settled = await self._settled(call, place)
@@ -53,25 +48,25 @@ class RecordedExecutor:
             settled = await self._done(call, place)
         if settled.success or not (settled.can_pass or settled.in_doubt):
             outcome = settled.model_dump(mode="json")
-            await self._record.end(place, outcome, has_acted=settled.success)
+            await self.record.end(place, outcome, has_acted=settled.success)
         elif not settled.in_doubt:
             # It has had no effect, and may be attempted again.
-            await self._record.forget(place)
+            await self.record.forget(place)
         return settled
 
     async def _done(self, call: ActionCall, place: str) -> Outcome:
-        is_told = self._record.on_doubt == "tell"
+        is_told = self.record.on_doubt == "tell"
         run = ToolRun(
             tool=call.action.type,
             arguments=without_secrets(call.spec, call.job, dict(call.parameters)),
             effects=call.effects,
-            attempt=1 + _doubts(call) if is_told else self._record.attempt,
+            attempt=1 + _doubts(call) if is_told else self.record.attempt,
         )
-        await self._record.begin(place, run)
+        await self.record.begin(place, run)
         name, approval = call.action.type, "approved" if call.job.confirmed else None
         called = ToolCall(name=name, args=dict(run.arguments), id=call.key)
         with telling_of(place, called, call.effects, approval) as told:
-            outcome = await self._executor.execute(call)
+            outcome = await self.executor.execute(call)
             text = outcome.error or json.dumps(outcome.result, ensure_ascii=False)
             told.ends(
                 "success" if outcome.success else "failed",
@@ -81,15 +76,15 @@ class RecordedExecutor:
 
     async def _settled(self, call: ActionCall, place: str) -> Outcome | None:
         """Return the outcome of an action that was cut off; None if it can be done."""
-        begun = await self._record.begun(place)
+        begun = await self.record.begun(place)
         if begun is None or begun.effects != "unsafe":
             return None
         what = f"The action {begun.tool} of {call.job.command}"
         error = InDoubtError(what, begun.attempt)
         # The user knows of each attempt before, and has confirmed the action since.
-        if self._record.on_doubt == "tell" and _doubts(call) >= begun.attempt:
+        if self.record.on_doubt == "tell" and _doubts(call) >= begun.attempt:
             return None
-        if self._record.on_doubt != "ask":
+        if self.record.on_doubt != "ask":
             return Outcome(success=False, error=describe(error), in_doubt=True)
         details = begun.model_dump(mode="json")
         verdict = ask_what_became_of(what, begun.attempt, details, ask)
@@ -102,6 +97,7 @@ class RecordedExecutor:
                 return Outcome(success=False, error=verdict.text or str(error))
 
 
+@dataclass(frozen=True)
 class JournaledExecutor:
     """Does actions on record, each job in its own record, where no run has one.
 
@@ -109,57 +105,53 @@ class JournaledExecutor:
     the job is resumed and confirmed again, the action is done again.
     """
 
-    def __init__(self, executor: Executor, journal: Journal) -> None:
-        """Prepare."""
-        self._executor = executor
-        self._journal = journal
+    executor: Executor
+    journal: Journal
 
     async def execute(self, call: ActionCall) -> Outcome:
         """Return what is on record of an action; else do it."""
-        record = Transcript(self._journal, f"job/{call.job.id}", call.job.id, "tell")
-        return await RecordedExecutor(self._executor, record).execute(call)
+        record = Transcript(self.journal, f"job/{call.job.id}", call.job.id, "tell")
+        return await RecordedExecutor(self.executor, record).execute(call)
 
 
+@dataclass(frozen=True)
 class RecordedExtractor:
     """Looks through each turn once: what was found is on record, and a model is not asked again."""
 
-    def __init__(self, extractor: Extractor, record: Transcript) -> None:
-        """Prepare."""
-        self._extractor = extractor
-        self._record = record
+    extractor: Extractor
+    record: Transcript
 
     async def extract(self, wanted: Wanted) -> Extracted:
         """Return what is on record of the turn, if it is about the same words."""
         turn = wanted.job.turns
-        kept = await self._record.reply(turn)
+        kept = await self.record.reply(turn)
         if isinstance(kept, Mapping) and kept.get("said") == wanted.said:
             return restored(Extracted, kept.get(FOUND))
-        found = await self._extractor.extract(wanted)
+        found = await self.extractor.extract(wanted)
         note = {"said": wanted.said, FOUND: found.model_dump(mode="json")}
-        await self._record.note_reply(turn, cast("JsonValue", note))
+        await self.record.note_reply(turn, cast("JsonValue", note))
         return found
 
 
+@dataclass(frozen=True)
 class RecordedPhraser:
     """Puts each question in its words once: they are on record, and are the same when it is asked.
 
     A step that waits is begun again, and its question is known by its words.
     """
 
-    def __init__(self, phraser: Phraser, record: Transcript) -> None:
-        """Prepare."""
-        self._phraser = phraser
-        self._record = record
+    phraser: Phraser
+    record: Transcript
 
     async def phrase(self, text: str, keeps: Sequence[str], language: Language) -> str:
         """Return what is on record of the question; else let it be put in other words."""
         asked = json.dumps([text, language], ensure_ascii=True)
         place = f"{PHRASE}{hashlib.sha256(asked.encode()).hexdigest()[:32]}"
-        kept = await self._record.outcome(place)
+        kept = await self.record.outcome(place)
         if isinstance(kept, str):
             return kept
-        phrased = await self._phraser.phrase(text, keeps, language)
-        await self._record.end(place, phrased)
+        phrased = await self.phraser.phrase(text, keeps, language)
+        await self.record.end(place, phrased)
         return phrased
 
 

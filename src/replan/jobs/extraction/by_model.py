@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -35,33 +35,26 @@ _MOST_MESSAGES, _LONGEST_EARLIER = 10, 6_000
 _NOTHING = frozenset({"", "null", "none", "n/a", "unknown", "-", "~", "not given", "无", "未知"})
 
 
+@dataclass(frozen=True)
 class ModelExtractor:
     """Finds values with a chat model, in one call."""
 
-    def __init__(self, chat: Chat, config: RunnableConfig | None = None) -> None:
-        """Prepare.
-
-        Args:
-            chat: The model.
-            config: LangChain's configuration of the calls.
-        """
-        self._chat = chat
-        self._config: RunnableConfig = {} if config is None else config
+    chat: Chat
+    config: RunnableConfig = field(default_factory=RunnableConfig)  # of the calls
 
     async def extract(self, wanted: Wanted) -> Extracted:
         """Ask the model once."""
         if not wanted.said.strip():
             return Extracted()
-        reply = await self._chat.reply(prompt_of(wanted), self._config)
+        reply = await self.chat.reply(prompt_of(wanted), self.config)
         return read_extraction(reply.text, wanted)
 
 
+@dataclass(frozen=True)
 class RulesThenModel:
     """Finds values by rules, and asks a model for the rest."""
 
-    def __init__(self, model: ModelExtractor) -> None:
-        """Prepare."""
-        self._model = model
+    model: ModelExtractor
 
     async def extract(self, wanted: Wanted) -> Extracted:
         """Extract by rules; ask the model if these do not understand the whole message."""
@@ -72,7 +65,7 @@ class RulesThenModel:
         # Where a whole message was taken for an answer, the model knows better.
         certain = {name: v for name, v in by_rules.values.items() if name not in reading.guessed}
         try:
-            found = await self._model.extract(_without_secrets_in(certain, wanted))
+            found = await self.model.extract(_without_secrets_in(certain, wanted))
         except Exception as error:
             if ends_whole_work(error):
                 raise

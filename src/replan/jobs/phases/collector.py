@@ -1,6 +1,7 @@
 """The values that a command needs, which of them are wrong, and questions for the rest."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 
 from pydantic import JsonValue
@@ -16,18 +17,12 @@ REOPENED = "reopened"
 """The code of the remark that a value was removed because another one changed."""
 
 
+@dataclass(frozen=True)
 class InformationCollector:
     """Knows which information the commands of a spec need."""
 
-    def __init__(self, spec: JobSpec, extractor: Extractor) -> None:
-        """Prepare.
-
-        Args:
-            spec: The spec.
-            extractor: Finds values in messages.
-        """
-        self.spec = spec
-        self.extractor = extractor
+    spec: JobSpec
+    extractor: Extractor  # finds values in messages
 
     def get_required_info(self, command: str) -> tuple[str, ...]:
         """The slots that a command needs, each after those on which it depends."""

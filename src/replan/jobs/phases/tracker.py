@@ -1,6 +1,7 @@
 """Whether a job gets anywhere, by the same idea of progress as a plan."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from pydantic import JsonValue
 
@@ -9,16 +10,11 @@ from replan.jobs.job import COMMAND, CONFIRMATION, Asked, IntermediateResult, Jo
 from replan.plan.progress import gains
 
 
+@dataclass(frozen=True)
 class ProgressTracker:
     """Keeps a job from marking time."""
 
-    def __init__(self, max_asks: int) -> None:
-        """Prepare.
-
-        Args:
-            max_asks: How often something may be asked for in a row without progress.
-        """
-        self.max_asks = max_asks
+    max_asks: int  # how often something may be asked for in a row without progress
 
     def has_progressed(self, job: Job, new_info: Mapping[str, JsonValue]) -> bool:
         """Whether a required slot gets a new value that is not empty."""
