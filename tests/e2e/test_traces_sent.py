@@ -2,7 +2,6 @@
 
 import logging
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,6 +15,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from typer.testing import CliRunner
 
+from http_answers import Answering, serving
 from replan import ConfigurationError, Host, Specialist, Team, open_traces, run_sync
 from replan.cli.main import app
 from replan.traces.sending import LAST_SECONDS
@@ -47,7 +47,7 @@ class Receiver(ThreadingHTTPServer):
         ]
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Answering, BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         kinds = {
@@ -57,21 +57,15 @@ class _Handler(BaseHTTPRequestHandler):
         kind, kept = kinds[self.path]
         kept.append(kind.FromString(body))
         self.server.headers.append(dict(self.headers))
-        self.send_response(self.server.status)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_):
-        """Nobody reads it."""
+        self.give(self.server.status)
 
 
 @pytest.fixture
 def receiver(monkeypatch) -> Iterator[Receiver]:
-    with Receiver() as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.url)
+    server = Receiver()
+    with serving(server) as url:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
         yield server
-        server.shutdown()
 
 
 @pytest.fixture

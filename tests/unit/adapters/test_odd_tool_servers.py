@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from http_answers import Answering, serving
 from replan.adapters.mcp.bounds import LONGEST_MESSAGE
 from replan.adapters.mcp.server import McpServer
 from replan.adapters.mcp.ways import Address, Program
@@ -150,7 +151,7 @@ def result_of(message):
     return None
 
 
-class Odd(BaseHTTPRequestHandler):
+class Odd(Answering, BaseHTTPRequestHandler):
     """Answers as its server is told to, where it is not to answer as any other server."""
 
     def do_POST(self):
@@ -174,29 +175,19 @@ class Odd(BaseHTTPRequestHandler):
             self.server.is_over.wait(30)
 
     def give(self, status, body, kind="application/json", **headers):
-        self.send_response(status)
-        named = {"content-type": kind, "content-length": str(len(body)), **headers}
-        for name, value in named.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        """Say nothing."""
+        super().give(status, body, **{"content-type": kind, **headers})
 
 
 @contextmanager
 def over_http(answer, *, is_odd_at_once=False, is_parting=True):
-    with ThreadingHTTPServer(("127.0.0.1", 0), Odd) as server:
-        server.answer, server.is_odd_at_once = answer, is_odd_at_once
-        server.is_parting, server.is_over = is_parting, threading.Event()
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Odd)
+    server.answer, server.is_odd_at_once = answer, is_odd_at_once
+    server.is_parting, server.is_over = is_parting, threading.Event()
+    with serving(server) as url:
         try:
-            address = Address(f"http://127.0.0.1:{server.server_port}/mcp", {})
-            yield McpServer("t", address, seconds=20)
+            yield McpServer("t", Address(f"{url}/mcp", {}), seconds=20)
         finally:
             server.is_over.set()
-            server.shutdown()
 
 
 def html(handler, _):

@@ -5,10 +5,11 @@ import json
 import socket
 import threading
 from datetime import date
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 
 import pytest
 
+from http_answers import Answering, serving
 from replan.adapters.job_api import ApiExecutor
 from replan.adapters.memory_journal import MemoryJournal
 from replan.errors import JobSpecError
@@ -23,50 +24,30 @@ from replan.models.transcript import Transcript
 pytestmark = pytest.mark.anyio
 
 
-class Server:
+class Api(Answering):
     """An API that plays answers and keeps what it was asked."""
 
-    def __init__(self):
-        self.answers, self.asked = [], []
-        outer = self
+    def answer(self):
+        length = int(self.headers.get("Content-Length") or 0)
+        body = json.loads(self.rfile.read(length) or b"null")
+        self.server.asked.append((self.command, self.path, dict(self.headers), body))
+        status, headers, content = self.server.answers.pop(0)
+        if status is None:
+            self.server.released.wait(10)
+        else:
+            self.give(status, content, **headers)
 
-        class Handler(BaseHTTPRequestHandler):
-            def answer(self):
-                length = int(self.headers.get("Content-Length") or 0)
-                body = json.loads(self.rfile.read(length) or b"null")
-                outer.asked.append((self.command, self.path, dict(self.headers), body))
-                status, headers, content = outer.answers.pop(0)
-                if status is None:
-                    outer.released.wait(10)
-                    return
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            do_GET = do_POST = do_DELETE = answer  # noqa: N815 - the names of the base class
-
-            def log_message(self, *_):
-                pass
-
-        self.released = threading.Event()
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
-
-    def close(self):
-        self.released.set()
-        self.server.shutdown()
-        self.server.server_close()
+    do_GET = do_POST = do_DELETE = answer  # noqa: N815 - the names of the base class
 
 
 @pytest.fixture(scope="module")
 def server():
-    one = Server()
-    yield one
-    one.close()
+    one = ThreadingHTTPServer(("127.0.0.1", 0), Api)
+    one.answers, one.asked, one.released = [], [], threading.Event()
+    with serving(one) as url:
+        one.url = f"{url}/v1"
+        yield one
+        one.released.set()
 
 
 def api_spec(url, effects=None, timeout=5.0, **parameters):

@@ -1,7 +1,6 @@
 """JWTs of an identity provider, whose keys are read over HTTP."""
 
 import json
-import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -9,6 +8,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from http_answers import Answering, serving
 from replan.server.callers.jwt_tokens import JwtEntry, Provider
 from replan.server.problems import RefusedError
 
@@ -22,32 +22,19 @@ CLAIMS = {
 }
 
 
-class Keys(BaseHTTPRequestHandler):
+class Keys(Answering, BaseHTTPRequestHandler):
     """The public keys of the provider."""
 
     def do_GET(self):
         algorithm = jwt.algorithms.ECAlgorithm
         key = json.loads(algorithm.to_jwk(OWN.public_key())) | {"kid": "1", "alg": "ES256"}
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(json.dumps({"keys": [key]}).encode())
-
-    def log_message(self, *_):
-        """Say nothing."""
+        self.give(200, json.dumps({"keys": [key]}).encode())
 
 
 @pytest.fixture
 def entry():
-    with ThreadingHTTPServer(("127.0.0.1", 0), Keys) as server:
-        thread = threading.Thread(target=server.serve_forever, args=[0.01])
-        thread.start()
-        yield JwtEntry(
-            issuer="https://id.example",
-            audience="replan",
-            jwks_url=f"http://127.0.0.1:{server.server_port}/keys",
-        )
-        server.shutdown()
-        thread.join()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Keys)) as url:
+        yield JwtEntry(issuer="https://id.example", audience="replan", jwks_url=f"{url}/keys")
 
 
 def token(key=OWN, algorithm="ES256", **changes):
