@@ -139,6 +139,14 @@ def empty_database(postgres_dsn: str) -> Iterator[str]:
         yield address
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Give the place of a storage, once for each kind; a test may name the kind, indirectly."""
+    if request.param == "postgres":
+        return request.getfixturevalue("postgres_database")
+    return str(tmp_path / "runs.sqlite")
+
+
 @pytest.fixture
 def postgres_server() -> "Iterator[PostgresServer]":
     """A server that the test may kill."""

@@ -149,7 +149,7 @@ def running_server() -> Iterator[PostgresServer]:
             cwd="/",
             user=user,
         )
-        server = PostgresServer(programs, data, _free_port(), user)
+        server = PostgresServer(programs, data, free_port(), user)
         server.start()
         try:
             yield server
@@ -354,7 +354,7 @@ def _reachable(programs: Path, folder: Path, user: str | None) -> Path:
     return copied / programs.name
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

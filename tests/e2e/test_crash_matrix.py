@@ -21,7 +21,6 @@ random moments is in `benchmarks/torture.py`; what makes every single write fail
 """
 
 import asyncio
-import socket
 from collections import Counter
 from contextlib import asynccontextmanager
 
@@ -30,6 +29,7 @@ import pytest
 from sqlalchemy import text
 
 from kept_runs import AFTER, PLAN, KeptRun, fail, hang, interrupt, kill, text_of
+from postgres import free_port
 from replan import open_storage
 from replan.adapters.storage import opening
 
@@ -107,9 +107,7 @@ def a_limit_is_reached(run, by, request):
 
 @happening
 def the_models_server_is_down(run, by, request):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        nobody = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+    nobody = f"http://127.0.0.1:{free_port()}/v1"
     run.model = "openai:any"
     run.environment = {"OPENAI_API_KEY": "sk-none", "OPENAI_BASE_URL": nobody}
     done = run.begin("--model", run.model, task="Go.")

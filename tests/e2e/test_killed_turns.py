@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import warm
 from e2e.test_sessions_across_processes import reply
 from replan import (
@@ -20,13 +18,6 @@ from replan import (
 from replan.testing import OpenAIServer, ScriptedModel
 
 TURN = str(Path(__file__).parent / "kept_turn.py")
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def where(request, tmp_path):
-    if request.param == "sqlite":
-        return str(tmp_path / "runs.db")
-    return request.getfixturevalue("postgres_database")
 
 
 class Worker:

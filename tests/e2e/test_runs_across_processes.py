@@ -2,8 +2,6 @@
 
 import subprocess
 
-import pytest
-
 import warm
 from replan import Host, Specialist, Team, ask_user, open_runtime
 
@@ -49,13 +47,6 @@ def team():
         Specialist(name="painter", intended_use="Paints.", run=paint, effects="pure"),
     ]
     return Team(host=Host(model="offline"), specialists=specialists)
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def where(request, tmp_path):
-    if request.param == "sqlite":
-        return str(tmp_path / "runs.db")
-    return request.getfixturevalue("postgres_database")
 
 
 def owner(where, until):

@@ -7,7 +7,6 @@ leaves a line with the id of its process and its idempotency key.
 import asyncio
 import os
 import signal
-import socket
 import threading
 import time
 from contextlib import asynccontextmanager
@@ -16,6 +15,7 @@ import httpx
 import pytest
 
 import warm
+from postgres import free_port
 from replan import Limits, RunSettings, build_graph, open_storage
 from replan.errors import ConfigurationError
 from replan.team.team_file import read_team_file
@@ -129,8 +129,7 @@ async def test_steps_of_a_queue_are_done_elsewhere_asked_charged_and_taken_up_by
     with OpenAIServer(thought) as models:
         team.write_text(TEAM.format(url=models.base_url))
         await asyncio.to_thread(publish, team, address)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         worker("here", "runs", "--metrics", port)
         first = worker("there", "gpu")
         async with queued(team, address) as (runtime, storage, _):

@@ -16,6 +16,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from typer.testing import CliRunner
 
 from http_answers import Answering, serving
+from postgres import free_port
 from replan import ConfigurationError, Host, Specialist, Team, open_traces, run_sync
 from replan.cli.main import app
 from replan.traces.sending import LAST_SECONDS
@@ -70,10 +71,9 @@ def receiver(monkeypatch) -> Iterator[Receiver]:
 
 @pytest.fixture
 def nobody(monkeypatch) -> str:
-    with closing(socket.create_server(("127.0.0.1", 0))) as found:
-        port = found.getsockname()[1]
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
-    return f"http://127.0.0.1:{port}"
+    url = f"http://127.0.0.1:{free_port()}"
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
+    return url
 
 
 def team(traces):

@@ -65,12 +65,6 @@ def office():
     return Office()
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def where(request, tmp_path):
-    is_server = request.param == "postgres"
-    return request.getfixturevalue("postgres_database") if is_server else tmp_path / "runs.db"
-
-
 async def told(runtime, run_id, kind):
     return [e.details async for e in runtime.events(run_id) if e.type == kind]
 

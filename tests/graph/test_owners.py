@@ -73,13 +73,6 @@ def times(monkeypatch):
     monkeypatch.setattr(thread_holds, "MOMENT", 0.01)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def where(request, tmp_path):
-    if request.param == "postgres":
-        return request.getfixturevalue("postgres_database")
-    return str(tmp_path / "runs.sqlite")
-
-
 @asynccontextmanager
 async def banks(where, *, before):
     """The owner of the thread, held up before a bill, and one of another process."""

@@ -31,13 +31,6 @@ for _ in range(400):
 ODD = [10**23, -(10**23), "a\0b", "a\ud800b", {"a": [10**23]}, {"a\0b": 1}, DEEP]
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def where(request, tmp_path):
-    if request.param == "postgres":
-        return request.getfixturevalue("postgres_database")
-    return str(tmp_path / "runs.sqlite")
-
-
 @pytest.fixture
 async def team(where):
     """Make a graph with a specialist."""

@@ -17,13 +17,6 @@ pytestmark = pytest.mark.anyio
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def where(request, tmp_path):
-    if request.param == "postgres":
-        return request.getfixturevalue("postgres_database")
-    return str(tmp_path / "runs.db")
-
-
 class Shop:
     """A service that lists products, and may be cut off right after it did."""
 

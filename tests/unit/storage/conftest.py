@@ -74,3 +74,11 @@ def lasting_of_every_kind(request: pytest.FixtureRequest) -> Opener:
 async def storage(opened: Opener) -> Any:
     async with opened() as storage:
         yield storage
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def where(request, tmp_path):
+    """Give the place of a storage without tables, once for each kind."""
+    if request.param == "postgres":
+        return request.getfixturevalue("empty_database")
+    return str(tmp_path / "runs.sqlite")

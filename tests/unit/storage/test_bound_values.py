@@ -26,13 +26,6 @@ NOW = datetime(2026, 11, 22, tzinfo=UTC)
 OLDER = [number for number in FORMATS if number < 4]
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def where(request, tmp_path):
-    if request.param == "postgres":
-        return request.getfixturevalue("empty_database")
-    return str(tmp_path / "runs.sqlite")
-
-
 async def two_runs(where):
     """Two runs and two threads, with two values for each column."""
     async with open_storage(where, key=KEY) as storage:

@@ -86,13 +86,6 @@ def contents(where):
     )
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def where(request, tmp_path):
-    if request.param == "postgres":
-        return request.getfixturevalue("empty_database")
-    return str(tmp_path / "runs.sqlite")
-
-
 async def test_nothing_that_was_said_can_be_read_without_the_key(where):
     await said(where, "a key")
     found = contents(where)

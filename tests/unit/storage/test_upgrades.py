@@ -19,13 +19,6 @@ STRIDE = 5
 """Of so many moments of an upgrade, one is killed at: they are all in one transaction."""
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def where(request, tmp_path):
-    if request.param == "postgres":
-        return request.getfixturevalue("empty_database")
-    return str(tmp_path / "runs.sqlite")
-
-
 @pytest.fixture
 def fresh(where, request, tmp_path):
     """A second place of the same kind."""
