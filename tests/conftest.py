@@ -3,7 +3,7 @@
 import gc
 import os
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
@@ -36,6 +36,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 sys.path.insert(0, str(Path(__file__).parent))
 if TYPE_CHECKING:
     from postgres import PostgresServer
+    from replan import Storage
 
 # `default` draws the same examples on every run, so `make test` has one answer for one commit;
 # `fuzz` (make check) draws new ones. A slow machine is not a failure, hence no deadline.
@@ -145,6 +146,15 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "postgres":
         return request.getfixturevalue("postgres_database")
     return str(tmp_path / "runs.sqlite")
+
+
+@pytest.fixture
+async def storage() -> AsyncIterator["Storage"]:
+    """Give a storage in memory."""
+    from replan import open_storage  # noqa: PLC0415 - most tests need none
+
+    async with open_storage(":memory:") as opened:
+        yield opened
 
 
 @pytest.fixture

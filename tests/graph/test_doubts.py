@@ -16,7 +16,6 @@ from replan import (
     Specialist,
     Team,
     build_graph,
-    open_storage,
     run,
     waiting_for,
 )
@@ -39,12 +38,6 @@ class Acts:
             self.at_work.set()
             await asyncio.Event().wait()
         return f"acted {self.times}"
-
-
-@pytest.fixture
-async def storage():
-    async with open_storage(":memory:") as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from replan import (
     Specialist,
     Team,
     build_graph,
-    open_storage,
     run,
     stream,
 )
@@ -26,12 +25,6 @@ from states import state_of
 CONFIG = {"configurable": {"thread_id": "t"}}
 CHAIN = {"plan": "- [ ] 1. One @a\n- [ ] 2. Two @a (after 1)\n- [ ] 3. Three @a\n"}
 END = {"feedback": always("---\nverdict: complete\n---\nThe end.")}
-
-
-@pytest.fixture
-async def storage():
-    async with open_storage(":memory:") as opened:
-        yield opened
 
 
 class Steps:

@@ -17,7 +17,6 @@ from replan import (
     Team,
     ask_user,
     build_graph,
-    open_storage,
     run,
     waiting_for,
 )
@@ -64,12 +63,6 @@ class World:
 @pytest.fixture
 def world():
     return World()
-
-
-@pytest.fixture
-async def storage():
-    async with open_storage(":memory:") as opened:
-        yield opened
 
 
 @pytest.fixture
