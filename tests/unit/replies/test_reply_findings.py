@@ -333,3 +333,22 @@ def test_a_step_that_names_its_own_number_says_no_order():
 def test_spaces_within_a_line_are_no_margin() -> None:
     body = "Here:\n\n> 1. Find the data @coder\n2. Sum  up the data @writer (after 1)\n"
     assert steps(body)[-1].description.split() == ["Sum", "up", "the", "data"]
+
+
+@pytest.mark.parametrize(
+    ("line", "task", "who"),
+    [
+        ("Sum up what @coder found @writer", "Sum up what coder found", ("writer",)),
+        ("Sum up what @coder found (writer, after 1)", "Sum up what coder found", ("writer",)),
+        ("@writer: Sum up what @coder found", "Sum up what coder found", ("writer",)),
+        ("Check @coder's numbers @writer", "Check coder's numbers", ("writer",)),
+        ("Ask @coder to look again", "Ask coder to look again", ("coder",)),
+        ("@coder and @writer look again", "look again", ("coder", "writer")),
+        ("Look again @coder and @writer", "Look again", ("coder", "writer")),
+        ("Look again @coder @writer (after 1)", "Look again", ("coder", "writer")),
+    ],
+)
+@pytest.mark.parametrize("mark", ["", "- [ ] "])
+def test_a_member_who_is_spoken_of_does_not_do_the_step(line, task, who, mark) -> None:
+    found = steps(f"{mark}1. Find the data @coder\n{mark}2. {line}\n")[-1]
+    assert (found.description, found.specialists) == (task, who)

@@ -5,7 +5,7 @@ what is in it, in any place; what is neither a name nor an order stays text.
 """
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from replan.plan.markdown import words
@@ -52,6 +52,8 @@ _STRESSED = re.compile(r"(?P<mark>\*\*|__|[*_`])(?P<name>[^*_`]{1,60}(?:_[^*_`]{
 _LINK = re.compile(r"\]\([^()\s]{0,200}\)")
 _ESCAPED = re.compile(r"\\(?=[\[\](){}.#*_`<>~|:-])")
 _TAG = re.compile(r"<br\s*/?>|</?(?:li|p|b|i|strong|em|span)>", re.IGNORECASE)
+_JOINS = re.compile(rf"[,&+/，、]|{words.AND}", re.IGNORECASE)
+_GENITIVE = ("'", "\u2019")
 _MARKS = " \t*_`~."
 _STRESS_SIGNS = ("*", "_", "`")
 
@@ -79,6 +81,15 @@ def read_line(
     return _Reader(names, labels, titles).read(text)
 
 
+@dataclass(slots=True)
+class _Tail:
+    """A mention, and the text behind it."""
+
+    name: str  # of the team, or as written
+    written: str
+    text: str
+
+
 class _Reader:
     def __init__(
         self, names: Names, labels: Collection[str], titles: Callable[[str], str | None]
@@ -92,11 +103,26 @@ class _Reader:
         text = _TAG.sub(" ", _ESCAPED.sub("", uncommented(text))).rstrip(" \t\\")
         text = _LINK.sub("]", text)
         text = self._without_groups(text)
-        text, *tails = self._without_mentions(text)
+        of_groups = len(self._line.who)
+        text, tails = self._without_mentions(text)
         text = self._without_edges(text, behind=False)
-        for tail in tails:
-            rest = self._without_edges(tail, behind=True)
-            sign = tail.lstrip()[:1] if tail.lstrip()[:1] in ":;,—" else ""
+        rests = [self._without_edges(tail.text, behind=True) for tail in tails]
+        spoken_of = _spoken_of(text, tails, rests)
+        # If nobody else is named, those who are spoken of do it.
+        is_alone = of_groups == 0 and all(spoken_of)
+        does = [
+            each.name
+            for each, is_text in zip(tails, spoken_of, strict=True)
+            if is_alone or not is_text
+        ]
+        self._line.who[of_groups:of_groups] = does
+        for tail, rest, is_text in zip(tails, rests, spoken_of, strict=True):
+            if is_text:
+                text = f"{text} {tail.written}{'' if rest[:1] in _GENITIVE else ' '}{rest}"
+                continue
+            if tail is not tails[-1] and _JOINS.fullmatch(rest):
+                continue
+            sign = tail.text.lstrip()[:1] if tail.text.lstrip()[:1] in ":;,—" else ""
             text = f"{text}{sign} {rest}" if text and rest else text or rest
         self._line.text = trimmed(text)
         return self._line
@@ -161,16 +187,19 @@ class _Reader:
         found = (len(self._line.who), len(self._line.waits), self._line.attributes)
         return None if found == before else ", ".join(rest)
 
-    def _without_mentions(self, text: str) -> list[str]:
-        """Take out all mentions; return the text before the first one, and the text after each."""
-        parts: list[str] = []
-        at = 0
+    def _without_mentions(self, text: str) -> tuple[str, list[_Tail]]:
+        """Take out all mentions; return the text before the first one, and each with its tail."""
+        tails: list[_Tail] = []
+        first, at = text, 0
         while found := _MENTION.search(text, at):
-            name, end = self._mentioned(text, found)
-            self._line.who.append(name)
-            parts.append(_ROLE_BEFORE.sub("", text[at : found.start()]))
-            at = end
-        return [*parts, text[at:]]
+            before = _ROLE_BEFORE.sub("", text[at : found.start()])
+            if tails:
+                tails[-1].text = before
+            else:
+                first = before
+            name, at = self._mentioned(text, found)
+            tails.append(_Tail(name, text[found.start(1) : at].rstrip("`*_]}"), text[at:]))
+        return first, tails
 
     def _mentioned(self, text: str, found: re.Match[str]) -> tuple[str, int]:
         written = found[1].rstrip(".-")
@@ -288,6 +317,22 @@ class _Reader:
             writes=found.writes,
         )
         return True
+
+
+def _spoken_of(text: str, tails: Sequence[_Tail], rests: Sequence[str]) -> list[bool]:
+    """Which mentions are words of a sentence, as in `sum up what @coder found`."""
+    befores = [text, *rests][: len(tails)]
+    spoken_of = [
+        before[-1:].isalnum()
+        and rest != ""
+        and (tail.text.lstrip()[:1].isalnum() or rest[:1] in _GENITIVE)
+        for before, tail, rest in zip(befores, tails, rests, strict=True)
+    ]
+    # Of `@a and @b review it`, both are the one or the other.
+    for at in range(1, len(tails)):
+        if _JOINS.fullmatch(rests[at - 1]):
+            spoken_of[at] = spoken_of[at - 1] = spoken_of[at] and spoken_of[at - 1]
+    return spoken_of
 
 
 def _ends_with_mention(text: str) -> bool:
