@@ -91,14 +91,13 @@ def _together(kind: str, base_url: str, args: Namespace) -> list[Row]:
         for name, bound in bounds.items()
     ]
     for side in [each for each in sides if each != "Replan"]:
-        aims = side == "LangGraph"
         pairs = zip(taken["Replan"], taken[side], strict=True)
         rate = median(a["turns a second"] / b["turns a second"] for a, b in pairs)
-        told = judged(rate, name="Replan", least=LEAST_RATE if aims else None)
+        told = judged(rate, name="Replan", least=LEAST_RATE if side == "LangGraph" else None)
         rows.append({**row, "what": f"turns a second over {side}'s", "LangGraph": 1.0, **told})
         name = "function calls of a turn"
         calls = ours[name] / _medians(taken[side])[name]
-        told = judged(calls, name="Replan", most=1 / LEAST_RATE if aims else None)
+        told = judged(calls, name="Replan")
         rows.append({**row, "what": f"{name} over {side}'s", "LangGraph": 1.0, **told})
     return rows
 
