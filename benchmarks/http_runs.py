@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NotRequired, TypedDict
 
 from http_workloads import AT_ONCE, FAILED, GO_ON, Workload, report
+import openai
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_openai import ChatOpenAI
@@ -76,7 +77,9 @@ ModelOf = Callable[[str, str], BaseChatModel]
 
 def langchains_model(name: str, base_url: str) -> BaseChatModel:
     """The model as LangChain makes it."""
-    return ChatOpenAI(model=name, base_url=base_url, api_key=SecretStr("not-needed"))
+    # LangChain shares one such client among all event loops, and the second loop then fails.
+    http, key = openai.DefaultAsyncHttpxClient(), SecretStr("not-needed")
+    return ChatOpenAI(model=name, base_url=base_url, api_key=key, http_async_client=http)
 
 
 def replans_model(name: str, base_url: str) -> BaseChatModel:
