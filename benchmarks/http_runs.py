@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, NotRequired, TypedDict
 
-from http_workloads import AT_ONCE, FAILED, GO_ON, Workload, report
 import openai
+from http_workloads import AT_ONCE, FAILED, GO_ON, Workload, report
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_openai import ChatOpenAI
