@@ -46,7 +46,7 @@ class ApiExecutor:
             return not_done(call, str(refusal))
         seconds = call.spec.api_timeout
         try:
-            async with asyncio.timeout(seconds), self._client(seconds) as client:
+            async with self._client(seconds) as client, asyncio.timeout(seconds):
                 response = await client.send(client.build_request(**request), stream=True)
                 response = await whole(response, LONGEST_ANSWER)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
