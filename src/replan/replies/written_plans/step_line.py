@@ -109,22 +109,13 @@ class _Reader:
         rests = [self._without_edges(tail.text, behind=True) for tail in tails]
         spoken_of = _spoken_of(text, tails, rests)
         # If nobody else is named, those who are spoken of do it.
-        is_alone = of_groups == 0 and all(spoken_of)
-        does = [
+        is_alone = not self._line.who and all(spoken_of)
+        self._line.who[of_groups:of_groups] = [
             each.name
             for each, is_text in zip(tails, spoken_of, strict=True)
             if is_alone or not is_text
         ]
-        self._line.who[of_groups:of_groups] = does
-        for tail, rest, is_text in zip(tails, rests, spoken_of, strict=True):
-            if is_text:
-                text = f"{text} {tail.written}{'' if rest[:1] in _GENITIVE else ' '}{rest}"
-                continue
-            if tail is not tails[-1] and _JOINS.fullmatch(rest):
-                continue
-            sign = tail.text.lstrip()[:1] if tail.text.lstrip()[:1] in ":;,—" else ""
-            text = f"{text}{sign} {rest}" if text and rest else text or rest
-        self._line.text = trimmed(text)
+        self._line.text = trimmed(_joined(text, tails, rests, spoken_of))
         return self._line
 
     def _without_groups(self, text: str) -> str:
@@ -333,6 +324,19 @@ def _spoken_of(text: str, tails: Sequence[_Tail], rests: Sequence[str]) -> list[
         if _JOINS.fullmatch(rests[at - 1]):
             spoken_of[at] = spoken_of[at - 1] = spoken_of[at] and spoken_of[at - 1]
     return spoken_of
+
+
+def _joined(
+    text: str, tails: Sequence[_Tail], rests: Sequence[str], spoken_of: Sequence[bool]
+) -> str:
+    """The text of a line without the mentions that say who does it."""
+    for tail, rest, is_text in zip(tails, rests, spoken_of, strict=True):
+        if is_text:
+            text = f"{text} {tail.written}{'' if rest[:1] in _GENITIVE else ' '}{rest}"
+        elif tail is tails[-1] or not _JOINS.fullmatch(rest):
+            sign = tail.text.lstrip()[:1] if tail.text.lstrip()[:1] in ":;,—" else ""
+            text = f"{text}{sign} {rest}" if text and rest else text or rest
+    return text
 
 
 def _ends_with_mention(text: str) -> bool:
