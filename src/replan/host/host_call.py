@@ -7,15 +7,14 @@ from functools import partial
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
 
-from replan.errors import LimitReachedError, ModelCallError, StorageError, UnpricedModelError
+from replan.errors import LimitReachedError, ModelCallError
 from replan.events.calls import Calls, calls_at_work, emitter_at_work
 from replan.events.emitter import Emitter
 from replan.events.types import LimitReached
-from replan.failures import can_pass, describe
+from replan.failures import can_pass, describe, ends_whole_work
 from replan.host.answer_stream import AnswerStream
 from replan.langgraph_inside.callbacks import has_listener
 from replan.langgraph_inside.tasks import stream_is_heard, with_handlers
@@ -76,9 +75,9 @@ class HostCall:
         except LimitReachedError as error:
             self.refused = error
             raise
-        except (GraphBubbleUp, StorageError, UnpricedModelError):
-            raise
         except Exception as error:
+            if ends_whole_work(error):
+                raise
             raise self._failed(error) from error
         finally:
             self.used += meter.count
