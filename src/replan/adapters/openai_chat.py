@@ -1,4 +1,4 @@
-"""LangChain's model of the OpenAI protocol, with what it leaves out of streams."""
+"""LangChain's model of the OpenAI protocol, with lighter requests and whole refusals."""
 
 from typing import Any, cast
 
@@ -8,7 +8,7 @@ from langchain_openai import ChatOpenAI
 
 
 class OpenAIChat(ChatOpenAI):
-    """Keeps the words of a refusal in a stream, too: of a whole reply LangChain does."""
+    """Sends messages as they are, and keeps the words of a refusal in a stream, too."""
 
     def _get_request_payload(self, input_: LanguageModelInput, **options: Any) -> dict[str, Any]:
         # LangChain leaves the type of a request open.

@@ -88,7 +88,9 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
                 async for part in given_parts:
                     yield part
 
-    async def at_rest(self, call: Call, listener: Listener, control: RunControl) -> dict[str, Any]:
+    async def run_to_rest(
+        self, call: Call, listener: Listener, control: RunControl
+    ) -> dict[str, Any]:
         """Work on a thread that nobody else knows until the work rests, and return its state.
 
         The thread is written once, when the work comes to rest.

@@ -126,7 +126,7 @@ async def followed_at_once(
 
     async def work(control: RunControl) -> dict[str, Any]:
         call = asked if begins else await prepared(graph, asked)
-        return await graph.at_rest(call, listener, control)
+        return await graph.run_to_rest(call, listener, control)
 
     try:
         working = on_its_own(work(RunControl())) if stop is None else stoppable(work, stop, GRACE)
