@@ -57,7 +57,6 @@ class ThinkReading(Value):
     next_action: ActionType | None = None  # what the host means to do; it may contradict the label
     body: str = ""  # the answer or the plan
     kind: BodyKind = "empty"
-    is_cut: bool = False  # whether the reply's markup shows that its end is missing
     contradiction: str = ""  # what in the reply does not go together, or empty
 
 
@@ -70,7 +69,6 @@ class FeedbackReading(Value):
     plan_update_type: PlanUpdateType | None = None  # the kind of change, if the host named one
     body: str = ""  # the final answer (complete) or the revised plan (continue)
     is_partial: bool = False  # whether the revised plan says itself that it leaves steps out
-    is_cut: bool = False  # whether the reply's markup shows that its end is missing
     contradiction: str = ""  # what in the reply does not go together, or empty
 
 
@@ -162,7 +160,6 @@ def _think_reading(
         next_action=action,
         body=body,
         kind=kind if body else "empty",
-        is_cut=reply.is_cut,
         contradiction=f"complexity is {complexity}, next_action is {action}"
         if action in against
         else "",
@@ -230,7 +227,6 @@ def _feedback_reading(reply: Reply, verdict: Verdict, plan: FoundPlan | None) ->
         plan_update_type=update_type_of(reply.fields.get("plan_update_type", "")),
         body=body,
         is_partial=plan is not None and is_partial(reply.body),
-        is_cut=reply.is_cut,
         contradiction=f"verdict is {verdict}, suggested_action is {action}"
         if action in against
         else "",
