@@ -342,6 +342,7 @@ def test_spaces_within_a_line_are_no_margin() -> None:
         ("Sum up what @coder found (writer, after 1)", "Sum up what coder found", ("writer",)),
         ("@writer: Sum up what @coder found", "Sum up what coder found", ("writer",)),
         ("Check @coder's numbers @writer", "Check coder's numbers", ("writer",)),
+        ("Sum up what @coder found, assigned to: writer", "Sum up what coder found", ("writer",)),
         ("Sum up what @coder found - writer", "Sum up what coder found", ("writer",)),
         ("writer: Sum up what @coder found", "Sum up what coder found", ("writer",)),
         ("Sum up what @coder found **writer**", "Sum up what coder found", ("writer",)),
