@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from replan.adapters.memory_journal import MemoryJournal
-from replan.adapters.threads.memory import MemoryThreads
+from replan.adapters.threads.in_memory import MemoryThreads
 from replan.ports.journal import Journal
 from replan.spending.account import Account, Accounts
 

@@ -19,7 +19,7 @@ from replan.adapters.thread_holds import MemoryHolds
 from replan.assembly.environment import chosen_models, random_id
 from replan.assembly.graphs import Graph, compiled
 from replan.assembly.team_services import services_of
-from replan.langgraph_inside.channels import without_deltas
+from replan.langgraph_inside.delta_channel import without_deltas
 from replan.ports.journal import Journal
 from replan.ports.model_provider import ModelProvider
 from replan.ports.storage import Storage

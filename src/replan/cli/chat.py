@@ -88,8 +88,8 @@ def chat(
         from replan.cli.talk.opening import opening
         from replan.cli.talk.talking import talked
         from replan.errors import InputError
+        from replan.user_files.order_signature import own_name
         from replan.user_files.orders import Order, settings_of_run
-        from replan.user_files.signature import own_name
 
         if sum(each is not None for each in (team, job, pipeline)) > 1:
             raise InputError(

@@ -175,7 +175,7 @@ def _team_in(
     path = own or beside
     if path is None:
         return None, None
-    from replan.cli.shared.preview import team_of
+    from replan.cli.shared.worst_case import team_of
     from replan.team.team_file import read_team_file
 
     try:

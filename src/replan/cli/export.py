@@ -29,7 +29,7 @@ def export(
 
     def written() -> int:
         check_output(output)
-        from replan.runs.travel.export import exported
+        from replan.runs.travel.exported_run import exported
         from replan.user_files.place import now
         from replan.user_files.whole import all_texts, loaded
 

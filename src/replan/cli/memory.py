@@ -133,8 +133,8 @@ def _with_facts(
 
     async def done() -> int:
         from replan.facts.kept import facts_of
+        from replan.user_files.order_signature import own_name
         from replan.user_files.place import opened_kept
-        from replan.user_files.signature import own_name
 
         async with opened_kept(place(storage)) as kept:
             return await work(facts_of(kept.store, own_name() if user is None else user, tenant))

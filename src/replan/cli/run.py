@@ -93,7 +93,7 @@ def run(
 
     def ran() -> int:
         from replan.cli.shared.carry_out import carry_out
-        from replan.cli.shared.labels import labels_in
+        from replan.cli.shared.label_options import labels_in
         from replan.user_files.orders import order_of, settings_of_run
 
         order = order_of(
@@ -110,7 +110,7 @@ def run(
         )
         told = site()
         if preview:
-            from replan.cli.shared.preview import previewed
+            from replan.cli.shared.worst_case import previewed
 
             text, code = previewed(order, os.environ, as_json=told.manner.as_json)
             typer.echo(text, nl=False)

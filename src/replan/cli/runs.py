@@ -60,7 +60,7 @@ def runs(
     """List the stored runs, newest first, with time and cost; all filters apply."""
 
     def listed() -> int:
-        from replan.cli.shared.labels import labels_in
+        from replan.cli.shared.label_options import labels_in
         from replan.user_files.place import now
 
         wanted = Wanted(

@@ -79,8 +79,8 @@ def show(
 
     async def shown(client: ClientAgentAdapter) -> int:
         from replan.user_files.kept_sessions import found_session
-        from replan.views.messages import told_messages
         from replan.views.rendered import console_on, print_markdown
+        from replan.views.session_messages import told_messages
 
         session_id = await found_session(client, session)
         page = await client.history(session_id, limit=most)
@@ -192,8 +192,8 @@ def _with_client(
 
     async def done() -> int:
         from replan.user_files.kept_sessions import client_of
+        from replan.user_files.order_signature import own_name
         from replan.user_files.place import opened_kept
-        from replan.user_files.signature import own_name
 
         async with opened_kept(place(storage)) as kept:
             return await work(client_of(kept, own_name() if user is None else user))

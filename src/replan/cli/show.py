@@ -250,7 +250,7 @@ def _answer(text: str, output: TextIO, *, plain: bool) -> str:
 
 def _lines(run: WholeRun, view: View, width: int) -> list[str]:
     from replan.runs.course.story import story_of
-    from replan.views.run.attempts import attempts_lines, step_lines
+    from replan.views.run.attempt_calls import attempts_lines, step_lines
     from replan.views.run.overview import overview
     from replan.views.run.prompts import prompts_lines
     from replan.views.run.timeline import timeline
@@ -267,7 +267,7 @@ def _lines(run: WholeRun, view: View, width: int) -> list[str]:
 
 def _record(run: WholeRun, view: View) -> dict[str, Any]:
     from replan.runs.course.story import story_of
-    from replan.views.run.attempts import attempts_record, step_record
+    from replan.views.run.attempt_calls import attempts_record, step_record
     from replan.views.run.prompts import prompts_record
     from replan.views.run.run_record import run_record
 

@@ -28,8 +28,8 @@ def stop_run(prefix: str, place: Place, output: TextIO) -> int:
 async def _stopped(prefix: str, place: Place) -> str:
     from replan.assembly.graphs import viewer
     from replan.runtime import open_runtime
+    from replan.user_files.order_signature import own_name
     from replan.user_files.place import found, opened_kept, short
-    from replan.user_files.signature import own_name
 
     async with opened_kept(place) as storage:
         record = await found(storage.runs, prefix)

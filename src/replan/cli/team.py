@@ -26,7 +26,7 @@ def publish(
 
     def done() -> int:
         with needs_extra("team publish", "queue"):
-            from replan.workers.opening import publish as record
+            from replan.workers.open_worker import publish as record
         typer.echo(record(file, str(place(storage).where)))
         return 0
 

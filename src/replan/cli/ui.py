@@ -56,7 +56,7 @@ def ui(
 
         with needs_extra("ui", "ui"):
             from replan.ui.htmx import script
-            from replan.ui.serving import WantedPages, show
+            from replan.ui.served_pages import WantedPages, show
 
             script()
         kept = place(storage)

@@ -60,7 +60,7 @@ def worker(
 
     def worked() -> int:
         with needs_extra("worker", "queue"):
-            from replan.workers.opening import WorkerWanted, work
+            from replan.workers.open_worker import WorkerWanted, work
         kept = place(storage)
         wanted = WorkerWanted(
             team=team,

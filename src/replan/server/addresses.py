@@ -2,7 +2,6 @@
 
 from functools import partial
 
-from replan.server.answers import EventPage, Health, RunPage, RunTold, TeamList, TeamTold, TextTold
 from replan.server.bodies import (
     AnswerBody,
     CorrectionBody,
@@ -12,7 +11,7 @@ from replan.server.bodies import (
     StartBody,
     StopBody,
 )
-from replan.server.doors import chat, figures, lists, runs, sessions, teams
+from replan.server.doors import figures, lists, openai_chat, runs, sessions, teams
 from replan.server.doors.chat_wire import (
     ChatBody,
     ChatCompletion,
@@ -32,6 +31,15 @@ from replan.server.doors.session_wire import (
     TurnBody,
 )
 from replan.server.endpoints import Endpoint
+from replan.server.response_schemas import (
+    EventPage,
+    Health,
+    RunPage,
+    RunTold,
+    TeamList,
+    TeamTold,
+    TextTold,
+)
 from replan.state.session.context import AgentResult
 
 _RUN, _SESSION = "/runs/{run_id}", "/sessions/{session_id}"
@@ -121,21 +129,21 @@ ENDPOINTS = (
     _get("/teams/{team}", teams.team, "Describe a team", returns={200: TeamTold}),
     _get(
         "/v1/models",
-        chat.models,
+        openai_chat.models,
         "List the teams as models",
         returns={200: ModelList},
         error_response=openai_error_response,
     ),
     _get(
         "/v1/models/{model}",
-        chat.model,
+        openai_chat.model,
         "Describe a team as a model",
         returns={200: ModelTold},
         error_response=openai_error_response,
     ),
     _post(
         "/v1/chat/completions",
-        chat.complete,
+        openai_chat.complete,
         "Answer a conversation",
         body=ChatBody,
         returns={200: ChatCompletion},

@@ -27,12 +27,12 @@ from replan.ports.storage import Storage
 from replan.runs.run import Run
 from replan.runs.service import Runtime
 from replan.runtime import check_kept, open_runtime
-from replan.server.answers import SESSION, TEAM, TENANT, TOKEN, USER
 from replan.server.callers.allowances import Allowances, Lease
 from replan.server.callers.identity import Identity
 from replan.server.callers.tokens import Tokens
 from replan.server.problems import RefusedError, bad_field
-from replan.server.reading import BODY_SECONDS
+from replan.server.request_body import BODY_SECONDS
+from replan.server.response_schemas import SESSION, TEAM, TENANT, TOKEN, USER
 from replan.services import Services
 from replan.spending.scopes import check_prices
 from replan.state.limits import Limits

@@ -10,11 +10,11 @@ from replan.errors import ReplanError
 from replan.events.types import Event
 from replan.ports.agent import TurnOptions, UserInput
 from replan.ports.storage import Storage
-from replan.server.answers import TEAM, TOKEN
 from replan.server.callers.allowances import Lease
 from replan.server.callers.identity import Identity
 from replan.server.problems import bad_field
 from replan.server.request_settings import settings_for
+from replan.server.response_schemas import TEAM, TOKEN
 from replan.server.served_teams import ServedTeams, team_services
 from replan.server.work import lease_of, within
 from replan.sessions.client.adapter import ClientAgentAdapter

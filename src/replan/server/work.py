@@ -8,10 +8,10 @@ from pydantic import JsonValue
 from replan.ports.run_book import RunRecord
 from replan.runs.continued.correcting import is_over
 from replan.runs.run import Run
-from replan.server.answers import TEAM, TENANT, TOKEN, USER
 from replan.server.callers.allowances import Lease
 from replan.server.callers.identity import Identity
 from replan.server.request_settings import settings_for
+from replan.server.response_schemas import TEAM, TENANT, TOKEN, USER
 from replan.server.served_teams import ServedTeams, team_services
 from replan.state.enhanced import settings_of
 from replan.state.limits import Limits, RunSettings

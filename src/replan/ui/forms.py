@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 
 from replan.server.problems import RefusedError
-from replan.server.reading import too_slow
+from replan.server.request_body import too_slow
 from replan.ui.entering import form_token
 from replan.ui.site import Site
 

@@ -16,7 +16,7 @@ from replan.ui.drawn.threads import threads_of
 from replan.ui.drawn.timeline import LEGEND, timeline_of
 from replan.ui.drawn.tree import call_key, tree_of
 from replan.ui.open_steps import is_drawn_whole, open_steps, touched
-from replan.ui.reading import Reading, event_numbered, record_of
+from replan.ui.read_runs import Reading, event_numbered, record_of
 from replan.ui.site import Site
 from replan.ui.step_page import given_of, jobs_of, step_values
 from replan.views.run.history import moments

@@ -16,7 +16,7 @@ from replan.runs.work import Stand
 from replan.workers.fenced_jobs import FencedJobs
 from replan.workers.followed import Followed
 from replan.workers.patient_connector import PatientConnector
-from replan.workers.schema import prepare
+from replan.workers.queue_tables import prepare
 from replan.workers.turns import MOST_LEVEL, TURNS, priority_of
 
 RUNS = "runs"

@@ -28,8 +28,8 @@ def correct(
     def corrected() -> int:
         from replan.cli.shared.carry_on import ResumeRequest, carry_on
         from replan.runs.continued.correcting import Correction
+        from replan.user_files.order_signature import own_name
         from replan.user_files.orders import limits_of
-        from replan.user_files.signature import own_name
 
         request = ResumeRequest(
             run=run_id,

@@ -10,11 +10,11 @@ from pydantic import JsonValue
 from replan.cli.desk.dialogs import Desk, Quit, answer
 from replan.cli.shared.process import GOOD, INCOMPLETE, INTERRUPTED, WAITING
 from replan.cli.shared.site import Site
-from replan.cli.talk.answers import bound, by_key, left_open
+from replan.cli.talk.drawn_turn import Turn
 from replan.cli.talk.lines import Interrupted, Lines
 from replan.cli.talk.opening import Opened, new_session
 from replan.cli.talk.progress import asking, course_of
-from replan.cli.talk.turn import Turn
+from replan.cli.talk.typed_answers import bound, by_key, left_open
 from replan.errors import InputError, ReplanError
 from replan.plan.model import TaskPlan
 from replan.ports.session_store import VERSION

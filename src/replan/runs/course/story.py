@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from replan.plan.model import PlanStep, StepStatus
 from replan.runs.course.attempts import AttemptView, attempts_of
 from replan.runs.course.revisions import Revision, revisions_in
-from replan.runs.log.calls import ANSWERED, Calls, calls_of, with_charged
+from replan.runs.log.call_counts import ANSWERED, Calls, calls_of, with_charged
 from replan.runs.log.remarks import Remarks, remarks_of, unusable_replies
 from replan.runs.log.run_event import RunEvent
 

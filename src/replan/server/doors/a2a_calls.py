@@ -42,7 +42,6 @@ from replan.ports.run_book import RunRecord
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.run import Run
-from replan.server.answers import TEAM, TENANT
 from replan.server.callers.identity import Identity
 from replan.server.doors.a2a_tasks import (
     ANSWER,
@@ -57,6 +56,7 @@ from replan.server.doors.a2a_tasks import (
 from replan.server.doors.a2a_wire import answers_of, checked_context, errors_of_a2a, request_in
 from replan.server.doors.conversations import progress_line, text_in
 from replan.server.endpoints import check_role
+from replan.server.response_schemas import TEAM, TENANT
 from replan.server.served_teams import ServedTeams
 from replan.server.work import answered, begun, continued
 

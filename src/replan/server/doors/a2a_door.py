@@ -30,7 +30,7 @@ from replan.server.doors.a2a_calls import CallerTasks
 from replan.server.doors.a2a_wire import error_of
 from replan.server.endpoints import problem_response
 from replan.server.problems import RefusedError
-from replan.server.reading import bytes_of, json_of
+from replan.server.request_body import bytes_of, json_of
 from replan.server.served_teams import ServedTeams, team_services
 from replan.server.stream import Stream
 

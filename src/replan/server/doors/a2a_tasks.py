@@ -8,8 +8,8 @@ from a2a.types.a2a_pb2 import Artifact, Message, Part, Role, Task, TaskState, Ta
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from replan.runs.looking import RunView
-from replan.server.answers import AskTold
 from replan.server.doors.conversations import reply_text
+from replan.server.response_schemas import AskTold
 from replan.state.results import Artifact as Made
 
 CONTEXT = "context"

@@ -29,7 +29,6 @@ from starlette.responses import Response
 from replan.errors import ReplanError
 from replan.runs.asked.asks import Ask
 from replan.runs.looking import RunView
-from replan.server.answers import AskTold
 from replan.server.doors.ag_ui_events import Course, interrupt_of
 from replan.server.doors.chat_wire import ChatMessage
 from replan.server.doors.conversations import (
@@ -41,6 +40,7 @@ from replan.server.doors.conversations import (
 )
 from replan.server.endpoints import Call, Endpoint
 from replan.server.problems import RefusedError, bad_field, refusal_of
+from replan.server.response_schemas import AskTold
 from replan.server.served_teams import ServedTeams
 from replan.server.stream import Stream
 from replan.state.usage import Usage

@@ -28,8 +28,8 @@ from ag_ui.core import (
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.run import Run
-from replan.server.answers import AskTold, RunTold
 from replan.server.doors.conversations import place_of
+from replan.server.response_schemas import AskTold, RunTold
 
 _REASONS = {"question": "input_required", "approval": "tool_call"}
 """Why a run stopped, in the words that front ends know; else that it needs a confirmation."""

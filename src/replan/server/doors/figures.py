@@ -2,9 +2,9 @@
 
 from starlette.responses import Response
 
-from replan.server.answers import TEAM
 from replan.server.endpoints import Call
 from replan.server.problems import RefusedError
+from replan.server.response_schemas import TEAM
 
 
 async def metrics(call: Call) -> Response:

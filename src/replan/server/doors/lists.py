@@ -10,12 +10,12 @@ from starlette.responses import Response
 from replan.ports.run_book import RunOutcome, RunRecord
 from replan.runs.labels import checked_labels
 from replan.runs.log.event_log import run_event
-from replan.runs.reading import is_worked_on
-from replan.server.answers import TEAM, TENANT, EventPage, RunListed, RunPage
+from replan.runs.reads import is_worked_on
 from replan.server.bodies import RunsQuery
 from replan.server.callers.identity import Identity
 from replan.server.endpoints import EVENTS, Call
 from replan.server.problems import RefusedError, bad_field
+from replan.server.response_schemas import TEAM, TENANT, EventPage, RunListed, RunPage
 from replan.server.served_teams import ServedTeams
 from replan.server.stream import event_stream
 from replan.state.results import Outcome

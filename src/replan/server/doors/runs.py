@@ -9,15 +9,15 @@ from pydantic import JsonValue
 from replan.errors import ReplanError
 from replan.ports.run_book import RunRecord
 from replan.runs.run_input import asked, kept_input
-from replan.server.answers import (
+from replan.server.endpoints import Call, Reply
+from replan.server.problems import FieldProblem, RefusedError, bad_field, bad_request, shown
+from replan.server.request_settings import settings_for
+from replan.server.response_schemas import (
     OWN_LABELS,
     TEAM,
     RunTold,
     TextTold,
 )
-from replan.server.endpoints import Call, Reply
-from replan.server.problems import FieldProblem, RefusedError, bad_field, bad_request, shown
-from replan.server.request_settings import settings_for
 from replan.server.served_teams import own_id
 from replan.server.work import answered, begun, continued, lease_of, leased
 from replan.state.questions import fingerprint_of

@@ -3,8 +3,8 @@
 from pydantic import JsonValue
 
 from replan.replies.shape import Shape
-from replan.server.answers import Health, SpecialistTold, TeamList, TeamTold
 from replan.server.endpoints import Call
+from replan.server.response_schemas import Health, SpecialistTold, TeamList, TeamTold
 from replan.server.served_teams import team_services
 from replan.services import Services
 from replan.state.limits import RunSettings

@@ -9,7 +9,7 @@ from replan.errors import ReplanError
 from replan.server.bodies import StartBody
 from replan.server.doors import runs
 from replan.server.problems import refusal_of
-from replan.server.reading import valid
+from replan.server.request_body import valid
 from replan.server.served_teams import ServedTeams, team_services
 from replan.ui.acts.acting import call_of, to_run
 from replan.ui.acts.steering import settings_in

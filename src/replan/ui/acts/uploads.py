@@ -8,7 +8,7 @@ from email.message import Message
 from starlette.requests import Request
 
 from replan.server.problems import RefusedError
-from replan.server.reading import bytes_of
+from replan.server.request_body import bytes_of
 from replan.ui.forms import checked
 from replan.ui.site import Site
 

@@ -9,7 +9,7 @@ from replan.plan.order import layers
 from replan.runs.course.standing import WAITING, WORDS, awaited
 from replan.runs.course.story import StepStory, Story
 from replan.runs.log.remarks import remarks_of
-from replan.ui.drawn.revisions import changed_steps
+from replan.ui.drawn.revision_diffs import changed_steps
 from replan.views.run.overview import remarked
 
 BOX_WIDTH, BOX_HEIGHT = 220, 98

@@ -8,7 +8,7 @@ from replan.plan.model import StepStatus
 from replan.plan.order import critical_path
 from replan.runs.course.spans import Span, spans_of
 from replan.runs.course.story import Pause, StepStory, Story
-from replan.runs.log.calls import Calls, calls_of
+from replan.runs.log.call_counts import Calls, calls_of
 
 _MOST_TICKS = 8
 _LEAST_WIDTH = 0.2  # percent, so that the eye finds the shortest bar

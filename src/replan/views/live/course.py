@@ -31,7 +31,7 @@ from replan.runs.course.standing import awaited
 from replan.state.questions import Question
 from replan.state.results import ExecutionStatus, TaskComplexity
 from replan.views.cells import one_line
-from replan.views.live.calls import called, doing
+from replan.views.live.call_lines import called, doing
 
 _LONGEST = 2_000
 _OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)

@@ -24,7 +24,7 @@ from replan.events.types import (
 from replan.events.warnings import warnings_in
 from replan.secrets.masking import without_secrets
 from replan.views.cells import answer_text, corrected, one_line
-from replan.views.live.calls import call_line
+from replan.views.live.call_lines import call_line
 from replan.views.run.given import places
 
 # In the order in which LangSmith asks them; the first one that says something decides.

@@ -23,7 +23,7 @@ from replan.state.results import Artifact, ExecutionStatus
 from replan.views.cells import harmless, one_line
 from replan.views.live.notices import notice, shown_at_once, verbose_notice
 from replan.views.live.sayings import Sayings, who
-from replan.views.run.summary import account, files, warnings
+from replan.views.run.below_answer import account, files, warnings
 
 _MARKS = {
     ExecutionStatus.SUCCESS: "[x]",

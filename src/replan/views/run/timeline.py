@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from replan.plan.model import StepStatus
 from replan.runs.course.spans import spans_of
 from replan.runs.course.story import StepStory, Story
-from replan.runs.log.calls import calls_of
+from replan.runs.log.call_counts import calls_of
 from replan.views.cells import cut, one_line, padded, seconds
 from replan.views.run.overview import mark_of, money
 
