@@ -21,7 +21,6 @@ BY_PERSON = "Changed by a person."
 """The reason in the plan's history for a document that a person changed at approval."""
 
 _CONTEXT = 2
-_PENDING = (StepStatus.PENDING, StepStatus.EXECUTING)
 
 
 def first_plan_waits(settings: RunSettings, *, handed_in: bool) -> bool:
@@ -120,4 +119,4 @@ def _marked(step: PlanStep, shown: PlanStep) -> PlanStep:
 
 
 def _status(step: PlanStep) -> StepStatus:
-    return StepStatus.PENDING if step.status in _PENDING else step.status
+    return StepStatus.PENDING if step.status.is_open else step.status

@@ -221,7 +221,7 @@ class StepRun:
         steps, results = dict[int, PlanStep](), results_in(self.board.state)
         for step_id in self.step.awaits:
             step = self.board.step(step_id)
-            if step.status in (StepStatus.PENDING, StepStatus.EXECUTING):
+            if step.status.is_open:
                 step, results[step_id] = await self._ended(step)
             steps[step_id] = step
         return steps, results
