@@ -24,7 +24,7 @@ def unless_cut_thought(
     return Complaint[ThinkReading](
         wrong=told(end),
         form=f"{SHORTER} {PLAN_FORM}",
-        reading=reading.replace(body="", kind="empty"),
+        reading=reading.replace(body=""),
         done="the plan is asked for by itself",
     )
 
