@@ -18,7 +18,7 @@ from langgraph.runtime import Runtime
 from replan.events.emitter import Emitter
 from replan.events.types import MemoryApplied, SpecialistCompleted, SpecialistParked
 from replan.host.new_settings import as_called
-from replan.langgraph_inside.tasks import bounds_in, is_checkpointed
+from replan.langgraph_inside.tasks import bounds_in, checkpoint_of, is_checkpointed
 from replan.memory.conversation import resolved
 from replan.plan.dependencies import readiness
 from replan.plan.model import PlanStep, StepStatus
@@ -46,10 +46,9 @@ async def specialist(
     boards: Boards,
 ) -> EnhancedState:
     """Do one step with one specialist; without a result, the step stays pending."""
-    info = runtime.execution_info
     board = boards.join(
         sent["run_id"],
-        "" if info is None else info.checkpoint_id,
+        checkpoint_of(runtime),
         partial(_state_of_round, sent, runtime, config, services),
         bounds_in(config).max_concurrency,
     )
