@@ -230,7 +230,7 @@ def _removed(run: WholeRun, gone: Iterable[int], taken: Mapping[int, Revision]) 
 def _step(step: PlanStep, attempts: tuple[AttemptView, ...], removed: str) -> StepStory:
     if removed:
         return StepStory(step=step, status=StepStatus.SKIPPED, attempts=attempts, removed=removed)
-    is_open = step.status in (StepStatus.PENDING, StepStatus.EXECUTING)
+    is_open = step.status.is_open
     busy = is_open and any(each.outcome == "running" for each in attempts)
     status = StepStatus.EXECUTING if busy else step.status
     return StepStory(step=step, status=status, attempts=attempts)

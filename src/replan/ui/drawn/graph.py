@@ -117,8 +117,7 @@ def _awaited(step: StepStory, steps: Mapping[int, StepStory], *, is_over: bool) 
     left = "not done" if step.attempts else "not begun"
     if is_over:
         return awaited(failed, (), left=left) if failed else left
-    is_open = (StepStatus.PENDING, StepStatus.EXECUTING)
-    return awaited(failed, [each.step.id for each in before if each.status in is_open])
+    return awaited(failed, [each.step.id for each in before if each.status.is_open])
 
 
 def drawn(plan: TaskPlan, standing: Mapping[int, Standing]) -> Graph:

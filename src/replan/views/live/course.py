@@ -34,7 +34,6 @@ from replan.views.cells import one_line
 from replan.views.live.call_lines import called, doing
 
 _LONGEST = 2_000
-_OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +122,7 @@ def waits_for(row: Row, course: Course) -> str:
         return ""
     rows = course.rows
     failed = [each for each in row.needs if each in rows and _blocks(rows[each])]
-    coming = [each for each in row.awaits if each in rows and rows[each].status in _OPEN]
+    coming = [each for each in row.awaits if each in rows and rows[each].status.is_open]
     is_known = failed or coming or course.count(StepStatus.EXECUTING)
     return awaited(failed, coming) if is_known else ""
 
@@ -173,9 +172,9 @@ def _planned(course: Course, plan: TaskPlan) -> Course:
 def _row_of(step: PlanStep, known: Row | None) -> Row:
     """The row of a step: from the plan, and from its events."""
     row = known or Row(id=step.id, description="")
-    is_open = step.status in _OPEN
+    is_open = step.status.is_open
     note = row.note if is_open else step.feedback
-    if is_open and row.status not in _OPEN:
+    if is_open and not row.status.is_open:
         row, note = replace(row, ended={}, started=None, seconds=None), ""
     return replace(
         row,
