@@ -19,7 +19,7 @@ from replan.adapters.memory_run_book import MemoryRunBook
 from replan.adapters.storage.checkpoints.savers import MemorySaver, SqliteSaver
 from replan.adapters.storage.checkpoints.sealed_sqlite import SealedSqliteSaver, show_places
 from replan.adapters.storage.database import Database, Patience
-from replan.adapters.storage.holds.file_holds import Epochs, FileHolds
+from replan.adapters.storage.holds.file_holds import FileHolds
 from replan.adapters.storage.sqlite_file import (
     file_errors,
     lock_of,
@@ -29,8 +29,13 @@ from replan.adapters.storage.sqlite_file import (
     upgrade,
 )
 from replan.adapters.storage.store.sql_store import SqlStore
-from replan.adapters.storage.stored_values.sealing import Seal, SealedSerializer
-from replan.adapters.storage.stored_values.secrecy import Key, new_facts, opened_with
+from replan.adapters.storage.stored_values.sealing import (
+    Key,
+    Seal,
+    SealedSerializer,
+    new_facts,
+    opened_with,
+)
 from replan.adapters.storage.stored_values.serializer import strict_serializer
 from replan.adapters.storage.tables import schema
 from replan.adapters.storage.tables.sql_journal import SqlJournal
@@ -172,7 +177,7 @@ async def _sqlite_storage(
                 whole = WholeWrites(path, BUSY)
                 stack.push_async_callback(whole.close)
                 database = Database(engine, insisting, _begin, asyncio.Lock(), whole)
-                holds = FileHolds(path, Epochs(database))
+                holds = FileHolds(path, database)
                 saver = SqliteSaver(connection, serde, insisting, holds, database)
                 await saver.setup()
                 if isinstance(serde, SealedSerializer):
@@ -192,10 +197,7 @@ async def _postgres_storage(
 ) -> AsyncGenerator[Storage]:
     try:
         from replan.adapters.storage import postgres  # noqa: PLC0415 - an extra
-        from replan.adapters.storage.checkpoints import (  # noqa: PLC0415
-            postgres_saver,
-            sealed_postgres,
-        )
+        from replan.adapters.storage.checkpoints import postgres_saver  # noqa: PLC0415
     except ImportError as error:
         raise ConfigurationError(
             "storage",
@@ -220,7 +222,7 @@ async def _postgres_storage(
         # A wrong address should be reported sooner than a server that restarts.
         serde, seal = await Patience(where, min(patience, OPENING)).insist(prepared)
         is_sealed = isinstance(serde, SealedSerializer)
-        kind = sealed_postgres.SealedPostgresSaver if is_sealed else postgres_saver.PostgresSaver
+        kind = postgres_saver.SealedPostgresSaver if is_sealed else postgres_saver.PostgresSaver
         saver = kind(pool, serde, insisting, holds, database)
         storage, store = _storage(saver, database, seal)
         try:
