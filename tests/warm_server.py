@@ -42,7 +42,7 @@ PRELOADED = (
     "openai.resources.chat.completions",
     "prompt_toolkit",
     "replan.adapters.openai_chat",
-    "replan.adapters.storage.checkpoints.sealed_postgres",
+    "replan.adapters.storage.checkpoints.postgres_saver",
     "replan.adapters.storage.postgres",
     "replan.cli.shared.carry_on",
     "replan.cli.shared.carry_out",

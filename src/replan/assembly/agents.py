@@ -12,8 +12,13 @@ from typing import Any, cast
 
 from langgraph.store.base import BaseStore
 
-from replan.adapters.call_journal import CallAccounts, CallJournal, CallThreads, own_journal
-from replan.adapters.call_values import CallValues
+from replan.adapters.call_journal import (
+    CallAccounts,
+    CallJournal,
+    CallThreads,
+    CallValues,
+    own_journal,
+)
 from replan.adapters.storage.checkpoints.savers import MemorySaver
 from replan.adapters.thread_holds import MemoryHolds
 from replan.assembly.environment import chosen_models, random_id
