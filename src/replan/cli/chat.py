@@ -3,7 +3,7 @@
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,10 +17,14 @@ from replan.cli.shared.options import (
     TeamFileOption,
     UserOption,
 )
-from replan.cli.shared.process import end_with
-from replan.cli.shared.site_options import GivenSite, with_site
+from replan.cli.shared.process import as_command
+from replan.cli.shared.site_options import with_site
+
+if TYPE_CHECKING:
+    from replan.cli.shared.site import Site
 
 
+@as_command
 @with_site("grace", "as_json")
 def chat(
     context: typer.Context,
@@ -62,8 +66,8 @@ def chat(
     approve: ApproveOption = None,
     limit: LimitOption = None,
     user: UserOption = None,
-    site: GivenSite,
-) -> None:
+    site: "Site",
+) -> int:
     """Chat with a team, a pipeline or a job: each line is a message; /help lists commands.
 
     Without a terminal, it reads lines and writes lines. Exit codes: 0 left, 1 the last message got
@@ -83,43 +87,36 @@ def chat(
         "--user": user,
     }
 
-    def ran() -> int:
-        from replan.cli.shared.carry_out import attempted
-        from replan.cli.talk.opening import opening
-        from replan.cli.talk.talking import talked
-        from replan.errors import InputError
-        from replan.user_files.orders import Order, settings_of_run
-        from replan.user_files.signature import own_name
+    from replan.cli.shared.carry_out import attempted
+    from replan.cli.talk.opening import opening
+    from replan.cli.talk.talking import talked
+    from replan.errors import InputError
+    from replan.user_files.orders import Order, settings_of_run
+    from replan.user_files.signature import own_name
 
-        if sum(each is not None for each in (team, job, pipeline)) > 1:
-            raise InputError(
-                "A conversation has one of --team, --job and --pipeline. Give only one of them."
-            )
-        if phrasing_model is not None and job is None:
-            raise InputError("--phrasing-model is for the questions of a job. Add --job JOB.yaml.")
-        order = Order(
-            task="",
-            team=team,
-            model=chosen,
-            base_url=base_url,
-            directory=directory,
-            out=out,
-            settings=settings_of_run(limit or [], approve),
+    if sum(each is not None for each in (team, job, pipeline)) > 1:
+        raise InputError(
+            "A conversation has one of --team, --job and --pipeline. Give only one of them."
         )
-        told = site()
-        options = _options(repeated_options) + told.place.option
-        outlives = told.place.outlives
+    if phrasing_model is not None and job is None:
+        raise InputError("--phrasing-model is for the questions of a job. Add --job JOB.yaml.")
+    order = Order(
+        task="",
+        team=team,
+        model=chosen,
+        base_url=base_url,
+        directory=directory,
+        out=out,
+        settings=settings_of_run(limit or [], approve),
+    )
+    options = _options(repeated_options) + site.place.option
 
-        def resume(session_id: str) -> str:
-            return f"replan chat --session {session_id}{options}" if outlives else ""
+    def resume(session_id: str) -> str:
+        return f"replan chat --session {session_id}{options}" if site.place.outlives else ""
 
-        whose = own_name() if user is None else user
-        opens = opening(
-            order, whose, told, job=job, phrasing_model=phrasing_model, pipeline=pipeline
-        )
-        return attempted(lambda: talked(opens, order, session, told, resume), told)
-
-    end_with(ran)
+    whose = own_name() if user is None else user
+    opens = opening(order, whose, site, job=job, phrasing_model=phrasing_model, pipeline=pipeline)
+    return attempted(lambda: talked(opens, order, session, site, resume), site)
 
 
 def _options(repeated_options: dict[str, str | Path | None]) -> str:

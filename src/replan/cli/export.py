@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from replan.cli.shared.options import RunArgument, StorageOption, output_option
-from replan.cli.shared.process import end_with, place
+from replan.cli.shared.process import as_command, place
 from replan.user_files.new_file import check_output, write_out
 
 
-def export(
+@as_command
+async def export(
     run_id: RunArgument,
     *,
     output: Annotated[
@@ -26,15 +26,10 @@ def export(
     storage: StorageOption = None,
 ) -> None:
     """Export a run as JSON, without secrets; `replan show FILE` opens it anywhere."""
+    check_output(output)
+    from replan.runs.travel.export import exported
+    from replan.user_files.place import now
+    from replan.user_files.whole import all_texts, loaded
 
-    def written() -> int:
-        check_output(output)
-        from replan.runs.travel.export import exported
-        from replan.user_files.place import now
-        from replan.user_files.whole import all_texts, loaded
-
-        text = exported(asyncio.run(loaded(run_id, place(storage), all_texts)), now())
-        write_out(output, text, force=force)
-        return 0
-
-    end_with(written)
+    text = exported(await loaded(run_id, place(storage), all_texts), now())
+    write_out(output, text, force=force)

@@ -2,7 +2,7 @@
 # ruff: noqa: PLC0415 - the help of a command loads no framework
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,10 +14,14 @@ from replan.cli.shared.options import (
     RunArgument,
     TeamFileOption,
 )
-from replan.cli.shared.process import end_with
-from replan.cli.shared.site_options import GivenSite, with_site
+from replan.cli.shared.process import as_command
+from replan.cli.shared.site_options import with_site
+
+if TYPE_CHECKING:
+    from replan.cli.shared.site import Site
 
 
+@as_command
 @with_site()
 def resume(
     run_id: RunArgument,
@@ -48,32 +52,28 @@ def resume(
     directory: DirectoryOption = None,
     out: OutOption = None,
     plan_out: PlanOutOption = None,
-    site: GivenSite,
-) -> None:
+    site: "Site",
+) -> int:
     """Continue a run that was stopped or killed, waits for an answer, or reached a limit.
 
     Finished work is not repeated. Exit codes are those of `replan run`.
     """
+    from replan.cli.shared.carry_on import ResumeRequest, carry_on
+    from replan.user_files.orders import limits_of
 
-    def resumed() -> int:
-        from replan.cli.shared.carry_on import ResumeRequest, carry_on
-        from replan.user_files.orders import limits_of
-
-        others = {
-            "team": team,
-            "model": model,
-            "base_url": base_url,
-            "directory": directory,
-            "out": out,
-            "plan_out": plan_out,
-        }
-        request = ResumeRequest(
-            run=run_id,
-            answers=answer or [],
-            plan=plan,
-            limits=limits_of(limit or []),
-            changes={name: value for name, value in others.items() if value is not None},
-        )
-        return carry_on(request, site())
-
-    end_with(resumed)
+    others = {
+        "team": team,
+        "model": model,
+        "base_url": base_url,
+        "directory": directory,
+        "out": out,
+        "plan_out": plan_out,
+    }
+    request = ResumeRequest(
+        run=run_id,
+        answers=answer or [],
+        plan=plan,
+        limits=limits_of(limit or []),
+        changes={name: value for name, value in others.items() if value is not None},
+    )
+    return carry_on(request, site)

@@ -4,7 +4,7 @@
 import os
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -20,8 +20,11 @@ from replan.cli.shared.options import (
     TeamFileOption,
     UserOption,
 )
-from replan.cli.shared.process import end_with
-from replan.cli.shared.site_options import GivenSite, with_site
+from replan.cli.shared.process import as_command
+from replan.cli.shared.site_options import with_site
+
+if TYPE_CHECKING:
+    from replan.cli.shared.site import Site
 
 
 class Approve(StrEnum):
@@ -55,6 +58,7 @@ class RunCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
 
+@as_command
 @with_site()
 def run(
     context: typer.Context,
@@ -82,42 +86,36 @@ def run(
     limit: LimitOption = None,
     label: LabelOption = None,
     user: UserOption = None,
-    site: GivenSite,
-) -> None:
+    site: "Site",
+) -> int:
     """Plan and do a task, or run a plan document.
 
     Exit codes: 0 answered or completed, 1 partial, failed or rejected, 2 wrong use,
     3 waiting for an answer, 130 interrupted, 143 terminated.
     """
-    chosen = chosen_model(context, model, team)
+    from replan.cli.shared.carry_out import carry_out
+    from replan.cli.shared.labels import labels_in
+    from replan.user_files.orders import order_of, settings_of_run
 
-    def ran() -> int:
-        from replan.cli.shared.carry_out import carry_out
-        from replan.cli.shared.labels import labels_in
-        from replan.user_files.orders import order_of, settings_of_run
+    order = order_of(
+        task,
+        team=team,
+        model=chosen_model(context, model, team),
+        base_url=base_url,
+        directory=directory,
+        out=out,
+        plan_out=plan_out,
+        files=tuple(file or ()),
+        settings=settings_of_run(limit or [], approve, user),
+        **({"labels": labels_in(label)} if label else {}),
+    )
+    if preview:
+        from replan.cli.shared.preview import previewed
 
-        order = order_of(
-            task,
-            team=team,
-            model=chosen,
-            base_url=base_url,
-            directory=directory,
-            out=out,
-            plan_out=plan_out,
-            files=tuple(file or ()),
-            settings=settings_of_run(limit or [], approve, user),
-            **({"labels": labels_in(label)} if label else {}),
-        )
-        told = site()
-        if preview:
-            from replan.cli.shared.preview import previewed
-
-            text, code = previewed(order, os.environ, as_json=told.manner.as_json)
-            typer.echo(text, nl=False)
-            return code
-        return carry_out(order, told)
-
-    end_with(ran)
+        text, code = previewed(order, os.environ, as_json=site.manner.as_json)
+        typer.echo(text, nl=False)
+        return code
+    return carry_out(order, site)
 
 
 def chosen_model(context: typer.Context, model: str | None, team: Path | None) -> str | None:

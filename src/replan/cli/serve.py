@@ -11,9 +11,10 @@ from typing import Annotated
 import typer
 
 from replan.cli.shared.options import GraceAtEndOption, HostOption, PortOption, StorageOption
-from replan.cli.shared.process import end_with, needs_extra, place
+from replan.cli.shared.process import as_command, needs_extra, place
 
 
+@as_command
 def serve(
     teams: Annotated[
         list[Path] | None,
@@ -46,28 +47,23 @@ def serve(
     storage: StorageOption = None,
 ) -> None:
     """Serve teams over HTTP until Ctrl-C or SIGTERM: start, follow, answer and stop runs."""
-
-    def served() -> int:
-        with needs_extra("serve", "server"):
-            from replan.server.serving import Wanted, serve as serve_teams
-        if queue:
-            with needs_extra("serve --queue", "queue"):
-                import_module("replan.workers.queue")
-        kept = place(storage)
-        wanted = Wanted(
-            teams=teams or [],
-            environment=os.environ,
-            storage=kept.where if kept.outlives else ":memory:",
-            key=kept.key,
-            keep_days=kept.keep_days,
-            host=host,
-            port=port,
-            names=name or [],
-            tokens=tokens,
-            grace=grace,
-            queue=queue,
-        )
-        serve_teams(wanted, lambda text: typer.echo(text, err=True))
-        return 0
-
-    end_with(served)
+    with needs_extra("serve", "server"):
+        from replan.server.serving import Wanted, serve as serve_teams
+    if queue:
+        with needs_extra("serve --queue", "queue"):
+            import_module("replan.workers.queue")
+    kept = place(storage)
+    wanted = Wanted(
+        teams=teams or [],
+        environment=os.environ,
+        storage=kept.where if kept.outlives else ":memory:",
+        key=kept.key,
+        keep_days=kept.keep_days,
+        host=host,
+        port=port,
+        names=name or [],
+        tokens=tokens,
+        grace=grace,
+        queue=queue,
+    )
+    serve_teams(wanted, lambda text: typer.echo(text, err=True))

@@ -10,9 +10,10 @@ from typing import Annotated
 import typer
 
 from replan.cli.shared.options import GraceAtEndOption, HostOption, PortOption, StorageOption
-from replan.cli.shared.process import end_with, needs_extra, place
+from replan.cli.shared.process import as_command, needs_extra, place
 
 
+@as_command
 def ui(
     teams: Annotated[
         list[Path] | None,
@@ -50,31 +51,26 @@ def ui(
     storage: StorageOption = None,
 ) -> None:
     """Show runs in a browser until Ctrl-C, live and afterwards, with all details."""
+    from replan.user_files.place import own_folder
 
-    def shown() -> int:
-        from replan.user_files.place import own_folder
+    with needs_extra("ui", "ui"):
+        from replan.ui.htmx import script
+        from replan.ui.serving import WantedPages, show
 
-        with needs_extra("ui", "ui"):
-            from replan.ui.htmx import script
-            from replan.ui.serving import WantedPages, show
-
-            script()
-        kept = place(storage)
-        wanted = WantedPages(
-            teams=teams or [],
-            environment=os.environ,
-            storage=kept.where if kept.outlives else ":memory:",
-            key=kept.key,
-            keep_days=kept.keep_days,
-            host=host,
-            port=port,
-            names=name or [],
-            tokens=tokens,
-            grace=grace,
-            prefix=prefix,
-            secret=own_folder() / "ui.token",
-        )
-        show(wanted, lambda text: typer.echo(text, err=True))
-        return 0
-
-    end_with(shown)
+        script()
+    kept = place(storage)
+    wanted = WantedPages(
+        teams=teams or [],
+        environment=os.environ,
+        storage=kept.where if kept.outlives else ":memory:",
+        key=kept.key,
+        keep_days=kept.keep_days,
+        host=host,
+        port=port,
+        names=name or [],
+        tokens=tokens,
+        grace=grace,
+        prefix=prefix,
+        secret=own_folder() / "ui.token",
+    )
+    show(wanted, lambda text: typer.echo(text, err=True))

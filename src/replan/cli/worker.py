@@ -9,13 +9,14 @@ from typing import Annotated
 import typer
 
 from replan.cli.shared.options import GraceAtEndOption, StorageOption
-from replan.cli.shared.process import end_with, needs_extra, place
+from replan.cli.shared.process import as_command, needs_extra, place
 
 TeamOption = Annotated[
     Path, typer.Option("--team", "-t", dir_okay=False, exists=True, help="The team file.")
 ]
 
 
+@as_command
 def worker(
     *,
     team: TeamOption,
@@ -57,24 +58,19 @@ def worker(
     storage: StorageOption = None,
 ) -> None:
     """Work on the runs in the queue until Ctrl-C or SIGTERM; needs PostgreSQL."""
-
-    def worked() -> int:
-        with needs_extra("worker", "queue"):
-            from replan.workers.opening import WorkerWanted, work
-        kept = place(storage)
-        wanted = WorkerWanted(
-            team=team,
-            storage=str(kept.where),
-            queues=[name.strip() for name in queues.split(",")],
-            concurrency=concurrency,
-            grace=grace,
-            lease=lease,
-            schedules=schedules,
-            key=kept.key,
-            keep_days=kept.keep_days,
-            metrics=metrics,
-        )
-        work(wanted, lambda text: typer.echo(text, err=True))
-        return 0
-
-    end_with(worked)
+    with needs_extra("worker", "queue"):
+        from replan.workers.opening import WorkerWanted, work
+    kept = place(storage)
+    wanted = WorkerWanted(
+        team=team,
+        storage=str(kept.where),
+        queues=[name.strip() for name in queues.split(",")],
+        concurrency=concurrency,
+        grace=grace,
+        lease=lease,
+        schedules=schedules,
+        key=kept.key,
+        keep_days=kept.keep_days,
+        metrics=metrics,
+    )
+    work(wanted, lambda text: typer.echo(text, err=True))

@@ -4,7 +4,7 @@
 import os
 import sys
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import wraps
 from inspect import Signature, signature
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +22,7 @@ from replan.cli.shared.process import place
 if TYPE_CHECKING:
     from replan.cli.shared.site import Site
 
-Command = Callable[..., None]
-GivenSite = Callable[[], "Site"]
-"""Makes the site of a command, of the options that it was given."""
+Command = Callable[..., int]
 
 
 def site(
@@ -54,7 +52,7 @@ def site(
 
 
 def with_site(*left_out: str) -> Callable[[Command], Command]:
-    """Give a command the options of `site`, and what makes a site of them as `site`.
+    """Give a command the options of `site`, and the site that they make as `site`.
 
     Args:
         left_out: Options that the command does not have.
@@ -65,9 +63,9 @@ def with_site(*left_out: str) -> Callable[[Command], Command]:
         own = [each for each in signature(command).parameters.values() if each.name != "site"]
 
         @wraps(command)
-        def called(**given: Any) -> None:
+        def called(**given: Any) -> int:
             chosen = {each.name: given.pop(each.name) for each in options}
-            command(**given, site=partial(site, **chosen))
+            return command(**given, site=site(**chosen))
 
         # Typer reads the options of a command from both.
         called.__dict__["__signature__"] = Signature([*own, *options])
