@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from replan.cli.shared.options import JsonOption
+from replan.cli.shared import options
 from replan.cli.shared.process import GOOD, WRONG_USE, as_command
 from replan.errors import DeclaredFileError, InputError, JobFileError, TeamFileError
 from replan.user_files.plan_text import read_plan_text
@@ -62,7 +62,7 @@ def check(
         bool,
         typer.Option("--servers", help="Start the team's tool servers, and list their tools."),
     ] = False,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> int:
     """Report the mistakes of a plan, a team or a job, or preview it with its bounds.
 

@@ -8,22 +8,22 @@ from typing import Annotated
 
 import typer
 
-from replan.cli.shared.options import RunArgument, StorageOption, output_option
+from replan.cli.shared import options
 from replan.cli.shared.process import as_command, place
 from replan.user_files.new_file import check_output, write_out
 
 
 @as_command
 async def export(
-    run_id: RunArgument,
+    run_id: options.Run,
     *,
     output: Annotated[
-        Path | None, output_option("The file to write; without it, the run goes to a pipe.")
+        Path | None, options.output_option("The file to write; without it, the run goes to a pipe.")
     ] = None,
     force: Annotated[
         bool, typer.Option("--force", "-f", help="Overwrite an existing file.")
     ] = False,
-    storage: StorageOption = None,
+    storage: options.Storage = None,
 ) -> None:
     """Export a run as JSON, without secrets; `replan show FILE` opens it anywhere."""
     check_output(output)

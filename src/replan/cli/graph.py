@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from replan.cli.shared.options import StorageOption, TeamFileOption
+from replan.cli.shared import options
 from replan.cli.shared.process import as_command, place
 from replan.errors import ConfigurationError, InputError, PlanDocumentError
 from replan.user_files.plan_text import is_plan_path, read_plan_text
@@ -42,7 +42,7 @@ def graph(
         ),
     ] = None,
     *,
-    team: TeamFileOption = None,
+    team: options.TeamFile = None,
     drawing: Annotated[
         DrawingFormat | None,
         typer.Option(
@@ -51,7 +51,7 @@ def graph(
             help="mermaid (the default of a team) or ascii (the default of a plan).",
         ),
     ] = None,
-    storage: StorageOption = None,
+    storage: options.Storage = None,
 ) -> None:
     """Draw the dependencies of a plan or of a run's plan, or else the graph of a team."""
     if what is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replan.cli.shared.options import StorageOption, UserOption, YesOption, output_option
+from replan.cli.shared import options
 from replan.cli.shared.process import agreed, as_command, place
 from replan.errors import InputError
 from replan.user_files.new_file import check_output, write_out
@@ -38,7 +38,7 @@ memory = typer.Typer(
 @as_command
 async def list_(
     *,
-    user: UserOption = None,
+    user: options.User = None,
     tenant: TenantOption = "",
     query: Annotated[
         str,
@@ -46,7 +46,7 @@ async def list_(
             "--query", metavar="WORDS", help="List only the facts that match these words best."
         ),
     ] = "",
-    storage: StorageOption = None,
+    storage: options.Storage = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one line of JSON for each fact.")
     ] = False,
@@ -69,11 +69,12 @@ async def list_(
 async def export(
     *,
     output: Annotated[
-        Path | None, output_option("The new file to write; without it, the facts go to a pipe.")
+        Path | None,
+        options.output_option("The new file to write; without it, the facts go to a pipe."),
     ] = None,
-    user: UserOption = None,
+    user: options.User = None,
     tenant: TenantOption = "",
-    storage: StorageOption = None,
+    storage: options.Storage = None,
 ) -> None:
     """Write all facts of a user into one JSON file."""
     async with _facts(user, tenant, storage) as facts:
@@ -95,10 +96,10 @@ async def forget(
     everything: Annotated[
         bool, typer.Option("--all", help="Forget all facts of the user.")
     ] = False,
-    yes: YesOption = False,
-    user: UserOption = None,
+    yes: options.Yes = False,
+    user: options.User = None,
     tenant: TenantOption = "",
-    storage: StorageOption = None,
+    storage: options.Storage = None,
 ) -> None:
     """Forget facts of a user. Runs that used them keep their texts; `replan rm` removes runs."""
     async with _facts(user, tenant, storage) as facts:

@@ -6,14 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replan.cli.shared.options import (
-    DirectoryOption,
-    LimitOption,
-    OutOption,
-    PlanOutOption,
-    RunArgument,
-    TeamFileOption,
-)
+from replan.cli.shared import options
 from replan.cli.shared.process import as_command
 from replan.cli.shared.site_options import with_site
 
@@ -24,7 +17,7 @@ if TYPE_CHECKING:
 @as_command
 @with_site()
 def resume(
-    run_id: RunArgument,
+    run_id: options.Run,
     *,
     answer: Annotated[
         list[str] | None,
@@ -43,15 +36,15 @@ def resume(
             help="Your edited version of the plan that waits for approval.",
         ),
     ] = None,
-    limit: LimitOption = None,
-    team: TeamFileOption = None,
+    limit: options.Limit = None,
+    team: options.TeamFile = None,
     model: Annotated[
         str | None, typer.Option("--model", "-m", help="Another model for the host.")
     ] = None,
     base_url: Annotated[str | None, typer.Option(help="Another server for models.")] = None,
-    directory: DirectoryOption = None,
-    out: OutOption = None,
-    plan_out: PlanOutOption = None,
+    directory: options.Directory = None,
+    out: options.Out = None,
+    plan_out: options.PlanOut = None,
     site: "Site",
 ) -> int:
     """Continue a run that was stopped or killed, waits for an answer, or reached a limit.

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from replan.cli.shared import options
 from replan.cli.shared.corrected import corrected
-from replan.cli.shared.options import LimitOption, RunArgument, StepArgument, TeamFileOption
 from replan.cli.shared.process import as_command
 from replan.cli.shared.site_options import with_site
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 @as_command
 @with_site()
 def retry(
-    run_id: RunArgument,
-    step: StepArgument,
+    run_id: options.Run,
+    step: options.Step,
     *,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Do not ask before effects are repeated.")
     ] = False,
-    limit: LimitOption = None,
-    team: TeamFileOption = None,
+    limit: options.Limit = None,
+    team: options.TeamFile = None,
     site: "Site",
 ) -> int:
     """Repeat a step and all steps that depend on it, and continue the run.

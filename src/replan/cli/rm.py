@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replan.cli.shared.options import StorageOption, YesOption
+from replan.cli.shared import options
 from replan.cli.shared.process import agreed, as_command, place
 from replan.views.cells import one_line
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 async def rm(
     run_ids: Annotated[list[str], typer.Argument(metavar="RUN...", help="The ids of the runs.")],
     *,
-    yes: YesOption = False,
-    storage: StorageOption = None,
+    yes: options.Yes = False,
+    storage: options.Storage = None,
 ) -> None:
     """Remove runs with all their records. A run that is not over can then not continue."""
     from replan.user_files.place import check_idle, found, opened_kept, short

@@ -2,24 +2,13 @@
 # ruff: noqa: PLC0415 - the help of a command loads no framework
 
 import os
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from replan.cli.shared.options import (
-    BaseUrlOption,
-    DirectoryOption,
-    LabelOption,
-    LimitOption,
-    ModelOption,
-    OutOption,
-    PlanOutOption,
-    TeamFileOption,
-    UserOption,
-)
+from replan.cli.shared import options
 from replan.cli.shared.process import as_command
 from replan.cli.shared.site_options import with_site
 
@@ -27,29 +16,12 @@ if TYPE_CHECKING:
     from replan.cli.shared.site import Site
 
 
-class Approve(StrEnum):
-    """Which plans wait for a person's word."""
-
-    NEVER = "never"
-    PLAN = "plan"
-    REVISIONS = "revisions"
-    ALWAYS = "always"
-
-
-ApproveOption = Annotated[
-    Approve | None,
-    typer.Option(
-        "--approve", "-a", help="Which plans need your approval; --approve alone means plan."
-    ),
-]
-
-
 class RunCommand(TyperCommand):
     """`replan run`, whose `--approve` may be without a value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; a word that names no kind of approval is not the option's value."""
-        kinds = {each.value for each in Approve}
+        kinds = {each.value for each in options.Approval}
         following = [*args, ""][1:]
         args = [
             "--approve=plan" if arg in ("--approve", "-a") and after not in kinds else arg
@@ -66,26 +38,26 @@ def run(
         str, typer.Argument(metavar="TASK|PLAN.md", help="A task in words, or a plan document.")
     ],
     *,
-    team: TeamFileOption = None,
-    model: ModelOption = None,
-    base_url: BaseUrlOption = None,
+    team: options.TeamFile = None,
+    model: options.Model = None,
+    base_url: options.BaseUrl = None,
     file: Annotated[
         list[Path] | None,
         typer.Option(
             "--file", "-f", help="A text, a picture or a PDF to send with the task; repeatable."
         ),
     ] = None,
-    directory: DirectoryOption = None,
-    out: OutOption = None,
-    plan_out: PlanOutOption = None,
-    approve: ApproveOption = None,
+    directory: options.Directory = None,
+    out: options.Out = None,
+    plan_out: options.PlanOut = None,
+    approve: options.Approve = None,
     preview: Annotated[
         bool,
         typer.Option("--preview", help="Print the most that the run can use, without running it."),
     ] = False,
-    limit: LimitOption = None,
-    label: LabelOption = None,
-    user: UserOption = None,
+    limit: options.Limit = None,
+    label: options.Label = None,
+    user: options.User = None,
     site: "Site",
 ) -> int:
     """Plan and do a task, or run a plan document.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO, get_args
 
 import typer
 
-from replan.cli.shared.options import LabelOption, StorageOption
+from replan.cli.shared import options
 from replan.cli.shared.process import as_command, place
 from replan.errors import InputError
 from replan.views.cells import in_columns, one_line
@@ -37,7 +37,7 @@ def runs(
     most: Annotated[
         int, typer.Option("--most", "-n", min=1, help="The number of runs to list.")
     ] = 20,
-    label: LabelOption = None,
+    label: options.Label = None,
     outcome: Annotated[
         list[str] | None,
         typer.Option(
@@ -53,7 +53,7 @@ def runs(
             help="List only runs that began since then: 2026-01-31, or 90m, 12h, 7d ago.",
         ),
     ] = None,
-    storage: StorageOption = None,
+    storage: options.Storage = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one line of JSON for each run.")
     ] = False,

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from replan.cli.shared.options import GraceAtEndOption, HostOption, PortOption, StorageOption
+from replan.cli.shared import options
 from replan.cli.shared.process import as_command, needs_extra, place
 
 
@@ -21,8 +21,8 @@ def serve(
         typer.Argument(metavar="TEAM.yaml", help="The team files; by default the default team."),
     ] = None,
     *,
-    host: HostOption = "127.0.0.1",
-    port: PortOption = 8321,
+    host: options.Host = "127.0.0.1",
+    port: options.Port = 8321,
     name: Annotated[
         list[str] | None,
         typer.Option(
@@ -39,12 +39,12 @@ def serve(
             help="The file of tokens; else REPLAN_TOKEN, or a token that is generated and printed.",
         ),
     ] = None,
-    grace: GraceAtEndOption = 10.0,
+    grace: options.GraceAtEnd = 10.0,
     queue: Annotated[
         bool,
         typer.Option("--queue", help="Leave the runs to workers; needs PostgreSQL."),
     ] = False,
-    storage: StorageOption = None,
+    storage: options.Storage = None,
 ) -> None:
     """Serve teams over HTTP until Ctrl-C or SIGTERM: start, follow, answer and stop runs."""
     with needs_extra("serve", "server"):

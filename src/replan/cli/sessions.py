@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replan.cli.shared.options import StorageOption, UserOption, YesOption, output_option
+from replan.cli.shared import options
 from replan.cli.shared.process import agreed, as_command, place
 from replan.errors import InputError, SessionConflictError
 from replan.views.cells import counted, in_columns, one_line
@@ -44,8 +44,8 @@ async def list_(
     most: Annotated[
         int, typer.Option("--max", "-n", min=1, help="The number of sessions to list.")
     ] = 20,
-    user: UserOption = None,
-    storage: StorageOption = None,
+    user: options.User = None,
+    storage: options.Storage = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one line of JSON for each session.")
     ] = False,
@@ -70,8 +70,8 @@ async def show(
         int,
         typer.Option("--max", "-n", min=1, help="The number of newest messages to show."),
     ] = _PAGE,
-    user: UserOption = None,
-    storage: StorageOption = None,
+    user: options.User = None,
+    storage: options.Storage = None,
 ) -> None:
     """Show the messages of a session, and its status."""
     async with _client(user, storage) as client:
@@ -99,10 +99,11 @@ async def export(
     session: SessionArgument,
     *,
     output: Annotated[
-        Path | None, output_option("The new file to write; without it, the session goes to a pipe.")
+        Path | None,
+        options.output_option("The new file to write; without it, the session goes to a pipe."),
     ] = None,
-    user: UserOption = None,
-    storage: StorageOption = None,
+    user: options.User = None,
+    storage: options.Storage = None,
 ) -> None:
     """Write a session as JSON, which `replan sessions import` and `AgentContext` read."""
     async with _client(user, storage) as client:
@@ -123,9 +124,9 @@ async def import_(
         typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="The file of an export."),
     ],
     *,
-    yes: YesOption = False,
-    user: UserOption = None,
-    storage: StorageOption = None,
+    yes: options.Yes = False,
+    user: options.User = None,
+    storage: options.Storage = None,
 ) -> None:
     """Import a session that was exported here or elsewhere."""
     async with _client(user, storage) as client:
@@ -152,9 +153,9 @@ async def rm(
         list[str], typer.Argument(metavar="SESSION...", help="The ids of the sessions.")
     ],
     *,
-    yes: YesOption = False,
-    user: UserOption = None,
-    storage: StorageOption = None,
+    yes: options.Yes = False,
+    user: options.User = None,
+    storage: options.Storage = None,
 ) -> None:
     """Remove sessions with their turns, runs, events and texts."""
     async with _client(user, storage) as client:

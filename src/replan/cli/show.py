@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from replan.cli.shared.options import JsonOption, PlainOption, StorageOption
+from replan.cli.shared import options
 from replan.cli.shared.process import as_command, place
 from replan.errors import InputError
 from replan.user_files.named import LAST, MEMORY, is_file, trusted
@@ -110,9 +110,9 @@ def show(
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print a report in Markdown, with whole results.")
     ] = False,
-    as_json: JsonOption = False,
-    plain: PlainOption = False,
-    storage: StorageOption = None,
+    as_json: options.Json = False,
+    plain: options.Plain = False,
+    storage: options.Storage = None,
 ) -> None:
     """Show a run: how it ended and why, each step with time and cost, who decided, its answer."""
     view = View(

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from replan.cli.shared import options
 from replan.cli.shared.corrected import corrected
-from replan.cli.shared.options import LimitOption, RunArgument, StepArgument, TeamFileOption
 from replan.cli.shared.process import as_command
 from replan.cli.shared.site_options import with_site
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 @as_command
 @with_site()
 def skip(
-    run_id: RunArgument,
-    step: StepArgument,
+    run_id: options.Run,
+    step: options.Step,
     *,
-    limit: LimitOption = None,
-    team: TeamFileOption = None,
+    limit: options.Limit = None,
+    team: options.TeamFile = None,
     site: "Site",
 ) -> int:
     """Skip an unfinished step; steps that wait for it continue without it.

@@ -3,12 +3,12 @@
 
 import typer
 
-from replan.cli.shared.options import RunArgument, StorageOption
+from replan.cli.shared import options
 from replan.cli.shared.process import as_command, place
 
 
 @as_command
-async def stop(run_id: RunArgument, *, storage: StorageOption = None) -> None:
+async def stop(run_id: options.Run, *, storage: options.Storage = None) -> None:
     """Stop a run in any process: running steps may end, and the run can continue later."""
     from replan.assembly.graphs import viewer
     from replan.runtime import open_runtime

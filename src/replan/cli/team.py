@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from replan.cli.shared.options import StorageOption
+from replan.cli.shared import options
 from replan.cli.shared.process import as_command, needs_extra, place
 
 team = typer.Typer(help="Publish versions of a team, for workers.", no_args_is_help=True)
@@ -21,7 +21,7 @@ def publish(
         Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="The team file.")
     ],
     *,
-    storage: StorageOption = None,
+    storage: options.Storage = None,
 ) -> None:
     """Publish the version of a team in a file, so that workers may do its runs."""
     with needs_extra("team publish", "queue"):

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from replan.cli.shared.options import GraceAtEndOption, HostOption, PortOption, StorageOption
+from replan.cli.shared import options
 from replan.cli.shared.process import as_command, needs_extra, place
 
 
@@ -23,8 +23,8 @@ def ui(
         ),
     ] = None,
     *,
-    host: HostOption = "127.0.0.1",
-    port: PortOption = 8322,
+    host: options.Host = "127.0.0.1",
+    port: options.Port = 8322,
     name: Annotated[
         list[str] | None,
         typer.Option(
@@ -47,8 +47,8 @@ def ui(
             help="The file of tokens; else the token is REPLAN_TOKEN, or one of this user.",
         ),
     ] = None,
-    grace: GraceAtEndOption = 10.0,
-    storage: StorageOption = None,
+    grace: options.GraceAtEnd = 10.0,
+    storage: options.Storage = None,
 ) -> None:
     """Show runs in a browser until Ctrl-C, live and afterwards, with all details."""
     from replan.user_files.place import own_folder

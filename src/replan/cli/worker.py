@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from replan.cli.shared.options import GraceAtEndOption, StorageOption
+from replan.cli.shared import options
 from replan.cli.shared.process import as_command, needs_extra, place
 
 TeamOption = Annotated[
@@ -35,7 +35,7 @@ def worker(
             help="A file of runs that cron schedules start.",
         ),
     ] = None,
-    grace: GraceAtEndOption = 10.0,
+    grace: options.GraceAtEnd = 10.0,
     lease: Annotated[
         float,
         typer.Option(
@@ -55,7 +55,7 @@ def worker(
             help="Serve metrics for Prometheus at this port of 127.0.0.1.",
         ),
     ] = None,
-    storage: StorageOption = None,
+    storage: options.Storage = None,
 ) -> None:
     """Work on the runs in the queue until Ctrl-C or SIGTERM; needs PostgreSQL."""
     with needs_extra("worker", "queue"):
