@@ -12,7 +12,7 @@ from replan.server.bodies import (
     StartBody,
     StopBody,
 )
-from replan.server.doors import chat, figures, lists, runs, sessions, teams
+from replan.server.doors import chat, runs, sessions, teams
 from replan.server.doors.chat_wire import (
     ChatBody,
     ChatCompletion,
@@ -41,11 +41,11 @@ _post, _delete = (partial(Endpoint, method, role="run") for method in ("POST", "
 
 ENDPOINTS = (
     _post("/runs", runs.start, "Start a run", body=StartBody, returns={201: RunTold, 200: RunTold}),
-    _get("/runs", lists.runs, "List runs", query=RunsQuery, returns={200: RunPage}),
+    _get("/runs", runs.runs, "List runs", query=RunsQuery, returns={200: RunPage}),
     _get(_RUN, runs.look, "Look at a run", returns={200: RunTold}),
     _get(
         f"{_RUN}/events",
-        lists.events,
+        runs.events,
         "List the events of a run",
         query=EventsQuery,
         returns={200: EventPage, 204: None},
@@ -152,7 +152,7 @@ ENDPOINTS = (
     ),
     _get(
         "/metrics",
-        figures.metrics,
+        teams.metrics,
         "Return the metrics of the process",
         role="watch",
         returns={200: None},

@@ -17,8 +17,8 @@ from replan.events.trace import RUN, AttemptEnded, Tracing
 from replan.failures import describe
 from replan.traces import conventions as say
 from replan.traces.conventions import AGENT, ERROR, OUTCOME, Attributes
+from replan.traces.meters import Telemetry
 from replan.traces.node import Node, root
-from replan.traces.telemetry import Telemetry
 
 
 class CallTrace:

@@ -30,17 +30,20 @@ from replan.runs.looking import RunView
 from replan.runs.run import Run
 from replan.server.answers import TEAM, TENANT
 from replan.server.callers.identity import Identity
-from replan.server.doors.a2a_tasks import (
+from replan.server.doors.a2a_wire import (
     ANSWER,
     CONTEXT,
     OVER,
+    answers_of,
     artifacts_of,
+    checked_context,
     context_of,
+    errors_of_a2a,
     message_of,
+    request_in,
     status_of,
     task_of,
 )
-from replan.server.doors.a2a_wire import answers_of, checked_context, errors_of_a2a, request_in
 from replan.server.doors.conversations import progress_line, text_in
 from replan.server.endpoints import check_role
 from replan.server.served_teams import ServedTeams

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from replan.events import types as events
+from replan.events.types import Event, PhaseEntered, SpecialistToken, StepEvent
 from replan.events.warnings import warnings_in
 from replan.secrets.masking import without_secrets
 from replan.views.cells import answer_text, corrected, one_line
@@ -118,3 +119,28 @@ def verbose_notice(event: events.Event) -> str:
 def shown_at_once(event: events.Event) -> set[str]:
     """The warnings that the line of an event already shows, verbatim."""
     return {*warnings_in(event)} if isinstance(event, events.PlanDoubtful) else set()
+
+
+class Sayings:
+    """The texts of a run's specialists as they arrive."""
+
+    def __init__(self) -> None:
+        self._begun: dict[tuple[int, str], str] = {}
+
+    def after(self, event: Event) -> list[str]:
+        """The lines that are whole by an event; whatever else a step does ends its last one."""
+        if not isinstance(event, StepEvent | PhaseEntered):
+            return []
+        key = (event.step_id or 0, event.specialist)
+        begun = self._begun.pop(key, "")
+        lines = [begun] if begun.strip() else []
+        # Outside a plan there is one pipeline, and no step.
+        whose = f"step {key[0]} {key[1]} | " if key[0] else ""
+        if isinstance(event, SpecialistToken):
+            *lines, self._begun[key] = (begun + event.text).split("\n")
+        return [f"{whose}{one_line(line)}" for line in lines]
+
+
+def who(event: StepEvent) -> str:
+    """The step and the specialist of an event."""
+    return f"step {event.step_id} {event.specialist}"

@@ -9,8 +9,7 @@ from replan.runs.course.standing import awaited
 from replan.state.cuts import cut_in_words
 from replan.state.results import Artifact, ExecutionStatus
 from replan.views.cells import harmless, one_line
-from replan.views.live.notices import notice, shown_at_once, verbose_notice
-from replan.views.live.sayings import Sayings, who
+from replan.views.live.notices import Sayings, notice, shown_at_once, verbose_notice, who
 from replan.views.run.summary import account, files, warnings
 
 _MARKS = {
