@@ -66,8 +66,7 @@ def run(
     3 waiting for an answer, 130 interrupted, 143 terminated.
     """
     from replan.cli.shared.carry_out import carry_out
-    from replan.cli.shared.labels import labels_in
-    from replan.user_files.orders import order_of, settings_of_run
+    from replan.user_files.orders import labels_in, order_of, settings_of_run
 
     order = order_of(
         task,

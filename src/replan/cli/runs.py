@@ -59,7 +59,7 @@ def runs(
     ] = False,
 ) -> None:
     """List the stored runs, newest first, with time and cost; all filters apply."""
-    from replan.cli.shared.labels import labels_in
+    from replan.user_files.orders import labels_in
     from replan.user_files.place import now
 
     wanted = Wanted(
