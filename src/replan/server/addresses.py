@@ -11,7 +11,7 @@ from replan.server.bodies import (
     StartBody,
     StopBody,
 )
-from replan.server.doors import figures, lists, openai_chat, runs, sessions, teams
+from replan.server.doors import openai_chat, runs, sessions, teams
 from replan.server.doors.chat_wire import (
     ChatBody,
     ChatCompletion,
@@ -49,11 +49,11 @@ _post, _delete = (partial(Endpoint, method, role="run") for method in ("POST", "
 
 ENDPOINTS = (
     _post("/runs", runs.start, "Start a run", body=StartBody, returns={201: RunTold, 200: RunTold}),
-    _get("/runs", lists.runs, "List runs", query=RunsQuery, returns={200: RunPage}),
+    _get("/runs", runs.runs, "List runs", query=RunsQuery, returns={200: RunPage}),
     _get(_RUN, runs.look, "Look at a run", returns={200: RunTold}),
     _get(
         f"{_RUN}/events",
-        lists.events,
+        runs.events,
         "List the events of a run",
         query=EventsQuery,
         returns={200: EventPage, 204: None},
@@ -160,7 +160,7 @@ ENDPOINTS = (
     ),
     _get(
         "/metrics",
-        figures.metrics,
+        teams.metrics,
         "Return the metrics of the process",
         role="watch",
         returns={200: None},

@@ -20,8 +20,7 @@ from uuid import uuid4
 from replan.assembly.graphs import AnyTeam
 from replan.calling.compiled import services_in
 from replan.errors import ReplanError
-from replan.metrics.loop_lag import lag_told
-from replan.metrics.watch import Watch
+from replan.metrics.watch import Watch, lag_told
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.run import Run

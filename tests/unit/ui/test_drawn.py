@@ -14,9 +14,9 @@ from replan.runs.log.call_counts import Calls
 from replan.ui.drawn.columns import moment_of, price
 from replan.ui.drawn.graph import BOX_HEIGHT, BOX_WIDTH, drawn, graph_of, standings
 from replan.ui.drawn.revision_diffs import difference, lines_of
-from replan.ui.drawn.threads import threads_of
 from replan.ui.drawn.timeline import timeline_of
 from replan.ui.drawn.tree import tree_of
+from replan.ui.step_page import threads_of
 from replan.views.run.history import moments
 from replan.views.run.reasons import ended_why
 

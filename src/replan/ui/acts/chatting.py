@@ -24,8 +24,7 @@ from replan.state.questions import fingerprint_of
 from replan.state.session.context import Message
 from replan.ui.acts.acting import call_of
 from replan.ui.acts.answering import LETS_HAPPEN, asked_again, asked_in, value_of
-from replan.ui.acts.uploads import upload_of
-from replan.ui.forms import form_of
+from replan.ui.forms import form_of, upload_of
 from replan.ui.shown import shown_of
 from replan.ui.site import Site
 from replan.ui.talks import Talk
