@@ -24,7 +24,7 @@ from replan.jobs.spec.job_spec import JobSpec
 from replan.ports.agent import Agent
 from replan.ports.journal import Journal
 from replan.ports.model_provider import ModelProvider
-from replan.sessions.context_key import context_key_of
+from replan.sessions.carried import context_key_of
 from replan.sessions.job_agent import JobAgent
 from replan.sessions.sealed_job import job_seal
 from replan.specialists.function import in_thread

@@ -5,14 +5,14 @@ from typing import Any, cast
 
 from replan.jobs.extraction.port import JobMessage
 
-Said = str | Mapping[str, Any] | JobMessage | object
+MessageLike = str | Mapping[str, Any] | JobMessage | object
 """A text of the user, a mapping with role and content, or a message of LangChain."""
 
 _ROLES = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assistant"}
 _LONGEST = 100_000
 
 
-def messages_of(given: Sequence[Said]) -> tuple[JobMessage, ...]:
+def messages_of(given: Sequence[MessageLike]) -> tuple[JobMessage, ...]:
     """Read messages; those of neither the user nor the assistant are left out."""
     read = (_message(each) for each in ([given] if isinstance(given, str) else given))
     return tuple(each for each in read if each.role != "system")

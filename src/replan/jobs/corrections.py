@@ -89,15 +89,8 @@ class _Merging:
         )
 
     def take(self, name: str, given: object) -> None:
-        slot = self._spec.slot(name)
-        try:
-            value = slot.normal(given)
-        except ValueError as error:
-            self._refuse(name, slot.issue_of(str(error), given, self._language))
-            return
-        issue = slot.issue(value, self.values, self._language)
-        if issue is not None:
-            self._refuse(name, issue)
+        value = self._valid(name, given)
+        if value is None:
             return
         self._fresh.add(name)
         if name in self.values and same(self.values[name], value):
@@ -109,24 +102,26 @@ class _Merging:
 
     def check_again(self, name: str) -> None:
         """Check a value again whose check may need a value that came only now."""
-        if name not in self.values:
-            return
-        slot, value = self._spec.slot(name), self.values[name]
-        try:
-            self.values[name] = slot.normal(value)
-        except ValueError as error:
-            self._refuse(name, slot.issue_of(str(error), value, self._language))
-            return
-        issue = slot.issue(self.values[name], self.values, self._language)
-        if issue is not None:
-            self._refuse(name, issue)
+        if name in self.values and (value := self._valid(name, self.values[name])) is not None:
+            self.values[name] = value
 
-    def _refuse(self, name: str, issue: ValidationIssue) -> None:
+    def _valid(self, name: str, given: object) -> JsonValue:
+        """A value in the form of its slot; None if it is refused."""
+        slot = self._spec.slot(name)
+        try:
+            value = slot.normal(given)
+        except ValueError as error:
+            issue = slot.issue_of(str(error), given, self._language)
+        else:
+            issue = slot.issue(value, self.values, self._language)
+            if issue is None:
+                return value
         self._issues[name] = issue
         if name in self.values:
             del self.values[name]
             self._changed[name] = None
             self._reopen(name)
+        return None
 
     def _reopen(self, name: str) -> None:
         for each in self._spec.dependents_of(name):

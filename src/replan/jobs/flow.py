@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field, JsonValue
 
 from replan.errors import ConfigurationError, JobError, UsageError
 from replan.failures import describe, ends_whole_work
-from replan.jobs.caller_messages import Said
+from replan.jobs.caller_messages import MessageLike
 from replan.jobs.extraction.port import JobMessage
 from replan.jobs.job import Job, JobPhase
 from replan.jobs.job_book import JobManager
@@ -68,7 +68,7 @@ class FlowOutput(Value):
 async def run_flow(
     processor: JobProcessor,
     metadata: JobMetadata | Mapping[str, Any] | None,
-    messages: Sequence[Said],
+    messages: Sequence[MessageLike],
     jobs: JobManager | None = None,
 ) -> FlowOutput:
     """Take a turn of the job in the metadata, or of a new one. Nothing is stored here.

@@ -38,9 +38,11 @@ class ModelPhraser:
 
     async def phrase(self, text: str, keeps: Sequence[str], language: Language) -> str:
         """Ask the model once; where its words lose something, the question stays as it is."""
-        told = render(load("phrase"), language=_LANGUAGES[language], keeps="; ".join(keeps) or "-")
+        instructions = render(
+            load("phrase"), language=_LANGUAGES[language], keeps="; ".join(keeps) or "-"
+        )
         prompt = [
-            SystemMessage(f"{told}\n\n{call_tag(Call(node='phrase'))}"),
+            SystemMessage(f"{instructions}\n\n{call_tag(Call(node='phrase'))}"),
             HumanMessage(section("request", text)),
         ]
         try:

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from replan.jobs.actions import Executor
-from replan.jobs.caller_messages import Said, messages_of
+from replan.jobs.caller_messages import MessageLike, messages_of
 from replan.jobs.entrance import read_job
 from replan.jobs.extraction.port import Extractor
 from replan.jobs.job import CONFIRMATION, Asked, Job, JobExecutionContext, JobPhase
@@ -88,18 +88,17 @@ class JobProcessor:
         self.spec = spec
         self._clock, self._new_id = clock, new_id
         self.collector = InformationCollector(spec, extractor)
-        self._tracker = ProgressTracker(spec.max_asks)
         self._corrector = corrector or PhaseCorrector()
         self._phraser = phraser
-        self._engine = Engine(
+        engine = Engine(
             spec=spec,
             collector=self.collector,
-            tracker=self._tracker,
+            tracker=ProgressTracker(spec.max_asks),
             planner=planner or ItemPlanner(),
             executor=executor,
             clock=clock,
         )
-        self._handlers = tuple(handlers(self._engine))
+        self._handlers = tuple(handlers(engine))
 
     def new_job(
         self,
@@ -144,7 +143,7 @@ class JobProcessor:
         return read_job(job, self.spec)
 
     async def process(
-        self, job: Job | Mapping[str, Any], messages: Sequence[Said] = ()
+        self, job: Job | Mapping[str, Any], messages: Sequence[MessageLike] = ()
     ) -> ProcessResult:
         """Take one turn of a job; the given job is not changed.
 
@@ -162,9 +161,9 @@ class JobProcessor:
         """
         job = read_job(job, self.spec)
         turn = Turn(self.collector, messages_of(messages), self._clock().date())
-        if job.is_over and not turn.said:
+        if job.is_over and not turn.message:
             return _result(failed(job))
-        job = self._opened(job, turn.said)
+        job = self._begun(job, turn.message)
         found = await turn.extracted(job)
         understood = bool(
             found.command or found.values or found.cancelled or found.confirmed is not None
@@ -205,9 +204,11 @@ class JobProcessor:
         text = await self._phraser.phrase(asked, keeps, job.language)
         return replace(output, user_prompt=text)
 
-    def _opened(self, job: Job, said: str) -> Job:
+    def _begun(self, job: Job, message: str) -> Job:
         """Begin a turn: a new job after one that is over, or one that failed taken up again."""
-        language = language_of(said, self.spec.languages, job.language) if said else job.language
+        language = job.language
+        if message:
+            language = language_of(message, self.spec.languages, language)
         if job.is_over and (job.phase is JobPhase.COMPLETED or job.error_code == "cancelled"):
             follows = following_id(job)
             job = self.new_job(job_id=follows, language=language, context=job.context)

@@ -65,10 +65,10 @@ class RecordedExecutor:
         await self.record.begin(place, run)
         name, approval = call.action.type, "approved" if call.job.confirmed else None
         called = ToolCall(name=name, args=dict(run.arguments), id=call.key)
-        with telling_of(place, called, call.effects, approval) as told:
+        with telling_of(place, called, call.effects, approval) as reported:
             outcome = await self.executor.execute(call)
             text = outcome.error or json.dumps(outcome.result, ensure_ascii=False)
-            told.ends(
+            reported.ends(
                 "success" if outcome.success else "failed",
                 without_secrets(call.spec, call.job, text),
             )

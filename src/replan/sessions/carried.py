@@ -2,11 +2,16 @@
 
 from typing import Any, cast
 
+from langgraph.types import Interrupt
 from pydantic import JsonValue
 
-from replan.errors import ContextError
+from replan.errors import ConfigurationError, ContextError
+from replan.runs.asked.asks import Ask, ask_of, asks_of
 from replan.runs.travel.portable import PortableRun
 from replan.secrets.signature import is_signature, signature_of
+from replan.secrets.sources import learn_values
+from replan.state.enhanced import EnhancedState
+from replan.state.rules import open_questions
 from replan.state.session.context import AgentContext
 from replan.state.session.context_fields import Reading
 from replan.texts.storable import LARGEST
@@ -16,6 +21,23 @@ RUN = "run"
 
 _SIGNATURE = "signature"
 _PATH = ("project_state", RUN)
+_SHORTEST = 16
+
+
+def context_key_of(given: str | bytes | None) -> bytes | None:
+    """Read the key of an agent, which signs and seals what contexts carry.
+
+    Raises:
+        ConfigurationError: It is short.
+    """
+    if given is None:
+        return None
+    key = given.encode() if isinstance(given, str) else given
+    if len(key) < _SHORTEST:
+        fix = f"Give {_SHORTEST} bytes or more, for example secrets.token_bytes(32)."
+        raise ConfigurationError("context_key", f"{len(key)} bytes", "this key is short", fix)
+    learn_values([key])
+    return key
 
 
 def carried_in(context: AgentContext, key: bytes | None) -> PortableRun | None:
@@ -41,6 +63,28 @@ def written_run(run: PortableRun, session_id: str, key: bytes | None) -> dict[st
     if key is None:
         return written
     return {**written, _SIGNATURE: signature_of(key, session_id, written)}
+
+
+def asked_in(run: PortableRun | None) -> tuple[Ask, ...]:
+    """Read what a run waits for; empty if it was stopped, or does not exist."""
+    if run is None or not run.waits:
+        return ()
+    if run.graphs is not None:
+        return tuple(
+            Ask(
+                key=each.key,
+                kind="question",
+                text=each.text,
+                interrupt=each.key,
+                step_id=each.step_id,
+                who=each.who,
+            )
+            for each in run.graphs.asked
+        )
+    approval = run.state.get("approval")
+    if run.next == "plan_approval" and approval is not None:
+        return asks_of([Interrupt(value=approval.payload, id="")])
+    return tuple(ask_of(each) for each in open_questions(cast("EnhancedState", run.state)))
 
 
 def _unsigned() -> ContextError:

@@ -1,33 +1,36 @@
 """An agent that is one job, without a host; the session carries the job."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable
 from contextlib import aclosing
 from datetime import datetime
-from typing import Any, ClassVar, Unpack, cast
+from typing import ClassVar, cast
 
 from pydantic import JsonValue
 
 from replan.errors import InputError
 from replan.events.calls import Calls, calls_at_work, emitter_at_work
 from replan.events.emitter import Emitter, Hooks
-from replan.events.types import BaseEvent, Event
-from replan.failures import describe
+from replan.events.types import BaseEvent
 from replan.jobs.job import Job
 from replan.jobs.processor import JobProcessor, ProcessResult
 from replan.jobs.views import view_of
-from replan.ports.agent import Agent, TurnOptions, UserInput
-from replan.sessions.heard import Hear, heard
-from replan.sessions.request import Said, read_input
+from replan.ports.agent import Agent, TurnOptions
+from replan.sessions.request import Said
 from replan.sessions.sealed_job import JOB, JobSeal
+from replan.sessions.session_agent import Report, SessionAgent
 from replan.state.session.context import AgentContext, AgentResult, Message, Stage
 
 
-class JobAgent:
+class JobAgent(SessionAgent):
     """Takes the turns of sessions about a job; `job_agent` creates it.
 
     It stores nothing between two calls: the job is in `project_state["job"]`, with all its values;
     those of secret slots are sealed.
+
+    The input of a turn is a text, content blocks, or values of slots by name. None shows what the
+    job asks for. Of the options, `new_request=True` abandons the job, and begins a new one. Events
+    report recorded actions, warnings, and what `others` do.
     """
 
     # No run of a storage reports its turns.
@@ -62,61 +65,11 @@ class JobAgent:
         job = self._job_in(context)
         return None if job is None else view_of(self._processor.spec, job)
 
-    async def process(
-        self,
-        user_input: UserInput,
-        context: AgentContext | Mapping[str, Any],
-        **options: Unpack[TurnOptions],
-    ) -> AgentResult:
-        """Take one turn of a session; the given session is not changed.
-
-        Args:
-            user_input: A text, content blocks, or values of slots by name. None shows what the job
-                asks for.
-            context: The session, or a dictionary that `AgentContext.from_dict` reads.
-            options: `new_request=True` abandons the job, and begins a new one.
-
-        Returns:
-            The result. Errors are results without success; only a cancellation passes through.
-        """
-        return await self._taken(user_input, context, options, None)
-
-    async def stream(
-        self,
-        user_input: UserInput,
-        context: AgentContext | Mapping[str, Any],
-        **options: Unpack[TurnOptions],
-    ) -> AsyncGenerator[Event | AgentResult]:
-        """Take one turn as `process` does; yields its events as they happen, the result last.
-
-        Events report recorded actions, warnings, and what `others` do.
-        Closing the iterator before its end cancels the turn.
-        """
-        parts = heard(lambda hear: self._taken(user_input, context, options, hear))
-        async with aclosing(parts) as given:
-            async for each in given:
-                yield each
-
-    async def _taken(
-        self,
-        user_input: UserInput,
-        context: AgentContext | Mapping[str, Any],
-        options: TurnOptions,
-        hear: Hear | None,
-    ) -> AgentResult:
-        try:
-            is_read = isinstance(context, AgentContext)
-            session = context if is_read else AgentContext.from_dict(context)
-            said = read_input(user_input)
-            if hear is not None:
-                _tell(hear, options.get("run_id") or session.session_id)
-            return await self._turn(said, session, options, hear)
-        except Exception as error:  # noqa: BLE001 - whatever happens is the result's to say
-            return AgentResult(success=False, response="", error=describe(error))
-
     async def _turn(
-        self, said: Said, session: AgentContext, options: TurnOptions, hear: Hear | None
+        self, said: Said, session: AgentContext, options: TurnOptions, report: Report | None
     ) -> AgentResult:
+        if report is not None:
+            _tell(report, options.get("run_id") or session.session_id)
         stop: asyncio.Event | None = options.get("stop")
         if stop is not None and stop.is_set():
             raise InputError("The turn was stopped before it began.")
@@ -126,7 +79,7 @@ class JobAgent:
             job = self._processor.new_job(job_id=options.get("run_id"))
         text = _text_of(said)
         result = await self._processor.process(job, [text] if text else [])
-        beside = await self._beside(text, session, result, options, hear)
+        beside = await self._beside(text, session, result, options, report)
         response = result.response_message
         if beside is not None:
             session = session.apply(beside.context_updates)
@@ -144,13 +97,13 @@ class JobAgent:
         session: AgentContext,
         result: ProcessResult,
         options: TurnOptions,
-        hear: Hear | None,
+        report: Report | None,
     ) -> AgentResult | None:
         """Let others answer what was asked outside the job."""
         if self._others is None or not text or result.understood or not result.need_user_input:
             return None
         asked: TurnOptions = {"new_request": True, "stop": options.get("stop")}
-        if hear is None:
+        if report is None:
             answered = await self._others.process(text, session, **asked)
             return answered if answered.success and answered.response else None
         answered = None
@@ -159,7 +112,7 @@ class JobAgent:
                 if isinstance(each, AgentResult):
                     answered = each
                 else:
-                    hear(each)
+                    report(each)
         return answered if answered and answered.success and answered.response else None
 
     def _after(
@@ -228,9 +181,9 @@ class JobAgent:
         )
 
 
-def _tell(hear: Hear, run_id: str) -> None:
+def _tell(report: Report, run_id: str) -> None:
     """Report calls from here on in this task to those who listen."""
-    write = cast("Callable[[BaseEvent], None]", hear)
+    write = cast("Callable[[BaseEvent], None]", report)
     emitter = Emitter(write=write, hooks=Hooks().of(run_id), run_id=run_id, round=0)
     emitter_at_work.set((emitter, {}))
     calls_at_work.set(Calls(emitter=emitter, config={}, about={"node": JOB}))

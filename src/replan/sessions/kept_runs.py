@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
@@ -24,7 +24,7 @@ from replan.runs.service import Runtime
 from replan.runs.stopping import put_an_end_to
 from replan.runs.travel.portable import PortableRun
 from replan.runs.work import Following
-from replan.sessions.run_place import Followed, RunPlace, RunPlaces, State, at_rest, put_before
+from replan.sessions.run_place import CallPlace, Followed, State, at_rest, put_before
 from replan.sessions.session_runs import TURN, own_record
 from replan.sessions.tool_calls import calls_on_record
 from replan.state.limits import RunSettings
@@ -32,7 +32,7 @@ from replan.state.limits import RunSettings
 
 @dataclass(kw_only=True)
 class KeptRuns:
-    """The runs of one turn in a storage."""
+    """The runs of one turn in a storage, with the methods of `CallPlace`."""
 
     runtime: Runtime
     storage: Storage
@@ -154,6 +154,13 @@ class KeptRuns:
             await put_an_end_to(task)
             raise
         return {**result.state, "outcome": result.outcome}
+
+
+RunPlace = CallPlace | KeptRuns
+"""Where runs of one turn are worked on."""
+
+RunPlaces = Callable[[str, Followed], AbstractAsyncContextManager[RunPlace]]
+"""Opens the place of one turn, by the name of the turn."""
 
 
 def kept_runs(runtime: Runtime, storage: Storage, clock: Callable[[], datetime]) -> RunPlaces:

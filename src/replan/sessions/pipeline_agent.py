@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, ClassVar, Unpack, cast
+from typing import Any, ClassVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
@@ -15,12 +15,12 @@ from replan.errors import InputError, LimitReachedError
 from replan.events.types import BaseEvent, Event, SpecialistToken
 from replan.failures import describe
 from replan.models.chat import Chat
-from replan.ports.agent import TurnOptions, UserInput
+from replan.ports.agent import TurnOptions
 from replan.ports.ask_user import Waiting
 from replan.ports.storage import Storage
 from replan.ports.thread_repository import ThreadRepository
-from replan.sessions.heard import Hear, heard
-from replan.sessions.request import Said, read_input
+from replan.sessions.request import Said
+from replan.sessions.session_agent import Report, SessionAgent
 from replan.sessions.session_runs import digest_of
 from replan.sessions.turn_thread import (
     MARK,
@@ -47,8 +47,16 @@ from replan.threads.turns.pipeline_turns import turn_on
 
 
 @dataclass(frozen=True, kw_only=True)
-class PipelineAgent:
+class PipelineAgent(SessionAgent):
     """An agent without state between two calls; `pipeline_agent` makes it.
+
+    Contexts carry the pipeline's threads. The input of a turn is a text, which answers what is
+    asked. None continues with what was stopped or has failed. Of the options, `new_request=True`
+    abandons what waits. `stop` is an `asyncio.Event` that stops the work after the phase.
+    `settings` bound the turn by `max_model_calls`, `max_tokens`, `max_cost` and `max_seconds`, and
+    all turns from a message to its end by `max_questions`; a later turn continues.
+
+    Texts of phases are `specialist_token` events with step 0, those of models in pieces.
 
     Attributes:
         agent: The class of the pipeline's main agent.
@@ -80,59 +88,8 @@ class PipelineAgent:
         """
         return replace(self, threads=storage.threads)
 
-    async def process(
-        self,
-        user_input: UserInput,
-        context: AgentContext | Mapping[str, Any],
-        **options: Unpack[TurnOptions],
-    ) -> AgentResult:
-        """Take one turn of a session, whose context carries the pipeline's threads.
-
-        Args:
-            user_input: A text, which answers what is asked. None continues with what was stopped or
-                has failed.
-            context: The session, or a dictionary that `AgentContext.from_dict` reads.
-            options: `new_request=True` abandons what waits. `stop` is an `asyncio.Event` that
-                stops the work after the phase. `settings` bound the turn by `max_model_calls`,
-                `max_tokens`, `max_cost` and `max_seconds`, and all turns from a message to its
-                end by `max_questions`; a later turn continues.
-
-        Returns:
-            The result. Errors are results without success; only a cancellation passes through.
-        """
-        return await self._turn(user_input, context, options, None)
-
-    async def stream(
-        self,
-        user_input: UserInput,
-        context: AgentContext | Mapping[str, Any],
-        **options: Unpack[TurnOptions],
-    ) -> AsyncGenerator[Event | AgentResult]:
-        """Take one turn as `process` does; yields its events as they happen, the result last.
-
-        Texts of phases are `specialist_token` events with step 0, those of models in pieces.
-        """
-        parts = heard(lambda hear: self._turn(user_input, context, options, hear))
-        async with aclosing(parts) as given:
-            async for each in given:
-                yield each
-
     async def _turn(
-        self,
-        user_input: UserInput,
-        context: AgentContext | Mapping[str, Any],
-        options: TurnOptions,
-        hear: Hear | None,
-    ) -> AgentResult:
-        try:
-            is_read = isinstance(context, AgentContext)
-            session = context if is_read else AgentContext.from_dict(context)
-            return await self._taken(read_input(user_input), session, options, hear)
-        except Exception as error:  # noqa: BLE001 - whatever happens is the result's to say
-            return AgentResult(success=False, response="", error=describe(error))
-
-    async def _taken(
-        self, said: Said, session: AgentContext, options: TurnOptions, hear: Hear | None
+        self, said: Said, session: AgentContext, options: TurnOptions, report: Report | None
     ) -> AgentResult:
         run_id, text = options.get("run_id") or self.new_id(), _text_of(said)
         mark = digest_of([run_id, text])
@@ -140,8 +97,8 @@ class PipelineAgent:
         own = await turn_thread(session, self.threads, place, mark)
 
         def tell(kind: type[BaseEvent], /, **fields: Any) -> None:
-            if hear is not None:
-                hear(cast("Event", kind(run_id=run_id, **fields)))
+            if report is not None:
+                report(cast("Event", kind(run_id=run_id, **fields)))
 
         def say(text: str) -> None:
             tell(SpecialistToken, step_id=0, specialist="", text=well_formed(text))
@@ -160,7 +117,7 @@ class PipelineAgent:
             thread_repository=own.repository,
             ai_adapter=AIAdapter(self.chat, RunnableConfig(callbacks=[*meter.handlers])),
             tell=tell,
-            audience=Audience() if hear is None else Audience(show=show, on_text=say),
+            audience=Audience() if report is None else Audience(show=show, on_text=say),
             clock=self.clock,
             new_id=self.new_id,
         )

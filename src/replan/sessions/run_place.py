@@ -8,7 +8,7 @@ from contextlib import (
     asynccontextmanager,
 )
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
@@ -43,74 +43,26 @@ class Followed:
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-class RunPlace(Protocol):
-    """Where runs of one turn are worked on; each method works until the run rests."""
-
-    @property
-    def graph(self) -> Graph:
-        """The graph of the team."""
-        ...
-
-    @property
-    def journal(self) -> Journal:
-        """What has the rows of the runs."""
-        ...
-
-    async def take_up(self, run: PortableRun) -> None:
-        """Have a run here that a context carries."""
-        ...
-
-    async def begin(
-        self, given: State, seen: State | None, settings: RunSettings | None, run_id: str
-    ) -> State:
-        """Begin a run, and return its state.
-
-        Args:
-            given: What it begins with.
-            seen: What is in its state before.
-            settings: Its settings.
-            run_id: Its name.
-        """
-        ...
-
-    async def go_on(self, run: PortableRun, settings: RunSettings | None) -> tuple[State, bool]:
-        """Continue a run; and say whether it was answered by this turn before."""
-        ...
-
-    async def answer(
-        self,
-        run_id: str,
-        asks: Sequence[Ask],
-        answers: Mapping[str, JsonValue],
-        settings: RunSettings | None,
-    ) -> State:
-        """Answer what a run asks, and continue it."""
-        ...
-
-    async def snapshot(self) -> StateSnapshot:
-        """The state of the run that was worked on last."""
-        ...
-
-
-RunPlaces = Callable[[str, Followed], AbstractAsyncContextManager[RunPlace]]
-"""Opens the place of one turn, by the name of the turn."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class CallPlace:
-    """The memory of one call: nothing of its run is stored."""
+    """The memory of one call: nothing of its run is stored.
+
+    Each method works until the run rests.
+    """
 
     graph: TeamGraph
-    journal: Journal
+    journal: Journal  # has the rows of the runs
     thread_id: str  # a new one
     following: Followed
 
     async def take_up(self, run: PortableRun) -> None:
+        """Have a run here that a context carries."""
         await adopted(run, self.graph, self.journal, self.thread_id)
 
     async def begin(
         self, given: State, seen: State | None, settings: RunSettings | None, run_id: str
     ) -> State:
+        """Begin a run with what it is given, behind what is seen; return its state."""
         if seen is not None:
             await put_before(seen, self.graph, self.thread_id)
         # Nothing that was begun stands on the thread, so there is nothing to go on with.
@@ -119,6 +71,7 @@ class CallPlace:
         return await self._followed(given, settings, run_id, begins=True)
 
     async def go_on(self, run: PortableRun, settings: RunSettings | None) -> tuple[State, bool]:
+        """Continue a run; and say whether it was answered by this turn before."""
         if run.waits and run.graphs is not None:
             return at_rest(await self.snapshot()), False
         return await self._followed(None, None if run.waits else settings, run.run_id), False
@@ -130,10 +83,12 @@ class CallPlace:
         answers: Mapping[str, JsonValue],
         settings: RunSettings | None,
     ) -> State:
+        """Answer what a run asks, and continue it."""
         bound = {ask.key: ask.bound(answers[ask.key]) for ask in asks if ask.key in answers}
         return await self._followed(resumption(asks, bound), settings, run_id)
 
     async def snapshot(self) -> StateSnapshot:
+        """The state of the run that was worked on last."""
         return await cast("Any", self.graph).aget_state(config_of(self.thread_id))
 
     async def _followed(
@@ -156,7 +111,7 @@ def call_places(
     graph: TeamGraph,
     journals: Callable[[], AbstractContextManager[Journal]],
     new_thread: Callable[[], str],
-) -> RunPlaces:
+) -> Callable[[str, Followed], AbstractAsyncContextManager[CallPlace]]:
     """Have the runs of turns in the memory of the process, each as long as its call.
 
     Args:
@@ -166,7 +121,7 @@ def call_places(
     """
 
     @asynccontextmanager
-    async def opened(_: str, following: Followed) -> AsyncGenerator[RunPlace]:
+    async def opened(_: str, following: Followed) -> AsyncGenerator[CallPlace]:
         thread = new_thread()
         try:
             with journals() as journal:

@@ -1,31 +1,27 @@
 """An agent without its own memory: a function of the input and the context."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Self
 
 from pydantic import JsonValue
 
 from replan.calling.compiled import Graph, tool_servers_of
 from replan.errors import InputError
-from replan.events.types import Event
-from replan.failures import describe
-from replan.ports.agent import TurnOptions, UserInput
+from replan.ports.agent import TurnOptions
 from replan.ports.storage import Storage
 from replan.runs.service import Runtime
 from replan.runs.stopping import GRACE
 from replan.runs.travel.portable import PortableRun
 from replan.runs.work import Bench
-from replan.sessions.beginnings import Beginnings
 from replan.sessions.carried import carried_in
-from replan.sessions.heard import heard
 from replan.sessions.history import whole_summary
-from replan.sessions.kept_runs import kept_runs
-from replan.sessions.request import Said, read_input
-from replan.sessions.run_place import Followed, RunPlaces
+from replan.sessions.kept_runs import RunPlaces, kept_runs
+from replan.sessions.request import Said
+from replan.sessions.run_place import Followed
+from replan.sessions.session_agent import Report, SessionAgent
 from replan.sessions.turn import SUMMARY, Turn
 from replan.state.memory import Summary
 from replan.state.session.context import AgentContext, AgentResult
@@ -44,17 +40,26 @@ class Workplace:
     kept_in: Callable[[Storage], Graph]  # the graph of the same team in a storage
 
 
-class StatelessAgent:
+class StatelessAgent(SessionAgent):
     """An agent that stores nothing between two calls; `build_agent` creates it.
 
     Any agent of the same team, in any process, can take the next turn of any session. Close it, or
     use it with `async with`, if its team has tool servers.
+
+    The input of a turn is a text, content blocks, or answers by key. None continues work that was
+    stopped or failed, and shows what waits again. While something waits, a text answers the one
+    question that the last result showed, and a mapping answers by key. Approvals (of a plan, of a
+    tool call, of work in doubt) need the key and the fingerprint. If an answer cannot be read, the
+    question is asked again, with the reason.
+
+    Of the options, `new_request=True` begins again and abandons what waits. `run_id` names a new
+    run. `settings` are the operator's, for the run. `stop` is an `asyncio.Event` that stops the
+    work; a later call continues it.
     """
 
     def __init__(self, workplace: Workplace) -> None:
         """Prepare; `build_agent` does it."""
         self._workplace = workplace
-        self._beginnings = Beginnings()
 
     async def __aenter__(self) -> Self:
         return self
@@ -84,89 +89,34 @@ class StatelessAgent:
         """
         return KeptAgent(self._workplace, storage)
 
-    async def process(
-        self,
-        user_input: UserInput,
-        context: AgentContext | Mapping[str, Any],
-        **options: Unpack[TurnOptions],
-    ) -> AgentResult:
-        """Take one turn of a session. The context stays as it is; the result has the updates.
-
-        While something waits, a text answers the one question that the last result showed, and a
-        mapping answers by key. Approvals (of a plan, of a tool call, of work in
-        doubt) need the key and the fingerprint. If an answer cannot be read, the question is asked
-        again, with the reason.
-
-        Args:
-            user_input: A text, content blocks, or answers by key. None continues work that was
-                stopped or failed, and shows what waits again.
-            context: The session, or a dictionary that `AgentContext.from_dict` reads.
-            options: `new_request=True` begins again and abandons what waits. `run_id` names a new
-                run. `settings` are the operator's, for the run. `stop` is an `asyncio.Event` that
-                stops the work; a later call continues it.
-
-        Returns:
-            The result. Errors are results without success; only a cancellation passes through.
-        """
-        return await self._turn(user_input, context, options, lambda _: None, tokens=False)
-
-    async def stream(
-        self,
-        user_input: UserInput,
-        context: AgentContext | Mapping[str, Any],
-        **options: Unpack[TurnOptions],
-    ) -> AsyncGenerator[Event | AgentResult]:
-        """Take one turn as `process` does; yields its events as they happen, the result last.
-
-        Closing the iterator before its end cancels the turn.
-        """
-        parts = heard(lambda hear: self._turn(user_input, context, options, hear, tokens=True))
-        async with aclosing(parts) as given:
-            async for each in given:
-                yield each
-
     async def _turn(
-        self,
-        user_input: UserInput,
-        context: AgentContext | Mapping[str, Any],
-        options: TurnOptions,
-        hear: Callable[[Event], None],
-        *,
-        tokens: bool,
+        self, said: Said, session: AgentContext, options: TurnOptions, report: Report | None
     ) -> AgentResult:
         place = self._workplace
-        await self._beginnings.turn()
-        try:
-            # A context is checked where it is made, and nothing here changes what is in it.
-            is_read = isinstance(context, AgentContext)
-            session = context if is_read else AgentContext.from_dict(context)
-            said = read_input(user_input)
-            run = carried_in(session, place.key)
-            begins_anew = bool(options.get("new_request"))
-            _check(said, run, begins_anew=begins_anew)
-            turn = Turn(
-                clock=place.clock,
-                context=session,
-                said=said,
-                run=run,
-                summary=summary_in(session),
-                begins_anew=begins_anew,
-                run_id=options.get("run_id") or place.new_id(),
-                settings=options.get("settings"),
-                key=place.key,
-                told=hear,
-            )
-            following = Followed(
-                hear=turn.hear,
-                hear_again=turn.hear_again,
-                tokens=tokens,
-                stop=options.get("stop"),
-                labels=options.get("labels") or {},
-            )
-            async with place.places(turn.run_id, following) as here:
-                return await turn.result(here)
-        except Exception as error:  # noqa: BLE001 - whatever happens is the result's to say
-            return AgentResult(success=False, response="", error=describe(error))
+        run = carried_in(session, place.key)
+        begins_anew = bool(options.get("new_request"))
+        _check(said, run, begins_anew=begins_anew)
+        turn = Turn(
+            clock=place.clock,
+            context=session,
+            said=said,
+            run=run,
+            summary=summary_in(session),
+            begins_anew=begins_anew,
+            run_id=options.get("run_id") or place.new_id(),
+            settings=options.get("settings"),
+            key=place.key,
+            told=report or (lambda _: None),
+        )
+        following = Followed(
+            hear=turn.hear,
+            hear_again=turn.hear_again,
+            tokens=report is not None,
+            stop=options.get("stop"),
+            labels=options.get("labels") or {},
+        )
+        async with place.places(turn.run_id, following) as here:
+            return await turn.result(here)
 
 
 class KeptAgent(StatelessAgent):

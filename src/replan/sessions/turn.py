@@ -18,12 +18,11 @@ from replan.runs.result import RunResult, result_of
 from replan.runs.travel.portable import PortableRun, exported
 from replan.secrets.known import MASK
 from replan.services import Services
-from replan.sessions.asked import asked_in
-from replan.sessions.carried import RUN, written_run
+from replan.sessions.carried import RUN, asked_in, written_run
 from replan.sessions.history import message_of, shown_of, whole_summary
+from replan.sessions.kept_runs import RunPlace
 from replan.sessions.outcome import metadata_of, response_of, stage_of
 from replan.sessions.request import Said, answers_to, mark_of
-from replan.sessions.run_place import RunPlace
 from replan.sessions.tool_calls import ToolCalls
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings

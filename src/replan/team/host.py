@@ -8,9 +8,8 @@ from pydantic import Field
 from replan.declared.fields import Row
 from replan.state.knowledge import RAGOptions
 from replan.state.memory import MemoryOptions
-from replan.team.fields.code import Tool
-from replan.team.fields.models import Model, Prompt
-from replan.team.typed import Typed
+from replan.team.fields.code import Tool, Typed
+from replan.team.fields.models import Model, Prompt, models_of
 
 
 class Host(Typed):
@@ -58,7 +57,7 @@ class Host(Typed):
     @property
     def chat_models(self) -> Mapping[str, Any]:
         """Its models, by their fields."""
-        return {name: model for name in MODELS if (model := getattr(self, name)) is not None}
+        return models_of(self)
 
 
 MODELS = tuple(name for name in Host.model_fields if name.endswith("model"))

@@ -2,12 +2,11 @@
 
 import asyncio
 import inspect
-import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Self
 
 try:
@@ -17,6 +16,7 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(message, name=error.name) from error
 
 from replan.failures import describe
+from replan.own_loop import Portal
 from replan.state.usage import TokenCount, sum_counts
 from replan.testing.answering import Exchange, answer, refusal
 from replan.testing.embeddings import embeddings_body, texts_in
@@ -68,7 +68,8 @@ class OpenAIServer:
         self._requests: list[ChatRequest] = []
         self._reported: list[TokenCount] = []
         self._arrival = threading.Condition()
-        self._thread: _ServerThread | None = None
+        self._portal: Portal | None = None
+        self._port = 0
 
     @property
     def base_url(self) -> str:
@@ -77,10 +78,10 @@ class OpenAIServer:
         Raises:
             RuntimeError: The server was not started.
         """
-        if self._thread is None:
+        if self._portal is None:
             msg = "The server is not started. Use it in a `with` block, or call start()."
             raise RuntimeError(msg)
-        return f"http://127.0.0.1:{self._thread.port}/v1"
+        return f"http://127.0.0.1:{self._port}/v1"
 
     @property
     def requests(self) -> tuple[ChatRequest, ...]:
@@ -129,13 +130,14 @@ class OpenAIServer:
 
     def start(self) -> Self:
         """Start serving; the address is known when this returns."""
-        self._thread = _ServerThread(self._application)
+        self._portal = Portal()
+        self._port = self._portal.enter(self._serving())
         return self
 
     def close(self) -> None:
         """Stop serving; requests that still hang are cut off."""
-        if self._thread is not None:
-            self._thread.close()
+        if self._portal is not None and self._portal.is_open:
+            self._portal.close()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -151,12 +153,22 @@ class OpenAIServer:
         await asyncio.to_thread(self.close)
         self._script.leave(error)
 
-    def _application(self) -> web.Application:
+    @asynccontextmanager
+    async def _serving(self) -> AsyncGenerator[int]:
+        """Serve on a free port, and give it."""
         application = web.Application(client_max_size=_LARGEST_REQUEST)
         application.router.add_get("/v1/models", self._list_models)
         application.router.add_post("/v1/chat/completions", self._complete)
         application.router.add_post("/v1/embeddings", self._embed)
-        return application
+        runner = web.AppRunner(
+            application, access_log=None, handler_cancellation=True, shutdown_timeout=_GRACE
+        )
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, "127.0.0.1", 0, backlog=_BACKLOG).start()
+            yield runner.addresses[0][1]
+        finally:
+            await runner.cleanup()
 
     async def _list_models(self, http: web.Request) -> web.StreamResponse:
         return web.Response(body=models_body(self._models), content_type="application/json")
@@ -205,40 +217,3 @@ class OpenAIServer:
         with self._script.remembering():
             given = self._freeform(request)
             return as_reply(await given if inspect.isawaitable(given) else given)
-
-
-class _ServerThread:
-    """A thread with an event loop that serves one application until it is closed."""
-
-    def __init__(self, application: Callable[[], web.Application]) -> None:
-        self._application = application
-        self._socket = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
-        self.port: int = self._socket.getsockname()[1]
-        self._stopper: Future[Callable[[], object]] = Future()
-        self._thread = threading.Thread(target=self._run, name="replan-openai-server", daemon=True)
-        self._thread.start()
-        self._stop = self._stopper.result(_PATIENCE)
-
-    def close(self) -> None:
-        if self._thread.is_alive():
-            self._stop()
-            self._thread.join(_PATIENCE)
-
-    def _run(self) -> None:
-        asyncio.run(self._serve())
-
-    async def _serve(self) -> None:
-        loop, stopped = asyncio.get_running_loop(), asyncio.Event()
-        runner = web.AppRunner(
-            self._application(),
-            access_log=None,
-            handler_cancellation=True,
-            shutdown_timeout=_GRACE,
-        )
-        await runner.setup()
-        try:
-            await web.SockSite(runner, self._socket, backlog=_BACKLOG).start()
-            self._stopper.set_result(lambda: loop.call_soon_threadsafe(stopped.set))
-            await stopped.wait()
-        finally:
-            await runner.cleanup()

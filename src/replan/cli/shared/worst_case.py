@@ -152,7 +152,7 @@ def _calls_of_try(specialist: "Specialist", retries: Mapping[str, int]) -> int |
     if specialist.chat_model is not None and not specialist.tools:
         return calls_of_try(_calls_of_reply(specialist.chat_model, retries))
     if specialist.job is not None:
-        a_turn = (_calls_of_reply(model, retries) for model in specialist.job_models.values())
+        a_turn = (_calls_of_reply(model, retries) for model in specialist.chat_models.values())
         return specialist.most_turns * sum(a_turn)
     if isinstance(specialist.pipeline, type):
         return _calls_of_pipeline(specialist, retries)

@@ -19,8 +19,7 @@ from replan.errors import InputError, ReplanError
 from replan.plan.model import TaskPlan
 from replan.ports.session_store import VERSION
 from replan.runs.asked.asks import PLAN, Ask
-from replan.sessions.asked import asked_in
-from replan.sessions.carried import carried_in
+from replan.sessions.carried import asked_in, carried_in
 from replan.sessions.request import how_to_answer
 from replan.sessions.session_runs import digest_of
 from replan.state.limits import RunSettings

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from replan.events.calls import warn_here
 from replan.failures import describe, ends_whole_work
 from replan.jobs.extraction.by_rules import read_by_rules
+from replan.jobs.extraction.names import aliases
 from replan.jobs.extraction.port import Extracted, Wanted
 from replan.jobs.job import COMMAND
 from replan.jobs.sayings import bare, says_yes
@@ -97,19 +98,19 @@ def prompt_of(wanted: Wanted) -> list[BaseMessage]:
         ", ".join(dict.fromkeys((each.name, each.called("en"), *each.words)))
         for each in spec.commands
     )
-    asked = render(
+    instructions = render(
         load("extract"),
         today=f"{wanted.today:%A}, {wanted.today.isoformat()}",
         commands=commands,
         fields="\n".join(_described(spec.slot(name), job.collected_info) for name in wanted.names),
         asked=", ".join(job.asked.names) or "nothing yet",
     )
-    said = [f"{each.role}: {each.content}" for each in wanted.messages[-_MOST_MESSAGES:]]
-    earlier = "\n".join(said)[-_LONGEST_EARLIER:]
-    parts = [section("conversation", earlier)] if len(said) > 1 else []
+    lines = [f"{each.role}: {each.content}" for each in wanted.messages[-_MOST_MESSAGES:]]
+    conversation = "\n".join(lines)[-_LONGEST_EARLIER:]
+    parts = [section("conversation", conversation)] if len(lines) > 1 else []
     parts.append(section("request", wanted.said))
     tag = call_tag(Call(node="extract"))
-    return [SystemMessage(f"{asked}\n\n{tag}"), HumanMessage("\n\n".join(parts))]
+    return [SystemMessage(f"{instructions}\n\n{tag}"), HumanMessage("\n\n".join(parts))]
 
 
 def reply_text(text: str) -> str:
@@ -199,8 +200,5 @@ _YES, _NO = frozenset({"yes", "true", "1", "是"}), frozenset({"no", "false", "0
 def _command(value: JsonValue, wanted: Wanted) -> str:
     if not isinstance(value, str):
         return ""
-    for each in wanted.spec.commands:
-        labels = [*cast("Mapping[str, str]", each.label).values()]
-        if bare(value) in {bare(word) for word in (each.name, *labels, *each.words)}:
-            return each.name
-    return ""
+    names = (each.name for each in wanted.spec.commands if bare(value) in aliases(each))
+    return next(names, "")

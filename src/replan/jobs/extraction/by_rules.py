@@ -2,20 +2,25 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
 from pydantic import JsonValue
 
 from replan.jobs.extraction.dates import dates_in
-from replan.jobs.extraction.names import aliases, outermost, places
+from replan.jobs.extraction.names import (
+    SMALL,
+    Marks,
+    aliases,
+    names_after,
+    outermost,
+    places,
+)
 from replan.jobs.extraction.numbers import Span, numbers_in
 from replan.jobs.extraction.port import Extracted, Wanted
-from replan.jobs.extraction.small_words import SMALL, Marks, led, marks_in
 from replan.jobs.job import COMMAND, CONFIRMATION, Asked
 from replan.jobs.sayings import bare, is_question, means
-from replan.jobs.spec.job_spec import Command
 from replan.jobs.spec.slot import Slot
 from replan.jobs.spec.slot_values import fields as as_fields, text as as_text
 
@@ -30,8 +35,8 @@ _NOT = re.compile(
     r"(?:\b(?:not|except|instead of|rather than)(?: (?:on|in|at|the|a)){0,2} *|不是|不要|不想|别)$",
     re.IGNORECASE,
 )
-_FAR = 30
-_LONGEST_SAID = 20_000
+_REACH = 30
+_LONGEST_READ = 20_000
 _FEW = 4
 _MOST = 50  # places where a value of one slot may be
 
@@ -61,25 +66,26 @@ class RuleExtractor:
 
 def read_by_rules(wanted: Wanted) -> Reading:
     """Search the new messages of the user: for yes and no, names, then the requested value."""
-    said = wanted.said[:_LONGEST_SAID]
+    message = wanted.said[:_LONGEST_READ]
     asked = wanted.spec.slot(wanted.asked) if wanted.spec.knows(wanted.asked) else None
-    if (whole := _whole(said, wanted, asked) or _opening(said, wanted)) is not None:
+    whole = _single_meaning(message, wanted, asked) or _after_command(message, wanted)
+    if whole is not None:
         return Reading(whole, is_sure=True)
-    values, rest = _named(said, wanted)
-    marks = _small_words(rest, wanted)
-    behind, rest = _led(rest, marks, wanted)
+    values, rest = _named_values(message, wanted)
+    marks = _small_word_marks(rest, wanted)
+    behind, rest = _after_small_words(rest, marks, wanted)
     values = {**behind, **values}
     is_sure = bool(values) and not _WORD.search(rest)
     command = _command(rest, wanted)
     is_sure = is_sure or bare(rest) == bare(command) != ""
     # What is in a question may be about anything.
     if rest.strip() and not is_question(rest):
-        values = _unnamed(rest, wanted, values, has_command=bool(command)) | values
+        values = _unnamed_values(rest, wanted, values, has_command=bool(command)) | values
     guessed = {*behind}
     if asked is not None and asked.name not in values and not command:
         # What another slot takes is not an answer where a value has a form.
         is_other = bool(values) and not _is_free(asked)
-        answer = None if is_other else _answer(_bare_answer(rest, marks, asked), asked)
+        answer = None if is_other else _as_answer(_bare_answer(rest, marks, asked), asked)
         if answer is not None:
             values[asked.name] = answer
             guessed.add(asked.name)
@@ -90,90 +96,86 @@ def read_by_rules(wanted: Wanted) -> Reading:
     return Reading(found, is_sure, frozenset(guessed))
 
 
-def _whole(said: str, wanted: Wanted, asked: Slot | None) -> Extracted | None:
+def _single_meaning(text: str, wanted: Wanted, asked: Slot | None) -> Extracted | None:
     """The meaning of a message with a single intent: cancel, yes or no; else nothing."""
-    if asked is not None and _loose(asked, said, wanted) is not None:
+    if asked is not None and _only_value(asked, text, wanted) is not None:
         return None
-    if means(said, "cancel") or means(said, "nothing"):
-        return Extracted(cancelled=means(said, "cancel"))
-    if wanted.asked == CONFIRMATION and (means(said, "yes") or means(said, "no")):
-        return Extracted(confirmed=means(said, "yes"))
+    if means(text, "cancel") or means(text, "nothing"):
+        return Extracted(cancelled=means(text, "cancel"))
+    if wanted.asked == CONFIRMATION and (means(text, "yes") or means(text, "no")):
+        return Extracted(confirmed=means(text, "yes"))
     return None
 
 
-def _command(said: str, wanted: Wanted) -> str:
+def _command(text: str, wanted: Wanted) -> str:
     """The one command that a message names; a known one is left only by a message of its own."""
     found: list[tuple[str, Span]] = []
     for each in wanted.spec.commands:
-        for word in _words_of(each):
-            if bare(word) == bare(said):
+        for word in aliases(each):
+            if word == bare(text):
                 return "" if each.name == wanted.job.command else each.name
-            spans = places(word, said) if not wanted.job.command else ()
+            spans = places(word, text) if not wanted.job.command else ()
             found += [(each.name, span) for span in spans]
     names = {name for name, _ in outermost(found)}
     return names.pop() if len(names) == 1 else ""
 
 
-def _opening(said: str, wanted: Wanted) -> Extracted | None:
+def _after_command(text: str, wanted: Wanted) -> Extracted | None:
     """The values of a message that begins with a command and consists mostly of its values."""
     job = wanted.job
     for each in wanted.spec.commands if job.command else ():
         is_same = each.name == job.command
         after = job if is_same else job.replace(command=each.name, asked=Asked())
         inner = replace(wanted, job=after)
-        for word in _words_of(each):
-            start, end = next(places(word, said), (0, 0))
-            # Without blanks, the name of a slot may begin like the word.
-            if not end or said[:start].strip() or _is_named_at(start, said, wanted):
+        for word in aliases(each):
+            start, end = next(places(word, text), (0, 0))
+            if not end or text[:start].strip():
                 continue
-            values, left = _named(said[end:], inner)
-            values = _unnamed(left, inner, values, has_command=True) | values
+            # Without blanks, the name of a slot may begin like the word.
+            if start in [at for _, at, _ in _name_marks(text, wanted)]:
+                continue
+            values, left = _named_values(text[end:], inner)
+            values = _unnamed_values(left, inner, values, has_command=True) | values
             if values and len(left.split()) < _FEW:
                 return Extracted(command="" if is_same else each.name, values=values)
     return None
 
 
-def _is_named_at(place: int, said: str, wanted: Wanted) -> bool:
-    return any(start == place for _, start, _ in _marks(said, wanted))
-
-
-def _words_of(command: Command) -> tuple[str, ...]:
-    labels = [*cast("dict[str, str]", command.label).values()]
-    return (command.name, command.name.replace("_", " "), *labels, *command.words)
-
-
-def _named(said: str, wanted: Wanted) -> tuple[dict[str, JsonValue], str]:
+def _named_values(text: str, wanted: Wanted) -> tuple[dict[str, JsonValue], str]:
     """The values that are written with a name, and the rest of the message."""
-    if said.lstrip().startswith("{") and (fields := _object(said)) is not None:
+    if text.lstrip().startswith("{") and (fields := _object(text)) is not None:
         names = {alias: name for name in wanted.names for alias in aliases(wanted.spec.slot(name))}
         return {names.get(bare(key), key): each for key, each in fields.items()}, ""
     values: dict[str, JsonValue] = {}
     rest: list[str] = []
     at = 0
-    marks = [*_marks(said, wanted)]
-    for place, (name, start, end) in enumerate(marks):
-        rest.append(said[at:start])
-        until = marks[place + 1][1] if place + 1 < len(marks) else len(said)
-        is_line = start == 0 or said[start - 1] == "\n"
-        value, length = _piece(wanted.spec.slot(name), said[end:until], wanted, is_line=is_line)
+    marks = [*_name_marks(text, wanted)]
+    edges = [*(start for _, start, _ in marks[1:]), len(text)]
+    for (name, start, end), edge in zip(marks, edges, strict=False):
+        rest.append(text[at:start])
+        is_line = start == 0 or text[start - 1] == "\n"
+        slot, piece = wanted.spec.slot(name), text[end:edge]
+        value, length = _value_at_start(slot, piece, wanted, is_line=is_line)
         if value is not None:
             values[name] = value
         at = end + length
-    rest.append(said[at:])
+    rest.append(text[at:])
     return values, " ".join(part.strip() for part in rest if part.strip(" ,;\n\t，；、。."))
 
 
-def _piece(slot: Slot, piece: str, wanted: Wanted, *, is_line: bool) -> tuple[JsonValue, int]:
+def _value_at_start(
+    slot: Slot, piece: str, wanted: Wanted, *, is_line: bool
+) -> tuple[JsonValue, int]:
     """The value at the beginning of a text, and how much of the text it is."""
     # A line that begins with the name is all value; in a sentence, the value ends with it.
     end = (_LINE_END if is_line or slot.type in ("list", "object") else _SENTENCE_END).search(piece)
     length = end.start() if end else len(piece)
     text = _AND.sub("", piece[:length].strip(_AROUND))
-    found = _loose(slot, piece[:length], wanted) if slot.type in _FINDERS else None
+    found = _only_value(slot, piece[:length], wanted) if slot.type in _FINDERS else None
     return (text or None) if found is None else found, length
 
 
-def _marks(said: str, wanted: Wanted) -> Iterator[tuple[str, int, int]]:
+def _name_marks(text: str, wanted: Wanted) -> Iterator[tuple[str, int, int]]:
     """Where a slot is named in front of its value: the slot, and the span of its name."""
     found: list[tuple[int, int, str]] = []
     for name in wanted.names:
@@ -183,7 +185,7 @@ def _marks(said: str, wanted: Wanted) -> Iterator[tuple[str, int, int]]:
             forms = rf"{_CHANGE}{word}\s+to\s+|{left}{word}{_IS}"
             found += [
                 (each.start(), -each.end(), name)
-                for each in re.finditer(forms, said, re.IGNORECASE)
+                for each in re.finditer(forms, text, re.IGNORECASE)
             ]
     at = 0
     for start, end, name in sorted(found):
@@ -192,8 +194,8 @@ def _marks(said: str, wanted: Wanted) -> Iterator[tuple[str, int, int]]:
             at = -end
 
 
-def _unnamed(
-    said: str, wanted: Wanted, named: dict[str, JsonValue], *, has_command: bool
+def _unnamed_values(
+    text: str, wanted: Wanted, named: dict[str, JsonValue], *, has_command: bool
 ) -> dict[str, JsonValue]:
     """The requested slots, and values that fit only one open slot; all are open on confirmation."""
     job, spec = wanted.job, wanted.spec
@@ -202,25 +204,25 @@ def _unnamed(
     open_ = [spec.slot(name) for name in wanted.names if name not in held and name not in named]
     values: dict[str, JsonValue] = {}
     asked = next((each for each in open_ if each.name == wanted.asked), None)
-    if asked is not None and (value := _loose(asked, said, wanted)) is not None:
+    if asked is not None and (value := _only_value(asked, text, wanted)) is not None:
         values[asked.name] = value
-    elif asked is not None and not has_command and _is_free(asked) and _answer(said, asked):
+    elif asked is not None and not has_command and _is_free(asked) and _as_answer(text, asked):
         # A free text may hold anything, and so may a list or fields.
         return values
-    values |= _recognised(said, [each for each in open_ if _kind_of(each) == "told"], wanted)
+    values |= _recognised(text, [each for each in open_ if _kind_of(each) == "form"], wanted)
     for kind in ("date", "number"):
         takers = [each for each in open_ if _kind_of(each) == kind and each.name not in values]
         is_asked = asked is not None and _kind_of(asked) == kind
         if len(takers) == 1 and not is_asked:
-            value = _loose(takers[0], said, wanted)
+            value = _only_value(takers[0], text, wanted)
             if value is not None:
                 values[takers[0].name] = value
     return values
 
 
-def _recognised(said: str, slots: Sequence[Slot], wanted: Wanted) -> dict[str, JsonValue]:
+def _recognised(text: str, slots: Sequence[Slot], wanted: Wanted) -> dict[str, JsonValue]:
     """The values whose form shows their slot: each word fits only one slot."""
-    taken = {each.name: _taken(each, said) for each in slots if _loose(each, said, wanted)}
+    taken = {each.name: _spans_in(each, text) for each in slots if _only_value(each, text, wanted)}
     if any(len(spans) > _MOST for spans in taken.values()):
         return {}
     values: dict[str, JsonValue] = {}
@@ -229,15 +231,15 @@ def _recognised(said: str, slots: Sequence[Slot], wanted: Wanted) -> dict[str, J
         others = [span for name, spans in taken.items() if name != slot.name for span in spans]
         is_shared = any(a < end and start < b for start, end in own for a, b in others)
         if own and (slot.name == wanted.asked or not is_shared):
-            values[slot.name] = _loose(slot, said, wanted)
+            values[slot.name] = _only_value(slot, text, wanted)
     return values
 
 
-def _taken(slot: Slot, said: str) -> list[Span]:
+def _spans_in(slot: Slot, text: str) -> list[Span]:
     """Where the values are of a slot that has choices or a pattern."""
     if slot.choices:
-        return [span for _, span in _choices_in(slot, said)]
-    return [found.span() for found in re.finditer(_apart(slot.pattern or ""), said)]
+        return [span for _, span in _choices_in(slot, text)]
+    return [found.span() for found in re.finditer(_as_word(slot.pattern or ""), text)]
 
 
 def _is_free(slot: Slot) -> bool:
@@ -246,46 +248,48 @@ def _is_free(slot: Slot) -> bool:
 
 def _kind_of(slot: Slot) -> str:
     if slot.choices or slot.pattern:
-        return "told"
+        return "form"
     return "number" if slot.type in ("number", "integer") else slot.type
 
 
-def _loose(slot: Slot, said: str, wanted: Wanted) -> JsonValue:
+def _only_value(slot: Slot, text: str, wanted: Wanted) -> JsonValue:
     """The only value in a message that fits a slot; None without one, or with several."""
+    found: Iterable[JsonValue] = ()
     if slot.choices:
-        return _chosen(slot, said)
-    if slot.type in _FINDERS:
-        found = [*dict.fromkeys(_FINDERS[slot.type](said, wanted))]
-        return found[0] if len(found) == 1 else None
-    if slot.type == "boolean" and (means(said, "yes") or means(said, "no")):
-        return means(said, "yes")
-    if slot.pattern:
-        found = {each[0] for each in re.finditer(_apart(slot.pattern), said)}
-        return found.pop() if len(found) == 1 else None
-    return None
+        found = [choice for choice, _ in _choices_in(slot, text)]
+        if slot.type == "list":
+            return [each for each in slot.choices if each in found] or None
+    elif slot.type in _FINDERS:
+        found = _FINDERS[slot.type](text, wanted)
+    elif slot.type == "boolean" and (means(text, "yes") or means(text, "no")):
+        return means(text, "yes")
+    elif slot.pattern:
+        found = [each[0] for each in re.finditer(_as_word(slot.pattern), text)]
+    values = [*dict.fromkeys(cast("Iterable[str]", found))]
+    return values[0] if len(values) == 1 else None
 
 
-def _apart(pattern: str) -> str:
+def _as_word(pattern: str) -> str:
     return rf"(?<![A-Za-z0-9_])(?:{pattern})(?![A-Za-z0-9_])"
 
 
-def _numbers(said: str, wanted: Wanted) -> Iterator[JsonValue]:
-    days = [span for _, span in dates_in(said, wanted.today)]
-    for number, (start, end) in numbers_in(said):
+def _numbers(text: str, wanted: Wanted) -> Iterator[JsonValue]:
+    days = [span for _, span in dates_in(text, wanted.today)]
+    for number, (start, end) in numbers_in(text):
         is_of_day = any(first < end and start < last for first, last in days)
-        if not is_of_day and not _is_denied(said, start):
+        if not is_of_day and not _is_rejected(text, start):
             yield number
 
 
-def _days(said: str, wanted: Wanted) -> Iterator[JsonValue]:
-    for day, (start, _) in dates_in(said, wanted.today):
-        if not _is_denied(said, start):
+def _days(text: str, wanted: Wanted) -> Iterator[JsonValue]:
+    for day, (start, _) in dates_in(text, wanted.today):
+        if not _is_rejected(text, start):
             yield day.isoformat()
 
 
-def _is_denied(said: str, place: int) -> bool:
+def _is_rejected(text: str, place: int) -> bool:
     """Whether the user rejects the value at a place."""
-    return _NOT.search(said[max(0, place - _FAR) : place]) is not None
+    return _NOT.search(text[max(0, place - _REACH) : place]) is not None
 
 
 _FINDERS: dict[str, Callable[[str, Wanted], Iterator[JsonValue]]] = {
@@ -295,26 +299,19 @@ _FINDERS: dict[str, Callable[[str, Wanted], Iterator[JsonValue]]] = {
 }
 
 
-def _chosen(slot: Slot, said: str) -> JsonValue:
-    found = [*dict.fromkeys(choice for choice, _ in _choices_in(slot, said))]
-    if slot.type == "list":
-        return [each for each in slot.choices if each in found] or None
-    return found[0] if len(found) == 1 else None
-
-
-def _choices_in(slot: Slot, said: str) -> list[tuple[str, Span]]:
+def _choices_in(slot: Slot, text: str) -> list[tuple[str, Span]]:
     choices = cast("dict[str, tuple[str, ...]]", slot.choices)
     found = (
         (choice, span)
         for choice, words in choices.items()
         for word in (choice, *words)
-        for span in places(word, said)
+        for span in places(word, text)
     )
-    return [(choice, span) for choice, span in outermost(found) if not _is_denied(said, span[0])]
+    return [(choice, span) for choice, span in outermost(found) if not _is_rejected(text, span[0])]
 
 
-def _small_words(said: str, wanted: Wanted) -> Marks:
-    """Where small words are by which slots of free text are called."""
+def _small_word_marks(text: str, wanted: Wanted) -> Marks:
+    """Where small words are by which slots of free text are called, in their order."""
     slots = [wanted.spec.slot(name) for name in wanted.names]
     words = {
         word: slot.name
@@ -323,33 +320,33 @@ def _small_words(said: str, wanted: Wanted) -> Marks:
         for word in aliases(slot)
         if word in SMALL
     }
-    return marks_in(said, words)
+    return sorted((span, name) for word, name in words.items() for span in places(word, text))
 
 
-def _led(said: str, marks: Marks, wanted: Wanted) -> tuple[dict[str, str], str]:
+def _after_small_words(text: str, marks: Marks, wanted: Wanted) -> tuple[dict[str, str], str]:
     """The names after small words, where the message has only a command before them."""
     names = [name for _, name in marks]
-    before = bare(said[: marks[0][0][0]]) if marks else ""
-    words = {bare(word) for each in wanted.spec.commands for word in _words_of(each)}
+    before = bare(text[: marks[0][0][0]]) if marks else ""
+    words = {word for each in wanted.spec.commands for word in aliases(each)}
     is_about_them = wanted.asked in ("", COMMAND, *names) and before in ("", *words)
     is_open = all(name == wanted.asked or name not in wanted.job.collected_info for name in names)
-    return led(said, marks, wanted.today) if is_about_them and is_open else ({}, said)
+    return names_after(text, marks, wanted.today) if is_about_them and is_open else ({}, text)
 
 
-def _bare_answer(said: str, marks: Marks, asked: Slot) -> str:
+def _bare_answer(text: str, marks: Marks, asked: Slot) -> str:
     """An answer without the small word by which its slot is called; empty if it is about others."""
     names = [name for _, name in marks]
     if asked.name not in names and not (names and {*aliases(asked)} & SMALL):
-        return said
+        return text
     (start, end), first = marks[0]
-    if said[:start].strip():
-        return said
-    return said[end:] if first == asked.name and len(marks) == 1 else ""
+    if text[:start].strip():
+        return text
+    return text[end:] if first == asked.name and len(marks) == 1 else ""
 
 
-def _answer(said: str, slot: Slot) -> JsonValue:
+def _as_answer(message: str, slot: Slot) -> JsonValue:
     """Treat a whole message as the answer to a question, unless it is a question itself."""
-    text = said.strip()
+    text = message.strip()
     if not text or is_question(text) or as_text(text) is None:
         return None
     if slot.type == "object":

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 from itertools import islice
 
-from replan.jobs.extraction.numbers import Span, chinese, numbers_in
-from replan.jobs.extraction.vocabulary import WORDS
+from replan.jobs.extraction.numbers import WORDS, Span, chinese, numbers_in
 
 _SPOKEN = WORDS["dates"]
 _MONTHS: dict[str, int] = {
@@ -23,6 +22,8 @@ _NEAR: dict[str, int] = _SPOKEN["near"]
 _SPANS: dict[str, int] = _SPOKEN["spans"]
 _WEEKS: dict[str, int] = _SPOKEN["weeks"]
 _YEARS: dict[str, int] = _SPOKEN["years"]
+_NUMBERED = {"a": 1, "an": 1, **_ORDINALS, **_MONTHS}
+_ORDINAL_END = re.compile(r"(?<=\d)(?:st|nd|rd|th)$")
 _WEEK, _MONTHS_OF_YEAR, _CENTURY = 7, 12, 100
 _MOST = 50  # dates of one form that are looked at
 
@@ -55,7 +56,7 @@ def dates_in(text: str, today: date) -> Iterator[tuple[date, Span]]:
             # What is not a date is not part of another one, either.
             taken.append(span)
             day = _made(read, each, today)
-            if day is not None and not _is_said(day, each, found, text):
+            if day is not None and not _is_repeated(day, each, found, text):
                 found.append((day, span))
     yield from found
 
@@ -67,7 +68,9 @@ def _made(read: Reader, found: re.Match[str], today: date) -> date | None:
         return None
 
 
-def _is_said(day: date, found: re.Match[str], dates: list[tuple[date, Span]], text: str) -> bool:
+def _is_repeated(
+    day: date, found: re.Match[str], dates: list[tuple[date, Span]], text: str
+) -> bool:
     """Whether a day of the week only repeats the day of an adjacent date."""
     if "day" not in found.groupdict() and "sign" not in found.groupdict():
         return False
@@ -80,10 +83,16 @@ def _is_said(day: date, found: re.Match[str], dates: list[tuple[date, Span]], te
     )
 
 
-def _numbered(found: re.Match[str], today: date) -> date | None:
+def _in_full(found: re.Match[str], today: date) -> date | None:
+    """A month and a day; with a year, with 'last year' and the like, or the next such day."""
     parts = found.groupdict()
-    month, day = int(parts["m"]), int(parts["d"])
-    return date(int(parts["y"]), month, day) if parts["y"] else _next(month, day, today)
+    month, day = _number(parts["m"]), _number(parts["d"])
+    if parts["y"]:
+        return date(_number(parts["y"]), month, day)
+    if parts.get("year"):
+        return date(today.year + _YEARS[parts["year"]], month, day)
+    this_year = date(today.year, month, day)
+    return this_year if this_year >= today else date(today.year + 1, month, day)
 
 
 def _either(found: re.Match[str], today: date) -> date | None:
@@ -95,46 +104,27 @@ def _either(found: re.Match[str], today: date) -> date | None:
     return date(year, min(first, second), max(first, second))
 
 
-def _named(found: re.Match[str], today: date) -> date | None:
-    month, day = _MONTHS[found["n"].casefold()], _day_of_month(found["d"])
-    return date(int(found["y"]), month, day) if found["y"] else _next(month, day, today)
-
-
-def _in_chinese(found: re.Match[str], today: date) -> date | None:
-    month, day = _counted(found["m"]), _counted(found["d"])
-    if found["y"]:
-        return date(_counted(found["y"]), month, day)
-    if found["year"]:
-        return date(today.year + _YEARS[found["year"]], month, day)
-    return _next(month, day, today)
-
-
 def _in_month(found: re.Match[str], today: date) -> date | None:
     month = _months_later(today.replace(day=1), 1 if found["month"] else 0)
-    return month.replace(day=_counted(found["d"]))
+    return month.replace(day=_number(found["d"]))
 
 
-def _day_alone(found: re.Match[str], today: date) -> date | None:
-    """The next day of this number; with a day of the week before it, only if it is that one."""
-    day = _day_of_month(found["d"])
-    month = today if day >= today.day else _months_later(today.replace(day=1), 1)
-    return month.replace(day=day)
-
-
-def _sign_alone(found: re.Match[str], today: date) -> date | None:
-    day = _counted(found["d"])
+def _day_alone(found: re.Match[str], today: date) -> date:
+    """The next day of this number."""
+    day = _number(found["d"])
     month = today if day >= today.day else _months_later(today.replace(day=1), 1)
     return month.replace(day=day)
 
 
 def _named_day(found: re.Match[str], today: date) -> date | None:
+    """The next day of a number, only if it is the day of the week that is said with it."""
     day = _day_alone(found, today)
-    return day if day is not None and day.weekday() == _DAYS[found["w"].casefold()] else None
+    return day if day.weekday() == _DAYS[found["w"].casefold()] else None
 
 
 def _later(found: re.Match[str], today: date) -> date | None:
     parts = found.groupdict()
-    count = _counted(parts["count"])
+    count = _number(parts["count"])
     start = (parts.get("start") or "now").casefold()
     if start in _DAYS:
         today += timedelta(days=(_DAYS[start] - today.weekday()) % _WEEK)
@@ -177,48 +167,39 @@ def _in_week(today: date, weeks: int, weekday: int) -> date:
     return today + timedelta(days=_WEEK * weeks + weekday - today.weekday())
 
 
-def _next(month: int, day: int, today: date) -> date:
-    this_year = date(today.year, month, day)
-    return this_year if this_year >= today else date(today.year + 1, month, day)
-
-
 def _months_later(day: date, months: int) -> date:
     year, month = divmod(day.year * _MONTHS_OF_YEAR + day.month - 1 + months, _MONTHS_OF_YEAR)
     return date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
 
 
-def _day_of_month(said: str) -> int:
-    word = said.casefold()
-    return _ORDINALS[word] if word in _ORDINALS else int(re.sub(r"\D", "", word))
-
-
-def _counted(said: str) -> int:
-    """A small number in digits, English or Chinese; a ValueError if it is not one."""
-    if said.casefold() in ("a", "an"):
-        return 1
-    if all(sign in _NUMERALS for sign in said):
-        return chinese(said)
-    numbers = [number for number, _ in numbers_in(said)]
+def _number(text: str) -> int:
+    """A small number, or a month, in digits or words; a ValueError if it is neither."""
+    word = text.casefold()
+    if word in _NUMBERED:
+        return _NUMBERED[word]
+    if all(sign in _NUMERALS for sign in text):
+        return chinese(text)
+    numbers = [number for number, _ in numbers_in(_ORDINAL_END.sub("", word))]
     if len(numbers) != 1 or not isinstance(numbers[0], int):
-        raise ValueError(said)
+        raise ValueError(text)
     return numbers[0]
 
 
 _FORMS: tuple[tuple[re.Pattern[str], Reader], ...] = tuple(
     (re.compile(form, re.IGNORECASE), read)
     for form, read in (
-        (r"(?<!\d)(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?!\d)", _numbered),
+        (r"(?<!\d)(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?!\d)", _in_full),
         (
             (
                 rf"(?:(?P<y>\d{{4}}|[{_NUMERALS}]{{4}})\s*年\s*|(?P<year>{_longest_first(_YEARS)})\s*)?"
                 rf"(?<![\d{_NUMERALS}])(?P<m>\d{{1,2}}|[{_NUMERALS}]{{1,2}})\s*月\s*"
                 rf"{_SIGN_DAY}\s*[日号號]?"
             ),
-            _in_chinese,
+            _in_full,
         ),
         (rf"(?:(?P<month>下个?月)|(?:本|这个?)月)的?\s*{_SIGN_DAY}\s*[日号號]", _in_month),
-        (rf"\b{_OF_MONTH}(?: of)? (?P<n>{_MONTH})\b\.?(?:,? (?P<y>\d{{4}})\b)?", _named),
-        (rf"\b(?P<n>{_MONTH})\b\.? (?:the )?{_OF_MONTH}\b(?:,? (?P<y>\d{{4}})\b)?", _named),
+        (rf"\b{_OF_MONTH}(?: of)? (?P<m>{_MONTH})\b\.?(?:,? (?P<y>\d{{4}})\b)?", _in_full),
+        (rf"\b(?P<m>{_MONTH})\b\.? (?:the )?{_OF_MONTH}\b(?:,? (?P<y>\d{{4}})\b)?", _in_full),
         (r"(?<![\d/.-])(?P<a>\d{1,2})[/.](?P<b>\d{1,2})[/.](?P<y>\d{4}|\d\d)(?![\d/.-])", _either),
         (rf"\bin {_COUNTED}(?:['\u2019]s?)?(?: time)?\b", _later),
         (
@@ -261,7 +242,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Reader], ...] = tuple(
         (r"^\s*(?P<d>\d{1,2}(?:st|nd|rd|th))[.!]?\s*$", _day_alone),
         (
             rf"(?<![\d月{_NUMERALS}]){_SIGN_DAY}\s*[号號](?=$|\W|[去走出到吧的])",
-            _sign_alone,
+            _day_alone,
         ),
     )
 )

@@ -1,12 +1,18 @@
 """Numbers as people write them, in English and Chinese; approximate ones are not numbers."""
 
 import re
+import tomllib
 from collections.abc import Iterator
-
-from replan.jobs.extraction.vocabulary import WORDS
+from importlib.resources import files
+from typing import Any
 
 Number = int | float
 Span = tuple[int, int]
+
+WORDS: dict[str, Any] = tomllib.loads(
+    files("replan.jobs.extraction").joinpath("words.toml").read_text("utf-8")
+)
+"""The words of numbers and days."""
 
 _SPOKEN = WORDS["numbers"]
 _SMALL: dict[str, int] = {word: number for number, word in enumerate(_SPOKEN["units"])} | {
@@ -62,8 +68,8 @@ def numbers_in(text: str) -> Iterator[tuple[Number, Span]]:
         if is_free and not _is_no_number(found, text):
             yield _in_words(found), found.span()
     for found in _CHINESE.finditer(text):
-        if (said := _in_signs(found)) is not None:
-            yield said, (found.start(), found.start("next"))
+        if (number := _in_signs(found)) is not None:
+            yield number, (found.start(), found.start("next"))
 
 
 def _written(found: re.Match[str]) -> Number:
@@ -72,12 +78,8 @@ def _written(found: re.Match[str]) -> Number:
     times = _LARGE.get((found["times"] or "").casefold(), 1_000 if found["times"] else 1)
     for sign in found["signs"] or "":
         times *= {**_SIGN_UNITS, **_LARGE_SIGNS}[sign]
-    return _plain(number * times)
-
-
-def _plain(number: Number) -> Number:
-    """A number without the dust of its making."""
-    number = round(number, 9)
+    # Without what the multiplication of fractions adds.
+    number = round(number * times, 9)
     return int(number) if number == int(number) else number
 
 

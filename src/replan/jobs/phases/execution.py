@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from replan.jobs.actions import ActionCall, Outcome, UnsafeValueError, parameters_of
 from replan.jobs.job import CONFIRMATION, IntermediateResult, Job, JobPhase, JobPlan
-from replan.jobs.phases.job_turn import Turn, heard
+from replan.jobs.phases.job_turn import Turn, apply_message
 from replan.jobs.phases.outputs import (
     PhaseHandler,
     ProcessInput,
@@ -42,19 +42,18 @@ class ExecutionHandler(PhaseHandler):
         if command is None or plan is None:
             return fail(job, "broken", "There is no plan.")
         if self._is_answer(job, command, given.turn):
-            result = Outcome(success=True, result=storable_text(given.turn.said))
+            result = Outcome(success=True, result=storable_text(given.turn.message))
             job = self._recorded(job, command, 1, idempotency_key(job, plan, 1), result)
             return self._completed(job, command)
-        took = await heard(spec, engine.tracker, job, given.turn)
-        job = took.job
+        job, is_confirmed = await apply_message(spec, engine.tracker, job, given.turn)
         if (too_many := too_many_corrections(engine, job)) is not None:
             return too_many
         if job.plan is None or job.validation_errors:
             # What was said changes the plan; where the job belongs now, the corrector says.
             return ProcessOutput(job=job, next_phase=job.phase)
         if spec.confirm and spec.effects_of(command) == "unsafe" and job.confirmed != plan.id:
-            if took.confirmed is not True:
-                is_refused = took.confirmed is False
+            if is_confirmed is not True:
+                is_refused = is_confirmed is False
                 asked = self._confirmation(job, command, given.turn, is_refused=is_refused)
                 return asked if is_refused else await self._unclear(asked, job, given.turn)
             job = job.replace(confirmed=plan.id)
@@ -69,36 +68,30 @@ class ExecutionHandler(PhaseHandler):
         if is_refused:
             text = say("refused", language, name=self._first_slot(job))
         else:
-            shown = {
-                name: job.collected_info[name]
-                for name in command.slots
-                if name in job.collected_info
-            }
+            filled = [spec.slot(name) for name in command.slots if name in job.collected_info]
             lines = [
-                f"- {spec.slot(name).called(language)}: {spec.slot(name).shown(value, language)}"
-                for name, value in shown.items()
+                f"- {slot.called(language)}: {slot.shown(job.collected_info[slot.name], language)}"
+                for slot in filled
             ]
             called = command.called(language)
             text = say("confirm", language, command=called, values="\n".join(lines))
+        keys = _keys_of(job)
         # What failed with other values is over, unless it may have taken effect.
         failed = [
             each
             for each in job.intermediate_results
-            if not each.success and (each.in_doubt or each.key in _keys_of(job))
+            if not each.success and (each.in_doubt or each.key in keys)
         ]
-        told = [
-            say(
-                "doubt" if each.in_doubt else "earlier", language, problem=_sentence(each.error_msg)
-            )
-            for each in failed[-1:]
-        ]
-        remarks = self._engine.collector.generate_collection_prompt((), language, job.remarks)
-        text = "\n".join(part for part in (remarks, *told, text) if part)
+        for last in failed[-1:]:
+            key = "doubt" if last.in_doubt else "earlier"
+            text = f"{say(key, language, problem=_sentence(last.error_msg))}\n{text}"
+        if remarks := self._engine.collector.generate_collection_prompt((), language, job.remarks):
+            text = f"{remarks}\n{text}"
         return ask(self._engine, job.replace(remarks=()), turn, (CONFIRMATION,), text)
 
     async def _unclear(self, asked: ProcessOutput, job: Job, turn: Turn) -> ProcessOutput:
         """Say that an answer to the confirmation was not understood, if it was not."""
-        is_answer = job.asked.names == (CONFIRMATION,) and turn.said and not turn.progressed
+        is_answer = job.asked.names == (CONFIRMATION,) and turn.message and not turn.progressed
         if not is_answer or job.is_over or (await turn.extracted(job)).values:
             return asked
         text = say("unclear", job.language, name=self._first_slot(job))
@@ -222,7 +215,7 @@ class ExecutionHandler(PhaseHandler):
     def _is_answer(self, job: Job, command: Command, turn: Turn) -> bool:
         """Whether the message answers the question that the action asked."""
         is_open = command.action == "ask_user" and job.asked.names == (ANSWER,)
-        return is_open and bool(turn.said) and not turn.is_taken
+        return is_open and bool(turn.message) and not turn.is_applied
 
     def _asked(self, job: Job, plan: JobPlan, command: Command, turn: Turn) -> ProcessOutput:
         """Ask the question of the command; the next message is the answer."""

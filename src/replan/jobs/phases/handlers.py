@@ -2,7 +2,7 @@
 
 from replan.jobs.job import COMMAND, Job, JobPhase
 from replan.jobs.phases.execution import ExecutionHandler
-from replan.jobs.phases.job_turn import heard, switch
+from replan.jobs.phases.job_turn import apply_message, switch
 from replan.jobs.phases.outputs import (
     Engine,
     PhaseHandler,
@@ -31,7 +31,7 @@ class IntentRecognitionHandler(PhaseHandler):
             found = (await given.turn.extracted(job)).command
             if spec.command(found) is None:
                 # What was said already is not asked for later.
-                job = (await heard(spec, engine.tracker, job, given.turn)).job
+                job, _ = await apply_message(spec, engine.tracker, job, given.turn)
                 asked = ask(engine, job, given.turn, (COMMAND,), self._question(job))
                 return too_many_corrections(engine, job) or asked
             job = switch(spec, job, found)
@@ -53,20 +53,16 @@ class InformationCollectionHandler(PhaseHandler):
     async def process(self, job: Job, given: ProcessInput) -> ProcessOutput:
         """Process the message, then ask for what is missing or wrong."""
         engine = self._engine
-        took = await heard(engine.spec, engine.tracker, job, given.turn)
-        job = took.job
+        job, _ = await apply_message(engine.spec, engine.tracker, job, given.turn)
         if (too_many := too_many_corrections(engine, job)) is not None:
             return too_many
         wrong = tuple(issue.field for issue in job.validation_errors)
-        names = tuple(dict.fromkeys((*self._askable(job), *wrong)))
+        names = tuple(dict.fromkeys((*engine.spec.in_order(job.missing), *wrong)))
         if not names:
             return go_on(job, self.next_phase)
         issues = (*job.remarks, *job.validation_errors)
         prompt = engine.collector.generate_collection_prompt(names, job.language, issues)
         return ask(engine, job.replace(remarks=()), given.turn, names, prompt)
-
-    def _askable(self, job: Job) -> tuple[str, ...]:
-        return self._engine.spec.in_order(job.missing)
 
 
 class PlanGenerationHandler(PhaseHandler):

@@ -1,7 +1,6 @@
 """A turn of a job: the user's message, read once, and its changes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 
 from replan.jobs.corrections import merged
@@ -22,58 +21,55 @@ class Turn:
     def __init__(
         self, collector: InformationCollector, messages: Sequence[JobMessage], today: date
     ) -> None:
-        self.said = newest(messages)
+        self.message = newest(messages)
         self._collector, self._messages, self._today = collector, messages, today
         self._found: Extracted | None = None
-        self.is_taken = False
+        self.is_applied = False
         self.progressed = False  # whether something that it says got the job anywhere
 
     async def extracted(self, job: Job) -> Extracted:
         """What was found in it."""
         if self._found is None:
             self._found = Extracted()
-            if self.said:
+            if self.message:
                 wanted = Wanted(
                     spec=self._collector.spec,
                     job=job,
-                    said=self.said,
+                    said=self.message,
                     messages=self._messages,
                     today=self._today,
                 )
                 self._found = await self._collector.extractor.extract(wanted)
         return self._found
 
-    async def taken(self, job: Job) -> Extracted:
+    async def extracted_once(self, job: Job) -> Extracted:
         """What was found in it, the first time; then nothing."""
-        if self.is_taken:
+        if self.is_applied:
             return Extracted()
         found = await self.extracted(job)
-        self.is_taken = True
+        self.is_applied = True
         return found
 
 
 def newest(messages: Sequence[JobMessage]) -> str:
     """The user's messages since the assistant's last one."""
-    said: list[str] = []
+    texts: list[str] = []
     for message in reversed(messages):
         if message.role == "assistant":
             break
         if message.role == "user" and message.content.strip():
-            said.append(message.content.strip())
-    return "\n".join(reversed(said))
+            texts.append(message.content.strip())
+    return "\n".join(reversed(texts))
 
 
-@dataclass(frozen=True)
-class Heard:
-    """A job after a message, and whether the user said yes or no to it."""
+async def apply_message(
+    spec: JobSpec, tracker: ProgressTracker, job: Job, turn: Turn
+) -> tuple[Job, bool | None]:
+    """Return the job after a message, and whether the user confirmed what the job showed.
 
-    job: Job
-    confirmed: bool | None = None
-
-
-async def heard(spec: JobSpec, tracker: ProgressTracker, job: Job, turn: Turn) -> Heard:
-    """Apply a message to a job; unwanted values are recorded, and left out."""
-    found = await turn.taken(job)
+    Unwanted values are recorded, and left out. It is None where the user said neither yes nor no.
+    """
+    found = await turn.extracted_once(job)
     before, switched = job, False
     if found.command and found.command != job.command and spec.command(found.command) is not None:
         job, switched = switch(spec, job, found.command), True
@@ -96,7 +92,7 @@ async def heard(spec: JobSpec, tracker: ProgressTracker, job: Job, turn: Turn) -
         job = job.noted("heard", found.trouble, slots=tuple(given), dropped=_short(dropped))
     # Only who was shown the values confirms them.
     was_shown = before.asked.names == (CONFIRMATION,) and not (is_changed or merge.issues)
-    return Heard(job, found.confirmed if was_shown else None)
+    return job, found.confirmed if was_shown else None
 
 
 def switch(spec: JobSpec, job: Job, command: str) -> Job:

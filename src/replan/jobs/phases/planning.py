@@ -61,11 +61,12 @@ def planned(spec: JobSpec, job: Job, items: Items) -> Job:
     plan has a number, which the job carries along.
     """
     held = job.planned_secrets
-    numbered = {
-        name: held[name] if _is_held(job, name, values) else _following(held.get(name), values)
+    changed = {
+        name: PlannedSecret(number=held[name].number + 1 if name in held else 1, values=values)
         for name, values in _secrets_in(spec, items).items()
+        if not _is_held(job, name, values)
     }
-    job = job.replace(planned_secrets={**held, **numbered})
+    job = job.replace(planned_secrets={**held, **changed})
     plan = JobPlan(id=_plan_id(spec, job, job.command, items), command=job.command, items=items)
     return job.replace(plan=plan)
 
@@ -99,10 +100,6 @@ def _secrets_in(spec: JobSpec, items: Items) -> dict[str, tuple[JsonValue, ...]]
 def _is_held(job: Job, name: str, values: tuple[JsonValue, ...]) -> bool:
     held = job.planned_secrets.get(name)
     return held is not None and same([*held.values], [*values])
-
-
-def _following(before: PlannedSecret | None, values: tuple[JsonValue, ...]) -> PlannedSecret:
-    return PlannedSecret(number=1 if before is None else before.number + 1, values=values)
 
 
 def idempotency_key(job: Job, plan: JobPlan, item: int) -> str:

@@ -240,15 +240,15 @@ class Slot(Part):
             return None
         known = {name: others[name] for name in self.depends_on}
         try:
-            told = self._checked(value, known)
+            verdict = self._checked(value, known)
         except Exception as error:  # noqa: BLE001 - foreign code
             return self.issue_of("check_broken", value, language, problem=describe(error))
-        if told is None or told is True:
+        if verdict is None or verdict is True:
             return None
         issue = self.issue_of("check_failed", value, language)
-        if not isinstance(told, str) or not told:
+        if not isinstance(verdict, str) or not verdict:
             return issue
-        message = storable_text(told)
+        message = storable_text(verdict)
         return issue.replace(message=message.replace(str(value), MASK) if self.secret else message)
 
     def issue_of(
@@ -263,8 +263,8 @@ class Slot(Part):
         kept = "" if self.secret else storable_text(shown)[:60]
         return ValidationIssue(field=self.name, message=message, code=code, value=kept)
 
-    def _choice(self, said: str) -> str | None:
-        wanted = bare(said)
+    def _choice(self, text: str) -> str | None:
+        wanted = bare(text)
         found = cast("Mapping[str, Sequence[str]]", self.choices)
         for choice, words in found.items():
             if wanted in {bare(each) for each in (choice, *words)}:

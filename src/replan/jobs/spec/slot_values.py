@@ -84,12 +84,12 @@ def fields(value: object) -> JsonValue:
     return cast("JsonValue", json.loads(written)) if is_kept else None
 
 
-def _fields_in(said: str) -> object:
+def _fields_in(given: str) -> object:
     """The fields in a text: JSON, or `name: value` one after another."""
     try:
-        return json.loads(said)
+        return json.loads(given)
     except (ValueError, RecursionError):
-        parts = map(str.strip, _BETWEEN_FIELDS.split(said))
+        parts = map(str.strip, _BETWEEN_FIELDS.split(given))
         pairs = [_PAIR.fullmatch(part) for part in parts if part]
     if not pairs or None in pairs:
         return None

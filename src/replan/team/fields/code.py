@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, cast
 from pydantic import PlainValidator, ValidationError, ValidationInfo, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from replan.declared.part import broken
+from replan.declared.part import Part, broken
 from replan.declared.references import name_in
 from replan.declared.surroundings import Surroundings, refused
 from replan.ports.tool_provider import server_in
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
     from replan.ports.specialist_port import SpecialistPort
+    from replan.replies.shape import Shape
     from replan.state.results import ExecutionContext
 
 _REFERENCE = {"type": "string", "pattern": r"^[^\s:]+:[^\s:]+$", "examples": ["team_tools:search"]}
@@ -169,3 +170,20 @@ else:
     PipelineAgent = Annotated[Any, PlainValidator(pipeline), WithJsonSchema(_REFERENCE)]
     Callback = Annotated[Any, PlainValidator(callback), WithJsonSchema(_REFERENCE)]
     ReadySpecialist = Annotated[Any, PlainValidator(ready), WithJsonSchema(_REFERENCE)]
+
+
+class Typed(Part):
+    """The host or a specialist, whose answers or results have a type.
+
+    Attributes:
+        output_type: The type that they are of, if they are of one.
+    """
+
+    output_type: OutputType | None = None
+
+    @property
+    def shape(self) -> "Shape | None":
+        """The type as what it is asked for and read with."""
+        from replan.replies.shape import Shape  # noqa: PLC0415 - a team is light
+
+        return None if self.output_type is None else Shape(self.output_type)

@@ -1,19 +1,36 @@
 """Fields that are folders: of knowledge, of work, of files that steps make."""
 
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
+from pydantic import PlainValidator, ValidationError, ValidationInfo, WithJsonSchema
+from pydantic_core import InitErrorDetails
 
+from replan.declared.part import broken
 from replan.declared.surroundings import refused
 from replan.team.fields.given import surroundings_of, thing
-from replan.team.fields.knowledge_folder import FIELDS, folder_and_model
 
 if TYPE_CHECKING:
     from replan.ports.retriever import Retriever
 
-_KNOWLEDGE = {"anyOf": [{"type": "string"}, FIELDS]}
+_KEYS = ("folder", "embeddings")
+
+_FIELDS = {
+    "type": "object",
+    "properties": {
+        "folder": {"type": "string", "description": "A folder, relative to this file."},
+        "embeddings": {
+            "type": "string",
+            "description": "The model that finds passages by their meaning, too.",
+            "examples": ["openai:text-embedding-3-small"],
+        },
+    },
+    "required": ["folder"],
+    "additionalProperties": False,
+}
+_KNOWLEDGE = {"anyOf": [{"type": "string"}, _FIELDS]}
 
 
 def workspace(given: object, info: ValidationInfo) -> object:
@@ -35,7 +52,7 @@ def knowledge(given: object, info: ValidationInfo) -> object:
 
     around, model = surroundings_of(info), None
     if isinstance(given, dict):
-        given, model = folder_and_model(cast("dict[str, object]", given))
+        given, model = _folder_and_model(cast("dict[str, object]", given))
     if isinstance(given, str | Path) and (model or around is None or not _is_reference(given)):
         folder = str(given if around is None else around.folder / given)
         if not folder.strip() or "\0" in folder:
@@ -50,6 +67,28 @@ def knowledge(given: object, info: ValidationInfo) -> object:
         reason = f"It is of type {type(found).__name__}, and has no search."
         raise refused("no_retriever", reason, "Give a folder, or an object with a search.")
     return cast("object", found)
+
+
+def _folder_and_model(given: Mapping[str, object]) -> tuple[str, str | None]:
+    """Read a folder with embeddings; all mistakes are reported together."""
+    if mistakes := [*_mistakes(given)]:
+        raise ValidationError.from_exception_data("knowledge", mistakes)
+    model = given.get("embeddings")
+    return str(given["folder"]), None if model is None else str(model)
+
+
+def _mistakes(given: Mapping[str, object]) -> Iterator[InitErrorDetails]:
+    for key in given.keys() - set(_KEYS):
+        fix = f"Use {' and '.join(_KEYS)}."
+        yield broken((key,), given[key], "unknown_field", "There is no such field.", fix)
+    if "folder" not in given:
+        fix = "Write folder: and the name of one, relative to the file."
+        yield broken(("folder",), None, "no_folder", "The folder is missing.", fix)
+    for key in _KEYS:
+        value = given.get(key, "x")
+        if not isinstance(value, str) or not value.strip():
+            fix = "Write a folder." if key == "folder" else "Write a model, such as openai:NAME."
+            yield broken((key,), value, "wrong_type", "This must be text.", fix)
 
 
 def _is_reference(given: object) -> bool:

@@ -1,20 +1,20 @@
 """Fields that are a chat model, and the prompts of models."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from pydantic import BeforeValidator, PlainValidator, ValidationInfo, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, PlainValidator, ValidationInfo, WithJsonSchema
 
 from replan.declared.fields import meant
 from replan.declared.surroundings import refused
 from replan.ports.built_in import built_in_models, is_built_in
 from replan.team.fallback import Fallback, in_order
 from replan.team.fields.given import surroundings_of
-from replan.team.fields.prompt_files import prompt_text
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-
+_LARGEST_PROMPT = 500_000
 _PROMPT = {
     "anyOf": [
         {"type": "string"},
@@ -66,9 +66,59 @@ def one_model(given: object, info: ValidationInfo) -> Any:
     raise refused("unknown_model", "No model has this name.", fix)
 
 
+def models_of(part: BaseModel) -> dict[str, Any]:
+    """The models that a part of a team is given, by their fields."""
+    names = [name for name in type(part).model_fields if name.endswith("model")]
+    return {name: model for name in names if (model := getattr(part, name)) is not None}
+
+
 def prompt(given: object, info: ValidationInfo) -> object:
     around = surroundings_of(info)
-    return given if around is None else prompt_text(given, around.folder)
+    return given if around is None else _prompt_text(given, around.folder)
+
+
+def _prompt_text(given: object, folder: Path) -> object:
+    """Return the text of a prompt; what is neither a text nor a file is given back as it is."""
+    if not isinstance(given, dict):
+        return given
+    fields = cast("dict[str, Any]", given)
+    name = fields.get("file")
+    if not isinstance(name, str) or len(fields) != 1:
+        fix = "Write the prompt itself, or {file: NAME.md} and nothing else."
+        raise refused("bad_prompt", "This does not name a prompt file.", fix)
+    text = _prompt_in(_prompt_path(name, folder), name).strip()
+    if not text:
+        raise refused("bad_prompt", f"The prompt file '{name}' is empty.", "Write the prompt.")
+    return text
+
+
+def _prompt_path(name: str, folder: Path) -> Path:
+    try:
+        path = (folder / name).resolve()
+    except (OSError, RuntimeError, ValueError):
+        path = None
+    if path is None or not path.is_relative_to(folder):
+        reason = f"The prompt file '{name}' is not in the folder of the team file."
+        fix = "Put it next to or below the team file, and write its path relative to the file."
+        raise refused("prompt_outside", reason, fix)
+    return path
+
+
+def _prompt_in(path: Path, name: str) -> str:
+    try:
+        if not path.is_file():
+            fix = "Check the name; the path is relative to the team file."
+            raise refused("no_prompt_file", f"There is no prompt file '{name}'.", fix)
+        if path.stat().st_size > _LARGEST_PROMPT:
+            reason = f"The prompt file '{name}' is larger than {_LARGEST_PROMPT:,} bytes."
+            raise refused("bad_prompt", reason, "Keep prompts short.")
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        reason = f"The prompt file '{name}' is not UTF-8."
+        raise refused("bad_prompt", reason, "Save it as UTF-8.") from None
+    except OSError as error:
+        reason = f"The prompt file '{name}' cannot be read: {error.strerror}."
+        raise refused("bad_prompt", reason, "Check its name and its permissions.") from None
 
 
 def _is_chat_model(given: object) -> bool:

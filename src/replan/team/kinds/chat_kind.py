@@ -51,12 +51,6 @@ class Chat(Answering):
         yield from super().broken_rules(given)
 
     @property
-    def chat_models(self) -> Mapping[str, Any]:
-        """Its model."""
-        own = {} if self.chat_model is None else {"chat_model": self.chat_model}
-        return {**own, **super().chat_models}
-
-    @property
     def must_be_named(self) -> bool:
         """Whether a tool must be approved, or says itself that it is unsafe."""
         metadata: list[Mapping[str, Any]] = [

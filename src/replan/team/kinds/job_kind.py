@@ -12,8 +12,6 @@ from replan.team.fields.models import Model
 from replan.team.kinds.member import Member
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from replan.jobs.spec.job_spec import JobSpec
     from replan.ports.specialist_port import SpecialistPort
 
@@ -64,17 +62,6 @@ class JobMember(Member):
     phrasing_model: Model | None = None
 
     @property
-    def chat_models(self) -> "Mapping[str, Any]":
-        """Its models."""
-        return {**super().chat_models, **self.job_models}
-
-    @property
-    def job_models(self) -> "Mapping[str, Any]":
-        """The models that a job asks, each once in a turn at most."""
-        own = {"extraction_model": self.extraction_model, "phrasing_model": self.phrasing_model}
-        return {field: model for field, model in own.items() if model is not None}
-
-    @property
     def most_turns(self) -> int:
         """The turns of a step at most. What its models said in them is kept."""
         return cast("JobSpec", self.job).max_turns
@@ -84,15 +71,13 @@ class JobMember(Member):
         from replan.adapters.job_api import ApiExecutor
         from replan.specialists.job import JobSpecialist
 
-        chats_of_job = {
-            field: chats.of(model, f"{place}.{field}") for field, model in self.job_models.items()
-        }
+        built = {name: chats.of(each, f"{place}.{name}") for name, each in self.chat_models.items()}
         return JobSpecialist(
             # What it did is on record, so a step of it may always be sent again.
             card=self.card_with("keyed"),
             spec=cast("JobSpec", self.job),
             api=ApiExecutor(chats.environment),
             clock=chats.clock,
-            chat=chats_of_job.get("extraction_model"),
-            phrases=chats_of_job.get("phrasing_model"),
+            chat=built.get("extraction_model"),
+            phrases=built.get("phrasing_model"),
         )

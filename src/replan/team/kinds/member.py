@@ -11,10 +11,9 @@ from replan.state.knowledge import RAGOptions
 from replan.state.limits import Budget
 from replan.state.memory import MemoryOptions
 from replan.state.team import Effects, SpecialistCard
-from replan.team.fields.code import InputProcessor, OutputProcessor
-from replan.team.fields.models import Prompt
+from replan.team.fields.code import InputProcessor, OutputProcessor, Typed
+from replan.team.fields.models import Prompt, models_of
 from replan.team.fields.texts import Name, Sentence
-from replan.team.typed import Typed
 
 if TYPE_CHECKING:
     from replan.ports.specialist_port import SpecialistPort
@@ -73,7 +72,7 @@ class Member(Part):
     @property
     def chat_models(self) -> Mapping[str, Any]:
         """The chat models that it is given, by their fields."""
-        return {}
+        return models_of(self)
 
     def card_with(self, effects: Effects) -> SpecialistCard:
         """Return its card, with the effects that it declares, else with these."""

@@ -1,6 +1,5 @@
 """A specialist that is a pipeline of phases and sub-threads."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -31,12 +30,6 @@ class Pipeline(Giving):
 
     pipeline: PipelineAgent | None = None
     unit_model: Model | None = None
-
-    @property
-    def chat_models(self) -> Mapping[str, Any]:
-        """The model of its handlers."""
-        own = {} if self.unit_model is None else {"unit_model": self.unit_model}
-        return {**own, **super().chat_models}
 
     def built(self, place: str, chats: Chats) -> "SpecialistPort":
         """Build what walks its phases."""
