@@ -89,7 +89,7 @@ def _labels(query: RunsQuery, who: Identity) -> Mapping[str, str]:
     for text in query.label:
         name, sign, value = text.partition(":")
         if not sign or labels.setdefault(name, value) != value:
-            problem = "it is not a label, or no run that you see can have it, too"
+            problem = "it is not a label, or another filter excludes it"
             raise bad_field("label", text, problem, "Write NAME:VALUE, each name once.")
     return checked_labels(labels)
 
