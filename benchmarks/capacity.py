@@ -26,7 +26,7 @@ from wire import Counted, relayed
 
 from replan import Host, Run, RunResult, Runtime, Specialist, Team, open_runtime, open_storage
 from replan.testing import ScriptedModel, always
-from replan.workers.opening import WorkerWanted, open_worker
+from replan.workers.open_worker import WorkerWanted, open_worker
 from replan.workers.queue import open_queue
 from replan.workers.queued_runtime import open_queued_runtime
 from replan.workers.versions import published, version_of

@@ -34,7 +34,7 @@ from replan.replies.readings import (
 )
 from replan.state.person.answers import read_decision
 from replan.team.team_file import read_team_file
-from replan.texts.folder import FolderFile
+from replan.texts.safe_folder import FolderFile
 from replan_local.notes import passages_in
 
 TEAM = ("a", "writer")

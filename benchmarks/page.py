@@ -34,7 +34,7 @@ SERVER = """
 import asyncio, sys
 from replan import Host, Specialist, Team, open_storage
 from replan.testing import ScriptedModel
-from replan.ui.serving import open_pages
+from replan.ui.served_pages import open_pages
 async def serve():
     team = Team(host=Host(model=ScriptedModel({})), specialists=[
         Specialist(name="worker", intended_use="Works.", run=lambda _: "", effects="pure")])

@@ -68,7 +68,7 @@ def _think(item: Item) -> Found:
     reading = read_think(item.text, item.team)
     if isinstance(reading, Complaint):
         return Found(asked=True, why=reading.problem)
-    if reading.kind in ("plan", "text"):
+    if reading.body and reading.complexity != "simple":
         return _planned(plan_in(reading.body, item.team), item)
     return Found("answer", reading.body) if reading.body else Found(asked=True, why="no answer")
 

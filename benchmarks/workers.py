@@ -28,7 +28,7 @@ from reporting import Row, options, publish
 from replan import open_runtime, open_storage
 from replan.runs.service import Runtime
 from replan.team.team_file import read_team_file
-from replan.workers.opening import WorkerWanted, publish as publish_team, work
+from replan.workers.open_worker import WorkerWanted, publish as publish_team, work
 from replan.workers.queue import Queue, open_queue
 from replan.workers.queued_runtime import open_queued_runtime
 from replan.workers.versions import version_of
@@ -143,7 +143,9 @@ def main(args: Namespace) -> list[Row]:
     """Do each part on a server of its own."""
     args.runs = args.runs or (1_000 if args.long else 100)
     args.stalls = args.stalls or (200 if args.long else 5)
-    _forks.set_forkserver_preload(["replan.workers.opening", "replan.adapters.storage.postgres"])
+    _forks.set_forkserver_preload(
+        ["replan.workers.open_worker", "replan.adapters.storage.postgres"]
+    )
     parts: dict[str, Callable[[House, Namespace], Any]] = {
         "killed": killed,
         "stalled": stalled,

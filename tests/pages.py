@@ -9,7 +9,7 @@ import httpx
 import pytest
 from playwright.async_api import async_playwright
 
-from replan.ui.serving import open_pages
+from replan.ui.served_pages import open_pages
 
 OWNER = "the-token-of-the-owner"
 SCREENS = "REPLAN_TEST_SCREENS"

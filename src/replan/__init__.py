@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from replan.adapters.knowledge.folder import FolderRetriever
     from replan.adapters.knowledge.langchain import LangChainRetriever, VectorStoreRetriever
-    from replan.adapters.knowledge.postgres import PostgresRetriever
+    from replan.adapters.knowledge.postgres_knowledge import PostgresRetriever
     from replan.adapters.storage.opening import open_storage
     from replan.assembly.agents import build_agent
     from replan.assembly.graphs import build_graph
@@ -127,7 +127,7 @@ if TYPE_CHECKING:
 _PLACES = {
     "replan.adapters.knowledge.folder": "FolderRetriever",
     "replan.adapters.knowledge.langchain": "LangChainRetriever VectorStoreRetriever",
-    "replan.adapters.knowledge.postgres": "PostgresRetriever",
+    "replan.adapters.knowledge.postgres_knowledge": "PostgresRetriever",
     "replan.adapters.storage.opening": "open_storage",
     "replan.assembly.agents": "build_agent",
     "replan.assembly.graphs": "build_graph",

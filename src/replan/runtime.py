@@ -24,8 +24,8 @@ from replan.adapters.storage.opening import open_storage
 from replan.adapters.thread_holds import MemoryHolds
 from replan.assembly.environment import now, random_id
 from replan.assembly.graphs import AnyTeam, Graph, graph_of
-from replan.calling.calls import Call, Input
 from replan.calling.compiled import shapes_of, tool_servers_of
+from replan.calling.new_or_continued import Call, Input
 from replan.errors import ConfigurationError
 from replan.events.types import Event
 from replan.langgraph_inside.tasks import without_tokens

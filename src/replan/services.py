@@ -10,8 +10,8 @@ from langgraph.store.base import BaseStore
 
 from replan.errors import ConfigurationError
 from replan.events.emitter import Hooks
+from replan.facts.fact_tools import FactsAtWork
 from replan.facts.kept import facts_of
-from replan.facts.tools import FactsAtWork
 from replan.models.chat import Chat
 from replan.ports.elsewhere import Elsewhere
 from replan.ports.folders import HERE, Folders

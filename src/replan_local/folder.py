@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from replan.texts.folder import FolderFile
+from replan.texts.safe_folder import FolderFile
 from replan_local.refusals import CannotAnswerError, did_you_mean
 
 _File = TypeVar("_File", bound=FolderFile)

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from replan.texts.folder import FolderFile, files_below
 from replan.texts.passages import Passage, decoded, passages_of
+from replan.texts.safe_folder import FolderFile, files_below
 
 KINDS = (".txt", ".md", ".rst")
 """The endings of the files that are read."""

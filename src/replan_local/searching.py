@@ -5,8 +5,8 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from replan.texts.folder import FolderFile
 from replan.texts.passages import Passage
+from replan.texts.safe_folder import FolderFile
 from replan.texts.terms import TOKENIZER, any_of, indexed, words_of
 from replan_local.commands import Search
 from replan_local.folder import find_file

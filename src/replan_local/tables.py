@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from replan.errors import ConfigurationError
 from replan.plan.model import Value
 from replan.texts.bounds import COLUMN_NAME, TABLE_COLUMNS
-from replan.texts.folder import FolderFile, files_below
+from replan.texts.safe_folder import FolderFile, files_below
 from replan_local.person_sql import check_length, check_tree
 from replan_local.refusals import CannotAnswerError
 

@@ -5,7 +5,7 @@ import pytest
 
 from replan.errors import StorageError
 from replan.workers.queue import NewJob, open_queue
-from replan.workers.schema import migrations
+from replan.workers.queue_tables import migrations
 
 OLD = "03.03.00_01_pre_priority_lock_fetch_job"
 JOB = NewJob(kind="run", lock="run:a", queue="runs:1", arguments={"run_id": "a"})

@@ -10,7 +10,7 @@ import warm
 from replan import open_runtime, open_storage, read_summary
 from replan.errors import UsageError
 from replan.team.team_file import read_team_file
-from replan.workers.opening import WorkerWanted, open_worker, publish
+from replan.workers.open_worker import WorkerWanted, open_worker, publish
 from replan.workers.queue import open_queue
 from replan.workers.queued_runtime import open_queued_runtime
 from replan.workers.schedules import begin_due, read_schedules

@@ -20,7 +20,7 @@ from replan import Limits, RunSettings, build_graph, open_storage
 from replan.errors import ConfigurationError
 from replan.team.team_file import read_team_file
 from replan.testing import OpenAIServer
-from replan.workers.opening import WorkerWanted, open_worker, publish
+from replan.workers.open_worker import WorkerWanted, open_worker, publish
 from replan.workers.queue import open_queue
 from replan.workers.queued_runtime import open_queued_runtime
 from replan.workers.versions import version_of

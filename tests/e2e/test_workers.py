@@ -21,7 +21,7 @@ import warm
 from replan import open_storage
 from replan.server.served_teams import Queueing
 from replan.team.team_file import read_team_file
-from replan.workers.opening import publish
+from replan.workers.open_worker import publish
 from replan.workers.queue import open_queue
 from replan.workers.queued_runtime import lock_of, open_queued_runtime
 from replan.workers.versions import version_of

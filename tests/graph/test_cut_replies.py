@@ -86,6 +86,25 @@ async def test_an_answer_that_was_cut_off_is_marked_and_not_asked_for_again(team
     assert state["unreadable_replies"] == []
 
 
+@pytest.mark.parametrize(
+    ("reply", "ended"),
+    [
+        ('{"complexity": "simple", "answer": "It is Par', ("partial", "It is Par")),
+        ('{"answer": "It is Par', ("partial", "It is Par")),
+        ('{"plan": [1, 2,', ("failed", "There is no answer: the reply ends in the middle of its")),
+    ],
+    ids=["labelled", "unlabelled", "no answer"],
+)
+async def test_half_a_json_reply_is_no_answer_whatever_its_server_says(team, reply, ended):
+    with ScriptedModel({"*": always(Reply(reply, usage=(100, 50)))}) as model:
+        events = await events_of(team(model))
+    assert events[-1].outcome == ended[0]
+    assert events[-1].answer.text.startswith(ended[1])
+    if ended[0] == "partial":
+        assert told(events) == [("unfinished_reply", 50)]
+    assert any("ends in the middle of its JSON" in each for each in events[-1].warnings)
+
+
 async def test_a_direct_answer_that_was_cut_off_is_marked(team):
     script = {"think": "---\ncomplexity: simple\n---\n", "direct_answer": cut("It is Par")}
     with ScriptedModel(script) as model:

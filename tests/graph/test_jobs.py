@@ -20,7 +20,7 @@ from replan import (
     waiting_for,
 )
 from replan.assembly.graphs import viewer
-from replan.cli.shared.preview import team_of
+from replan.cli.shared.worst_case import team_of
 from replan.errors import TeamError
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import Command, JobSpec

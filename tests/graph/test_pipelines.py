@@ -27,10 +27,10 @@ from replan import (
     open_runtime,
     open_storage,
 )
-from replan.adapters.threads.memory import MemoryThreads
+from replan.adapters.threads.in_memory import MemoryThreads
 from replan.assembly.graphs import viewer
 from replan.assembly.pipelines import pipeline_agent, run_pipeline
-from replan.cli.shared.preview import team_of
+from replan.cli.shared.worst_case import team_of
 from replan.runs.course.story import story_of
 from replan.runs.course.whole_run import whole_run
 from replan.sessions.turn_thread import place_of_threads, said_in_killed
@@ -39,7 +39,7 @@ from replan.threads.phases.agent_and_handler import BaseAgent
 from replan.threads.sub_threads.interaction_unit import InteractionUnit
 from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent
 from replan.threads.sub_threads.sub_thread_handlers import NestedSubThreadHandler
-from replan.views.run.attempts import step_lines
+from replan.views.run.attempt_calls import step_lines
 
 PLAN = {"plan": "# Write\n\n- [ ] 1. hello @writer\n"}
 DONE = "---\nverdict: complete\n---\nThe end."

@@ -6,7 +6,7 @@ the children of the folder that they have in common.
 
 from collections import defaultdict
 from graphlib import CycleError, TopologicalSorter
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import grimp
 import pytest
@@ -32,6 +32,25 @@ def children(*files):
     one, two = (f"{each}.__init__".split(".") for each in files)
     depth = next(at for at, (own, other) in enumerate(zip(one, two, strict=False)) if own != other)
     return tuple(one[: depth + 1]), tuple(two[: depth + 1])
+
+
+def namesakes_in_sight(*packages):
+    """Pairs of files of one name, of which one imports the other, or which one file imports."""
+    graph = grimp.build_graph(*packages, cache_dir=None)
+    found = set()
+    for module in graph.modules:
+        seen = sorted({module, *graph.find_modules_directly_imported_by(module)})
+        files = [each for each in seen if not graph.find_children(each)]
+        found |= {pair for pair in combinations(files, 2) if len(set(map(last_part, pair))) == 1}
+    return sorted(found)
+
+
+def last_part(module):
+    return module.rpartition(".")[2]
+
+
+def test_no_two_files_of_one_name_are_in_sight_of_each_other():
+    assert namesakes_in_sight("replan", "replan_local") == []
 
 
 def test_no_file_or_folder_imports_one_that_imports_it():
@@ -107,3 +126,18 @@ def test_a_folder_that_is_imported_by_its_own_files_is_no_circle(inround):
         }
     )
     assert not circle_in("inround")
+
+
+@pytest.mark.parametrize(
+    "importing",
+    [
+        "from inround.a import names\nfrom inround.b import names as more\n",
+        "import inround.b.names\n",
+    ],
+    ids=["by another file", "by the other one"],
+)
+def test_files_of_one_name_are_found_if_they_are_imported_together(inround, importing):
+    together = "both.py" if "more" in importing else "a/names.py"
+    files = {"a/names.py": "", "b/names.py": "", together: importing}
+    inround({"__init__.py": "", "a/__init__.py": "", "b/__init__.py": "", **files})
+    assert namesakes_in_sight("inround") == [("inround.a.names", "inround.b.names")]

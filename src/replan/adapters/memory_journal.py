@@ -26,7 +26,6 @@ from replan.ports.journal import (
     RunRows,
     Spending,
     begun_already,
-    rows_of,
 )
 from replan.spending.deadline import TIMES
 from replan.spending.scopes import first_refusal
@@ -103,8 +102,8 @@ class MemoryJournal:
         if any(reservation.id in scope.reserved for scope in scopes.values()):
             return None
         for bound in bounds:
-            scope = scopes.get(bound.scope, _Scope())
-            refused = first_refusal(bound, reservation.amount, scope.charged, scope.settled)
+            charged = scopes.get(bound.scope, _Scope()).charged
+            refused = first_refusal(bound, reservation.amount, charged)
             if refused is not None:
                 return refused
         for bound in bounds:
@@ -165,9 +164,6 @@ class MemoryJournal:
         notes = self._seen(run_id).notes
         for key in [key for key in notes if key.startswith(prefix)]:
             del notes[key]
-
-    async def rows(self, run_id: str) -> RunRows:
-        return await rows_of(self, run_id)
 
     async def adopt(self, run_id: str, rows: RunRows) -> None:
         if run_id in self._closed or self._seen(run_id) != _Run():

@@ -12,14 +12,19 @@ from typing import Any, cast
 
 from langgraph.store.base import BaseStore
 
-from replan.adapters.call_journal import CallAccounts, CallJournal, CallThreads, own_journal
-from replan.adapters.call_values import CallValues
+from replan.adapters.call_journal import (
+    CallAccounts,
+    CallJournal,
+    CallThreads,
+    CallValues,
+    own_journal,
+)
 from replan.adapters.storage.checkpoints.savers import MemorySaver
 from replan.adapters.thread_holds import MemoryHolds
 from replan.assembly.environment import chosen_models, random_id
 from replan.assembly.graphs import Graph, compiled
 from replan.assembly.team_services import services_of
-from replan.langgraph_inside.channels import without_deltas
+from replan.langgraph_inside.delta_channel import without_deltas
 from replan.ports.journal import Journal
 from replan.ports.model_provider import ModelProvider
 from replan.ports.storage import Storage

@@ -6,7 +6,7 @@ from secrets import token_hex
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 
-from replan.adapters.threads.memory import MemoryThreads
+from replan.adapters.threads.in_memory import MemoryThreads
 from replan.assembly.environment import chosen_models, now
 from replan.models.chat import Chat
 from replan.ports.thread_repository import ThreadRepository
@@ -18,7 +18,7 @@ from replan.threads.host_utils import HostUtils
 from replan.threads.phases.agent_and_handler import BaseAgent
 from replan.threads.response import Response
 from replan.threads.turns.building import built_pipeline, check_levels
-from replan.threads.turns.pipeline import alone, turn_on
+from replan.threads.turns.pipeline_turns import alone, turn_on
 
 
 async def run_pipeline(  # noqa: PLR0913 - what a pipeline alone needs

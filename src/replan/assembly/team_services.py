@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from replan.adapters.memory_journal import MemoryJournal
-from replan.adapters.threads.memory import MOST_CLOSED, MemoryThreads
+from replan.adapters.threads.in_memory import MOST_CLOSED, MemoryThreads
 from replan.assembly.environment import now, random_id
 from replan.events.callbacks import Hook
 from replan.events.emitter import Hooks
@@ -23,7 +23,7 @@ from replan.ports.specialist_port import SpecialistPort
 from replan.prompts.host import HostPrompts
 from replan.services import HOST, HostModels, Services
 from replan.specialists.function import call
-from replan.specialists.tools import chat_with_tools
+from replan.specialists.given_tools import chat_with_tools
 from replan.spending.scopes import price_of, with_free_ones
 from replan.state.knowledge import SEARCHED, log_in_vain
 from replan.state.limits import Price

@@ -19,8 +19,8 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import StateUpdate
 
-from replan.calling.calls import Call, check_call, entered
 from replan.calling.compiled import Graph, entrance_of
+from replan.calling.new_or_continued import Call, check_call, entered
 from replan.events.at_once import Listener, listener_at_work, with_set
 from replan.events.trace import Trace, Tracing, as_traced, trace_at_work, worked_before
 from replan.langgraph_inside.tasks import CallerBounds, inherited_config, with_bounds

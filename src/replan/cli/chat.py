@@ -3,24 +3,20 @@
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replan.cli.run import ApproveOption, chosen_model
-from replan.cli.shared.options import (
-    BaseUrlOption,
-    DirectoryOption,
-    LimitOption,
-    ModelOption,
-    OutOption,
-    TeamFileOption,
-    UserOption,
-)
-from replan.cli.shared.process import end_with
-from replan.cli.shared.site_options import GivenSite, with_site
+from replan.cli.run import chosen_model
+from replan.cli.shared import options
+from replan.cli.shared.process import as_command
+from replan.cli.shared.site_options import with_site
+
+if TYPE_CHECKING:
+    from replan.cli.shared.site import Site
 
 
+@as_command
 @with_site("grace", "as_json")
 def chat(
     context: typer.Context,
@@ -34,7 +30,7 @@ def chat(
             help="The session to continue: its id or a prefix of it, or `last`; else a new one.",
         ),
     ] = None,
-    team: TeamFileOption = None,
+    team: options.TeamFile = None,
     job: Annotated[
         Path | None,
         typer.Option("--job", metavar="JOB.yaml", help="Talk about a job instead of with a team."),
@@ -47,7 +43,7 @@ def chat(
             help="Talk with a pipeline instead of a team; its module is in --dir.",
         ),
     ] = None,
-    model: ModelOption = None,
+    model: options.Model = None,
     phrasing_model: Annotated[
         str | None,
         typer.Option(
@@ -56,21 +52,21 @@ def chat(
             help="With --job: the model that rewords the job's questions.",
         ),
     ] = None,
-    base_url: BaseUrlOption = None,
-    directory: DirectoryOption = None,
-    out: OutOption = None,
-    approve: ApproveOption = None,
-    limit: LimitOption = None,
-    user: UserOption = None,
-    site: GivenSite,
-) -> None:
+    base_url: options.BaseUrl = None,
+    directory: options.Directory = None,
+    out: options.Out = None,
+    approve: options.Approve = None,
+    limit: options.Limit = None,
+    user: options.User = None,
+    site: "Site",
+) -> int:
     """Chat with a team, a pipeline or a job: each line is a message; /help lists commands.
 
     Without a terminal, it reads lines and writes lines. Exit codes: 0 left, 1 the last message got
     no answer (without a terminal), 2 wrong use, 3 something waits for an answer, 130 interrupted.
     """
     chosen = chosen_model(context, model, team)
-    repeated_options = {
+    repeated = {
         "--team": team,
         "--job": job,
         "--pipeline": pipeline,
@@ -83,46 +79,39 @@ def chat(
         "--user": user,
     }
 
-    def ran() -> int:
-        from replan.cli.shared.carry_out import attempted
-        from replan.cli.talk.opening import opening
-        from replan.cli.talk.talking import talked
-        from replan.errors import InputError
-        from replan.user_files.orders import Order, settings_of_run
-        from replan.user_files.signature import own_name
+    from replan.cli.shared.carry_out import attempted
+    from replan.cli.talk.opening import opening
+    from replan.cli.talk.talking import talked
+    from replan.errors import InputError
+    from replan.user_files.order_signature import own_name
+    from replan.user_files.orders import Order, settings_of_run
 
-        if sum(each is not None for each in (team, job, pipeline)) > 1:
-            raise InputError(
-                "A conversation has one of --team, --job and --pipeline. Give only one of them."
-            )
-        if phrasing_model is not None and job is None:
-            raise InputError("--phrasing-model is for the questions of a job. Add --job JOB.yaml.")
-        order = Order(
-            task="",
-            team=team,
-            model=chosen,
-            base_url=base_url,
-            directory=directory,
-            out=out,
-            settings=settings_of_run(limit or [], approve),
+    if sum(each is not None for each in (team, job, pipeline)) > 1:
+        raise InputError(
+            "A conversation has one of --team, --job and --pipeline. Give only one of them."
         )
-        told = site()
-        options = _options(repeated_options) + told.place.option
-        outlives = told.place.outlives
+    if phrasing_model is not None and job is None:
+        raise InputError("--phrasing-model is for the questions of a job. Add --job JOB.yaml.")
+    order = Order(
+        task="",
+        team=team,
+        model=chosen,
+        base_url=base_url,
+        directory=directory,
+        out=out,
+        settings=settings_of_run(limit or [], approve),
+    )
+    again = _repeated(repeated) + site.place.option
 
-        def resume(session_id: str) -> str:
-            return f"replan chat --session {session_id}{options}" if outlives else ""
+    def resume(session_id: str) -> str:
+        return f"replan chat --session {session_id}{again}" if site.place.outlives else ""
 
-        whose = own_name() if user is None else user
-        opens = opening(
-            order, whose, told, job=job, phrasing_model=phrasing_model, pipeline=pipeline
-        )
-        return attempted(lambda: talked(opens, order, session, told, resume), told)
-
-    end_with(ran)
+    whose = own_name() if user is None else user
+    opens = opening(order, whose, site, job=job, phrasing_model=phrasing_model, pipeline=pipeline)
+    return attempted(lambda: talked(opens, order, session, site, resume), site)
 
 
-def _options(repeated_options: dict[str, str | Path | None]) -> str:
+def _repeated(options: dict[str, str | Path | None]) -> str:
     """What a command line says again, to continue with the same team."""
-    given = {name: str(value) for name, value in repeated_options.items() if value is not None}
+    given = {name: str(value) for name, value in options.items() if value is not None}
     return "".join(f" {name} {shlex.quote(value)}" for name, value in given.items())

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from replan.cli.shared.options import JsonOption
-from replan.cli.shared.process import GOOD, WRONG_USE, end_with
+from replan.cli.shared import options
+from replan.cli.shared.process import GOOD, WRONG_USE, as_command
 from replan.errors import DeclaredFileError, InputError, JobFileError, TeamFileError
 from replan.user_files.plan_text import read_plan_text
 from replan.views.cells import counted, harmless, one_line, padded
@@ -30,6 +30,7 @@ _TEAM = re.compile(r"(?m)^specialists[ \t]*:")
 _WIDEST_NAME = 24
 
 
+@as_command
 def check(
     files: Annotated[
         list[Path] | None,
@@ -61,35 +62,31 @@ def check(
         bool,
         typer.Option("--servers", help="Start the team's tool servers, and list their tools."),
     ] = False,
-    as_json: JsonOption = False,
-) -> None:
+    as_json: options.Json = False,
+) -> int:
     """Report the mistakes of a plan, a team or a job, or preview it with its bounds.
 
     A team file that is named with the plan is checked completely, with its models and their keys.
     Exit codes: 0 it can run, 2 it has mistakes, or a plan names specialists that the team does not
     have.
     """
-
-    def checked() -> int:
-        if job is not None:
-            return _job_checked(job, files, imports=imports, as_json=as_json)
-        if not files:
-            raise InputError("There is nothing to check. Name a plan, a team file, or --job FILE.")
-        plan, own = _plan_and_team(files)
-        if own is not None and team is not None:
-            raise InputError("There are two team files. Name one of them.")
-        found, refused = _team_in(own, team, imports=imports)
-        report = _Report() if plan is None else _of_plan(plan, found)
-        if refused is not None:
-            report = report.with_mistakes(refused)
-        elif plan is None and own is not None and found is not None:
-            report = _of_team(own, found).with_tools(_servers_of(own, starts=servers))
-        typer.echo(report.json() if as_json else report.text(), nl=False)
-        if refused is not None and not as_json:
-            raise refused
-        return GOOD if report.is_good else WRONG_USE
-
-    end_with(checked)
+    if job is not None:
+        return _job_checked(job, files, imports=imports, as_json=as_json)
+    if not files:
+        raise InputError("There is nothing to check. Name a plan, a team file, or --job FILE.")
+    plan, own = _plan_and_team(files)
+    if own is not None and team is not None:
+        raise InputError("There are two team files. Name one of them.")
+    found, refused = _team_in(own, team, imports=imports)
+    report = _Report() if plan is None else _of_plan(plan, found)
+    if refused is not None:
+        report = report.with_mistakes(refused)
+    elif plan is None and own is not None and found is not None:
+        report = _of_team(own, found).with_tools(_servers_of(own, starts=servers))
+    typer.echo(report.json() if as_json else report.text(), nl=False)
+    if refused is not None and not as_json:
+        raise refused
+    return GOOD if report.is_good else WRONG_USE
 
 
 def _job_checked(path: Path, files: Sequence[Path] | None, *, imports: bool, as_json: bool) -> int:
@@ -175,7 +172,7 @@ def _team_in(
     path = own or beside
     if path is None:
         return None, None
-    from replan.cli.shared.preview import team_of
+    from replan.cli.shared.worst_case import team_of
     from replan.team.team_file import read_team_file
 
     try:

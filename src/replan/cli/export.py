@@ -3,38 +3,33 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from replan.cli.shared.options import RunArgument, StorageOption, output_option
-from replan.cli.shared.process import end_with, place
+from replan.cli.shared import options
+from replan.cli.shared.process import as_command, place
 from replan.user_files.new_file import check_output, write_out
 
 
-def export(
-    run_id: RunArgument,
+@as_command
+async def export(
+    run_id: options.Run,
     *,
     output: Annotated[
-        Path | None, output_option("The file to write; without it, the run goes to a pipe.")
+        Path | None, options.output_option("The file to write; without it, the run goes to a pipe.")
     ] = None,
     force: Annotated[
         bool, typer.Option("--force", "-f", help="Overwrite an existing file.")
     ] = False,
-    storage: StorageOption = None,
+    storage: options.Storage = None,
 ) -> None:
     """Export a run as JSON, without secrets; `replan show FILE` opens it anywhere."""
+    check_output(output)
+    from replan.runs.travel.exported_run import exported
+    from replan.user_files.place import now
+    from replan.user_files.whole import all_texts, loaded
 
-    def written() -> int:
-        check_output(output)
-        from replan.runs.travel.export import exported
-        from replan.user_files.place import now
-        from replan.user_files.whole import all_texts, loaded
-
-        text = exported(asyncio.run(loaded(run_id, place(storage), all_texts)), now())
-        write_out(output, text, force=force)
-        return 0
-
-    end_with(written)
+    text = exported(await loaded(run_id, place(storage), all_texts), now())
+    write_out(output, text, force=force)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from replan.cli.shared.options import StorageOption, TeamFileOption
-from replan.cli.shared.process import end_with, place
+from replan.cli.shared import options
+from replan.cli.shared.process import as_command, place
 from replan.errors import ConfigurationError, InputError, PlanDocumentError
 from replan.user_files.plan_text import is_plan_path, read_plan_text
 
@@ -33,6 +33,7 @@ class DrawingFormat(StrEnum):
     ASCII = "ascii"
 
 
+@as_command
 def graph(
     what: Annotated[
         str | None,
@@ -41,7 +42,7 @@ def graph(
         ),
     ] = None,
     *,
-    team: TeamFileOption = None,
+    team: options.TeamFile = None,
     drawing: Annotated[
         DrawingFormat | None,
         typer.Option(
@@ -50,21 +51,16 @@ def graph(
             help="mermaid (the default of a team) or ascii (the default of a plan).",
         ),
     ] = None,
-    storage: StorageOption = None,
+    storage: options.Storage = None,
 ) -> None:
     """Draw the dependencies of a plan or of a run's plan, or else the graph of a team."""
-
-    def drawn() -> int:
-        if what is None:
-            typer.echo(draw(team, os.environ, ascii_art=drawing is DrawingFormat.ASCII))
-            return 0
-        if team is not None:
-            raise InputError("A plan is drawn without a team. Leave out --team.")
-        plan = _plan_of(what, place(storage))
-        typer.echo(draw_plan(plan, as_mermaid=drawing is DrawingFormat.MERMAID))
-        return 0
-
-    end_with(drawn)
+    if what is None:
+        typer.echo(draw(team, os.environ, ascii_art=drawing is DrawingFormat.ASCII))
+        return
+    if team is not None:
+        raise InputError("A plan is drawn without a team. Leave out --team.")
+    plan = _plan_of(what, place(storage))
+    typer.echo(draw_plan(plan, as_mermaid=drawing is DrawingFormat.MERMAID))
 
 
 def draw_plan(plan: TaskPlan, *, as_mermaid: bool) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from replan.cli.schema import schema_text
-from replan.cli.shared.process import end_with
+from replan.cli.shared.process import as_command
 from replan.errors import InputError
 
 TEAM_NAME, PLAN_NAME = "team.yaml", "plan.md"
@@ -25,6 +25,7 @@ one with `[x]` is done, and its result stands below it.
 """
 
 
+@as_command
 def init(
     directory: Annotated[
         Path, typer.Argument(metavar="DIR", file_okay=False, help="The folder to write into.")
@@ -33,12 +34,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite existing files.")] = False,
 ) -> None:
     """Create a starter team: team.yaml, its JSON schema for editors, and a plan to run."""
-
-    def written() -> int:
-        typer.echo(write_starter(directory, force=force), nl=False)
-        return 0
-
-    end_with(written)
+    typer.echo(write_starter(directory, force=force), nl=False)
 
 
 def write_starter(directory: Path, *, force: bool) -> str:

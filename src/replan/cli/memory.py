@@ -3,22 +3,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replan.cli.shared.options import StorageOption, UserOption, YesOption, output_option
-from replan.cli.shared.process import agreed, end_with, place
+from replan.cli.shared import options
+from replan.cli.shared.process import agreed, as_command, place
 from replan.errors import InputError
 from replan.user_files.new_file import check_output, write_out
 from replan.views.cells import counted, in_columns, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, Sequence
     from typing import TextIO
 
     from replan.facts.kept import Fact, Facts
@@ -35,9 +35,10 @@ memory = typer.Typer(
 
 
 @memory.command("list")
-def list_(
+@as_command
+async def list_(
     *,
-    user: UserOption = None,
+    user: options.User = None,
     tenant: TenantOption = "",
     query: Annotated[
         str,
@@ -45,54 +46,49 @@ def list_(
             "--query", metavar="WORDS", help="List only the facts that match these words best."
         ),
     ] = "",
-    storage: StorageOption = None,
+    storage: options.Storage = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one line of JSON for each fact.")
     ] = False,
 ) -> None:
     """List the facts of a user, the newest first."""
-
-    async def listed(facts: Facts) -> int:
+    async with _facts(user, tenant, storage) as facts:
         found, fit = await facts.recall(query) if query else (await facts.all(), True)
         if as_json:
             sys.stdout.write("".join(f"{each.model_dump_json()}\n" for each in found))
-            return 0
+            return
         if not found:
             sys.stdout.write(_NONE.format(user=one_line(facts.whose.user)))
         if not fit and found:
             sys.stdout.write("No fact has these words. The newest:\n")
         sys.stdout.write("".join(f"{line}\n" for line in _lines(found, sys.stdout)))
-        return 0
-
-    _with_facts(listed, user, tenant, storage)
 
 
 @memory.command()
-def export(
+@as_command
+async def export(
     *,
     output: Annotated[
-        Path | None, output_option("The new file to write; without it, the facts go to a pipe.")
+        Path | None,
+        options.output_option("The new file to write; without it, the facts go to a pipe."),
     ] = None,
-    user: UserOption = None,
+    user: options.User = None,
     tenant: TenantOption = "",
-    storage: StorageOption = None,
+    storage: options.Storage = None,
 ) -> None:
     """Write all facts of a user into one JSON file."""
-
-    async def written(facts: Facts) -> int:
+    async with _facts(user, tenant, storage) as facts:
         check_output(output)
         found = await facts.all()
         records = [each.model_dump(mode="json") for each in found]
         record = {"user": facts.whose.user, "tenant": facts.whose.tenant, "facts": records}
         text = json.dumps(record, ensure_ascii=False, indent=1) + "\n"
         write_out(output, text, f"wrote {counted(len(found), 'fact')} to")
-        return 0
-
-    _with_facts(written, user, tenant, storage)
 
 
 @memory.command()
-def forget(
+@as_command
+async def forget(
     ids: Annotated[
         list[str] | None, typer.Argument(metavar="FACT...", help="The ids of the facts.")
     ] = None,
@@ -100,14 +96,13 @@ def forget(
     everything: Annotated[
         bool, typer.Option("--all", help="Forget all facts of the user.")
     ] = False,
-    yes: YesOption = False,
-    user: UserOption = None,
+    yes: options.Yes = False,
+    user: options.User = None,
     tenant: TenantOption = "",
-    storage: StorageOption = None,
+    storage: options.Storage = None,
 ) -> None:
     """Forget facts of a user. Runs that used them keep their texts; `replan rm` removes runs."""
-
-    async def forgotten(facts: Facts) -> int:
+    async with _facts(user, tenant, storage) as facts:
         if bool(ids) == everything:
             raise InputError("Name the ids of facts, or give --all. `replan memory list` has them.")
         known = {each.id: each for each in await facts.all()}
@@ -117,29 +112,21 @@ def forget(
             raise InputError(f"The user '{whose}' has no fact {', '.join(unknown)}.")
         if wanted and not yes and not _agreed([known[each] for each in wanted]):
             typer.echo("Nothing was forgotten.")
-            return 0
+            return
         for each in wanted:
             await facts.forget(each)
         typer.echo(f"forgot {counted(len(wanted), 'fact')}")
-        return 0
-
-    _with_facts(forgotten, user, tenant, storage)
 
 
-def _with_facts(
-    work: Callable[[Facts], Awaitable[int]], user: str | None, tenant: str, storage: str | None
-) -> None:
-    """Do something with the facts of a user, and end with its exit code."""
+@asynccontextmanager
+async def _facts(user: str | None, tenant: str, storage: str | None) -> AsyncGenerator[Facts]:
+    """Open the facts of a user."""
+    from replan.facts.kept import facts_of
+    from replan.user_files.order_signature import own_name
+    from replan.user_files.place import opened_kept
 
-    async def done() -> int:
-        from replan.facts.kept import facts_of
-        from replan.user_files.place import opened_kept
-        from replan.user_files.signature import own_name
-
-        async with opened_kept(place(storage)) as kept:
-            return await work(facts_of(kept.store, own_name() if user is None else user, tenant))
-
-    end_with(lambda: asyncio.run(done()))
+    async with opened_kept(place(storage)) as kept:
+        yield facts_of(kept.store, own_name() if user is None else user, tenant)
 
 
 def _lines(facts: Sequence[Fact], output: TextIO) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from replan.cli.shared.process import end_with
+from replan.cli.shared.process import as_command
 from replan.errors import InputError
 
 new = typer.Typer(help="Create a starter package.", no_args_is_help=True)
@@ -25,6 +25,7 @@ def _new() -> None:
 
 
 @new.command("pipeline")
+@as_command
 def pipeline(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="The name of the package, such as tea_praise.")
@@ -39,16 +40,11 @@ def pipeline(
     ] = Path(),
 ) -> None:
     """Write the package of a pipeline: agents, handlers, units, prompts, and a test that passes."""
-
-    def written() -> int:
-        package = write_pipeline(name, directory, nested=nested)
-        main = f"{name}.{name}_agent:{_class_name(name)}Agent"
-        where = "" if directory == Path() else f" --dir {directory}"
-        typer.echo(f"wrote {package}\nNow try: python -m pytest {package}")
-        typer.echo(f"and: replan chat --pipeline {main}{where} --model MODEL")
-        return 0
-
-    end_with(written)
+    package = write_pipeline(name, directory, nested=nested)
+    main = f"{name}.{name}_agent:{_class_name(name)}Agent"
+    where = "" if directory == Path() else f" --dir {directory}"
+    typer.echo(f"wrote {package}\nNow try: python -m pytest {package}")
+    typer.echo(f"and: replan chat --pipeline {main}{where} --model MODEL")
 
 
 def write_pipeline(name: str, directory: Path, *, nested: bool) -> Path:

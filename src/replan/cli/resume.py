@@ -2,25 +2,22 @@
 # ruff: noqa: PLC0415 - the help of a command loads no framework
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replan.cli.shared.options import (
-    DirectoryOption,
-    LimitOption,
-    OutOption,
-    PlanOutOption,
-    RunArgument,
-    TeamFileOption,
-)
-from replan.cli.shared.process import end_with
-from replan.cli.shared.site_options import GivenSite, with_site
+from replan.cli.shared import options
+from replan.cli.shared.process import as_command
+from replan.cli.shared.site_options import with_site
+
+if TYPE_CHECKING:
+    from replan.cli.shared.site import Site
 
 
+@as_command
 @with_site()
 def resume(
-    run_id: RunArgument,
+    run_id: options.Run,
     *,
     answer: Annotated[
         list[str] | None,
@@ -39,41 +36,37 @@ def resume(
             help="Your edited version of the plan that waits for approval.",
         ),
     ] = None,
-    limit: LimitOption = None,
-    team: TeamFileOption = None,
+    limit: options.Limit = None,
+    team: options.TeamFile = None,
     model: Annotated[
         str | None, typer.Option("--model", "-m", help="Another model for the host.")
     ] = None,
     base_url: Annotated[str | None, typer.Option(help="Another server for models.")] = None,
-    directory: DirectoryOption = None,
-    out: OutOption = None,
-    plan_out: PlanOutOption = None,
-    site: GivenSite,
-) -> None:
+    directory: options.Directory = None,
+    out: options.Out = None,
+    plan_out: options.PlanOut = None,
+    site: "Site",
+) -> int:
     """Continue a run that was stopped or killed, waits for an answer, or reached a limit.
 
     Finished work is not repeated. Exit codes are those of `replan run`.
     """
+    from replan.cli.shared.carry_on import ResumeRequest, carry_on
+    from replan.user_files.orders import limits_of
 
-    def resumed() -> int:
-        from replan.cli.shared.carry_on import ResumeRequest, carry_on
-        from replan.user_files.orders import limits_of
-
-        others = {
-            "team": team,
-            "model": model,
-            "base_url": base_url,
-            "directory": directory,
-            "out": out,
-            "plan_out": plan_out,
-        }
-        request = ResumeRequest(
-            run=run_id,
-            answers=answer or [],
-            plan=plan,
-            limits=limits_of(limit or []),
-            changes={name: value for name, value in others.items() if value is not None},
-        )
-        return carry_on(request, site())
-
-    end_with(resumed)
+    others = {
+        "team": team,
+        "model": model,
+        "base_url": base_url,
+        "directory": directory,
+        "out": out,
+        "plan_out": plan_out,
+    }
+    request = ResumeRequest(
+        run=run_id,
+        answers=answer or [],
+        plan=plan,
+        limits=limits_of(limit or []),
+        changes={name: value for name, value in others.items() if value is not None},
+    )
+    return carry_on(request, site)

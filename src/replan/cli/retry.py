@@ -1,29 +1,34 @@
 """`replan retry`: repeat a step of a stored run."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replan.cli.shared.corrected import correct
-from replan.cli.shared.options import LimitOption, RunArgument, StepArgument, TeamFileOption
-from replan.cli.shared.site_options import GivenSite, with_site
+from replan.cli.shared import options
+from replan.cli.shared.corrected import corrected
+from replan.cli.shared.process import as_command
+from replan.cli.shared.site_options import with_site
+
+if TYPE_CHECKING:
+    from replan.cli.shared.site import Site
 
 
+@as_command
 @with_site()
 def retry(
-    run_id: RunArgument,
-    step: StepArgument,
+    run_id: options.Run,
+    step: options.Step,
     *,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Do not ask before effects are repeated.")
     ] = False,
-    limit: LimitOption = None,
-    team: TeamFileOption = None,
-    site: GivenSite,
-) -> None:
+    limit: options.Limit = None,
+    team: options.TeamFile = None,
+    site: "Site",
+) -> int:
     """Repeat a step and all steps that depend on it, and continue the run.
 
     A run that waits, was stopped or was ended by a limit continues itself. A run that is over stays
     as it is, and a new run begins from its plan. The exit codes are those of `replan run`.
     """
-    correct("retry", run_id, step, site, limit=limit or [], team=team, repeat_effects=yes)
+    return corrected("retry", run_id, step, site, limit, team, repeat_effects=yes)

@@ -3,52 +3,41 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replan.cli.shared.options import StorageOption, YesOption
-from replan.cli.shared.process import agreed, end_with, place
+from replan.cli.shared import options
+from replan.cli.shared.process import agreed, as_command, place
 from replan.views.cells import one_line
 
 if TYPE_CHECKING:
     from replan.ports.run_book import RunRecord
-    from replan.user_files.place import Place
 
 
-def rm(
+@as_command
+async def rm(
     run_ids: Annotated[list[str], typer.Argument(metavar="RUN...", help="The ids of the runs.")],
     *,
-    yes: YesOption = False,
-    storage: StorageOption = None,
+    yes: options.Yes = False,
+    storage: options.Storage = None,
 ) -> None:
     """Remove runs with all their records. A run that is not over can then not continue."""
-    end_with(lambda: remove_runs(run_ids, place(storage), yes=yes))
-
-
-def remove_runs(prefixes: list[str], place: Place, *, yes: bool) -> int:
-    """Remove runs, after the person has agreed."""
-    return asyncio.run(_removed(prefixes, place, yes=yes))
-
-
-async def _removed(prefixes: list[str], place: Place, *, yes: bool) -> int:
     from replan.user_files.place import check_idle, found, opened_kept, short
 
-    async with opened_kept(place) as storage:
+    async with opened_kept(place(storage)) as kept:
         # All are found before the first is removed.
         records = {
             record.run_id: record
-            for record in [await found(storage.runs, prefix) for prefix in prefixes]
+            for record in [await found(kept.runs, prefix) for prefix in run_ids]
         }
         if not yes and not _agreed(list(records.values())):
             typer.echo("Nothing was removed.")
-            return 0
+            return
         for run_id, record in records.items():
-            await check_idle(storage, record)
-            await storage.runs.remove(run_id)
+            await check_idle(kept, record)
+            await kept.runs.remove(run_id)
             typer.echo(f"removed {short(run_id)}")
-    return 0
 
 
 def _agreed(records: list[RunRecord]) -> bool:

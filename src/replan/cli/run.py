@@ -2,43 +2,18 @@
 # ruff: noqa: PLC0415 - the help of a command loads no framework
 
 import os
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from replan.cli.shared.options import (
-    BaseUrlOption,
-    DirectoryOption,
-    LabelOption,
-    LimitOption,
-    ModelOption,
-    OutOption,
-    PlanOutOption,
-    TeamFileOption,
-    UserOption,
-)
-from replan.cli.shared.process import end_with
-from replan.cli.shared.site_options import GivenSite, with_site
+from replan.cli.shared import options
+from replan.cli.shared.process import as_command
+from replan.cli.shared.site_options import with_site
 
-
-class Approve(StrEnum):
-    """Which plans wait for a person's word."""
-
-    NEVER = "never"
-    PLAN = "plan"
-    REVISIONS = "revisions"
-    ALWAYS = "always"
-
-
-ApproveOption = Annotated[
-    Approve | None,
-    typer.Option(
-        "--approve", "-a", help="Which plans need your approval; --approve alone means plan."
-    ),
-]
+if TYPE_CHECKING:
+    from replan.cli.shared.site import Site
 
 
 class RunCommand(TyperCommand):
@@ -46,7 +21,7 @@ class RunCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; a word that names no kind of approval is not the option's value."""
-        kinds = {each.value for each in Approve}
+        kinds = {each.value for each in options.Approval}
         following = [*args, ""][1:]
         args = [
             "--approve=plan" if arg in ("--approve", "-a") and after not in kinds else arg
@@ -55,6 +30,7 @@ class RunCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
 
+@as_command
 @with_site()
 def run(
     context: typer.Context,
@@ -62,62 +38,56 @@ def run(
         str, typer.Argument(metavar="TASK|PLAN.md", help="A task in words, or a plan document.")
     ],
     *,
-    team: TeamFileOption = None,
-    model: ModelOption = None,
-    base_url: BaseUrlOption = None,
+    team: options.TeamFile = None,
+    model: options.Model = None,
+    base_url: options.BaseUrl = None,
     file: Annotated[
         list[Path] | None,
         typer.Option(
             "--file", "-f", help="A text, a picture or a PDF to send with the task; repeatable."
         ),
     ] = None,
-    directory: DirectoryOption = None,
-    out: OutOption = None,
-    plan_out: PlanOutOption = None,
-    approve: ApproveOption = None,
+    directory: options.Directory = None,
+    out: options.Out = None,
+    plan_out: options.PlanOut = None,
+    approve: options.Approve = None,
     preview: Annotated[
         bool,
         typer.Option("--preview", help="Print the most that the run can use, without running it."),
     ] = False,
-    limit: LimitOption = None,
-    label: LabelOption = None,
-    user: UserOption = None,
-    site: GivenSite,
-) -> None:
+    limit: options.Limit = None,
+    label: options.Label = None,
+    user: options.User = None,
+    site: "Site",
+) -> int:
     """Plan and do a task, or run a plan document.
 
     Exit codes: 0 answered or completed, 1 partial, failed or rejected, 2 wrong use,
     3 waiting for an answer, 130 interrupted, 143 terminated.
     """
-    chosen = chosen_model(context, model, team)
+    from replan.cli.shared.carry_out import carry_out
+    from replan.cli.shared.label_options import labels_in
+    from replan.user_files.orders import order_of, settings_of_run
 
-    def ran() -> int:
-        from replan.cli.shared.carry_out import carry_out
-        from replan.cli.shared.labels import labels_in
-        from replan.user_files.orders import order_of, settings_of_run
+    order = order_of(
+        task,
+        team=team,
+        model=chosen_model(context, model, team),
+        base_url=base_url,
+        directory=directory,
+        out=out,
+        plan_out=plan_out,
+        files=tuple(file or ()),
+        settings=settings_of_run(limit or [], approve, user),
+        **({"labels": labels_in(label)} if label else {}),
+    )
+    if preview:
+        from replan.cli.shared.worst_case import previewed
 
-        order = order_of(
-            task,
-            team=team,
-            model=chosen,
-            base_url=base_url,
-            directory=directory,
-            out=out,
-            plan_out=plan_out,
-            files=tuple(file or ()),
-            settings=settings_of_run(limit or [], approve, user),
-            **({"labels": labels_in(label)} if label else {}),
-        )
-        told = site()
-        if preview:
-            from replan.cli.shared.preview import previewed
-
-            text, code = previewed(order, os.environ, as_json=told.manner.as_json)
-            typer.echo(text, nl=False)
-            return code
-        return carry_out(order, told)
-
-    end_with(ran)
+        text, code = previewed(order, os.environ, as_json=site.manner.as_json)
+        typer.echo(text, nl=False)
+        return code
+    return carry_out(order, site)
 
 
 def chosen_model(context: typer.Context, model: str | None, team: Path | None) -> str | None:

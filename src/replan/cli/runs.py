@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, TextIO, get_args
 
 import typer
 
-from replan.cli.shared.options import LabelOption, StorageOption
-from replan.cli.shared.process import end_with, place
+from replan.cli.shared import options
+from replan.cli.shared.process import as_command, place
 from replan.errors import InputError
 from replan.views.cells import in_columns, one_line
 
@@ -31,12 +31,13 @@ _MINUTES = {"m": 1, "h": 60, "d": 24 * 60}
 _LOOKED_AT, _TOLD = 1_000, 20
 
 
+@as_command
 def runs(
     *,
     most: Annotated[
         int, typer.Option("--most", "-n", min=1, help="The number of runs to list.")
     ] = 20,
-    label: LabelOption = None,
+    label: options.Label = None,
     outcome: Annotated[
         list[str] | None,
         typer.Option(
@@ -52,26 +53,22 @@ def runs(
             help="List only runs that began since then: 2026-01-31, or 90m, 12h, 7d ago.",
         ),
     ] = None,
-    storage: StorageOption = None,
+    storage: options.Storage = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one line of JSON for each run.")
     ] = False,
 ) -> None:
     """List the stored runs, newest first, with time and cost; all filters apply."""
+    from replan.cli.shared.label_options import labels_in
+    from replan.user_files.place import now
 
-    def listed() -> int:
-        from replan.cli.shared.labels import labels_in
-        from replan.user_files.place import now
-
-        wanted = Wanted(
-            most=most,
-            labels=labels_in(label or []),
-            outcomes=_outcomes(outcome or []),
-            since=_moment(since, now()) if since else None,
-        )
-        return list_runs(wanted, place(storage), sys.stdout, as_json=as_json)
-
-    end_with(listed)
+    wanted = Wanted(
+        most=most,
+        labels=labels_in(label or []),
+        outcomes=_outcomes(outcome or []),
+        since=_moment(since, now()) if since else None,
+    )
+    list_runs(wanted, place(storage), sys.stdout, as_json=as_json)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +81,7 @@ class Wanted:
     since: datetime | None
 
 
-def list_runs(wanted: Wanted, place: Place, output: TextIO, *, as_json: bool) -> int:
+def list_runs(wanted: Wanted, place: Place, output: TextIO, *, as_json: bool) -> None:
     """Write a table of the newest runs, or a line of JSON for each."""
     found = asyncio.run(_found(wanted, place))
     if as_json:
@@ -94,7 +91,6 @@ def list_runs(wanted: Wanted, place: Place, output: TextIO, *, as_json: bool) ->
     else:
         has_filters = wanted.labels or wanted.outcomes or wanted.since
         output.write(_NONE_OF_THESE if has_filters else _NONE)
-    return 0
 
 
 async def _found(wanted: Wanted, place: Place) -> list[RunView]:

@@ -6,19 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
-from replan.cli.shared.process import end_with
+from replan.cli.shared.process import as_command
 
 
+@as_command
 def schema(
     *, job: Annotated[bool, typer.Option("--job", help="Print the schema of job files.")] = False
 ) -> None:
     """Print the JSON schema of team files, or of job files."""
-
-    def printed() -> int:
-        typer.echo(_job_schema_text() if job else schema_text(), nl=False)
-        return 0
-
-    end_with(printed)
+    typer.echo(_job_schema_text() if job else schema_text(), nl=False)
 
 
 def schema_text() -> str:

@@ -10,18 +10,19 @@ from typing import Annotated
 
 import typer
 
-from replan.cli.shared.options import GraceAtEndOption, HostOption, PortOption, StorageOption
-from replan.cli.shared.process import end_with, needs_extra, place
+from replan.cli.shared import options
+from replan.cli.shared.process import as_command, needs_extra, place
 
 
+@as_command
 def serve(
     teams: Annotated[
         list[Path] | None,
         typer.Argument(metavar="TEAM.yaml", help="The team files; by default the default team."),
     ] = None,
     *,
-    host: HostOption = "127.0.0.1",
-    port: PortOption = 8321,
+    host: options.Host = "127.0.0.1",
+    port: options.Port = 8321,
     name: Annotated[
         list[str] | None,
         typer.Option(
@@ -38,36 +39,31 @@ def serve(
             help="The file of tokens; else REPLAN_TOKEN, or a token that is generated and printed.",
         ),
     ] = None,
-    grace: GraceAtEndOption = 10.0,
+    grace: options.GraceAtEnd = 10.0,
     queue: Annotated[
         bool,
         typer.Option("--queue", help="Leave the runs to workers; needs PostgreSQL."),
     ] = False,
-    storage: StorageOption = None,
+    storage: options.Storage = None,
 ) -> None:
     """Serve teams over HTTP until Ctrl-C or SIGTERM: start, follow, answer and stop runs."""
-
-    def served() -> int:
-        with needs_extra("serve", "server"):
-            from replan.server.serving import Wanted, serve as serve_teams
-        if queue:
-            with needs_extra("serve --queue", "queue"):
-                import_module("replan.workers.queue")
-        kept = place(storage)
-        wanted = Wanted(
-            teams=teams or [],
-            environment=os.environ,
-            storage=kept.where if kept.outlives else ":memory:",
-            key=kept.key,
-            keep_days=kept.keep_days,
-            host=host,
-            port=port,
-            names=name or [],
-            tokens=tokens,
-            grace=grace,
-            queue=queue,
-        )
-        serve_teams(wanted, lambda text: typer.echo(text, err=True))
-        return 0
-
-    end_with(served)
+    with needs_extra("serve", "server"):
+        from replan.server.serving import Wanted, serve as serve_teams
+    if queue:
+        with needs_extra("serve --queue", "queue"):
+            import_module("replan.workers.queue")
+    kept = place(storage)
+    wanted = Wanted(
+        teams=teams or [],
+        environment=os.environ,
+        storage=kept.where if kept.outlives else ":memory:",
+        key=kept.key,
+        keep_days=kept.keep_days,
+        host=host,
+        port=port,
+        names=name or [],
+        tokens=tokens,
+        grace=grace,
+        queue=queue,
+    )
+    serve_teams(wanted, lambda text: typer.echo(text, err=True))

@@ -3,21 +3,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replan.cli.shared.options import StorageOption, UserOption, YesOption, output_option
-from replan.cli.shared.process import agreed, end_with, place
+from replan.cli.shared import options
+from replan.cli.shared.process import agreed, as_command, place
 from replan.errors import InputError, SessionConflictError
 from replan.views.cells import counted, in_columns, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
     from replan.ports.session_store import SessionRecord
     from replan.sessions.client.adapter import ClientAgentAdapter
@@ -38,20 +38,20 @@ sessions = typer.Typer(
 
 
 @sessions.command("list")
-def list_(
+@as_command
+async def list_(
     *,
     most: Annotated[
         int, typer.Option("--max", "-n", min=1, help="The number of sessions to list.")
     ] = 20,
-    user: UserOption = None,
-    storage: StorageOption = None,
+    user: options.User = None,
+    storage: options.Storage = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one line of JSON for each session.")
     ] = False,
 ) -> None:
     """List the sessions, the most recently used first."""
-
-    async def listed(client: ClientAgentAdapter) -> int:
+    async with _client(user, storage) as client:
         found = await client.sessions(most)
         if as_json:
             sys.stdout.write("".join(f"{each.model_dump_json()}\n" for each in found))
@@ -59,28 +59,25 @@ def list_(
             _write_table(found)
         else:
             sys.stdout.write(_NONE)
-        return 0
-
-    _with_client(listed, user, storage)
 
 
 @sessions.command()
-def show(
+@as_command
+async def show(
     session: SessionArgument,
     *,
     most: Annotated[
         int,
         typer.Option("--max", "-n", min=1, help="The number of newest messages to show."),
     ] = _PAGE,
-    user: UserOption = None,
-    storage: StorageOption = None,
+    user: options.User = None,
+    storage: options.Storage = None,
 ) -> None:
     """Show the messages of a session, and its status."""
-
-    async def shown(client: ClientAgentAdapter) -> int:
+    async with _client(user, storage) as client:
         from replan.user_files.kept_sessions import found_session
-        from replan.views.messages import told_messages
         from replan.views.rendered import console_on, print_markdown
+        from replan.views.session_messages import told_messages
 
         session_id = await found_session(client, session)
         page = await client.history(session_id, limit=most)
@@ -94,24 +91,22 @@ def show(
         else:
             sys.stdout.write(f"{text}\n")
         sys.stdout.write(f"\nsession {one_line(session_id)}: {context.current_stage}\n")
-        return 0
-
-    _with_client(shown, user, storage)
 
 
 @sessions.command()
-def export(
+@as_command
+async def export(
     session: SessionArgument,
     *,
     output: Annotated[
-        Path | None, output_option("The new file to write; without it, the session goes to a pipe.")
+        Path | None,
+        options.output_option("The new file to write; without it, the session goes to a pipe."),
     ] = None,
-    user: UserOption = None,
-    storage: StorageOption = None,
+    user: options.User = None,
+    storage: options.Storage = None,
 ) -> None:
     """Write a session as JSON, which `replan sessions import` and `AgentContext` read."""
-
-    async def written(client: ClientAgentAdapter) -> int:
+    async with _client(user, storage) as client:
         from replan.user_files.kept_sessions import found_session
         from replan.user_files.new_file import check_output, write_out
 
@@ -119,31 +114,28 @@ def export(
         context = await client.export(await found_session(client, session))
         text = json.dumps(context.to_dict(), ensure_ascii=False, indent=1) + "\n"
         write_out(output, text)
-        return 0
-
-    _with_client(written, user, storage)
 
 
 @sessions.command("import")
-def import_(
+@as_command
+async def import_(
     file: Annotated[
         Path,
         typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="The file of an export."),
     ],
     *,
-    yes: YesOption = False,
-    user: UserOption = None,
-    storage: StorageOption = None,
+    yes: options.Yes = False,
+    user: options.User = None,
+    storage: options.Storage = None,
 ) -> None:
     """Import a session that was exported here or elsewhere."""
-
-    async def imported(client: ClientAgentAdapter) -> int:
+    async with _client(user, storage) as client:
         from replan.user_files.kept_sessions import read_session, trusted_here
 
         context, is_foreign = trusted_here(read_session(file))
         if is_foreign and not yes and not _trusted(context):
             typer.echo("Nothing was imported.")
-            return 0
+            return
         try:
             version = await client.adopt(context)
         except SessionConflictError as error:
@@ -153,53 +145,42 @@ def import_(
                 "remove it first: replan sessions rm."
             ) from error
         typer.echo(f"session {one_line(context.session_id)} is here, version {version}")
-        return 0
-
-    _with_client(imported, user, storage)
 
 
 @sessions.command()
-def rm(
+@as_command
+async def rm(
     ids: Annotated[
         list[str], typer.Argument(metavar="SESSION...", help="The ids of the sessions.")
     ],
     *,
-    yes: YesOption = False,
-    user: UserOption = None,
-    storage: StorageOption = None,
+    yes: options.Yes = False,
+    user: options.User = None,
+    storage: options.Storage = None,
 ) -> None:
     """Remove sessions with their turns, runs, events and texts."""
-
-    async def removed(client: ClientAgentAdapter) -> int:
+    async with _client(user, storage) as client:
         from replan.user_files.kept_sessions import found_session
 
         # All are found before the first is removed.
         found = [*dict.fromkeys([await found_session(client, each) for each in ids])]
         if not yes and not _agreed(found):
             typer.echo("Nothing was removed.")
-            return 0
+            return
         for session_id in found:
             await client.delete(session_id)
             typer.echo(f"removed {one_line(session_id)}")
-        return 0
-
-    _with_client(removed, user, storage)
 
 
-def _with_client(
-    work: Callable[[ClientAgentAdapter], Awaitable[int]], user: str | None, storage: str | None
-) -> None:
-    """Do something with the sessions of a user, and end with its exit code."""
+@asynccontextmanager
+async def _client(user: str | None, storage: str | None) -> AsyncGenerator[ClientAgentAdapter]:
+    """Open the sessions of a user."""
+    from replan.user_files.kept_sessions import client_of
+    from replan.user_files.order_signature import own_name
+    from replan.user_files.place import opened_kept
 
-    async def done() -> int:
-        from replan.user_files.kept_sessions import client_of
-        from replan.user_files.place import opened_kept
-        from replan.user_files.signature import own_name
-
-        async with opened_kept(place(storage)) as kept:
-            return await work(client_of(kept, own_name() if user is None else user))
-
-    end_with(lambda: asyncio.run(done()))
+    async with opened_kept(place(storage)) as kept:
+        yield client_of(kept, own_name() if user is None else user)
 
 
 def _write_table(found: Sequence[SessionRecord]) -> None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from replan.cli.shared.options import JsonOption, PlainOption, StorageOption
-from replan.cli.shared.process import end_with, place
+from replan.cli.shared import options
+from replan.cli.shared.process import as_command, place
 from replan.errors import InputError
 from replan.user_files.named import LAST, MEMORY, is_file, trusted
 from replan.views.cells import harmless
@@ -78,6 +78,7 @@ class View:
         return self.step is None and not self.attempts and not self.prompts
 
 
+@as_command
 def show(
     run_id: Annotated[
         str,
@@ -109,9 +110,9 @@ def show(
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print a report in Markdown, with whole results.")
     ] = False,
-    as_json: JsonOption = False,
-    plain: PlainOption = False,
-    storage: StorageOption = None,
+    as_json: options.Json = False,
+    plain: options.Plain = False,
+    storage: options.Storage = None,
 ) -> None:
     """Show a run: how it ended and why, each step with time and cost, who decided, its answer."""
     view = View(
@@ -124,17 +125,17 @@ def show(
         as_json=as_json,
         plain=plain,
     )
-    end_with(lambda: show_run(run_id, place(storage), sys.stdout, view))
+    show_run(run_id, place(storage), sys.stdout, view)
 
 
-def show_run(name: str, place: Place, output: TextIO, view: View) -> int:
+def show_run(name: str, place: Place, output: TextIO, view: View) -> None:
     """Write the parts of a run to show."""
     view.check()
     if view.as_json or view.markdown:
         run = _loaded(name, place, view)
         with trusted(name):
             output.write(_document(run, view))
-        return 0
+        return
     from replan.runs.course.story import story_of
     from replan.views.paged import paged
     from replan.views.rendered import console_on
@@ -153,7 +154,6 @@ def show_run(name: str, place: Place, output: TextIO, view: View) -> int:
             write(_text(lines if begun is None else rest(story_of(run), width)))
             if view.is_overview and run.answer:
                 write(f"\nanswer:\n{_answer(run.answer, output, plain=view.plain)}")
-    return 0
 
 
 def _text(lines: Iterable[str]) -> str:
@@ -250,7 +250,7 @@ def _answer(text: str, output: TextIO, *, plain: bool) -> str:
 
 def _lines(run: WholeRun, view: View, width: int) -> list[str]:
     from replan.runs.course.story import story_of
-    from replan.views.run.attempts import attempts_lines, step_lines
+    from replan.views.run.attempt_calls import attempts_lines, step_lines
     from replan.views.run.overview import overview
     from replan.views.run.prompts import prompts_lines
     from replan.views.run.timeline import timeline
@@ -267,7 +267,7 @@ def _lines(run: WholeRun, view: View, width: int) -> list[str]:
 
 def _record(run: WholeRun, view: View) -> dict[str, Any]:
     from replan.runs.course.story import story_of
-    from replan.views.run.attempts import attempts_record, step_record
+    from replan.views.run.attempt_calls import attempts_record, step_record
     from replan.views.run.prompts import prompts_record
     from replan.views.run.run_record import run_record
 

@@ -8,29 +8,25 @@ from typing import Annotated
 
 import typer
 
-from replan.cli.shared.options import StorageOption
-from replan.cli.shared.process import end_with, needs_extra, place
+from replan.cli.shared import options
+from replan.cli.shared.process import as_command, needs_extra, place
 
 team = typer.Typer(help="Publish versions of a team, for workers.", no_args_is_help=True)
 
 
 @team.command()
+@as_command
 def publish(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="The team file.")
     ],
     *,
-    storage: StorageOption = None,
+    storage: options.Storage = None,
 ) -> None:
     """Publish the version of a team in a file, so that workers may do its runs."""
-
-    def done() -> int:
-        with needs_extra("team publish", "queue"):
-            from replan.workers.opening import publish as record
-        typer.echo(record(file, str(place(storage).where)))
-        return 0
-
-    end_with(done)
+    with needs_extra("team publish", "queue"):
+        from replan.workers.open_worker import publish as record
+    typer.echo(record(file, str(place(storage).where)))
 
 
 @team.callback()

@@ -9,10 +9,11 @@ from typing import Annotated
 
 import typer
 
-from replan.cli.shared.options import GraceAtEndOption, HostOption, PortOption, StorageOption
-from replan.cli.shared.process import end_with, needs_extra, place
+from replan.cli.shared import options
+from replan.cli.shared.process import as_command, needs_extra, place
 
 
+@as_command
 def ui(
     teams: Annotated[
         list[Path] | None,
@@ -22,8 +23,8 @@ def ui(
         ),
     ] = None,
     *,
-    host: HostOption = "127.0.0.1",
-    port: PortOption = 8322,
+    host: options.Host = "127.0.0.1",
+    port: options.Port = 8322,
     name: Annotated[
         list[str] | None,
         typer.Option(
@@ -46,35 +47,30 @@ def ui(
             help="The file of tokens; else the token is REPLAN_TOKEN, or one of this user.",
         ),
     ] = None,
-    grace: GraceAtEndOption = 10.0,
-    storage: StorageOption = None,
+    grace: options.GraceAtEnd = 10.0,
+    storage: options.Storage = None,
 ) -> None:
     """Show runs in a browser until Ctrl-C, live and afterwards, with all details."""
+    from replan.user_files.place import own_folder
 
-    def shown() -> int:
-        from replan.user_files.place import own_folder
+    with needs_extra("ui", "ui"):
+        from replan.ui.htmx import script
+        from replan.ui.served_pages import WantedPages, show
 
-        with needs_extra("ui", "ui"):
-            from replan.ui.htmx import script
-            from replan.ui.serving import WantedPages, show
-
-            script()
-        kept = place(storage)
-        wanted = WantedPages(
-            teams=teams or [],
-            environment=os.environ,
-            storage=kept.where if kept.outlives else ":memory:",
-            key=kept.key,
-            keep_days=kept.keep_days,
-            host=host,
-            port=port,
-            names=name or [],
-            tokens=tokens,
-            grace=grace,
-            prefix=prefix,
-            secret=own_folder() / "ui.token",
-        )
-        show(wanted, lambda text: typer.echo(text, err=True))
-        return 0
-
-    end_with(shown)
+        script()
+    kept = place(storage)
+    wanted = WantedPages(
+        teams=teams or [],
+        environment=os.environ,
+        storage=kept.where if kept.outlives else ":memory:",
+        key=kept.key,
+        keep_days=kept.keep_days,
+        host=host,
+        port=port,
+        names=name or [],
+        tokens=tokens,
+        grace=grace,
+        prefix=prefix,
+        secret=own_folder() / "ui.token",
+    )
+    show(wanted, lambda text: typer.echo(text, err=True))

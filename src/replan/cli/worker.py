@@ -8,14 +8,15 @@ from typing import Annotated
 
 import typer
 
-from replan.cli.shared.options import GraceAtEndOption, StorageOption
-from replan.cli.shared.process import end_with, needs_extra, place
+from replan.cli.shared import options
+from replan.cli.shared.process import as_command, needs_extra, place
 
 TeamOption = Annotated[
     Path, typer.Option("--team", "-t", dir_okay=False, exists=True, help="The team file.")
 ]
 
 
+@as_command
 def worker(
     *,
     team: TeamOption,
@@ -34,7 +35,7 @@ def worker(
             help="A file of runs that cron schedules start.",
         ),
     ] = None,
-    grace: GraceAtEndOption = 10.0,
+    grace: options.GraceAtEnd = 10.0,
     lease: Annotated[
         float,
         typer.Option(
@@ -54,27 +55,22 @@ def worker(
             help="Serve metrics for Prometheus at this port of 127.0.0.1.",
         ),
     ] = None,
-    storage: StorageOption = None,
+    storage: options.Storage = None,
 ) -> None:
     """Work on the runs in the queue until Ctrl-C or SIGTERM; needs PostgreSQL."""
-
-    def worked() -> int:
-        with needs_extra("worker", "queue"):
-            from replan.workers.opening import WorkerWanted, work
-        kept = place(storage)
-        wanted = WorkerWanted(
-            team=team,
-            storage=str(kept.where),
-            queues=[name.strip() for name in queues.split(",")],
-            concurrency=concurrency,
-            grace=grace,
-            lease=lease,
-            schedules=schedules,
-            key=kept.key,
-            keep_days=kept.keep_days,
-            metrics=metrics,
-        )
-        work(wanted, lambda text: typer.echo(text, err=True))
-        return 0
-
-    end_with(worked)
+    with needs_extra("worker", "queue"):
+        from replan.workers.open_worker import WorkerWanted, work
+    kept = place(storage)
+    wanted = WorkerWanted(
+        team=team,
+        storage=str(kept.where),
+        queues=[name.strip() for name in queues.split(",")],
+        concurrency=concurrency,
+        grace=grace,
+        lease=lease,
+        schedules=schedules,
+        key=kept.key,
+        keep_days=kept.keep_days,
+        metrics=metrics,
+    )
+    work(wanted, lambda text: typer.echo(text, err=True))

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 from replan.events.at_once import Listener, listener_at_work
 from replan.events.callbacks import ANY_EVENT, HOOKS, Hook, hears_tokens, hooks_of
 from replan.events.log import log
-from replan.events.masking import without_known
+from replan.events.masked_events import without_known
 from replan.events.trace import AttemptEnded, Trace, trace_at_work
 from replan.events.types import (
     AnswerToken,

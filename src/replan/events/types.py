@@ -419,8 +419,8 @@ class LimitReached(BaseEvent):
     `why` has the figures, where a call was refused for which there was no room: what is spent, what
     is kept for the answer, and what the call might have needed.
 
-    If the answer is incomplete, `limit` is `reply_length` or `content_filter`, and `value` is the
-    number of its tokens.
+    If the answer is incomplete, `limit` is `reply_length`, `unfinished_reply` or `content_filter`,
+    and `value` is the number of its tokens.
     """
 
     type: Literal["limit_reached"] = "limit_reached"

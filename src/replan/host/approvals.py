@@ -5,7 +5,7 @@ from datetime import datetime
 from difflib import unified_diff
 
 from replan.errors import InputError, PlanChangeError, PlanDocumentError, Refusal
-from replan.host.plan_texts import written
+from replan.host.plan_texts import with_team_names, written
 from replan.plan.applying import apply
 from replan.plan.changes import aligned, difference
 from replan.plan.markdown.document import PlanDocument
@@ -15,13 +15,12 @@ from replan.plan.statuses import with_statuses
 from replan.state.limits import RunSettings
 from replan.state.questions import Approval, fingerprint_of
 from replan.state.step_options import option_mistakes
-from replan.state.team import SpecialistCard, find_specialist
+from replan.state.team import SpecialistCard
 
 BY_PERSON = "Changed by a person."
 """The reason in the plan's history for a document that a person changed at approval."""
 
 _CONTEXT = 2
-_PENDING = (StepStatus.PENDING, StepStatus.EXECUTING)
 
 
 def first_plan_waits(settings: RunSettings, *, handed_in: bool) -> bool:
@@ -33,9 +32,7 @@ def revision_waits(settings: RunSettings) -> bool:
     return settings.approval in ("revisions", "always")
 
 
-def approval_of(
-    plan: TaskPlan, *, before: TaskPlan | None = None, reason: str = "", problem: str = ""
-) -> Approval:
+def approval_of(plan: TaskPlan, *, before: TaskPlan | None = None, reason: str = "") -> Approval:
     """What to show of a plan; for a revision, also the difference from the previous plan."""
     old = [] if before is None else before.content.splitlines()
     lines = unified_diff(old, plan.content.splitlines(), "before", "after", n=_CONTEXT, lineterm="")
@@ -44,7 +41,6 @@ def approval_of(
         version=plan.version,
         reason=reason,
         changes="" if before is None else "\n".join(lines),
-        problem=problem,
         fingerprint=fingerprint_of("plan", plan.version, plan.content),
     )
 
@@ -88,13 +84,9 @@ def _placed(refusal: Refusal, document: PlanDocument) -> str:
 
 
 def _named(step: PlanStep, old: TaskPlan, team: Sequence[SpecialistCard]) -> PlanStep:
-    names = tuple(dict.fromkeys(find_specialist(name, team) or name for name in step.specialists))
     before = old.by_id.get(step.id)
-    return step.replace(
-        assigned_to=names[0] if names else "",
-        joined_by=names[1:],
-        estimated_duration=None if before is None else before.estimated_duration,
-    )
+    duration = None if before is None else before.estimated_duration
+    return with_team_names(step, team).replace(estimated_duration=duration)
 
 
 def _touched(old: TaskPlan, new: TaskPlan) -> Iterator[Refusal]:
@@ -120,4 +112,4 @@ def _marked(step: PlanStep, shown: PlanStep) -> PlanStep:
 
 
 def _status(step: PlanStep) -> StepStatus:
-    return StepStatus.PENDING if step.status in _PENDING else step.status
+    return StepStatus.PENDING if step.status.is_open else step.status

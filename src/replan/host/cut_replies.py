@@ -21,12 +21,7 @@ def unless_cut_thought(
     reading = _reading(read)
     if not end.cut or reading is None or reading.complexity is TaskComplexity.SIMPLE:
         return _with_reason(read, end)
-    return Complaint[ThinkReading](
-        wrong=told(end),
-        form=f"{SHORTER} {PLAN_FORM}",
-        reading=reading.replace(body="", kind="empty"),
-        done="the plan is asked for by itself",
-    )
+    return _complaint(reading.replace(body=""), end, "the plan is asked for by itself")
 
 
 def unless_cut_judgement(
@@ -36,12 +31,7 @@ def unless_cut_judgement(
     reading = _reading(read)
     if not end.cut or reading is None or reading.verdict == "complete":
         return _with_reason(read, end)
-    return Complaint[FeedbackReading](
-        wrong=told(end),
-        form=f"{SHORTER} {PLAN_FORM}",
-        reading=reading.replace(body="", is_partial=False),
-        done="the plan stays as it is",
-    )
+    return _complaint(reading.replace(body="", is_partial=False), end, "the plan stays as it is")
 
 
 def with_end(found: FoundPlan, end: ReplyEnd) -> FoundPlan:
@@ -55,6 +45,10 @@ def with_end(found: FoundPlan, end: ReplyEnd) -> FoundPlan:
 
 def told(end: ReplyEnd) -> str:
     return f"The reply is incomplete: {end.why}."
+
+
+def _complaint(reading: R, end: ReplyEnd, done: str) -> Complaint[R]:
+    return Complaint(wrong=told(end), form=f"{SHORTER} {PLAN_FORM}", reading=reading, done=done)
 
 
 def _reading(read: R | Complaint[R]) -> R | None:

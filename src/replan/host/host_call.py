@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
@@ -13,7 +14,7 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
 from replan.errors import LimitReachedError, ModelCallError
 from replan.events.calls import Calls, calls_at_work, emitter_at_work
 from replan.events.emitter import Emitter
-from replan.events.types import LimitReached
+from replan.events.types import LimitReached, ReplyUnreadable
 from replan.failures import can_pass, describe, ends_whole_work
 from replan.host.answer_stream import AnswerStream
 from replan.langgraph_inside.callbacks import has_listener
@@ -26,6 +27,7 @@ from replan.models.retries import error_raised, pause_if_busy, retried
 from replan.plan.preview import HOST_TRIES
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
 from replan.prompts.sections import Node, within_budget
+from replan.replies.readings import Complaint
 from replan.services import Services
 from replan.spending.account import Account
 from replan.spending.deadline import in_time
@@ -33,7 +35,10 @@ from replan.spending.meter import Meter
 from replan.spending.scopes import Scope, run_scope
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.limits import RunSettings
+from replan.state.results import UnreadableReply
 from replan.state.usage import CUT_OFF, TokenCount, Usage
+
+R = TypeVar("R")
 
 logger = logging.getLogger(__name__)
 
@@ -147,6 +152,35 @@ class HostCall:
             answer.restart()
         shown = within_budget(reply, RESULTS_BUDGET)
         return await self.ask(chat, asked_again(messages, shown, complaint), answer)
+
+    async def ask_readable(
+        self,
+        chat: Chat,
+        messages: list[BaseMessage],
+        read: Callable[[str], R | Complaint[R]],
+        answer: AnswerStream | None,
+        *,
+        fallback: str,
+    ) -> tuple[R | None, list[UnreadableReply]]:
+        """Return the reading of a reply, or of a second one; None if `fallback` is needed."""
+        text = await self.ask(chat, messages, answer)
+        reading = read(text)
+        if not isinstance(reading, Complaint):
+            return reading, []
+        complaint = cast("Complaint[R]", reading)
+        try:
+            reading = read(await self.ask_again(chat, messages, text, complaint.problem, answer))
+            if not isinstance(reading, Complaint):
+                return reading, []
+            complaint = cast("Complaint[R]", reading)
+        except (ModelCallError, LimitReachedError):
+            # The first reply is worse than a second one, and better than none.
+            if complaint.reading is None:
+                raise
+        done = fallback if complaint.reading is None else complaint.done
+        record = UnreadableReply(node=self.node, complaint=complaint.wrong, fallback=done)
+        await self.emitter.emit(ReplyUnreadable, **dict(record))
+        return complaint.reading, [record]
 
     async def tell_limit(self, limit: str, value: float, why: str = "") -> None:
         await self.emitter.emit(LimitReached, limit=limit, value=value, why=why)

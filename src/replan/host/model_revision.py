@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from replan.errors import Mistake
 from replan.host.model_bounds import bounded
 from replan.host.plan_texts import assigned
 from replan.plan.applying import apply_valid
@@ -96,20 +95,15 @@ _ORDER = ("unknown_dependency", "unknown_condition", "self_dependency", "cycle")
 
 
 def _misread(document: PlanDocument, wanted: TaskPlan) -> Iterator[int]:
-    lines = sorted(_lines_of(document, wanted), reverse=True)
-    for mistake in _of_order(document.mistakes):
-        yield from [step_id for line, step_id in lines if line <= mistake.line][:1]
-
-
-def _lines_of(document: PlanDocument, wanted: TaskPlan) -> Iterator[tuple[int, int]]:
-    for written, step in zip(document.plan.steps, wanted.steps, strict=True):
-        line = document.line_of(written.id)
-        if line is not None:
-            yield line, step.id
-
-
-def _of_order(mistakes: Sequence[Mistake]) -> list[Mistake]:
-    return [mistake for mistake in mistakes if mistake.code in _ORDER]
+    """The steps whose order the document gives wrong; with the ids that they have in the plan."""
+    begins = [
+        (document.line_of(written.id) or 1, step.id)
+        for written, step in zip(document.plan.steps, wanted.steps, strict=True)
+    ]
+    for mistake in document.mistakes:
+        above = [each for each in begins if each[0] <= mistake.line]
+        if mistake.code in _ORDER and above:
+            yield max(above)[1]
 
 
 def _complaint_about(unsaid: Sequence[PlanStep]) -> str:

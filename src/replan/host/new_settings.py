@@ -9,7 +9,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
 from replan.host.host_call import emitter_of
-from replan.langgraph_inside.tasks import user_of_server
+from replan.langgraph_inside.tasks import checkpoint_of, user_of_server
 from replan.ports.journal import TOLD
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
@@ -118,10 +118,10 @@ async def _told(
     loosened = [each for each in state.get("warnings", []) if each.startswith(LOOSENED)]
     if not new and not loosened:
         return []
-    run_id, journal, info = state.get("run_id", ""), services.journal, runtime.execution_info
-    if new and info is not None:
+    run_id, journal = state.get("run_id", ""), services.journal
+    if new and (checkpoint := checkpoint_of(runtime)):
         # A node that begins again says the same, though it is later.
-        place = f"{TOLD}at/{info.checkpoint_id}"
+        place = f"{TOLD}at/{checkpoint}"
         new = cast("list[str]", await journal.note(run_id, place, [*new]))
     noted = await journal.notes(run_id, TOLD)
     emitter = emitter_of(state, services, runtime)

@@ -68,7 +68,7 @@ def complaint_about(found: FoundPlan, team: Sequence[SpecialistCard]) -> str:
 
 def assigned(plan: TaskPlan, team: Sequence[SpecialistCard]) -> TaskPlan:
     """The plan with names as the team writes them; unknown names are not changed."""
-    steps = tuple(_assigned(step, team) for step in plan.steps)
+    steps = tuple(with_team_names(step, team) for step in plan.steps)
     return plan if steps == plan.steps else written(plan.replace(steps=steps))
 
 
@@ -89,7 +89,7 @@ def written(plan: TaskPlan) -> TaskPlan:
     return kept
 
 
-def _assigned(step: PlanStep, team: Sequence[SpecialistCard]) -> PlanStep:
+def with_team_names(step: PlanStep, team: Sequence[SpecialistCard]) -> PlanStep:
     names = tuple(dict.fromkeys(find_specialist(name, team) or name for name in step.specialists))
     if names == step.specialists:
         return step

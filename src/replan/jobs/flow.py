@@ -7,10 +7,10 @@ from pydantic import ConfigDict, Field, JsonValue
 
 from replan.errors import ConfigurationError, JobError, UsageError
 from replan.failures import describe, ends_whole_work
+from replan.jobs.caller_messages import Said
 from replan.jobs.extraction.port import JobMessage
 from replan.jobs.job import Job, JobPhase
 from replan.jobs.job_book import JobManager
-from replan.jobs.messages import Said
 from replan.jobs.processor import JobProcessor
 from replan.values import Value, adapter
 

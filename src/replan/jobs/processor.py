@@ -8,13 +8,14 @@ from typing import Any
 from pydantic import JsonValue
 
 from replan.jobs.actions import Executor
+from replan.jobs.caller_messages import Said, messages_of
 from replan.jobs.entrance import read_job
 from replan.jobs.extraction.port import Extractor
 from replan.jobs.job import CONFIRMATION, Asked, Job, JobExecutionContext, JobPhase
-from replan.jobs.messages import Said, messages_of
 from replan.jobs.phases.collector import InformationCollector
 from replan.jobs.phases.corrector import PhaseCorrector
 from replan.jobs.phases.handlers import handlers_of
+from replan.jobs.phases.job_turn import Turn
 from replan.jobs.phases.outputs import (
     Engine,
     PhaseHandler,
@@ -25,7 +26,6 @@ from replan.jobs.phases.outputs import (
 )
 from replan.jobs.phases.planning import ItemPlanner, Planner, following_id
 from replan.jobs.phases.tracker import ProgressTracker
-from replan.jobs.phases.turn import Turn
 from replan.jobs.phrasing import Phraser, kept_in_question
 from replan.jobs.sayings import Language, language_of, say
 from replan.jobs.spec.job_spec import JobSpec

@@ -4,7 +4,7 @@ import math
 from itertools import chain, islice
 
 from replan.ports.retriever import SearchResponse
-from replan.prompts.knowledge import place_of
+from replan.prompts.knowledge_section import place_of
 from replan.prompts.sections import within_budget
 from replan.state.knowledge import Chunk, RAGOptions
 from replan.texts.storable import storable_text

@@ -11,8 +11,8 @@ from langchain_core.runnables import RunnableConfig
 from replan.events.emitter import Emitter
 from replan.events.types import KnowledgeRetrieved
 from replan.failures import describe, ends_whole_work
+from replan.knowledge.condensing import Ask, Reading
 from replan.knowledge.found import best_of
-from replan.knowledge.reading import Ask, Reading
 from replan.ports.retriever import Retriever, SearchRequest, SearchResponse
 from replan.specialists.function import call
 from replan.spending.deadline import Timed, in_time

@@ -81,6 +81,12 @@ def with_runtime(config: RunnableConfig, runtime: Runtime[Any], context: Any) ->
     return {**config, "configurable": {**configurable(config), _RUNTIME: own}}
 
 
+def checkpoint_of(runtime: Runtime[Any]) -> str:
+    """The checkpoint at which a node began: the same if it begins again; empty outside a graph."""
+    info = runtime.execution_info
+    return "" if info is None else info.checkpoint_id
+
+
 def user_of_server(runtime: Runtime[Any]) -> str:
     """The caller that LangGraph's server has authenticated; empty without one."""
     # The server lets no client write this into its configuration.

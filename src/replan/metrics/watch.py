@@ -1,7 +1,8 @@
 """The instruments of one process: labels neither grow with runs nor name tenants."""
 
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 
 from prometheus_client import (
     CollectorRegistry,
@@ -168,3 +169,25 @@ class Watch:
         for kind, tokens in (("input", event.input_tokens), ("output", event.output_tokens)):
             self._tokens.labels(team, event.model, kind).inc(max(0, tokens or 0))
         self._cost.labels(team, event.model).inc(max(0.0, event.cost or 0.0))
+
+
+BEAT = 0.25
+"""Seconds between two looks at the clock."""
+
+
+@asynccontextmanager
+async def lag_told(tell: Callable[[float], None]) -> AsyncGenerator[None]:
+    """Return how late the loop woke, again and again, for as long as the block."""
+    loop = asyncio.get_running_loop()
+
+    def look(due: float) -> None:
+        nonlocal handle
+        now = loop.time()
+        tell(max(0.0, now - due))
+        handle = loop.call_at(now + BEAT, look, now + BEAT)
+
+    handle = loop.call_later(BEAT, look, loop.time() + BEAT)
+    try:
+        yield
+    finally:
+        handle.cancel()

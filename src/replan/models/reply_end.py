@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 
-from replan.replies.unfinished import is_unfinished
-from replan.state.cuts import CONTENT_FILTER, CUTS, REPLY_LENGTH
+from replan.replies.unfinished import breaks_off, is_unfinished
+from replan.state.cuts import CONTENT_FILTER, CUTS, REPLY_LENGTH, UNFINISHED
 
 # What providers call the reason of an end; `status` is that of OpenAI's Responses API.
 _KEYS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason", "status")
@@ -52,8 +52,9 @@ def end_of(message: BaseMessage) -> ReplyEnd:
         return ReplyEnd(CONTENT_FILTER, tokens=_tokens_of(message))
     # What has no metadata at all is not a server's reply, but a text of somebody's function.
     is_silent = bool(message.response_metadata) and not reasons
-    is_cut = reasons & _LENGTH_NAMES or (is_silent and is_unfinished(message.text))
-    return ReplyEnd(REPLY_LENGTH, tokens=_tokens_of(message)) if is_cut else WHOLE
+    if reasons & _LENGTH_NAMES or (is_silent and is_unfinished(message.text)):
+        return ReplyEnd(REPLY_LENGTH, tokens=_tokens_of(message))
+    return ReplyEnd(UNFINISHED, tokens=_tokens_of(message)) if breaks_off(message.text) else WHOLE
 
 
 WHOLE = ReplyEnd()

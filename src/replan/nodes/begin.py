@@ -14,7 +14,7 @@ from replan.events.types import RunStarted, StepsReopened
 from replan.host.handed_plan import NOTHING_TO_DO, read_handed_plan
 from replan.host.host_call import emitter_of
 from replan.host.new_settings import asked_in, refused_in, settings_in
-from replan.langgraph_inside.tasks import user_of_server
+from replan.langgraph_inside.tasks import checkpoint_of, user_of_server
 from replan.plan.markdown.rendering import render_for_model
 from replan.plan.markdown.seal import origin_of
 from replan.plan.model import TaskPlan
@@ -47,9 +47,7 @@ async def begin(
     settings = _settings(runtime, services)
     plan, reruns = read_handed_plan(state.get("plan"), services)
     given = _request_of(state, plan)
-    info = runtime.execution_info
-    # The same if it has to begin again.
-    checkpoint = services.new_id() if info is None else info.checkpoint_id
+    checkpoint = checkpoint_of(runtime) or services.new_id()
     name = str(config.get("metadata", {}).get("run_id") or "")
     run_id = await _run_id(name, checkpoint, services)
     kept = await _kept(plan, run_id, state, services)

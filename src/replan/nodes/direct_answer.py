@@ -8,7 +8,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from replan.errors import LimitReachedError
-from replan.facts.tools import facts_at_work
+from replan.facts.fact_tools import facts_at_work
 from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall, host_call
 from replan.host.host_knowledge import with_sources

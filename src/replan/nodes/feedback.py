@@ -11,7 +11,6 @@ from replan.host.answer_stream import AnswerStream
 from replan.host.cut_replies import unless_cut_judgement
 from replan.host.host_call import HostCall, host_call
 from replan.host.new_settings import with_new_settings
-from replan.host.readable_reply import ask_readable
 from replan.prompts.host import RESULTS_BUDGET, build_feedback_prompt, told_unread
 from replan.replies.readings import FeedbackReading, read_feedback, says_complete
 from replan.services import Services
@@ -101,8 +100,7 @@ async def _judged(
 
     shown = AnswerStream(call.emitter, is_answer) if prompts.merged_final_answer else None
     try:
-        reading, unreadable = await ask_readable(
-            call,
+        reading, unreadable = await call.ask_readable(
             call.services.models.feedback,
             prompt,
             lambda text: unless_cut_judgement(

@@ -19,7 +19,7 @@ from replan.prompts.host import build_final_answer_prompt, told_unread
 from replan.replies.readings import read_answer
 from replan.services import Services
 from replan.state.cuts import CUTS
-from replan.state.enhanced import EnhancedState
+from replan.state.enhanced import EnhancedState, with_history
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
 from replan.state.results import Outcome
@@ -52,8 +52,7 @@ async def final_answer(
     told = await told_as_last(state, call, Answer(answer, output, problem), outcome, limit)
     # A person may edit the document and hand it in again: it tells what its steps were asked.
     plan = state.get("current_plan") or TaskPlan()
-    whole = plan.replace(update_history=tuple(state.get("plan_history", [])))
-    whole = sealed(whole, origin(state))
+    whole = sealed(with_history(plan, state), origin(state))
     return {
         **told,
         "current_plan": plan_write(state.get("current_plan"), whole),

@@ -5,7 +5,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from langgraph.runtime import Runtime
-from langgraph.types import Overwrite
 
 from replan.errors import InputError, PlanDocumentError
 from replan.events.types import LimitReached, PlanUpdated
@@ -13,14 +12,14 @@ from replan.host.approvals import approval_of, changed_by_person
 from replan.host.host_call import emitter_of
 from replan.host.new_settings import with_new_settings
 from replan.host.newest_word import newest_word
+from replan.langgraph_inside.tasks import checkpoint_of
 from replan.plan.model import TaskPlan
 from replan.services import Services
-from replan.state.enhanced import EnhancedState
+from replan.state.enhanced import EnhancedState, new_version, with_history
 from replan.state.limits import RunSettings
-from replan.state.patches import plan_write
 from replan.state.person.answers import given_for, read_decision
 from replan.state.person.reviews import PLAN_SCHEMA, plan_decided, review_of_plan
-from replan.state.questions import Approval, Decision, still_asked
+from replan.state.questions import Approval, Decision
 from replan.state.results import ActionType, FeedbackResult
 from replan.state.rules import limit_value, spent_limit
 from replan.steps.answers_told import tell_plan_decided
@@ -47,12 +46,9 @@ async def plan_approval(
         # It was edited in the state since.
         approval = approval_of(plan, reason=approval.reason)
     key = decision_key(plan, state.get("current_round", 1))
-    # The history is kept apart from the plan during a run, so that it is stored once.
-    history = tuple(state.get("plan_history", []))
-    plan = plan.replace(update_history=history)
-    info = runtime.execution_info
-    asked_at = "" if info is None else info.checkpoint_id
-    decided = await _Gate(approval, plan, services, run_id, key, asked_at).decided()
+    plan = with_history(plan, state)
+    gate = _Gate(approval, plan, services, run_id, key, asked_at=checkpoint_of(runtime))
+    decided = await gate.decided()
     emitter = emitter_of(state, services, runtime)
     await tell_plan_decided(decided.decision, key, emitter, services.journal)
     update: EnhancedState = {"approval": None, "decision": decided.decision.replace(plan="")}
@@ -139,15 +135,7 @@ async def _taken(
     revisions = new.update_history[len(old.update_history) :]
     changes = revisions[-1].changes if revisions else {}
     await emitter.emit(PlanUpdated, plan=new, markdown=new.content, changes=changes, by="person")
-    update: EnhancedState = {
-        "current_plan": plan_write(state.get("current_plan"), new.replace(update_history=())),
-        "plan_history": list(revisions),
-    }
-    questions = state.get("questions", {})
-    kept = still_asked(questions, old, new)
-    if kept != questions:
-        update["questions"] = Overwrite(kept)  # pyright: ignore[reportGeneralTypeIssues]
-    return update
+    return new_version(new, old, state)
 
 
 async def _rejected(

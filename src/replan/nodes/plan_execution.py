@@ -16,7 +16,7 @@ from replan.plan.rerun import Rerun
 from replan.plan.revision import unstarted
 from replan.plan.statuses import with_statuses
 from replan.services import Services
-from replan.state.enhanced import EnhancedState, rounds_of, settings_of
+from replan.state.enhanced import EnhancedState, rounds_of, settings_of, with_history
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
 from replan.state.results import (
@@ -85,7 +85,7 @@ async def _tell_opened(
     plan: TaskPlan, reruns: tuple[Rerun, ...], state: EnhancedState, emitter: Emitter
 ) -> None:
     await emitter.emit(StepsReopened, reruns=reruns)
-    whole = plan.replace(update_history=tuple(state.get("plan_history", [])))
+    whole = with_history(plan, state)
     await emitter.emit(PlanUpdated, plan=whole, markdown=plan.content, by="rule")
 
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
-from langgraph.types import Overwrite
 
 from replan.errors import InputError, LimitReachedError, ModelCallError
 from replan.events.types import ApprovalRequested, PlanDoubtful, PlanUpdated, ReplyUnreadable
@@ -21,10 +20,9 @@ from replan.prompts.host import build_plan_update_prompt
 from replan.replies.dropping import crossed_out
 from replan.replies.readings import read_plan
 from replan.services import Services
-from replan.state.enhanced import EnhancedState, rounds_of, settings_of
+from replan.state.enhanced import EnhancedState, new_version, rounds_of, settings_of, with_history
 from replan.state.limits import RunSettings
-from replan.state.patches import plan_write
-from replan.state.questions import Approval, still_asked
+from replan.state.questions import Approval
 from replan.state.results import ActionType, FeedbackResult, UnreadableReply
 from replan.state.rules import asks_for_revision
 
@@ -44,8 +42,7 @@ async def plan_update(
     call = host_call(
         "plan_update", state, services=services, runtime=runtime, config=config, closing=False
     )
-    # The history is kept apart from the plan during a run, so that it is stored once.
-    old = old.replace(update_history=tuple(state.get("plan_history", [])))
+    old = with_history(old, state)
     revision = Revision(old)
     asked_by_person = judged.by == "person"
     # A run whose rounds are spent continues only to wait for answers: nothing new may begin.
@@ -63,7 +60,9 @@ async def plan_update(
         await call.emitter.emit(
             PlanUpdated, plan=new, markdown=new.content, changes=newest.changes, by=newest.by
         )
-        update = _new_version(new, old, state)
+        update = new_version(new, old, state)
+        if repeats_revision(old.update_history, newest):
+            update["stalls"] = state.get("stalls", 0) + 1
     await _tell_doubts(old, new, revision.withheld, call)
     if asked_by_person or (new.version != old.version and revision_waits(settings_of(state))):
         approval = _approval(new, old, judged, revision.problems)
@@ -156,22 +155,6 @@ def _taken(
     if call.end.cut:
         return Revision(old, [told(call.end)])
     return revision_of(old, text, judged, call.services, step_timeout=step_timeout, said=said)
-
-
-def _new_version(new: TaskPlan, old: TaskPlan, state: EnhancedState) -> EnhancedState:
-    """The update of a revision; a plan that is not revised is already in the state."""
-    newest = new.update_history[-1]
-    update: EnhancedState = {
-        "current_plan": plan_write(state.get("current_plan"), new.replace(update_history=())),
-        "plan_history": [newest],
-    }
-    if repeats_revision(old.update_history, newest):
-        update["stalls"] = state.get("stalls", 0) + 1
-    questions = state.get("questions", {})
-    kept = still_asked(questions, old, new)
-    if kept != questions:
-        update["questions"] = Overwrite(kept)  # pyright: ignore[reportGeneralTypeIssues]
-    return update
 
 
 def _approval(

@@ -13,7 +13,7 @@ from replan.plan.model import TaskPlan
 from replan.plan.progress import made_progress, repeats_revision
 from replan.plan.statuses import with_statuses
 from replan.services import Services
-from replan.state.enhanced import EnhancedState
+from replan.state.enhanced import EnhancedState, with_history
 from replan.state.generations import after_round
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
@@ -44,8 +44,7 @@ async def result_collector(
     emitter = emitter_of(state, services, runtime)
     # That another step leads the round is no news of the plan.
     if plan.replace(current_step=before.current_step) != before:
-        history = tuple(state.get("plan_history", []))
-        whole = plan.replace(update_history=history)
+        whole = with_history(plan, state)
         await emitter.emit(PlanUpdated, plan=whole, markdown=plan.content, by="rule")
     await emitter.warn(*_about_secrets(results))
     used = [(result.specialist_name, result.usage) for result in results.values()]

@@ -18,7 +18,7 @@ from langgraph.runtime import Runtime
 from replan.events.emitter import Emitter
 from replan.events.types import MemoryApplied, SpecialistCompleted, SpecialistParked
 from replan.host.new_settings import as_called
-from replan.langgraph_inside.tasks import bounds_in, is_checkpointed
+from replan.langgraph_inside.tasks import bounds_in, checkpoint_of, is_checkpointed
 from replan.memory.conversation import resolved
 from replan.plan.dependencies import readiness
 from replan.plan.model import PlanStep, StepStatus
@@ -46,10 +46,9 @@ async def specialist(
     boards: Boards,
 ) -> EnhancedState:
     """Do one step with one specialist; without a result, the step stays pending."""
-    info = runtime.execution_info
     board = boards.join(
         sent["run_id"],
-        "" if info is None else info.checkpoint_id,
+        checkpoint_of(runtime),
         partial(_state_of_round, sent, runtime, config, services),
         bounds_in(config).max_concurrency,
     )
@@ -221,7 +220,7 @@ class StepRun:
         steps, results = dict[int, PlanStep](), results_in(self.board.state)
         for step_id in self.step.awaits:
             step = self.board.step(step_id)
-            if step.status in (StepStatus.PENDING, StepStatus.EXECUTING):
+            if step.status.is_open:
                 step, results[step_id] = await self._ended(step)
             steps[step_id] = step
         return steps, results

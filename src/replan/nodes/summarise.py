@@ -14,7 +14,7 @@ from replan.host.host_call import HostCall, host_call
 from replan.host.new_settings import with_new_settings
 from replan.memory.conversation import Memory
 from replan.memory.summary import covering, to_cover
-from replan.prompts.summary import build_summary_prompt
+from replan.prompts.summary_prompt import build_summary_prompt
 from replan.replies.readings import read_answer
 from replan.services import Services
 from replan.spending.scopes import price_of

@@ -15,7 +15,6 @@ from replan.host.cut_replies import unless_cut_thought
 from replan.host.host_call import HostCall, host_call
 from replan.host.host_knowledge import knowledge_of_request
 from replan.host.new_settings import with_new_settings
-from replan.host.readable_reply import ask_readable
 from replan.models.reply_end import refusal_in, refused
 from replan.nodes.begin import begin
 from replan.prompts.host import build_thinking_prompt, request_messages
@@ -106,8 +105,7 @@ async def _judged(
 
     shown = AnswerStream(call.emitter, is_answer) if prompts.merged_answer else None
     try:
-        reading, unreadable = await ask_readable(
-            call,
+        reading, unreadable = await call.ask_readable(
             call.services.models.thinking,
             build_thinking_prompt(seen, state, prompts),
             lambda text: unless_cut_thought(

@@ -7,6 +7,7 @@ from pydantic import JsonValue
 from replan.host.host_call import emitter_of
 from replan.host.new_settings import with_new_settings
 from replan.host.newest_word import OldWordError, newest_word
+from replan.langgraph_inside.tasks import checkpoint_of
 from replan.ports.ask_user import path_of_step
 from replan.ports.journal import Journal
 from replan.services import Services
@@ -30,8 +31,7 @@ async def user_input(
     noted = await journal.notes(run_id, ANSWERS)
     # An answer that came just before the process was killed: LangGraph has forgotten it.
     known = {key: noted[ANSWERS + key] for key in by_key if ANSWERS + key in noted}
-    now, info = services.clock(), runtime.execution_info
-    asked_at = "" if info is None else info.checkpoint_id
+    now, asked_at = services.clock(), checkpoint_of(runtime)
     try:
         given = await _given(asked, _taken(state), journal, run_id, asked_at)
     except GraphInterrupt:

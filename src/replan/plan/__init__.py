@@ -41,11 +41,10 @@ from replan.plan.model import (
     TaskPlan,
     Value,
 )
-from replan.plan.order import critical_length, critical_path, run_order
+from replan.plan.order import critical_length, critical_path, run_order, width
 from replan.plan.progress import made_progress, repeats_revision
 from replan.plan.rerun import Rerun, reopened, rerun_reasons
 from replan.plan.statuses import excerpt, step_outcome, with_statuses
-from replan.plan.width import width
 
 __all__ = [
     "AddStep",

@@ -9,15 +9,15 @@ from replan.plan.changes import (
     AddStep,
     ModifyStep,
     PlanChange,
+    ReorderSteps,
     difference,
     from_record,
     to_record,
     update_type,
 )
-from replan.plan.leaning import kept_changes, ordered, step_of
 from replan.plan.markdown.document import refresh_content
 from replan.plan.model import Author, PlanStep, PlanUpdate, TaskPlan
-from replan.plan.revision import Draft, Refused, attempt, carry_out, unstarted
+from replan.plan.revision import Draft, Refused, attempt, carry_out, step_of, unstarted
 
 _SPECIALISTS = ("assigned_to", "joined_by")
 
@@ -95,20 +95,20 @@ def valid_part(
 ) -> tuple[list[PlanChange], tuple[Refusal, ...]]:
     """Divide changes as `apply_valid` does: into those to apply, and the refusals of the others."""
     gone = set(misread)
-    left, leaning = kept_changes(plan, changes, gone)
-    refusals = dict.fromkeys(leaning)
-    while refused := attempt(plan, left := ordered(plan, left, gone), team)[1]:
+    left, found = _kept_changes(plan, changes, gone)
+    refusals = dict.fromkeys(found)
+    while refused := attempt(plan, left := _without_lost_ids(plan, left, gone), team)[1]:
         first = refused[0]
         refusals[first.refusal] = None
         change = left.pop(first.change)
-        less = _less(change, first, team)
-        if less is not None:
-            left.insert(first.change, less)
+        rest = _without_strangers(change, first, team)
+        if rest is not None:
+            left.insert(first.change, rest)
             continue
-        if (step_id := step_of(change)) is not None:
+        if (step_id := needed_step(change)) is not None:
             gone.add(step_id)
-        left, leaning = kept_changes(plan, left, gone)
-        refusals |= dict.fromkeys(leaning)
+        left, found = _kept_changes(plan, left, gone)
+        refusals |= dict.fromkeys(found)
     return left, tuple(refusals)
 
 
@@ -119,7 +119,10 @@ class _Revision:
     description: str
 
 
-def _less(change: PlanChange, refused: Refused, team: Collection[str] | None) -> PlanChange | None:
+def _without_strangers(
+    change: PlanChange, refused: Refused, team: Collection[str] | None
+) -> PlanChange | None:
+    """Return a change without specialists whom the team does not have; None if nothing is left."""
     if refused.refusal.code != "unknown_specialist":
         return None
     if isinstance(change, AddStep):
@@ -191,3 +194,65 @@ def replay(first: TaskPlan, history: Sequence[PlanUpdate]) -> TaskPlan:
             update_history=(*plan.update_history, update),
         )
     return refresh_content(plan) if history else plan
+
+
+def needed_step(change: PlanChange) -> int | None:
+    """Return the step that a change adds or modifies, so that others may need it; else None."""
+    return step_of(change) if isinstance(change, AddStep | ModifyStep) else None
+
+
+def _kept_changes(
+    plan: TaskPlan, changes: Sequence[PlanChange], gone: set[int]
+) -> tuple[list[PlanChange], list[Refusal]]:
+    """Return the changes that are kept, and the refusals of those that depend on refused ones."""
+    left = list(changes)
+    refusals: list[Refusal] = []
+    while True:
+        wanted = _wanted_steps(plan, left)
+        found = [_refusal_for_others(change, wanted, gone) for change in left]
+        new = [refusal for refusal in found if refusal is not None]
+        if not new:
+            return left, refusals
+        refusals += new
+        gone.update(refusal.step_id for refusal in new if refusal.step_id is not None)
+        left = [change for change, refusal in zip(left, found, strict=True) if refusal is None]
+
+
+def _without_lost_ids(
+    plan: TaskPlan, changes: Sequence[PlanChange], gone: set[int]
+) -> list[PlanChange]:
+    """Take the steps out of each new order that no change adds any longer."""
+    lost = gone - plan.by_id.keys() - {c.step.id for c in changes if isinstance(c, AddStep)}
+    return [
+        change.replace(order=tuple(each for each in change.order if each not in lost))
+        if lost and isinstance(change, ReorderSteps)
+        else change
+        for change in changes
+    ]
+
+
+def _wanted_steps(plan: TaskPlan, changes: Sequence[PlanChange]) -> dict[int, PlanStep]:
+    """Return the steps as the changes want them, possible or not."""
+    steps = dict(plan.by_id)
+    for change in changes:
+        if isinstance(change, AddStep):
+            steps.setdefault(change.step.id, change.step)
+        elif isinstance(change, ModifyStep) and change.step_id in steps:
+            steps[change.step_id] = steps[change.step_id].replace(**change.fields)
+    return steps
+
+
+def _refusal_for_others(
+    change: PlanChange, wanted: dict[int, PlanStep], gone: set[int]
+) -> Refusal | None:
+    """Refuse a change whose step, or a step that it waits for, has a refused change."""
+    step_id = needed_step(change)
+    if step_id is None:
+        return None
+    if step_id in gone:
+        reason = f"Step {step_id} stays as it is: a part of its change is refused."
+    elif awaited := sorted(gone & set(wanted[step_id].awaits)) if step_id in wanted else []:
+        reason = f"Step {step_id} waits for step {awaited[0]}, whose change is refused."
+    else:
+        return None
+    return Refusal(code="leans_on_refused", step_id=step_id, reason=reason)

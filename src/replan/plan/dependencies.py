@@ -12,7 +12,6 @@ Readiness = Literal["ready", "waiting", "blocked", "skip"]
 """Whether a step can run now, later, only after a revision, or is to be skipped."""
 
 _WORST_LAST: tuple[Readiness, ...] = ("ready", "waiting", "blocked", "skip")
-_OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
 
 
 def readiness(step: PlanStep, steps: Mapping[int, PlanStep]) -> Readiness:
@@ -120,7 +119,7 @@ def _of_condition(condition: Condition, steps: Mapping[int, PlanStep]) -> Readin
     step = steps.get(condition.step)
     if step is None:
         return "blocked"
-    if step.status in _OPEN:
+    if step.status.is_open:
         return "waiting"
     return "ready" if step.status == condition.outcome else "skip"
 
@@ -129,7 +128,7 @@ def _of_dependency(other: int, step: PlanStep, steps: Mapping[int, PlanStep]) ->
     awaited = steps.get(other)
     if awaited is None:
         return "blocked"
-    if awaited.status in _OPEN:
+    if awaited.status.is_open:
         return "waiting"
     settled = awaited.is_finished or awaited.optional or _is_handled(other, step, steps)
     return "ready" if settled else "blocked"
@@ -145,7 +144,7 @@ def _is_handled(failed: int, step: PlanStep, steps: Mapping[int, PlanStep]) -> b
 def _never_runs(
     step: PlanStep, steps: Mapping[int, PlanStep], seen: set[int], blocked: set[int]
 ) -> bool:
-    if step.status not in _OPEN:
+    if not step.status.is_open:
         return False
     state = readiness(step, steps)
     # What is not seen before the step in the order of running waits for it: a cycle.
@@ -158,7 +157,7 @@ def _with_conditions_settled(plan: TaskPlan) -> dict[int, PlanStep]:
     steps = dict(plan.by_id)
     for step in run_order(plan):
         condition = step.condition
-        if condition is not None and step.status in _OPEN and readiness(step, steps) == "skip":
+        if condition is not None and step.status.is_open and readiness(step, steps) == "skip":
             ended = steps[condition.step].status
             steps[step.id] = step.replace(
                 status=StepStatus.SKIPPED,

@@ -29,6 +29,11 @@ class StepStatus(StrEnum):
     # The journal knows whether the step was done.
     unknown = nonmember("pending")
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the step is still to be done: pending or executing."""
+        return self in (StepStatus.PENDING, StepStatus.EXECUTING)
+
 
 class PlanUpdateType(StrEnum):
     """The kind of a revision of a plan; `modify_plan` if it made several kinds of changes."""
@@ -221,6 +226,4 @@ class TaskPlan(Value):
 
     def open_steps(self) -> Iterator[PlanStep]:
         """The steps that are neither completed, skipped nor failed."""
-        return (
-            step for step in self.steps if step.status in (StepStatus.PENDING, StepStatus.EXECUTING)
-        )
+        return (step for step in self.steps if step.status.is_open)

@@ -6,8 +6,7 @@ from typing import Protocol
 from replan.plan.conflicts import WriteConflict, write_conflicts
 from replan.plan.dependencies import blocked_steps, skippable_steps
 from replan.plan.model import PlanStep, StepStatus, TaskPlan, Value
-from replan.plan.order import critical_length, critical_path
-from replan.plan.width import width
+from replan.plan.order import critical_length, critical_path, width
 
 USUAL_RETRIES = 2
 """Further calls of a reply whose server is busy, where nothing else is configured."""

@@ -5,11 +5,9 @@ from typing import Literal
 
 from replan.plan.markdown.document import refresh_content
 from replan.plan.markdown.seal import fingerprint, read_seal, sealed, unsealed
-from replan.plan.model import StepStatus, TaskPlan, Value
+from replan.plan.model import TaskPlan, Value
 from replan.plan.order import run_order
 from replan.plan.revision import unstarted
-
-_OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
 
 
 class Rerun(Value):
@@ -51,7 +49,7 @@ def rerun_reasons(plan: TaskPlan) -> tuple[Rerun, ...]:
     for step in run_order(plan):
         of = tuple(other for other in step.awaits if other in cone)
         known = seal.get(step.id)
-        is_open = step.status in _OPEN
+        is_open = step.status.is_open
         if known is not None and known != fingerprint(step):
             found[step.id] = Rerun(step=step.id, why="edited", of=of)
         elif known is not None and is_open:

@@ -66,7 +66,7 @@ def attempt(
     return draft, refused + list(_misfits(draft, touched, refuser))
 
 
-def _step_of(change: PlanChange) -> int | None:
+def step_of(change: PlanChange) -> int | None:
     match change:
         case AddStep():
             return change.step.id
@@ -80,7 +80,7 @@ def _rewired(change: PlanChange) -> Iterator[int]:
     if isinstance(change, (AddStep, RemoveStep)) or (
         isinstance(change, ModifyStep) and change.fields.keys() & set(WAITS)
     ):
-        step_id = _step_of(change)
+        step_id = step_of(change)
         yield from () if step_id is None else (step_id,)
 
 
@@ -140,7 +140,7 @@ class _Refuser:
     def refusals(self, draft: Draft, change: PlanChange) -> Iterator[Refusal]:
         if not self._plan.allow_dynamic_update:
             reason = "This plan must not change while it runs; only its steps' statuses do."
-            yield Refusal(code="not_allowed", step_id=_step_of(change), reason=reason)
+            yield Refusal(code="not_allowed", step_id=step_of(change), reason=reason)
             return
         match change:
             case AddStep():

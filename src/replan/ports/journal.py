@@ -154,17 +154,10 @@ class Refused(Value):
     Attributes:
         scope: The scope of the bound that has no room.
         kind: Which amount has no room: `calls`, `tokens` or `cost`.
-        bound: The value of the bound.
-        left: What is left of it.
-        spent: What is settled of it; the rest is reserved by calls that are on their way, or were
-            when the process ended.
     """
 
     scope: str
     kind: Literal["calls", "tokens", "cost"]
-    bound: float
-    left: float
-    spent: float
 
 
 class RunRows(Value):
@@ -274,10 +267,6 @@ class Journal(Protocol):
         """Remove the values whose keys have this prefix."""
         ...
 
-    async def rows(self, run_id: str) -> RunRows:
-        """Everything that is on record of a run, so that another journal can adopt it."""
-        ...
-
     async def adopt(self, run_id: str, rows: RunRows) -> None:
         """Copy all rows of a run from another journal; a run that has rows here keeps those.
 
@@ -291,7 +280,7 @@ class Journal(Protocol):
 
 
 async def rows_of(journal: Journal, run_id: str) -> RunRows:
-    """Read all rows of a run at rest."""
+    """Read everything that is on record of a run at rest, so that another journal can adopt it."""
     return RunRows(
         spent=dict(await journal.spent(run_id)),
         attempts=tuple(await journal.ledger(run_id)),

@@ -57,15 +57,6 @@ class SessionTurn(Value):
     result: dict[str, JsonValue] = Field(default_factory=dict)
     takes_back: int | None = None
 
-    def newest(self, number: int, before: int) -> int:
-        """The newest turn that can be undone, after this one with its number.
-
-        Args:
-            number: The number of this turn.
-            before: What can be undone in the session of this turn.
-        """
-        return number if self.given else before
-
 
 class KeptSession(NamedTuple):
     """A session as it is.

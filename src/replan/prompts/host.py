@@ -19,7 +19,7 @@ from langchain_core.messages import (
 from replan.memory.conversation import Memory, Seen, resolved, seen_in, split_at_request
 from replan.plan.markdown.rendering import render_for_model
 from replan.plan.model import TaskPlan
-from replan.prompts.knowledge import KEEP_MARKS, knowledge_section
+from replan.prompts.knowledge_section import KEEP_MARKS, knowledge_section
 from replan.prompts.sections import (
     Call,
     Node,

@@ -7,7 +7,7 @@ from typing import Any, Self
 import yaml
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
-from replan.prompts.knowledge import knowledge_section
+from replan.prompts.knowledge_section import knowledge_section
 from replan.prompts.sections import (
     Call,
     call_tag,

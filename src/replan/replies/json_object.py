@@ -97,8 +97,9 @@ def _body(found: Mapping[str, object], fields: Mapping[str, str]) -> str:
     )
     bodies = {squeezed(name): value for name, value in found.items()}
     bodies = {name: value for name, value in bodies.items() if name in BODY_KEYS and value}
-    plans = [name for name in bodies if name in LISTS]
-    others = [name for name in bodies if name not in plans]
+    others = [name for name in bodies if name not in LISTS]
+    # A list of numbers is no plan, and nobody called it an answer.
+    plans = [name for name in bodies if name in LISTS and _may_be_steps(bodies[name])]
     order = [*plans, *others] if is_plan else [*others, *plans]
     if not order:
         return ""
@@ -115,6 +116,11 @@ def _says_anything(value: object) -> bool:
     return isinstance(value, list) and any(
         isinstance(item, dict) for item in cast("list[object]", value)
     )
+
+
+def _may_be_steps(value: object) -> bool:
+    rows = cast("list[object]", value) if isinstance(value, list) else [value]
+    return any(isinstance(row, (str, dict, list)) for row in rows)
 
 
 def _are_lines(rows: list[object]) -> bool:

@@ -1,7 +1,6 @@
 """The meaning of a reply: typed readings of it, and what to report if it is unreadable."""
 
 from collections.abc import Collection, Mapping
-from typing import Literal
 
 from replan.plan.model import PlanUpdateType, Value
 from replan.replies.dropping import crossed_out
@@ -43,9 +42,8 @@ __all__ = [
     "says_simple",
 ]
 
-BodyKind = Literal["answer", "plan", "text", "empty"]
-"""What a body is: an answer, a plan, other text under a complex judgement, or nothing."""
-
+_ANSWERING = (ActionType.DIRECT_ANSWER,)
+_WORKING = (ActionType.CREATE_PLAN, ActionType.EXECUTE_STEP, ActionType.UPDATE_PLAN)
 _NOTHING = frozenset(words("others", "nothing"))
 """Words that mean "nothing" where a wish could be."""
 
@@ -56,8 +54,6 @@ class ThinkReading(Value):
     reasoning: str = ""  # why
     next_action: ActionType | None = None  # what the host means to do; it may contradict the label
     body: str = ""  # the answer or the plan
-    kind: BodyKind = "empty"
-    is_cut: bool = False  # whether the reply's markup shows that its end is missing
     contradiction: str = ""  # what in the reply does not go together, or empty
 
 
@@ -70,7 +66,6 @@ class FeedbackReading(Value):
     plan_update_type: PlanUpdateType | None = None  # the kind of change, if the host named one
     body: str = ""  # the final answer (complete) or the revised plan (continue)
     is_partial: bool = False  # whether the revised plan says itself that it leaves steps out
-    is_cut: bool = False  # whether the reply's markup shows that its end is missing
     contradiction: str = ""  # what in the reply does not go together, or empty
 
 
@@ -147,24 +142,15 @@ def _think_reading(
     reply: Reply, complexity: TaskComplexity, plan: FoundPlan | None, score: float | None
 ) -> ThinkReading:
     is_simple = complexity is TaskComplexity.SIMPLE
-    body = reply.body if is_simple or plan is None else plan.text
-    kind: BodyKind = "answer" if is_simple else "text" if plan is None else "plan"
     action = action_of(reply.fields.get("next_action", ""))
-    against = (
-        (ActionType.CREATE_PLAN, ActionType.EXECUTE_STEP, ActionType.UPDATE_PLAN)
-        if is_simple
-        else (ActionType.DIRECT_ANSWER,)
-    )
     return ThinkReading(
         complexity=complexity,
         score=score,
         reasoning=reply.fields.get("reasoning", ""),
         next_action=action,
-        body=body,
-        kind=kind if body else "empty",
-        is_cut=reply.is_cut,
+        body=reply.body if is_simple or plan is None else plan.text,
         contradiction=f"complexity is {complexity}, next_action is {action}"
-        if action in against
+        if action in (_WORKING if is_simple else _ANSWERING)
         else "",
     )
 
@@ -217,11 +203,6 @@ def _feedback_reading(reply: Reply, verdict: Verdict, plan: FoundPlan | None) ->
         if plan is None:  # a suggestion in prose
             update = "\n\n".join(part for part in (update, _unless_nothing(reply.body)) if part)
     action = action_of(reply.fields.get("suggested_action", ""))
-    against = (
-        (ActionType.DIRECT_ANSWER,)
-        if verdict == "continue"
-        else (ActionType.CREATE_PLAN, ActionType.EXECUTE_STEP, ActionType.UPDATE_PLAN)
-    )
     return FeedbackReading(
         verdict=verdict,
         feedback=reply.fields.get("feedback", ""),
@@ -230,9 +211,8 @@ def _feedback_reading(reply: Reply, verdict: Verdict, plan: FoundPlan | None) ->
         plan_update_type=update_type_of(reply.fields.get("plan_update_type", "")),
         body=body,
         is_partial=plan is not None and is_partial(reply.body),
-        is_cut=reply.is_cut,
         contradiction=f"verdict is {verdict}, suggested_action is {action}"
-        if action in against
+        if action in (_ANSWERING if verdict == "continue" else _WORKING)
         else "",
     )
 

@@ -43,7 +43,6 @@ _LONGEST_HEADER = 4_000
 class Reply(Value):
     fields: dict[str, str]  # the values of the known keys, by the key's own name
     body: str  # the Markdown after the front matter, without blank lines around it
-    has_front_matter: bool  # whether any known key was found
     is_cut: bool = False  # whether its markup shows that its end is missing
 
 
@@ -68,12 +67,7 @@ def read_reply(text: str, known: Collection[str]) -> Reply:
         body = without_markdown_fence(body)
     if not body.strip(RULES):
         body = ""  # rules and fences around nothing
-    return Reply(
-        fields=parts.fields,
-        body=body,
-        has_front_matter=bool(parts.fields),
-        is_cut=parts.is_cut,
-    )
+    return Reply(fields=parts.fields, body=body, is_cut=parts.is_cut)
 
 
 def _read(text: str, known: frozenset[str], depth: int) -> Parts:

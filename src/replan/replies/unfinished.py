@@ -6,6 +6,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from pydantic_core import from_json
 
+from replan.replies.forms.thoughts import without_thoughts
 from replan.replies.reply import HOST_KEYS, read_reply
 from replan.replies.specialist_reading import SPECIALIST_KEYS
 
@@ -23,6 +24,24 @@ def is_unfinished(text: str) -> bool:
     reply = read_reply(text, _KEYS)
     halves = any(map(_is_half_json, (text, reply.body)))
     return reply.is_cut or halves or _ends_in_fence(reply.body)
+
+
+def breaks_off(text: str) -> bool:
+    """Whether a reply ends inside a string of its JSON, or where a value must follow.
+
+    Models forget a bracket at the end of whole JSON; nobody forgets the half of a value.
+    """
+    if len(text) > _LONGEST:
+        return False
+    text = without_thoughts(text) if text.lstrip().startswith("<") else text
+    found = _JSON_BEGINS.match(text)
+    return found is not None and _problem_of_json(text[found.end() :]).startswith(_IN_A_VALUE)
+
+
+_JSON_BEGINS = re.compile(
+    r"\s*(?:---\n(?:[^\n]*\n){1,20}?---\s+)?(?:(?:`{3,}|~{3,})\w*\s+)?(?=[{\[])"
+)
+_IN_A_VALUE = ("EOF while parsing a string", "EOF while parsing a value")
 
 
 def _is_half_json(text: str) -> bool:

@@ -50,10 +50,9 @@ class Complaint(Value, Generic[Reading]):
 def wrong_in(reply: Reply, key: str, labels: str) -> str:
     """Describe what is wrong with a reply whose label cannot be read."""
     value = reply.fields.get(key, "").partition("\n")[0][:_LONGEST_VALUE]
-    if not reply.has_front_matter and not reply.body:
-        return f"The reply is empty, so it has no `{key}`."
-    if not reply.has_front_matter:
-        return f"The reply does not begin with its front matter, so it has no `{key}`."
+    if not reply.fields:
+        why = "does not begin with its front matter" if reply.body else "is empty"
+        return f"The reply {why}, so it has no `{key}`."
     if value:
         return f"`{key}: {value}` is not one of {labels}."
     return f"`{key}` is missing in the reply; it is one of {labels}."

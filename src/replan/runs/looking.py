@@ -14,7 +14,7 @@ from replan.ports.journal import LedgerEntry, Spending
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import Ask, open_asks
-from replan.runs.log.calls import Calls, calls_of, with_charged
+from replan.runs.log.call_counts import Calls, calls_of, with_charged
 from replan.runs.log.event_log import RunEvent, run_event
 from replan.runs.log.past import plan_as_it_is, results_on_record
 from replan.runs.undone import INCOMPLETE, failures, not_run

@@ -6,7 +6,7 @@ from typing import Any, cast
 from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
 from pydantic import JsonValue
 
-from replan.calling.calls import Input
+from replan.calling.new_or_continued import Input
 from replan.errors import InputError
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import TaskPlan

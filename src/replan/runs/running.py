@@ -13,8 +13,8 @@ from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
-from replan.calling.calls import Call, prepared
 from replan.calling.compiled import Graph
+from replan.calling.new_or_continued import Call, prepared
 from replan.calling.team_graph import TeamGraph, alone
 from replan.errors import InputError, PlanDocumentError
 from replan.events.at_once import Listener

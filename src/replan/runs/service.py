@@ -14,8 +14,8 @@ from typing import Any, Unpack, cast
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
 
-from replan.calling.calls import Input
 from replan.calling.compiled import check_input
+from replan.calling.new_or_continued import Input
 from replan.calling.team_graph import alone
 from replan.errors import InputError
 from replan.facts.kept import Fact, facts_of
@@ -29,7 +29,7 @@ from replan.runs.continued.resuming import going_on
 from replan.runs.labels import checked_labels
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView, config_of
-from replan.runs.reading import (
+from replan.runs.reads import (
     events_of,
     is_worked_on,
     kept_record_of,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Unpack
 
-from replan.calling.calls import Input
+from replan.calling.new_or_continued import Input
 from replan.facts.kept import Fact
 from replan.own_loop import Portal
 from replan.runs.continued.corrections import CorrectionOptions

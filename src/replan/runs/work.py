@@ -11,8 +11,8 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.types import StateSnapshot
 
-from replan.calling.calls import Call, Input
 from replan.calling.compiled import Graph, services_in, shapes_of
+from replan.calling.new_or_continued import Call, Input
 from replan.calling.team_graph import alone
 from replan.events.trace import worked_before
 from replan.events.types import Event

@@ -12,7 +12,7 @@ from replan.events.types import Event
 from replan.ports.run_book import Request, RequestKind
 from replan.runs.asked.requests import BEAT
 from replan.runs.log.event_log import EventLog, Heard
-from replan.runs.reading import is_worked_on, result_at_rest
+from replan.runs.reads import is_worked_on, result_at_rest
 from replan.runs.result import RunResult
 from replan.runs.stopping import RunStopped
 from replan.runs.work import Bench, Errand, Work

@@ -2,7 +2,6 @@
 
 from functools import partial
 
-from replan.server.answers import EventPage, Health, RunPage, RunTold, TeamList, TeamTold, TextTold
 from replan.server.bodies import (
     AnswerBody,
     CorrectionBody,
@@ -12,7 +11,7 @@ from replan.server.bodies import (
     StartBody,
     StopBody,
 )
-from replan.server.doors import chat, figures, lists, runs, sessions, teams
+from replan.server.doors import openai_chat, runs, sessions, teams
 from replan.server.doors.chat_wire import (
     ChatBody,
     ChatCompletion,
@@ -32,6 +31,15 @@ from replan.server.doors.session_wire import (
     TurnBody,
 )
 from replan.server.endpoints import Endpoint
+from replan.server.response_schemas import (
+    EventPage,
+    Health,
+    RunPage,
+    RunTold,
+    TeamList,
+    TeamTold,
+    TextTold,
+)
 from replan.state.session.context import AgentResult
 
 _RUN, _SESSION = "/runs/{run_id}", "/sessions/{session_id}"
@@ -41,11 +49,11 @@ _post, _delete = (partial(Endpoint, method, role="run") for method in ("POST", "
 
 ENDPOINTS = (
     _post("/runs", runs.start, "Start a run", body=StartBody, returns={201: RunTold, 200: RunTold}),
-    _get("/runs", lists.runs, "List runs", query=RunsQuery, returns={200: RunPage}),
+    _get("/runs", runs.runs, "List runs", query=RunsQuery, returns={200: RunPage}),
     _get(_RUN, runs.look, "Look at a run", returns={200: RunTold}),
     _get(
         f"{_RUN}/events",
-        lists.events,
+        runs.events,
         "List the events of a run",
         query=EventsQuery,
         returns={200: EventPage, 204: None},
@@ -121,21 +129,21 @@ ENDPOINTS = (
     _get("/teams/{team}", teams.team, "Describe a team", returns={200: TeamTold}),
     _get(
         "/v1/models",
-        chat.models,
+        openai_chat.models,
         "List the teams as models",
         returns={200: ModelList},
         error_response=openai_error_response,
     ),
     _get(
         "/v1/models/{model}",
-        chat.model,
+        openai_chat.model,
         "Describe a team as a model",
         returns={200: ModelTold},
         error_response=openai_error_response,
     ),
     _post(
         "/v1/chat/completions",
-        chat.complete,
+        openai_chat.complete,
         "Answer a conversation",
         body=ChatBody,
         returns={200: ChatCompletion},
@@ -152,7 +160,7 @@ ENDPOINTS = (
     ),
     _get(
         "/metrics",
-        figures.metrics,
+        teams.metrics,
         "Return the metrics of the process",
         role="watch",
         returns={200: None},

@@ -13,7 +13,7 @@ from replan.errors import ReplanError
 from replan.server.bodies import Nothing
 from replan.server.callers.identity import Identity, Role
 from replan.server.problems import RefusedError, refusal_of
-from replan.server.reading import body_of, query_of
+from replan.server.request_body import body_of, query_of
 from replan.values import Value
 
 if TYPE_CHECKING:

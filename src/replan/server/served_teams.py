@@ -20,19 +20,18 @@ from uuid import uuid4
 from replan.assembly.graphs import AnyTeam
 from replan.calling.compiled import services_in
 from replan.errors import ReplanError
-from replan.metrics.loop_lag import lag_told
-from replan.metrics.watch import Watch
+from replan.metrics.watch import Watch, lag_told
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.run import Run
 from replan.runs.service import Runtime
 from replan.runtime import check_kept, open_runtime
-from replan.server.answers import SESSION, TEAM, TENANT, TOKEN, USER
 from replan.server.callers.allowances import Allowances, Lease
 from replan.server.callers.identity import Identity
 from replan.server.callers.tokens import Tokens
 from replan.server.problems import RefusedError, bad_field
-from replan.server.reading import BODY_SECONDS
+from replan.server.request_body import BODY_SECONDS
+from replan.server.response_schemas import SESSION, TEAM, TENANT, TOKEN, USER
 from replan.services import Services
 from replan.spending.scopes import check_prices
 from replan.state.limits import Limits

@@ -1,4 +1,4 @@
-"""Runs that are begun and continued for a caller, within the caller's allowance."""
+"""Runs that are begun and continued for a caller: what may be set, within the allowance."""
 
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
@@ -8,13 +8,16 @@ from pydantic import JsonValue
 from replan.ports.run_book import RunRecord
 from replan.runs.continued.correcting import is_over
 from replan.runs.run import Run
-from replan.server.answers import TEAM, TENANT, TOKEN, USER
 from replan.server.callers.allowances import Lease
 from replan.server.callers.identity import Identity
-from replan.server.request_settings import settings_for
+from replan.server.problems import FieldProblem, bad_request, shown
+from replan.server.response_schemas import TEAM, TENANT, TOKEN, USER
 from replan.server.served_teams import ServedTeams, team_services
+from replan.services import Services
 from replan.state.enhanced import settings_of
 from replan.state.limits import Limits, RunSettings
+from replan.state.tightening import tightened
+from replan.values import Value
 
 
 async def begun(  # noqa: PLR0913 - what a run can be told
@@ -126,3 +129,71 @@ def within(lease: Lease, limits: Limits, settings: RunSettings | None) -> RunSet
     if capped is None:
         return settings
     return (settings or RunSettings()).overridden_by(RunSettings(limits=capped))
+
+
+_OWN_SETTINGS = ("tenant", "user")
+
+
+def settings_for(
+    served: ServedTeams, who: Identity, team: str, asked_for: RunSettings | None
+) -> RunSettings | None:
+    """The settings of a request, with the owner of the run; they loosen nothing.
+
+    Raises:
+        RefusedError: A setting is looser than the team's.
+    """
+    services = team_services(served.runtimes[team])
+    if asked_for is not None:
+        mistakes = _own_settings(asked_for)
+        taken = tightened(services.settings, asked_for, services.open_to_clients)
+        if mistakes := mistakes or _loosened(asked_for, taken):
+            raise bad_request(mistakes)
+    own = _whose(who, services)
+    if not own:
+        return asked_for
+    return (asked_for or RunSettings()).replace(**own)
+
+
+def _whose(who: Identity, services: Services) -> dict[str, str]:
+    """Whose facts and knowledge a run uses: those of who calls, else those of the team."""
+    is_needed = services.remembers and not services.settings.user
+    own = {"tenant": who.tenant, "user": who.person if is_needed else who.user}
+    return {
+        name: each
+        for name, each in own.items()
+        if each and each != getattr(services.settings, name)
+    }
+
+
+def _own_settings(asked_for: RunSettings) -> list[FieldProblem]:
+    return [
+        FieldProblem(
+            field=f"settings.{name}",
+            value=shown(getattr(asked_for, name)),
+            problem="the token says whose run it is",
+            fix="Leave it out.",
+            code="looser",
+        )
+        for name in _OWN_SETTINGS
+        if name in asked_for.model_fields_set
+    ]
+
+
+def _loosened(asked_for: Value, taken: Value, place: str = "settings") -> list[FieldProblem]:
+    """The settings that are looser than the team's, given in `taken`."""
+    found = list[FieldProblem]()
+    for name in sorted(asked_for.model_fields_set):
+        wanted, kept = getattr(asked_for, name), getattr(taken, name)
+        if isinstance(wanted, Value):
+            found += _loosened(wanted, kept, f"{place}.{name}")
+        elif wanted != kept:
+            found.append(
+                FieldProblem(
+                    field=f"{place}.{name}",
+                    value=shown(wanted),
+                    problem="this is looser than the team's, and a request can only tighten",
+                    fix=f"Leave it out, or give {kept!r} or less.",
+                    code="looser",
+                )
+            )
+    return found

@@ -14,8 +14,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 from pydantic import JsonValue
 
-from replan.calling.calls import Call, Input, check_storable
 from replan.calling.compiled import Graph
+from replan.calling.new_or_continued import Call, Input, check_storable
 from replan.calling.team_graph import TeamGraph
 from replan.events.types import Event
 from replan.langgraph_inside.tasks import without_tokens

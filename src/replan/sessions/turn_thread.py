@@ -9,7 +9,7 @@ from pydantic import JsonValue
 # pydantic makes no schema of the TypedDict of Python 3.11.
 from typing_extensions import TypedDict
 
-from replan.adapters.threads.memory import MemoryThreads
+from replan.adapters.threads.in_memory import MemoryThreads
 from replan.errors import InputError
 from replan.ports.thread_repository import ThreadRepository
 from replan.sessions.session_runs import digest_of
@@ -20,7 +20,7 @@ from replan.state.session.context import AgentContext
 from replan.state.session.context_fields import Reading
 from replan.threads.phases.suggestions import SUGGESTION
 from replan.threads.task import Task
-from replan.threads.turns.turn import TASKS
+from replan.threads.turns.main_turn import TASKS
 from replan.values import restored
 
 THREADS = "threads"

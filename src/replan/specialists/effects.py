@@ -6,7 +6,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool, InjectedToolArg
 from pydantic import BaseModel, create_model
 
-from replan.langgraph_inside.tools import with_schema
+from replan.langgraph_inside.tool_internals import with_schema
 from replan.specialists.function import KEY, parameters_of
 from replan.state.team import Effects
 

@@ -24,7 +24,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.utils import AddableDict
 
 from replan.replies.shape import Shape
-from replan.specialists.answers import result_of, shaped_result
+from replan.specialists.returned_values import result_of, shaped_result
 from replan.state.results import ExecutionContext, SpecialistResult
 from replan.state.team import SpecialistCard
 

@@ -16,7 +16,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from replan.errors import ToolServerError
-from replan.langgraph_inside.tools import ServerTool
+from replan.langgraph_inside.tool_internals import ServerTool
 from replan.ports.tool_provider import ToolDefinition, ToolProvider, server_in
 from replan.prompts.sections import within_budget
 from replan.specialists.effects import with_hidden_key

@@ -15,10 +15,10 @@ from replan.langgraph_inside.callbacks import has_listener
 from replan.models.chat import Chat
 from replan.ports.specialist_port import show_text
 from replan.ports.thread_of_step import thread_of_step
-from replan.prompts.knowledge import knowledge_section
+from replan.prompts.knowledge_section import knowledge_section
 from replan.prompts.sections import section
 from replan.replies.shape import Shape
-from replan.specialists.answers import shaped_result
+from replan.specialists.returned_values import shaped_result
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.team import SpecialistCard
 from replan.threads.ai_adapter import AIAdapter
@@ -26,9 +26,9 @@ from replan.threads.audience import Audience
 from replan.threads.host_utils import HostUtils
 from replan.threads.response import Response
 from replan.threads.turns.building import Pipeline
+from replan.threads.turns.main_turn import Turn
 from replan.threads.turns.phase_graph import PhaseGraph, turn_at_work
-from replan.threads.turns.pipeline import alone, turn_on
-from replan.threads.turns.turn import Turn
+from replan.threads.turns.pipeline_turns import alone, turn_on
 
 _SUGGEST = "Let it return Response(text, phase_suggestion='completed'), or a next task."
 

@@ -12,7 +12,8 @@ from replan.memory.asked_again import asked_again
 from replan.models.reply_end import ReplyEnd, end_of
 from replan.prompts.step import StepPrompt
 from replan.replies.shape import MisshapenError, Shape
-from replan.specialists.answers import (
+from replan.specialists.function import call
+from replan.specialists.returned_values import (
     message_of,
     messages_of,
     result_in,
@@ -21,7 +22,6 @@ from replan.specialists.answers import (
     structured_in,
     with_message,
 )
-from replan.specialists.function import call
 from replan.state.results import ExecutionContext, SpecialistResult
 from replan.state.team import SpecialistCard
 from replan.texts.storable import storable_text

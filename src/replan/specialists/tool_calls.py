@@ -21,7 +21,7 @@ from replan.errors import InDoubtError, ToolCallLostError
 from replan.events.calls import telling_of
 from replan.events.types import Approved
 from replan.failures import describe, ends_whole_work
-from replan.langgraph_inside.tools import called_by, runs_in_thread
+from replan.langgraph_inside.tool_internals import called_by, runs_in_thread
 from replan.models.transcript import ToolEnd, ToolRun, Transcript, plain
 from replan.ports.ask_user import ask
 from replan.prompts.sections import within_budget

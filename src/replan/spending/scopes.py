@@ -106,21 +106,12 @@ def step_scopes(limits: Limits, terms: Terms, specialist: str, step_id: int) -> 
     return scopes
 
 
-def first_refusal(
-    bound: Bound, amount: Spending, charged: Spending, settled: Spending
-) -> Refused | None:
+def first_refusal(bound: Bound, amount: Spending, charged: Spending) -> Refused | None:
     """Return the part of a bound that has no room for an amount; every journal uses this rule."""
     for kind in ("calls", "tokens", "cost"):
         most = getattr(bound, kind)
-        if most is None or getattr(charged, kind) + getattr(amount, kind) <= most + ROUNDING:
-            continue
-        return Refused(
-            scope=bound.scope,
-            kind=kind,
-            bound=most,
-            left=max(0.0, most - getattr(charged, kind)),
-            spent=getattr(settled, kind),
-        )
+        if most is not None and getattr(charged, kind) + getattr(amount, kind) > most + ROUNDING:
+            return Refused(scope=bound.scope, kind=kind)
     return None
 
 

@@ -18,7 +18,13 @@ from langgraph.graph.message import add_messages
 from langgraph.types import Overwrite
 from pydantic import ValidationError
 
-from replan.langgraph_inside.channels import NOTHING, SNAPSHOT_AFTER, Delta, overwriting, with_text
+from replan.langgraph_inside.delta_channel import (
+    NOTHING,
+    SNAPSHOT_AFTER,
+    Delta,
+    overwriting,
+    with_text,
+)
 from replan.values import adapter, restored
 
 _MESSAGE_IDS = uuid.UUID("5b2f2c1e-53f6-4b8c-9d0d-0c4b9a6c7f11")

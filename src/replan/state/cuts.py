@@ -8,8 +8,12 @@ REPLY_LENGTH = "reply_length"
 CONTENT_FILTER = "content_filter"
 """A reply that its provider withheld, or that its model refused."""
 
+UNFINISHED = "unfinished_reply"
+"""A reply that ends within its JSON, though its server says that it is whole."""
+
 CUTS: Mapping[str, str] = {
     REPLY_LENGTH: "the reply was cut off at its length limit",
+    UNFINISHED: "the reply ends in the middle of its JSON",
     CONTENT_FILTER: "a content filter cut the reply off",
 }
 """What each of them is called for people; the names are in `limit_reached`, too."""

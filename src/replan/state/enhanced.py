@@ -25,8 +25,8 @@ from replan.state.generations import Generation
 from replan.state.knowledge import Knowledge
 from replan.state.limits import LimitHit, RunSettings
 from replan.state.memory import Summary
-from replan.state.patches import PlanChannel, patched
-from replan.state.questions import Approval, Decision, Question
+from replan.state.patches import PlanChannel, patched, plan_write
+from replan.state.questions import Approval, Decision, Question, still_asked
 from replan.state.results import (
     Assignment,
     CollectedResults,
@@ -85,8 +85,8 @@ class EnhancedState(GraphInput, total=False):
         is_simple_task: Whether the request was answered without a plan.
         is_completed: Whether the run is over.
         outcome: How it ended.
-        limit_reached: The limit that ended the run; `reply_length` or `content_filter` if its
-            answer is incomplete; or empty.
+        limit_reached: The limit that ended the run; `reply_length`, `unfinished_reply` or
+            `content_filter` if its answer is incomplete; or empty.
         warnings: What happened that a person may not expect, one sentence each.
         limit_hits: The limits that stopped steps, the newest by the key of a result.
         final_answer: The answer.
@@ -161,6 +161,24 @@ def settings_of(state: EnhancedState) -> RunSettings:
 def rounds_of(state: EnhancedState) -> int:
     known = state.get("max_rounds")
     return settings_of(state).limits.max_rounds if known is None else known
+
+
+def with_history(plan: TaskPlan, state: EnhancedState) -> TaskPlan:
+    """The plan with its revisions: a run keeps them apart from it, so that each is stored once."""
+    return plan.replace(update_history=tuple(state.get("plan_history", [])))
+
+
+def new_version(new: TaskPlan, old: TaskPlan, state: EnhancedState) -> EnhancedState:
+    """The update for a revised plan: its new revisions, and without questions that it answers."""
+    update: EnhancedState = {
+        "current_plan": plan_write(state.get("current_plan"), new.replace(update_history=())),
+        "plan_history": [*new.update_history[len(old.update_history) :]],
+    }
+    questions = state.get("questions", {})
+    kept = still_asked(questions, old, new)
+    if kept != questions:
+        update["questions"] = Overwrite(kept)  # pyright: ignore[reportGeneralTypeIssues]
+    return update
 
 
 def fresh_run(run_id: str, settings: RunSettings) -> dict[str, Any]:

@@ -159,8 +159,8 @@ class SpecialistResult(Value):
         retry: Whether another attempt can help; false ends the retries of a failed step.
         artifacts: Files left in the workspace.
         usage: What its model calls used.
-        cut: Why the result is incomplete: `reply_length`, `content_filter`, or the limit that
-            refused model calls of it; empty if the result is complete.
+        cut: Why the result is incomplete: `reply_length`, `unfinished_reply`, `content_filter`, or
+            the limit that refused model calls of it; empty if the result is complete.
         output: The value of a specialist with an `output_type`: in the state as JSON, in a
             `RunResult` as a value of the type.
         made_of: The inputs of the result; filled in by the run, None if unknown.

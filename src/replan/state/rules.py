@@ -20,8 +20,6 @@ from replan.state.usage import Usage
 MOST_MISSING = 50
 """Undone steps that an answer names one by one."""
 
-_OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
-
 
 def within_limit(plan: TaskPlan, max_steps: int) -> TaskPlan:
     """The plan's first `max_steps` steps; the others are never started."""
@@ -60,9 +58,7 @@ def open_questions(state: EnhancedState) -> tuple[Question, ...]:
     found = (
         question
         for question in questions.values()
-        if question.is_open
-        and question.step_id in steps
-        and steps[question.step_id].status in _OPEN
+        if question.is_open and question.step_id in steps and steps[question.step_id].status.is_open
     )
     return tuple(sorted(found, key=lambda question: question.step_id))
 
@@ -73,7 +69,7 @@ def waiting_steps(state: EnhancedState) -> frozenset[int]:
     if not waiting:
         return frozenset()
     for step in run_order(state.get("current_plan") or TaskPlan()):
-        if step.status in _OPEN and not waiting.isdisjoint(step.awaits):
+        if step.status.is_open and not waiting.isdisjoint(step.awaits):
             waiting.add(step.id)
     return frozenset(waiting)
 

@@ -14,7 +14,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_
 from replan.errors import LimitReachedError, StorageError
 from replan.events.calls import Calls, calls_at_work, emitter_at_work
 from replan.events.types import LimitReached, SpecialistToken
-from replan.facts.tools import FactsAtWork, facts_at_work
+from replan.facts.fact_tools import FactsAtWork, facts_at_work
 from replan.failures import can_pass, describe, is_busy
 from replan.langgraph_inside.tasks import (
     answers_to_interrupts,
@@ -51,10 +51,10 @@ from replan.state.results import (
 )
 from replan.state.usage import TokenCount
 from replan.steps.doubts import doubts_in, note_doubt, result_by, verdict_on
-from replan.steps.elsewhere import done_elsewhere
 from replan.steps.enrichment import knowledge_for
 from replan.steps.interrupts_told import tell_interrupted, tell_interrupts_answered
 from replan.steps.on_record import digest_of_text
+from replan.steps.queued_step import done_elsewhere
 from replan.steps.step_record import Asker, StepRecord
 
 logger = logging.getLogger(__name__)

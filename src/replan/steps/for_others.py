@@ -13,7 +13,7 @@ from replan.errors import LimitReachedError
 from replan.events.calls import Calls, calls_at_work, emitter_at_work
 from replan.events.emitter import Emitter, Hooks
 from replan.events.types import BaseEvent
-from replan.facts.tools import facts_at_work
+from replan.facts.fact_tools import facts_at_work
 from replan.failures import can_pass, describe
 from replan.langgraph_inside.tasks import config_inside, inherited_config, with_handlers
 from replan.models.transcript import Transcript, transcript_at_work

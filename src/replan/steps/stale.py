@@ -10,8 +10,6 @@ from replan.state.results import MadeOf, SpecialistResult
 from replan.steps.on_record import digest_of_text
 from replan.steps.outcomes import inputs_of, own_results, results_in, status_of
 
-_OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
-
 
 def stale_steps(state: EnhancedState) -> tuple[Rerun, ...]:
     """Return the settled steps of a running run that are to be done again, and why."""
@@ -26,13 +24,13 @@ def stale_steps(state: EnhancedState) -> tuple[Rerun, ...]:
 def _stale(plan: TaskPlan, results: Mapping[int, Sequence[SpecialistResult]]) -> Iterator[Rerun]:
     steps, again = plan.by_id, set[int]()
     for step in run_order(plan) if results else ():
-        if step.status in _OPEN or not step.awaits:
+        if step.status.is_open or not step.awaits:
             continue
         known = _known(step, results.get(step.id, ()))
         after = tuple(other for other in step.awaits if other in again)
         changed = tuple(_changed(step, known, inputs_of(step, steps, results))) if known else ()
         if changed or (after and (known or _is_left_out(step))):
-            is_after = after or any(steps[other].status in _OPEN for other in changed)
+            is_after = after or any(steps[other].status.is_open for other in changed)
             why = "awaits" if is_after else "given"
             yield Rerun(step=step.id, why=why, of=after or changed)
             again.add(step.id)

@@ -8,13 +8,13 @@ from pydantic_core import InitErrorDetails
 
 from replan.declared.part import broken
 from replan.team.chats import Chats
-from replan.team.kinds.chat import Chat
-from replan.team.kinds.function import Function
-from replan.team.kinds.job import JobMember
+from replan.team.kinds.chat_kind import Chat
+from replan.team.kinds.function_kind import Function
+from replan.team.kinds.job_kind import JobMember
 from replan.team.kinds.member import Member
-from replan.team.kinds.pipeline import Pipeline
+from replan.team.kinds.pipeline_kind import Pipeline
 from replan.team.kinds.ready import Ready
-from replan.team.kinds.runnable import Runnable
+from replan.team.kinds.runnable_kind import Runnable
 from replan.values import described
 
 if TYPE_CHECKING:

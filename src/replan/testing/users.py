@@ -10,7 +10,7 @@ from typing import Any, Literal, cast, get_args
 
 from pydantic import JsonValue
 
-from replan.calling.calls import Input
+from replan.calling.new_or_continued import Input
 from replan.jobs.extraction.port import JobMessage
 from replan.jobs.job import COMMAND, CONFIRMATION, Asked, Job
 from replan.jobs.processor import JobProcessor, ProcessResult

@@ -12,32 +12,13 @@ from typing import Any, ClassVar
 from langgraph.errors import GraphDrained, GraphInterrupt
 from opentelemetry.trace import Link, SpanKind
 
+from replan.events import types as events
 from replan.events.trace import RUN, AttemptEnded, Tracing
-from replan.events.types import (
-    BaseEvent,
-    CallEvent,
-    FactForgotten,
-    FactRemembered,
-    KnowledgeRetrieved,
-    MemoryApplied,
-    MemorySummary,
-    ModelAnswered,
-    ModelCalled,
-    RunStarted,
-    Said,
-    SpecialistCompleted,
-    SpecialistInvoked,
-    StepEvent,
-    TaskCompleted,
-    ToolCompleted,
-    ToolEvent,
-    ToolInvoked,
-)
 from replan.failures import describe
 from replan.traces import conventions as say
 from replan.traces.conventions import AGENT, ERROR, OUTCOME, Attributes
+from replan.traces.meters import Telemetry
 from replan.traces.node import Node, root
-from replan.traces.telemetry import Telemetry
 
 
 class CallTrace:
@@ -82,7 +63,7 @@ class CallTrace:
         its = self._run.span.get_span_context()
         return f"00-{its.trace_id:032x}-{its.span_id:016x}-{its.trace_flags:02x}"
 
-    def take(self, event: BaseEvent) -> None:
+    def take(self, event: events.BaseEvent) -> None:
         """Open or close the spans of an event, from whatever thread."""
         if self._is_over:
             return
@@ -108,18 +89,18 @@ class CallTrace:
             self._close(each, rest)
         self._close(self._run, self._outcome or rest, text)
 
-    def _run_started(self, event: RunStarted) -> None:
+    def _run_started(self, event: events.RunStarted) -> None:
         if self.hears_texts:
-            asked = say.said_to([Said(role="human", text=event.request)])
+            asked = say.said_to([events.Said(role="human", text=event.request)])
             self._run.span.set_attributes(asked)
 
-    def _task_completed(self, event: TaskCompleted) -> None:
+    def _task_completed(self, event: events.TaskCompleted) -> None:
         self._outcome = event.outcome
         if self.hears_texts:
-            answer = say.said_by(Said(role="ai", text=event.answer.text))
+            answer = say.said_by(events.Said(role="ai", text=event.answer.text))
             self._run.span.set_attributes(answer)
 
-    def _attempt_began(self, event: SpecialistInvoked) -> None:
+    def _attempt_began(self, event: events.SpecialistInvoked) -> None:
         about, of_attempt = say.of_step(event), say.of_attempt(event)
         step = self._step_of(event)
         if step is None:
@@ -128,7 +109,7 @@ class CallTrace:
             )
         attempt = self._open(step, f"invoke_agent {about[AGENT]}", of_attempt, event.attempt)
         if self.hears_texts:
-            attempt.span.set_attributes(say.said_to([Said(role="human", text=event.task)]))
+            attempt.span.set_attributes(say.said_to([events.Said(role="human", text=event.task)]))
         attempt.enter()
 
     def _attempt_ended(self, event: AttemptEnded) -> None:
@@ -142,7 +123,7 @@ class CallTrace:
         if event.outcome != "failed":
             self._close(step, event.outcome)
 
-    def _step_completed(self, event: SpecialistCompleted) -> None:
+    def _step_completed(self, event: events.SpecialistCompleted) -> None:
         step, result = self._step_of(event), event.result
         if step is None:
             return
@@ -154,18 +135,18 @@ class CallTrace:
         attempt = step.below.get(event.attempt)
         if attempt is not None:
             if self.hears_texts:
-                attempt.span.set_attributes(say.said_by(Said(role="ai", text=result.text)))
+                attempt.span.set_attributes(say.said_by(events.Said(role="ai", text=result.text)))
             self._close(attempt, outcome, result.error)
             attempt.leave()
         self._close(step, outcome, result.error)
 
-    def _model_called(self, event: ModelCalled) -> None:
+    def _model_called(self, event: events.ModelCalled) -> None:
         about = {**say.of_model(event), **say.of_caller(event)}
         told = say.said_to(event.prompt) if self.hears_texts else {}
         name = f"chat {about[say.MODEL]}"
         self._call(event, name, about, told, SpanKind.CLIENT)
 
-    def _model_answered(self, event: ModelAnswered) -> None:
+    def _model_answered(self, event: events.ModelAnswered) -> None:
         called = self._calls.pop(_call_key(event), None)
         if called is None:
             return
@@ -176,37 +157,39 @@ class CallTrace:
         self._close(called.node, "", event.error)
         called.node.leave()
 
-    def _memory_applied(self, event: MemoryApplied) -> None:
+    def _memory_applied(self, event: events.MemoryApplied) -> None:
         self._owner(event).span.add_event(f"replan.{event.type}", say.of_memory(event))
 
-    def _knowledge_retrieved(self, event: KnowledgeRetrieved) -> None:
+    def _knowledge_retrieved(self, event: events.KnowledgeRetrieved) -> None:
         """Its one event comes at the end of the search."""
         about = say.of_search(event) | (say.found_by(event) if self.hears_texts else {})
         node = self._open(self._owner(event), "retrieval", about, object(), ago=event.seconds)
         self._close(node, "", event.error)
 
-    def _fact_changed(self, event: FactRemembered | FactForgotten) -> None:
+    def _fact_changed(self, event: events.FactRemembered | events.FactForgotten) -> None:
         about = say.of_fact(event, with_text=self.hears_texts)
         self._owner(event).span.add_event(f"replan.{event.type}", about)
 
-    def _summary_written(self, event: MemorySummary) -> None:
+    def _summary_written(self, event: events.MemorySummary) -> None:
         """Its one event tells the call of a model and the end of it."""
         who: dict[str, Any] = {"call": event.node, "node": event.node, "model": event.model}
         who |= {"run_id": event.run_id, "round": event.round}
         if event.calls:
             took = ("input_tokens", "output_tokens", "cost", "seconds", "error", "reply")
-            self._model_called(ModelCalled(**who, prompt=event.prompt))
-            self._model_answered(ModelAnswered(**who, **{n: getattr(event, n) for n in took}))
+            self._model_called(events.ModelCalled(**who, prompt=event.prompt))
+            self._model_answered(
+                events.ModelAnswered(**who, **{n: getattr(event, n) for n in took})
+            )
         self._run.span.add_event(f"replan.{event.type}", say.of_memory(event))
 
-    def _tool_invoked(self, event: ToolEvent) -> None:
+    def _tool_invoked(self, event: events.ToolEvent) -> None:
         about = {**say.of_tool(event), **say.of_caller(event)}
         told = say.of_tool_call(event)
         if self.hears_texts:
             told |= say.arguments_of(event)
         self._call(event, f"execute_tool {about[say.TOOL]}", about, told)
 
-    def _tool_completed(self, event: ToolCompleted) -> None:
+    def _tool_completed(self, event: events.ToolCompleted) -> None:
         if _call_key(event) not in self._calls:
             # A person did not allow it.
             self._tool_invoked(event)
@@ -221,7 +204,7 @@ class CallTrace:
 
     def _call(
         self,
-        event: CallEvent,
+        event: events.CallEvent,
         name: str,
         about: Attributes,
         told: Attributes,
@@ -266,33 +249,33 @@ class CallTrace:
                 self._round_now = known
         return known
 
-    def _owner(self, event: BaseEvent) -> Node:
+    def _owner(self, event: events.BaseEvent) -> Node:
         """The span that an event belongs to: an attempt, else its step, else the round."""
-        if isinstance(event, StepEvent | CallEvent) and event.step_id is not None:
+        if isinstance(event, events.StepEvent | events.CallEvent) and event.step_id is not None:
             step = self._step_of(event)
             if step is not None and step.is_open:
                 return step.below.get(event.attempt, step)
         return self._round(event.round)
 
-    def _step_of(self, event: StepEvent | CallEvent) -> Node | None:
+    def _step_of(self, event: events.StepEvent | events.CallEvent) -> Node | None:
         found = self._steps.get(_step_key(event))
         return found if found is not None and found.is_open else None
 
-    _TAKES: ClassVar[Mapping[type[BaseEvent], Callable[[Any, Any], None]]] = {
-        RunStarted: _run_started,
-        SpecialistInvoked: _attempt_began,
+    _TAKES: ClassVar[Mapping[type[events.BaseEvent], Callable[[Any, Any], None]]] = {
+        events.RunStarted: _run_started,
+        events.SpecialistInvoked: _attempt_began,
         AttemptEnded: _attempt_ended,
-        SpecialistCompleted: _step_completed,
-        ModelCalled: _model_called,
-        ModelAnswered: _model_answered,
-        ToolInvoked: _tool_invoked,
-        ToolCompleted: _tool_completed,
-        TaskCompleted: _task_completed,
-        MemoryApplied: _memory_applied,
-        KnowledgeRetrieved: _knowledge_retrieved,
-        MemorySummary: _summary_written,
-        FactRemembered: _fact_changed,
-        FactForgotten: _fact_changed,
+        events.SpecialistCompleted: _step_completed,
+        events.ModelCalled: _model_called,
+        events.ModelAnswered: _model_answered,
+        events.ToolInvoked: _tool_invoked,
+        events.ToolCompleted: _tool_completed,
+        events.TaskCompleted: _task_completed,
+        events.MemoryApplied: _memory_applied,
+        events.KnowledgeRetrieved: _knowledge_retrieved,
+        events.MemorySummary: _summary_written,
+        events.FactRemembered: _fact_changed,
+        events.FactForgotten: _fact_changed,
     }
 
 
@@ -304,11 +287,11 @@ class _Called:
     about: Attributes  # what its metrics say about it
 
 
-def _step_key(event: StepEvent | CallEvent) -> tuple[int | None, str]:
+def _step_key(event: events.StepEvent | events.CallEvent) -> tuple[int | None, str]:
     return event.step_id, event.specialist
 
 
-def _call_key(event: CallEvent) -> tuple[object, ...]:
+def _call_key(event: events.CallEvent) -> tuple[object, ...]:
     return (*_step_key(event), event.attempt, event.node, event.call)
 
 

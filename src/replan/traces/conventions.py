@@ -9,32 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from replan.events.types import (
-    AnswerGiven,
-    ApprovalRequested,
-    BaseEvent,
-    CallEvent,
-    FactForgotten,
-    FactRemembered,
-    InputRequested,
-    KnowledgeRetrieved,
-    LimitReached,
-    MemoryApplied,
-    MemorySummary,
-    ModelAnswered,
-    ModelCalled,
-    PlanCreated,
-    PlanUpdated,
-    ReplyUnreadable,
-    Said,
-    SpecialistParked,
-    StepEvent,
-    StepsReopened,
-    StepsRouted,
-    ToolCompleted,
-    ToolEvent,
-    WarningGiven,
-)
+from replan.events import types as events
 from replan.texts.storable import LARGEST, storable_text
 
 Attributes = dict[str, Any]
@@ -89,18 +64,18 @@ def of_call(team: str, thread_id: str) -> Attributes:
     return {OPERATION: "invoke_workflow", AGENT: team} | known(gen_ai__conversation__id=thread_id)
 
 
-def of_step(event: StepEvent) -> Attributes:
+def of_step(event: events.StepEvent) -> Attributes:
     """What the span of a step says."""
     return {STEP: number(event.step_id), AGENT: one_line(event.specialist)}
 
 
-def of_attempt(event: StepEvent) -> Attributes:
+def of_attempt(event: events.StepEvent) -> Attributes:
     """What the span of an attempt says."""
     attempt = number(event.attempt)
     return {OPERATION: "invoke_agent", **of_step(event), "replan.attempt": attempt}
 
 
-def of_model(event: ModelCalled) -> Attributes:
+def of_model(event: events.ModelCalled) -> Attributes:
     """What the span and the metrics of a model's call say about the model."""
     provider = _PROVIDERS.get(event.provider, event.provider)
     return {
@@ -110,12 +85,12 @@ def of_model(event: ModelCalled) -> Attributes:
     }
 
 
-def of_caller(event: CallEvent) -> Attributes:
+def of_caller(event: events.CallEvent) -> Attributes:
     """Who makes a call."""
     return known(replan__node=event.node, gen_ai__agent__name=one_line(event.specialist))
 
 
-def of_reply(event: ModelAnswered) -> Attributes:
+def of_reply(event: events.ModelAnswered) -> Attributes:
     """What the span of a model's call says once it is over."""
     return known(
         gen_ai__usage__input_tokens=number(event.input_tokens),
@@ -124,12 +99,12 @@ def of_reply(event: ModelAnswered) -> Attributes:
     )
 
 
-def of_tool(event: ToolEvent) -> Attributes:
+def of_tool(event: events.ToolEvent) -> Attributes:
     """What the span and the metrics of a tool's call say about the tool."""
     return {OPERATION: "execute_tool", TOOL: one_line(event.tool)}
 
 
-def of_tool_call(event: ToolEvent) -> Attributes:
+def of_tool_call(event: events.ToolEvent) -> Attributes:
     """What the span of a tool's call says in addition to that."""
     return {
         "gen_ai.tool.type": "function",
@@ -140,22 +115,22 @@ def of_tool_call(event: ToolEvent) -> Attributes:
     }
 
 
-def said_to(messages: Sequence[Said]) -> Attributes:
+def said_to(messages: Sequence[events.Said]) -> Attributes:
     """The messages to a model, as content."""
     return {"gen_ai.input.messages": _messages(messages)} if messages else {}
 
 
-def said_by(reply: Said | None) -> Attributes:
+def said_by(reply: events.Said | None) -> Attributes:
     """What a model says, as content."""
     return {"gen_ai.output.messages": _messages([reply])} if reply else {}
 
 
-def arguments_of(event: ToolEvent) -> Attributes:
+def arguments_of(event: events.ToolEvent) -> Attributes:
     """What a tool is called with, as content."""
     return {"gen_ai.tool.call.arguments": _cut(_json(event.arguments))}
 
 
-def result_of(event: ToolCompleted) -> Attributes:
+def result_of(event: events.ToolCompleted) -> Attributes:
     """What a tool gave, as content."""
     return known(gen_ai__tool__call__result=_cut(event.result))
 
@@ -171,41 +146,46 @@ def shown_error(text: str) -> str:
     return _cut(text)
 
 
-def mark_of(event: BaseEvent, *, content: bool) -> Attributes | None:  # noqa: C901, PLR0911 - one each
+def mark_of(event: events.BaseEvent, *, content: bool) -> Attributes | None:  # noqa: C901, PLR0911 - one each
     """The span event of an event that neither opens nor closes a span; None for others."""
     match event:
-        case PlanUpdated(changes=changes) if not changes:
+        case events.PlanUpdated(changes=changes) if not changes:
             return None
-        case PlanCreated(plan=plan) | PlanUpdated(plan=plan):
+        case events.PlanCreated(plan=plan) | events.PlanUpdated(plan=plan):
             return {"replan.plan.version": plan.version, "replan.plan.steps": plan.total_steps}
-        case LimitReached():
+        case events.LimitReached():
             about = {"replan.limit": one_line(event.limit), "replan.limit.value": event.value}
             return {**about, "replan.limit.scope": one_line(event.scope)}
-        case SpecialistParked(waiting_for=steps):
+        case events.SpecialistParked(waiting_for=steps):
             waiting = [number(step) for step in steps]
             return {STEP: number(event.step_id), "replan.waiting_for": waiting}
-        case ReplyUnreadable(node=node):
+        case events.ReplyUnreadable(node=node):
             return {"replan.node": node}
-        case WarningGiven(text=text):
+        case events.WarningGiven(text=text):
             return {"replan.warning": shown_error(text)} if content else {}
-        case AnswerGiven():
+        case events.AnswerGiven():
             about = {"replan.action": event.action, "replan.kind": event.kind}
             return {**about, **known(replan__by=one_line(event.by))}
-        case ApprovalRequested() | InputRequested() | StepsReopened() | StepsRouted():
+        case (
+            events.ApprovalRequested()
+            | events.InputRequested()
+            | events.StepsReopened()
+            | events.StepsRouted()
+        ):
             return {}
         case _:
             return None
 
 
-def of_memory(event: MemoryApplied | MemorySummary) -> Attributes:
+def of_memory(event: events.MemoryApplied | events.MemorySummary) -> Attributes:
     """What is seen of a conversation, or what its summary covers now."""
-    if isinstance(event, MemorySummary):
+    if isinstance(event, events.MemorySummary):
         return {"replan.memory.summarised": event.covered}
     names = ("mode", "shown", "summarised", "left_out", "cut")
     return {f"replan.memory.{name}": getattr(event, name) for name in names}
 
 
-def of_search(event: KnowledgeRetrieved) -> Attributes:
+def of_search(event: events.KnowledgeRetrieved) -> Attributes:
     """What the span of a search in the team's knowledge says."""
     names = ("sources", "left_out", "unused", "failed")
     return {
@@ -217,23 +197,23 @@ def of_search(event: KnowledgeRetrieved) -> Attributes:
     }
 
 
-def found_by(event: KnowledgeRetrieved) -> Attributes:
+def found_by(event: events.KnowledgeRetrieved) -> Attributes:
     """What a search found, as content."""
     found = [{"id": _cut(each.place), "score": each.score} for each in event.sources]
     return {"gen_ai.retrieval.documents": _json(found)} if found else {}
 
 
-def of_fact(event: FactRemembered | FactForgotten, *, with_text: bool) -> Attributes:
+def of_fact(event: events.FactRemembered | events.FactForgotten, *, with_text: bool) -> Attributes:
     """Which fact was remembered or forgotten."""
     about: Attributes = {"replan.fact.id": event.fact_id}
     return {**about, "replan.fact.text": event.text} if with_text else about
 
 
-def _messages(messages: Sequence[Said]) -> str:
+def _messages(messages: Sequence[events.Said]) -> str:
     return _json([_message(each) for each in messages])
 
 
-def _message(said: Said) -> Mapping[str, Any]:
+def _message(said: events.Said) -> Mapping[str, Any]:
     kind, _, name = said.role.partition(" ")
     content = _cut(said.text)
     if kind == "tool":

@@ -1,6 +1,9 @@
-"""The metrics of runs: those of the GenAI conventions, and `replan.*` for cost, steps and runs."""
+"""What spans and metrics are made with: GenAI metrics, and `replan.*` for cost, steps and runs."""
+
+from dataclasses import dataclass
 
 from opentelemetry.metrics import Meter
+from opentelemetry.trace import Tracer
 
 from replan.events.types import ModelAnswered
 from replan.traces.conventions import COST, Attributes, number
@@ -59,3 +62,12 @@ class Meters:
     def run_rested(self, seconds: float, about: Attributes) -> None:
         """Count the work on a run so far."""
         self._runs.record(seconds, about)
+
+
+@dataclass(frozen=True)
+class Telemetry:
+    """The tracer and the meters of a program."""
+
+    tracer: Tracer
+    meters: Meters
+    content: bool  # whether prompts and replies of models, and results, are told

@@ -9,9 +9,8 @@ from opentelemetry import metrics, trace
 from opentelemetry.trace import Link, SpanContext, TraceFlags
 
 from replan.traces.call_trace import CallTrace
-from replan.traces.meters import Meters
+from replan.traces.meters import Meters, Telemetry
 from replan.traces.option import Traces
-from replan.traces.telemetry import Telemetry
 
 SCHEMA = "https://opentelemetry.io/schemas/1.41.0"
 

@@ -20,7 +20,7 @@ from replan.ui.door import Door
 from replan.ui.entering import Entrance
 from replan.ui.forms import fields_of
 from replan.ui.htmx import script
-from replan.ui.reading import Readings
+from replan.ui.read_runs import Readings
 from replan.ui.run_page import changes, one_run, prompt, step, whole_text
 from replan.ui.runs_page import remarks, runs
 from replan.ui.site import Page, Site, refused, templates

@@ -12,13 +12,12 @@ from replan.runs.course.whole_run import with_texts
 from replan.runs.log.run_event import RunEvent
 from replan.server.problems import RefusedError
 from replan.ui.drawn.graph import graph_of, standings
-from replan.ui.drawn.threads import threads_of
 from replan.ui.drawn.timeline import LEGEND, timeline_of
 from replan.ui.drawn.tree import call_key, tree_of
 from replan.ui.open_steps import is_drawn_whole, open_steps, touched
-from replan.ui.reading import Reading, event_numbered, record_of
+from replan.ui.read_runs import Reading, event_numbered, record_of
 from replan.ui.site import Site
-from replan.ui.step_page import given_of, jobs_of, step_values
+from replan.ui.step_page import given_of, jobs_of, step_values, threads_of
 from replan.views.run.history import moments
 from replan.views.run.overview import goal_of, remarked, took, tool_counts, used
 from replan.views.run.reasons import ended_why

@@ -12,17 +12,17 @@ from starlette.responses import Response
 from replan.ports.journal import Charged, Spending
 from replan.ports.run_book import LoggedEvent, RunOrder, RunOutcome, RunRecord
 from replan.runs.asked.asks import Ask
-from replan.runs.log.calls import Calls, calls_of, with_charged
+from replan.runs.log.call_counts import Calls, calls_of, with_charged
 from replan.runs.log.event_log import run_event
 from replan.runs.log.met import met_in
 from replan.runs.log.remarks import Remarks, remarks_of, unusable_replies
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView, seen
-from replan.server.answers import TENANT
 from replan.server.problems import bad_field
+from replan.server.response_schemas import TENANT
 from replan.server.served_teams import ServedTeams
 from replan.state.results import Outcome
-from replan.ui.reading import graph_for, record_of
+from replan.ui.read_runs import graph_for, record_of
 from replan.ui.site import Site
 from replan.views.cells import counted
 from replan.views.run.overview import remarked

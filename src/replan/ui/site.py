@@ -21,17 +21,17 @@ from replan.server.problems import RefusedError, refusal_of
 from replan.server.served_teams import ServedTeams
 from replan.state.questions import fingerprint_of
 from replan.ui.drawn.columns import moment_of, price, signed
-from replan.ui.drawn.revisions import lines_of
+from replan.ui.drawn.revision_diffs import lines_of
 from replan.ui.entering import Entrance, form_token
 from replan.ui.htmx import integrity
 from replan.ui.markdown import safe
-from replan.ui.reading import Readings
+from replan.ui.read_runs import Readings
 from replan.ui.shown import argument_shown, call_arguments, leads_of, shown_of
 from replan.ui.step_page import job_told
 from replan.ui.talks import Talk
 from replan.ui.terminal_runs import Terminals
 from replan.views.cells import harmless, seconds
-from replan.views.run.errors import error_of, is_said, short_error
+from replan.views.run.error_lines import error_of, is_said, short_error
 from replan.views.run.overview import amount, day, money, tokens, used
 from replan.views.run.reasons import ended_why
 

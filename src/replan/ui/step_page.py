@@ -1,17 +1,46 @@
-"""The views of a step, and of what a run remembered, looked up and collected."""
+"""The views of a step and its threads, and of what a run remembered, looked up and collected."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, cast
 
 from replan.runs.course.story import StepStory, Story
+from replan.runs.course.thread_views import ThreadView
 from replan.runs.course.waits import waits_of
 from replan.runs.course.whole_run import WholeRun
 from replan.runs.log.run_event import RunEvent
 from replan.ui.drawn.graph import standings
-from replan.ui.drawn.threads import threads_of
 from replan.ui.drawn.tree import branch_of, known_of
 from replan.views.run.given import knowledge_text, memory_text
 from replan.views.run.history import LEAST_TOLD, moments
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThreadTree:
+    """A thread, and those below it."""
+
+    thread: ThreadView
+    below: tuple["ThreadTree", ...] = ()
+
+
+def threads_of(views: Iterable[ThreadView], step: int | None = None) -> tuple[ThreadTree, ...]:
+    """Put threads into trees: each comes before its sub-threads, as `thread_views` returns them."""
+    waiting: list[tuple[ThreadView, list[ThreadTree]]] = []
+    roots = list[ThreadTree]()
+
+    def close(depth: int) -> None:
+        while waiting and waiting[-1][0].depth >= depth:
+            view, below = waiting.pop()
+            place = waiting[-1][1] if waiting else roots
+            place.append(ThreadTree(thread=view, below=tuple(below)))
+
+    for view in views:
+        if step in (None, view.step_id):
+            close(view.depth)
+            waiting.append((view, []))
+    close(0)
+    return tuple(roots)
+
 
 _GIVEN = (
     "memory_applied",

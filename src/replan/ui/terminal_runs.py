@@ -17,8 +17,8 @@ from replan.runtime import open_runtime
 from replan.server.callers.identity import Allowance, Identity
 from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams
+from replan.user_files.order_signature import is_signed
 from replan.user_files.orders import order_from, prepared
-from replan.user_files.signature import is_signed
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from replan.sessions.carried import RUN, carried_in, written_run
 from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.state.session.context import AgentContext, AgentResult
 from replan.user_files.named import LAST
-from replan.user_files.signature import own_key
+from replan.user_files.order_signature import own_key
 
 _MOST = 1_000
 _TOLD = 3

@@ -20,7 +20,7 @@ def trusted(name: str) -> Generator[None]:
         if not is_file(name):
             raise
         missing = f"An event lacks a field of its type, or has a wrong one: {describe(error)}."
-        from replan.runs.travel.export import refused  # noqa: PLC0415 - loads a framework
+        from replan.runs.travel.exported_run import refused  # noqa: PLC0415 - loads a framework
 
         raise refused(Path(name), f"It is damaged. {missing}") from error
 

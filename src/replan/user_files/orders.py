@@ -1,6 +1,6 @@
 """The order of a run, in a form that can be stored and executed again."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,31 @@ from replan.assembly.graphs import Graph, build_graph
 from replan.errors import InputError
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import Value
+from replan.runs.asked.attached import block_of, largest_of
 from replan.state.limits import Budget, Limits, RunSettings
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import TeamFile, read_team_file
 from replan.traces.option import Traces
-from replan.user_files.attachments import attached
 from replan.user_files.plan_text import is_plan_path, read_plan_text
 from replan.values import restored
+
+_FIX = "Put it into a folder that the specialists may read, and name that with --dir."
+
+
+def attached(paths: Iterable[Path]) -> list[dict[str, Any]]:
+    """Read files into content blocks of LangChain: texts, pictures and PDFs."""
+    return [_block(path) for path in paths]
+
+
+def _block(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            held = file.read(largest_of(path.name) + 1)
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise InputError(f"--file {path} cannot be read: {why}. Name a file.") from error
+    return block_of(path.name, held, f"--file {path}", _FIX)
+
 
 SIGNATURE = "signature"
 """The field of a stored order with its author."""

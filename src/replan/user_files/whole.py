@@ -6,7 +6,7 @@ from pathlib import Path
 from replan.assembly.graphs import viewer
 from replan.runs.course.whole_run import WholeRun, whole_run, with_texts
 from replan.runs.log.event_log import RunEvent
-from replan.runs.travel.export import opened_export
+from replan.runs.travel.exported_run import opened_export
 from replan.user_files.named import is_file
 from replan.user_files.place import Place, found, now, opened_kept
 

@@ -1,11 +1,12 @@
 """Text as a terminal shows it: harmless, and measured in cells instead of characters."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from shutil import get_terminal_size
 from typing import TextIO
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 
 # What models and files say may hold signs that steer a terminal or turn its direction of writing.
 _STEERING = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
@@ -151,15 +152,10 @@ def _is_wider(text: str, width: int) -> bool:
 
 def _head(text: str, width: int) -> str:
     """The longest beginning of a wider text that fits; no character is split."""
-    if width > 0:
-        # Of a very long text no more than can be the head is measured: mostly a sign is a cell.
-        near, text = text[: width + 1], text[: _LONGEST_CELL * width]
-        text = near if cell_len(near) > width else text
-        if cell_len(text) <= width:
-            return text
-    head = set_cell_size(text, max(0, width))
-    # Half of a wide character is filled up with a blank.
-    return head if text.startswith(head) else head[:-1]
+    # Of a very long text no more than can be the head is measured: mostly a sign is a cell.
+    text = text[: _LONGEST_CELL * max(0, width)]
+    ends = range(1, len(text) + 1)
+    return text[: bisect_right(ends, width, key=lambda end: cell_len(text[:end]))]
 
 
 def answer_text(key: str, action: str, by: str, text: str) -> str:

@@ -1,10 +1,17 @@
-"""The queue of jobs in the database of a storage: put, look, cancel."""
+"""The queue of jobs in the database of a storage: put, look, cancel.
+
+Jobs are taken by priority, then the tenants of a queue take turns. Each waiting job has a turn, and
+is as urgent as its priority says less its turn. A new job of a tenant is behind the tenant's other
+jobs, and not behind those of others: its turn is one more than the last of its tenant, but at least
+that of the job that comes next. So a tenant with a thousand jobs is a thousand turns ahead, and the
+first job of another one is next (start-time fair queueing).
+"""
 
 import re
 from collections.abc import AsyncGenerator, Collection, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 from procrastinate import App, exceptions
@@ -16,8 +23,7 @@ from replan.runs.work import Stand
 from replan.workers.fenced_jobs import FencedJobs
 from replan.workers.followed import Followed
 from replan.workers.patient_connector import PatientConnector
-from replan.workers.schema import prepare
-from replan.workers.turns import MOST_LEVEL, TURNS, priority_of
+from replan.workers.queue_tables import prepare
 
 RUNS = "runs"
 """The default queue of a run."""
@@ -26,12 +32,24 @@ TEAM, TENANT, PRIORITY, QUEUE = "team", "tenant", "priority", "queue"
 """The labels of a run: its version, its tenant, its priority, its queue."""
 
 PATIENCE = 30.0
+
+MOST_LEVEL = 9
+"""Priorities are from -9 to 9."""
+
+_STEP = 100_000_000  # turns between two priorities
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,19}")
-_ASKED = """
-SELECT EXISTS (
-    SELECT 1 FROM procrastinate_jobs
-    WHERE (lock = %(lock)s AND status = 'doing') OR (queueing_lock = %(lock)s AND status = 'todo')
-) AS found
+_OF_LEVEL = f"""
+status = 'todo' AND queue_name = %(queue)s
+AND priority > %(level)s * {_STEP} - {_STEP} AND priority <= %(level)s * {_STEP}
+"""
+# The turn of a new job; nulls, where nothing waits, do not count.
+_TURN = f"""
+SELECT greatest(
+    (SELECT %(level)s * {_STEP} - max(priority) FROM procrastinate_jobs WHERE {_OF_LEVEL}),
+    (SELECT %(level)s * {_STEP} - min(priority) + 1 FROM procrastinate_jobs
+        WHERE {_OF_LEVEL} AND args ->> 'tenant' = %(tenant)s),
+    0
+) AS turn
 """
 _STANDS = """
 SELECT lock, 'at work' AS stand FROM procrastinate_jobs
@@ -74,6 +92,29 @@ class NewJob:
     tenant: str = ""
     level: int = 0
 
+    @classmethod
+    def labelled(
+        cls,
+        kind: str,
+        lock: str,
+        digest: str,
+        labels: Mapping[str, str],
+        arguments: Mapping[str, JsonValue],
+    ) -> Self:
+        """A job in the queue of labels, with their tenant and priority.
+
+        Raises:
+            ConfigurationError: A label does not name a queue or a priority.
+        """
+        return cls(
+            kind=kind,
+            lock=lock,
+            queue=queue_of(labels.get(QUEUE, RUNS), digest),
+            arguments=arguments,
+            tenant=labels.get(TENANT, ""),
+            level=checked_level(labels.get(PRIORITY, "0")),
+        )
+
 
 class Queue:
     """The queue of a storage; `open_queue` opens it."""
@@ -86,13 +127,13 @@ class Queue:
 
     async def put(self, job: NewJob) -> bool:
         """Put a job into the queue; return whether none of its lock waits there already."""
-        turn = await self._row(TURNS, queue=job.queue, tenant=job.tenant, level=job.level)
+        row = await self._row(_TURN, queue=job.queue, tenant=job.tenant, level=job.level)
         configured = self.app.configure_task(
             job.kind,
             queue=job.queue,
             lock=job.lock,
             queueing_lock=job.lock,
-            priority=priority_of(job.level, turn["turn"]),
+            priority=job.level * _STEP - min(row["turn"], _STEP - 1),
         )
         try:
             with _errors(self._where):
@@ -103,7 +144,7 @@ class Queue:
 
     async def has(self, lock: str) -> bool:
         """Whether a job waits, or is at work."""
-        return bool((await self._row(_ASKED, lock=lock))["found"])
+        return bool(await self.stands([lock]))
 
     async def stands(self, locks: Collection[str]) -> dict[str, Stand]:
         """The status of the jobs of these locks, as far as there are any."""

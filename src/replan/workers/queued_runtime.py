@@ -17,16 +17,7 @@ from replan.runs.work import Bench, Errand, Stand
 from replan.runs.works import Works
 from replan.runtime import open_runtime
 from replan.workers.errands import note_errand
-from replan.workers.queue import (
-    PRIORITY,
-    QUEUE,
-    RUNS,
-    TENANT,
-    NewJob,
-    Queue,
-    checked_level,
-    queue_of,
-)
+from replan.workers.queue import NewJob, Queue
 from replan.workers.versions import VERSION
 
 _AT_REST = ("running", "waiting", "interrupted")
@@ -85,13 +76,9 @@ def job_of(record: RunRecord, at: str) -> NewJob:
         ConfigurationError: A label does not name a queue or priority.
     """
     labels = record.labels
-    return NewJob(
-        kind="run",
-        lock=lock_of(record.run_id),
-        queue=queue_of(labels.get(QUEUE, RUNS), labels[VERSION]),
-        arguments={"run_id": record.run_id, "thread_id": record.thread_id, "at": at},
-        tenant=labels.get(TENANT, ""),
-        level=checked_level(labels.get(PRIORITY, "0")),
+    ids: dict[str, JsonValue] = {"run_id": record.run_id, "thread_id": record.thread_id}
+    return NewJob.labelled(
+        "run", lock_of(record.run_id), labels[VERSION], labels, {**ids, "at": at}
     )
 
 

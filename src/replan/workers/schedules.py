@@ -14,7 +14,7 @@ from replan.declared.files import text_of
 from replan.declared.yaml_source import read_yaml
 from replan.errors import ConfigurationError, DeclaredFileError, ReplanError
 from replan.runs.labels import checked_labels
-from replan.runs.reading import is_worked_on
+from replan.runs.reads import is_worked_on
 from replan.runs.service import Runtime
 from replan.values import Value
 from replan.workers.queue import PRIORITY, QUEUE, RUNS, TEAM, TENANT, checked_level, queue_of

@@ -19,7 +19,7 @@ from replan.services import Services
 from replan.state.results import SpecialistResult
 from replan.steps.for_others import done_for_another
 from replan.values import restored
-from replan.workers.queue import PRIORITY, TENANT, NewJob, Queue, checked_level, queue_of
+from replan.workers.queue import QUEUE, NewJob, Queue
 
 STEP = "step"
 """The kind of these jobs."""
@@ -72,14 +72,9 @@ class QueuedSteps:
         place = _Place(self._storage.journal, context.run_id, context.idempotency_key)
         record = await self._storage.runs.get(context.run_id)
         labels = record.labels if record is not None else {}
-        job = NewJob(
-            kind=STEP,
-            lock=f"step:{context.run_id}:{context.idempotency_key}",
-            queue=queue_of(queue, self._digest),
-            arguments={"run_id": context.run_id, "key": context.idempotency_key},
-            tenant=labels.get(TENANT, ""),
-            level=checked_level(labels.get(PRIORITY, "0")),
-        )
+        lock = f"step:{context.run_id}:{context.idempotency_key}"
+        ids: dict[str, JsonValue] = {"run_id": context.run_id, "key": context.idempotency_key}
+        job = NewJob.labelled(STEP, lock, self._digest, {**labels, QUEUE: queue}, ids)
         await self._clear(place, job, context.attempt)
         await place.note("errand", errand.model_dump(mode="json"))
         await self._queue.put(job)

@@ -14,16 +14,7 @@ from replan.ports.run_book import RunOutcome
 from replan.ports.storage import Storage
 from replan.runs.summaries import summarise
 from replan.services import Services
-from replan.workers.queue import (
-    PRIORITY,
-    QUEUE,
-    RUNS,
-    TENANT,
-    NewJob,
-    Queue,
-    checked_level,
-    queue_of,
-)
+from replan.workers.queue import TENANT, NewJob, Queue
 from replan.workers.versions import VERSION
 
 Upkeep = Literal["summaries", "index"]
@@ -127,12 +118,4 @@ class UpkeepJobs:
         lock = f"{kind}:{about}"
         if await self.queue.has(lock):
             return False
-        job = NewJob(
-            kind=kind,
-            lock=lock,
-            queue=queue_of(labels.get(QUEUE, RUNS), self.digest),
-            arguments=arguments,
-            tenant=labels.get(TENANT, ""),
-            level=checked_level(labels.get(PRIORITY, "0")),
-        )
-        return await self.queue.put(job)
+        return await self.queue.put(NewJob.labelled(kind, lock, self.digest, labels, arguments))

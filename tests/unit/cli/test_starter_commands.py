@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from replan.cli.main import app
-from replan.team.kinds.pipeline import pipeline_named
+from replan.team.kinds.pipeline_kind import pipeline_named
 
 
 def replan(*arguments):

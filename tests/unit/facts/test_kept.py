@@ -9,8 +9,8 @@ from langgraph.store.memory import InMemoryStore
 from replan import ConfigurationError, Fact, open_storage
 from replan.errors import FactError
 from replan.facts import kept
+from replan.facts.fact_tools import facts_text
 from replan.facts.kept import Facts, facts_of
-from replan.facts.tools import facts_text
 from replan.facts.whose import Whose
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

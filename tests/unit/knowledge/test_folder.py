@@ -11,7 +11,7 @@ import pytest
 
 from replan import FolderRetriever, RetrievalError, SearchRequest
 from replan.adapters.knowledge.index import opened
-from replan.texts.folder import files_below
+from replan.texts.safe_folder import files_below
 
 
 @pytest.fixture

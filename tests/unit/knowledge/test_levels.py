@@ -13,7 +13,7 @@ from replan import (
     Team,
     TeamError,
 )
-from replan.cli.shared.preview import team_of
+from replan.cli.shared.worst_case import team_of
 from replan.plan.preview import calls_of_reply
 from replan.state.knowledge import (
     NO_KNOWLEDGE,

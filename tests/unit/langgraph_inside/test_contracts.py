@@ -24,7 +24,15 @@ from langgraph.runtime import RunControl, Runtime, ServerInfo
 from langgraph.types import Command, Overwrite, Send, interrupt
 from pydantic import BaseModel, create_model
 
-from replan.langgraph_inside import callbacks, channels, checkpoints, graphs, models, tasks, tools
+from replan.langgraph_inside import (
+    callbacks,
+    checkpoints,
+    delta_channel,
+    graphs,
+    models,
+    tasks,
+    tool_internals,
+)
 
 
 def appended(old, new):
@@ -32,7 +40,7 @@ def appended(old, new):
 
 
 class Numbers(TypedDict):
-    numbers: Annotated[list[int], channels.Delta(appended, list[int])]
+    numbers: Annotated[list[int], delta_channel.Delta(appended, list[int])]
     seen: Any
 
 
@@ -114,15 +122,15 @@ async def test_a_text_is_pushed_to_the_messages_mode_and_to_no_key_of_the_state(
 
 
 def test_a_channel_that_was_never_written_holds_the_mark_of_nothing():
-    empty = channels.Delta(lambda old, new: new[-1], list)
+    empty = delta_channel.Delta(lambda old, new: new[-1], list)
     empty.key = "numbers"
-    assert empty.checkpoint() is channels.NOTHING
+    assert empty.checkpoint() is delta_channel.NOTHING
 
 
 def test_a_delta_channel_asks_at_each_step_when_its_next_snapshot_is_due():
     read = []
 
-    class Asked(channels.Delta):
+    class Asked(delta_channel.Delta):
         @property
         def snapshot_frequency(self):
             read.append(self)
@@ -150,15 +158,17 @@ async def test_a_snapshot_is_read_in_the_form_in_which_it_was_written():
     saver = InMemorySaver()
     graph = graph_of(lambda _: {"numbers": [3]}, saver)
     config = {"configurable": {"thread_id": "t"}}
-    for _ in range(2 * channels.SNAPSHOT_AFTER):
+    for _ in range(2 * delta_channel.SNAPSHOT_AFTER):
         await graph.ainvoke({"numbers": [1]}, config)
-    assert len((await graph.aget_state(config)).values["numbers"]) == 4 * channels.SNAPSHOT_AFTER
+    assert (
+        len((await graph.aget_state(config)).values["numbers"]) == 4 * delta_channel.SNAPSHOT_AFTER
+    )
 
 
 async def test_without_deltas_a_thread_that_is_written_once_has_no_writes_beside_its_checkpoint():
     saver = InMemorySaver()
     graph = graph_of(lambda _: {"numbers": [3]}, saver)
-    channels.without_deltas(graph.channels.values())
+    delta_channel.without_deltas(graph.channels.values())
     config = {"configurable": {"thread_id": "t"}}
     await graph.ainvoke({"numbers": [1]}, config, durability="exit")
     assert not any(saver.writes.values())
@@ -168,8 +178,8 @@ async def test_without_deltas_a_thread_that_is_written_once_has_no_writes_beside
 
 
 def test_a_write_that_takes_the_place_of_a_value_has_two_forms():
-    assert channels.overwriting(Overwrite([1])) == Overwrite([1])
-    assert channels.overwriting({"__overwrite__": [1]}) == Overwrite([1])
+    assert delta_channel.overwriting(Overwrite([1])) == Overwrite([1])
+    assert delta_channel.overwriting({"__overwrite__": [1]}) == Overwrite([1])
     graph = graph_of(lambda _: {"numbers": {"__overwrite__": [7]}})
     assert graph.invoke({"numbers": [1]})["numbers"] == [7]
 
@@ -509,7 +519,7 @@ def test_the_client_of_an_openai_model_gives_its_own_retries_up():
 
 def test_the_model_sees_the_arguments_that_a_tool_was_given_last():
     assert list(two.args) == ["words"]
-    other = tools.with_schema(two, create_model("two", amount=(int, ...)), {"seen": True})
+    other = tool_internals.with_schema(two, create_model("two", amount=(int, ...)), {"seen": True})
     assert list(other.args) == ["amount"]
     assert list(two.args) == ["words"]
     assert other.metadata == {"seen": True}
@@ -530,9 +540,9 @@ def test_a_tool_without_a_coroutine_runs_in_a_thread():
         """Give nothing."""
         return ""
 
-    assert tools.runs_in_thread(two)
-    assert not tools.runs_in_thread(Own())
-    assert not tools.runs_in_thread(StructuredTool.from_function(coroutine=later))
+    assert tool_internals.runs_in_thread(two)
+    assert not tool_internals.runs_in_thread(Own())
+    assert not tool_internals.runs_in_thread(StructuredTool.from_function(coroutine=later))
 
 
 async def test_what_stands_for_a_tool_in_a_call_is_called_in_its_place():
@@ -540,7 +550,7 @@ async def test_what_stands_for_a_tool_in_a_call_is_called_in_its_place():
         return ToolMessage(f"did {called['args']}", tool_call_id=called["id"])
 
     async def replaced(request, handler):
-        return await handler(request.override(tool=tools.called_by(request.tool, work)))
+        return await handler(request.override(tool=tool_internals.called_by(request.tool, work)))
 
     node = ToolNode([two], awrap_tool_call=replaced)
     calls = [{"name": "two", "args": {"words": "w"}, "id": "1", "type": "tool_call"}]

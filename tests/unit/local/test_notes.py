@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from replan import ExecutionStatus
-from replan.texts.folder import FolderFile
+from replan.texts.safe_folder import FolderFile
 from replan_local.commands import Search
 from replan_local.notes import REPORT_MARK, note_files, passages_in
 from replan_local.searching import Searching

@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
 
 from replan import Fact
-from replan.facts.tools import FACT_TOOLS, facts_text
+from replan.facts.fact_tools import FACT_TOOLS, facts_text
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import TaskPlan
 from replan.ports.built_in import built_in_models

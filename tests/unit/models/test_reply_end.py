@@ -131,8 +131,18 @@ def test_a_server_that_never_tells_an_end_is_not_asked_for_streams_any_more():
 
 SILENT = [{"model_provider": "openai", "finish_reason": None}, {"model_name": "fake"}]
 FRONT = "---\ncomplexity: simple\n---\n"
-HALVES = [
+FORGOTTEN = [
     '{"a": 1',
+    '{"complexity": "simple", "answer": "It is Paris."',
+    "[1, 2",
+    "{",
+    '{"answer": "He said "no" to',
+    "Here it is:\n\n```python\nprint(",
+    "- Here:\n\n  ~~~\n  x",
+]
+HALVES = [
+    '{"plan": [1, 2,',
+    '[{"a": 1},',
     '{"a": "x\ny',
     '[1, {"b": tru',
     FRONT + '{"a": [1,',
@@ -140,8 +150,6 @@ HALVES = [
     '{"complexity": "simple", "answer": "It is Par',
     '```json\n{"a": 1,',
     '```json\n{"complexity": "simple", "answer": "It is Par',
-    "Here it is:\n\n```python\nprint(",
-    "- Here:\n\n  ~~~\n  x",
     '{"half a character": "\ud83d',
 ]
 WHOLES = [
@@ -165,7 +173,7 @@ WHOLES = [
 
 
 @pytest.mark.parametrize("metadata", SILENT, ids=str)
-@pytest.mark.parametrize("text", HALVES)
+@pytest.mark.parametrize("text", [*FORGOTTEN, *HALVES])
 def test_a_reply_without_a_reason_that_ends_within_its_structure_is_cut(text, metadata):
     assert end_of(AIMessage(text, response_metadata=metadata)).cut == "reply_length"
 
@@ -175,7 +183,17 @@ def test_a_reply_without_a_reason_that_ends_anywhere_else_is_whole(text):
     assert end_of(AIMessage(text, response_metadata=SILENT[0])) == WHOLE
 
 
-@pytest.mark.parametrize("text", HALVES)
-def test_the_word_of_a_server_counts_more_than_the_structure_of_its_reply(text):
+@pytest.mark.parametrize("text", [*FORGOTTEN, *WHOLES])
+def test_the_word_of_a_server_counts_more_than_a_mark_that_is_missing_at_the_end(text):
     assert end_of(AIMessage(text, response_metadata={"finish_reason": "stop"})) == WHOLE
     assert end_of(AIMessage(text)) == WHOLE  # of a function, and of no server
+
+
+@pytest.mark.parametrize("text", HALVES)
+def test_half_a_value_is_cut_off_whatever_its_server_says(text):
+    for metadata in ({"finish_reason": "stop"}, {}):
+        end = end_of(AIMessage(text, response_metadata=metadata))
+        assert (end.cut, end.why) == (
+            "unfinished_reply",
+            "the reply ends in the middle of its JSON",
+        )

@@ -28,9 +28,8 @@ from replan.plan import (
     replay,
     unmet_steps,
 )
-from replan.plan.applying import valid_part
+from replan.plan.applying import needed_step, valid_part
 from replan.plan.changes import STRUCTURAL, difference
-from replan.plan.leaning import step_of
 from replan.plan.merging import left_out, matched, without
 from replan.plan.order import closing_edges
 from replan.plan.revision import attempt
@@ -271,18 +270,18 @@ def test_no_change_that_is_made_leans_on_a_refused_one(
     made, refusals = valid_part(old, changes, misread=misread)
     draft, none = attempt(old, made, None)
     assert not none
-    touched = {step_of(change) for change in made}
-    refused = misread | {step_of(change) for change in changes} - touched - {None}
+    touched = {needed_step(change) for change in made}
+    refused = misread | {needed_step(change) for change in changes} - touched - {None}
     assert not touched & misread
     steps = {step.id: step for step in draft.steps}
     assert not [step_id for step_id in touched - {None} if refused & set(steps[step_id].awaits)]
     # What is refused has a reason, and could not be made beside the rest, or would lean.
-    lost = [change for change in changes if change not in made and step_of(change) is not None]
+    lost = [change for change in changes if change not in made and needed_step(change) is not None]
     assert refusals or not lost
     for change in lost:
         wanted, problems = attempt(old, [*made, change], None)
-        leans = [s for s in wanted.steps if s.id == step_of(change) and refused & set(s.awaits)]
-        assert problems or leans or step_of(change) in misread
+        leans = [s for s in wanted.steps if s.id == needed_step(change) and refused & set(s.awaits)]
+        assert problems or leans or needed_step(change) in misread
 
 
 @given(plans(), st.sets(st.integers(1, 9), max_size=3))

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from replan.plan import PlanDocument
+
 FOLDER = Path(__file__).parent / "corpus"
 _ABOUT = ("name", "text", "why", "read", "reading")
 
@@ -62,11 +64,13 @@ def load(node: str) -> list[Case]:
     ]
 
 
-def _agrees(key: str, value: Any, reading: object) -> bool:
+def _agrees(key: str, value: Any, reading: Any) -> bool:
     name, _, how = key.rpartition("_")
     if how in ("has", "lacks"):
         text = getattr(reading, name)
         return all((part in text) is (how == "has") for part in value)
     if key == "contradiction":
         return bool(getattr(reading, key)) is value
+    if key == "is_plan":
+        return bool(PlanDocument.recover(reading.body).plan.steps) is value
     return bool(getattr(reading, key) == value)

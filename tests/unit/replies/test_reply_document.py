@@ -18,7 +18,6 @@ def test_front_matter_stands_between_the_first_line_and_the_next_delimiter() -> 
     reply = read_reply("---\ncomplexity: simple\nscore: 0.1\n---\nHi.\n", THINK_KEYS)
     assert reply.fields == {"complexity": "simple", "score": "0.1"}
     assert reply.body == "Hi."
-    assert reply.has_front_matter
 
 
 def test_without_delimiters_it_is_the_leading_lines_with_a_known_key() -> None:
@@ -141,13 +140,13 @@ def test_marks_inside_a_value_stay() -> None:
 )
 def test_a_text_that_begins_almost_like_a_key_is_a_text(text: str) -> None:
     reply = read_reply(text, HOST_KEYS)
-    assert not reply.has_front_matter
+    assert not reply.fields
     assert reply.body == text
 
 
 def test_keys_of_another_node_are_no_keys() -> None:
-    assert not read_reply("verdict: complete\n\nHi.", THINK_KEYS).has_front_matter
-    assert not read_reply("complexity: simple\n\nHi.", FEEDBACK_KEYS).has_front_matter
+    assert not read_reply("verdict: complete\n\nHi.", THINK_KEYS).fields
+    assert not read_reply("complexity: simple\n\nHi.", FEEDBACK_KEYS).fields
 
 
 def test_a_code_block_in_another_language_is_an_answer_not_a_wrapper() -> None:

@@ -171,10 +171,10 @@ def test_a_plan_below_simple_is_asked_about_or_believed_with_its_action() -> Non
     asked = read_think(f"---\ncomplexity: simple\n---\n{plan}", TEAM)
     assert isinstance(asked, Complaint)
     assert asked.reading is not None
-    assert asked.reading.kind == "plan"
+    assert asked.reading.body == plan.strip()
     reading = read_think(f"---\ncomplexity: simple\nnext_action: create_plan\n---\n{plan}", TEAM)
     assert not isinstance(reading, Complaint)
-    assert reading.kind == "plan"
+    assert reading.body == plan.strip()
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_the_form_of_the_prompt_before_the_reply_is_passed_over() -> None:
     form = "---\ncomplexity: simple, moderate or complex\nscore: 0.0 to 1.0\n---\n"
     reading = read_think(f"{form}\n{HEAD}{ONE}", TEAM)
     assert not isinstance(reading, Complaint)
-    assert (reading.complexity, reading.kind) == ("complex", "plan")
+    assert (reading.complexity, reading.body) == ("complex", ONE.strip())
 
 
 @pytest.mark.parametrize(
@@ -342,6 +342,7 @@ def test_spaces_within_a_line_are_no_margin() -> None:
         ("Sum up what @coder found (writer, after 1)", "Sum up what coder found", ("writer",)),
         ("@writer: Sum up what @coder found", "Sum up what coder found", ("writer",)),
         ("Check @coder's numbers @writer", "Check coder's numbers", ("writer",)),
+        ("Sum up what @coder found, assigned to: writer", "Sum up what coder found", ("writer",)),
         ("Sum up what @coder found - writer", "Sum up what coder found", ("writer",)),
         ("writer: Sum up what @coder found", "Sum up what coder found", ("writer",)),
         ("Sum up what @coder found **writer**", "Sum up what coder found", ("writer",)),

@@ -98,13 +98,11 @@ def test_any_text_at_all_is_read(text: str) -> None:
 def test_a_reply_without_known_keys_has_no_fields(text: str) -> None:
     reply = read_reply(text, ())
     assert reply.fields == {}
-    assert not reply.has_front_matter
 
 
 @given(st.one_of(pieces, mutations()))
-def test_fields_and_front_matter_go_together(text: str) -> None:
+def test_fields_have_known_keys_and_no_blanks_end_a_body(text: str) -> None:
     reply = read_reply(text, THINK_KEYS)
-    assert reply.has_front_matter is bool(reply.fields)
     assert set(reply.fields) <= THINK_KEYS
     assert reply.body == reply.body.rstrip()
 

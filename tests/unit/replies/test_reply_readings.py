@@ -36,7 +36,7 @@ def think(text: str, threshold: float = 0.5):
 
 @pytest.mark.parametrize("label", ["moderate", "complex"])
 def test_moderate_and_complex_both_mean_a_plan(label: str) -> None:
-    assert think(f"---\ncomplexity: {label}\n---\n{PLAN}").kind == "plan"
+    assert think(f"---\ncomplexity: {label}\n---\n{PLAN}").body == PLAN
 
 
 def test_a_label_goes_before_a_score() -> None:
@@ -78,9 +78,9 @@ def test_the_form_that_a_complaint_shows_can_be_read() -> None:
 def test_a_json_list_is_a_plan_only_with_fields_of_steps_or_under_a_label() -> None:
     steps = '[{"id": 1, "description": "Look", "depends_on": []}]'
     products = '[{"id": 1, "name": "Lamp"}]'
-    assert think(steps).kind == "plan"
+    assert think(steps).body == "- [ ] 1. Look"
     assert isinstance(read_think(products), Complaint)
-    assert think(f"---\ncomplexity: complex\n---\n{products}").kind == "plan"
+    assert think(f"---\ncomplexity: complex\n---\n{products}").body == "- [ ] 1. Lamp"
 
 
 def test_an_answer_in_json_stays_as_it_is() -> None:

@@ -31,7 +31,7 @@ from replan.events.types import (
 )
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.rerun import Rerun
-from replan.runs.log.calls import Calls, calls_of
+from replan.runs.log.call_counts import Calls, calls_of
 from replan.runs.log.durations import Durations
 from replan.runs.log.event_log import EventLog, run_event
 from replan.runs.log.event_texts import EventTexts

@@ -9,7 +9,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 
 from replan import SpecialistResult
-from replan.langgraph_inside.channels import LONGEST_IDLE
+from replan.langgraph_inside.delta_channel import LONGEST_IDLE
 from replan.state.channels import Checked, CheckedDelta, appended, merged
 from replan.state.results import Assignment
 

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from replan.state.usage import TokenCount, Usage, sum_counts
 from replan.values import restored
-from replan.views.run.summary import money
+from replan.views.run.below_answer import money
 
 PRICED = TokenCount(calls=2, input_tokens=10, output_tokens=1, known_cost=0.25)
 UNPRICED = TokenCount(calls=1, input_tokens=7, output_tokens=3, unpriced_calls=1)

@@ -13,7 +13,7 @@ from replan import (
     TeamFileError,
 )
 from replan.assembly.team_services import services_of
-from replan.cli.shared.preview import team_of
+from replan.cli.shared.worst_case import team_of
 from replan.team.team_file import read_team_file
 
 FILE = """\

@@ -34,7 +34,7 @@ from replan.texts.bounds import (
     STEP_LINE,
     TABLE_COLUMNS,
 )
-from replan.texts.folder import FolderFile
+from replan.texts.safe_folder import FolderFile
 from replan.user_files.plan_text import read_plan_text
 from replan_local import data_analyst
 from replan_local.answer_table import tables_in

@@ -10,13 +10,13 @@ from replan.plan.model import Condition, PlanStep, StepStatus, TaskPlan
 from replan.runs.asked.asks import Ask
 from replan.runs.course.story import story_of
 from replan.runs.course.thread_views import ThreadView
-from replan.runs.log.calls import Calls
+from replan.runs.log.call_counts import Calls
 from replan.ui.drawn.columns import moment_of, price
 from replan.ui.drawn.graph import BOX_HEIGHT, BOX_WIDTH, drawn, graph_of, standings
-from replan.ui.drawn.revisions import difference, lines_of
-from replan.ui.drawn.threads import threads_of
+from replan.ui.drawn.revision_diffs import difference, lines_of
 from replan.ui.drawn.timeline import timeline_of
 from replan.ui.drawn.tree import tree_of
+from replan.ui.step_page import threads_of
 from replan.views.run.history import moments
 from replan.views.run.reasons import ended_why
 

@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 from made_runs import NOON, at, attempt, event, whole
 from replan.ports.run_book import RunRecord
-from replan.ui import reading as readings
+from replan.ui import read_runs as readings
 from replan.ui.open_steps import is_drawn_whole
-from replan.ui.reading import Readings
+from replan.ui.read_runs import Readings
 
 INVOKED = event(4, 10.0, "specialist_invoked", step_id=2, specialist="worker", attempt=1)
 BEFORE = (event(1, 0.0, "run_started"), event(2, 0.0, "plan_created", version=1))

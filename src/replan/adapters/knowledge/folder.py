@@ -12,7 +12,7 @@ from platformdirs import user_cache_path
 from replan.adapters.knowledge.embedding import SECONDS, Embedding, asked, unbuilt
 from replan.adapters.knowledge.fusing import DEEPEST, fused
 from replan.adapters.knowledge.index import Hit, Index, opened, path_in
-from replan.adapters.knowledge.reading import KINDS
+from replan.adapters.knowledge.read_files import KINDS
 from replan.adapters.knowledge.vectors import Vectors
 from replan.errors import RetrievalError
 from replan.ports.retriever import SearchRequest, SearchResponse

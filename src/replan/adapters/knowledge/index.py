@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_random
 
-from replan.adapters.knowledge.reading import (
+from replan.adapters.knowledge.read_files import (
     KINDS,
     UnreadableFileError,
     content_of,
@@ -19,8 +19,8 @@ from replan.adapters.knowledge.reading import (
     passages_in,
 )
 from replan.errors import RetrievalError
-from replan.texts.folder import FolderFile, files_below
 from replan.texts.passages import Passage
+from replan.texts.safe_folder import FolderFile, files_below
 from replan.texts.terms import TOKENIZER, any_of, indexed, terms_of, with_parts
 
 FORMAT = 2

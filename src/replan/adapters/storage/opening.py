@@ -16,11 +16,10 @@ from sqlalchemy.schema import CreateTable
 
 from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.memory_run_book import MemoryRunBook
-from replan.adapters.memory_sessions import MemorySessions
 from replan.adapters.storage.checkpoints.savers import MemorySaver, SqliteSaver
 from replan.adapters.storage.checkpoints.sealed_sqlite import SealedSqliteSaver, show_places
 from replan.adapters.storage.database import Database, Patience
-from replan.adapters.storage.holds.file_holds import Epochs, FileHolds
+from replan.adapters.storage.holds.file_holds import FileHolds
 from replan.adapters.storage.sqlite_file import (
     file_errors,
     lock_of,
@@ -30,8 +29,13 @@ from replan.adapters.storage.sqlite_file import (
     upgrade,
 )
 from replan.adapters.storage.store.sql_store import SqlStore
-from replan.adapters.storage.stored_values.sealing import Seal, SealedSerializer
-from replan.adapters.storage.stored_values.secrecy import Key, new_facts, opened_with
+from replan.adapters.storage.stored_values.sealing import (
+    Key,
+    Seal,
+    SealedSerializer,
+    new_facts,
+    opened_with,
+)
 from replan.adapters.storage.stored_values.serializer import strict_serializer
 from replan.adapters.storage.tables import schema
 from replan.adapters.storage.tables.sql_journal import SqlJournal
@@ -40,7 +44,7 @@ from replan.adapters.storage.tables.sql_sessions import SqlSessions
 from replan.adapters.storage.tables.sql_threads import SqlThreads
 from replan.adapters.storage.whole_writes import WholeWrites
 from replan.adapters.thread_holds import MemoryHolds
-from replan.adapters.threads.memory import MemoryThreads
+from replan.adapters.threads.in_memory import MemoryThreads
 from replan.errors import ConfigurationError
 from replan.ports.ownership import Owner
 from replan.ports.storage import Storage
@@ -132,16 +136,18 @@ async def _memory_storage(saver: MemorySaver) -> AsyncGenerator[Storage]:
     journal = MemoryJournal()
     threads = MemoryThreads()
     runs = MemoryRunBook(journal, saver.holds, saver.adelete_thread, threads)
-    # The store is SQLite's in memory: what can be found there is what can be found in a file.
-    engine, insisting = _sqlite_engine(":memory:", schema.items), Patience(":memory:", 0.0)
-    store = SqlStore(Database(engine, insisting, _begin, asyncio.Lock()), Seal())
+    # The store and the sessions are those of a file, in memory. Runs write more often than a
+    # thread of SQLite could be asked at no cost, so their rows are not.
+    engine = _sqlite_engine(":memory:", schema.items, *schema.OF_A_SESSION)
+    insisting = Patience(":memory:", 0.0)
+    database = Database(engine, insisting, _begin, asyncio.Lock())
     try:
         yield Storage(
             checkpointer=saver,
             journal=journal,
             runs=runs,
-            sessions=MemorySessions(),
-            store=store,
+            sessions=SqlSessions(database, Seal()),
+            store=SqlStore(database, Seal()),
             threads=threads,
         )
     finally:
@@ -171,7 +177,7 @@ async def _sqlite_storage(
                 whole = WholeWrites(path, BUSY)
                 stack.push_async_callback(whole.close)
                 database = Database(engine, insisting, _begin, asyncio.Lock(), whole)
-                holds = FileHolds(path, Epochs(database))
+                holds = FileHolds(path, database)
                 saver = SqliteSaver(connection, serde, insisting, holds, database)
                 await saver.setup()
                 if isinstance(serde, SealedSerializer):
@@ -191,10 +197,7 @@ async def _postgres_storage(
 ) -> AsyncGenerator[Storage]:
     try:
         from replan.adapters.storage import postgres  # noqa: PLC0415 - an extra
-        from replan.adapters.storage.checkpoints import (  # noqa: PLC0415
-            postgres_saver,
-            sealed_postgres,
-        )
+        from replan.adapters.storage.checkpoints import postgres_saver  # noqa: PLC0415
     except ImportError as error:
         raise ConfigurationError(
             "storage",
@@ -219,7 +222,7 @@ async def _postgres_storage(
         # A wrong address should be reported sooner than a server that restarts.
         serde, seal = await Patience(where, min(patience, OPENING)).insist(prepared)
         is_sealed = isinstance(serde, SealedSerializer)
-        kind = sealed_postgres.SealedPostgresSaver if is_sealed else postgres_saver.PostgresSaver
+        kind = postgres_saver.SealedPostgresSaver if is_sealed else postgres_saver.PostgresSaver
         saver = kind(pool, serde, insisting, holds, database)
         storage, store = _storage(saver, database, seal)
         try:

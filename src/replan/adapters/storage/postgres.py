@@ -2,9 +2,10 @@
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator, Callable
+import time
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
@@ -18,10 +19,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from replan.adapters.storage.database import Patience
 from replan.adapters.storage.holds.advisory_holds import AdvisoryHolds
-from replan.adapters.storage.silence import HeardConnection
 from replan.adapters.storage.stored_values.resealing import SEAL
-from replan.adapters.storage.stored_values.sealing import Seal
-from replan.adapters.storage.stored_values.secrecy import Facts
+from replan.adapters.storage.stored_values.sealing import Facts, Seal
 from replan.adapters.storage.tables import formats
 from replan.errors import ConfigurationError, StorageError
 from replan.langgraph_inside.checkpoints import MIGRATIONS_TABLE, NEWEST_MIGRATION, known_migrations
@@ -36,6 +35,39 @@ _BEGIN = "BEGIN; SELECT epoch FROM replan_threads WHERE thread_id = {} FOR SHARE
 
 Connection = psycopg.AsyncConnection[Any]
 Opened = tuple[SerializerProtocol, Seal]
+
+
+R = TypeVar("R")
+
+
+class SilentServerError(psycopg.OperationalError):
+    """Nothing came from the server for too long, so the connection was thrown away."""
+
+
+class HeardConnection(psycopg.AsyncConnection[Any]):
+    """A connection that ends if nothing arrives for long while a caller waits."""
+
+    longest = 600.0
+
+    async def wait(self, gen: Generator[Any, Any, R], *given: Any, **options: Any) -> R:
+        """Wait for an answer, as long as anything comes or can be sent."""
+        return await super().wait(self._watched(gen), *given, **options)
+
+    def _watched(self, gen: Generator[Any, Any, R]) -> Generator[Any, Any, R]:
+        try:
+            state = next(gen)
+            since = time.monotonic()
+            while True:
+                # Several times a second it is asked even if there is nothing.
+                ready = yield state
+                if ready:
+                    since = time.monotonic()
+                elif time.monotonic() - since > self.longest:
+                    self.pgconn.finish()
+                    raise SilentServerError(f"nothing came from it for {self.longest:g} s")
+                state = gen.send(ready)
+        except StopIteration as end:
+            return end.value
 
 
 def shown(address: str) -> str:

@@ -17,8 +17,7 @@ from sqlalchemy.exc import DBAPIError
 
 from replan.adapters.storage.faults import DAMAGED, FileReplacedError, fault_of
 from replan.adapters.storage.stored_values.resealing import SEAL
-from replan.adapters.storage.stored_values.sealing import Seal
-from replan.adapters.storage.stored_values.secrecy import Facts
+from replan.adapters.storage.stored_values.sealing import Facts, Seal
 from replan.adapters.storage.tables import formats
 from replan.errors import StorageError
 

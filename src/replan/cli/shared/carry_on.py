@@ -34,10 +34,10 @@ from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import Limits, RunSettings
 from replan.state.rules import least_value, limit_value, rounded_up, why_reached
+from replan.user_files.order_signature import effects_of, is_signed, own_name, signed
 from replan.user_files.orders import Order, kept, order_from
 from replan.user_files.place import check_idle, found, opened_kept, short
 from replan.user_files.plan_text import read_plan_text
-from replan.user_files.signature import effects_of, is_signed, own_name, signed
 from replan.views.cells import harmless, wrapped
 
 

@@ -23,10 +23,10 @@ from replan.state.results import Artifact
 from replan.traces.option import Traces
 from replan.traces.otlp import asked_for, check_endpoint, content_asked_for, endpoint, traces_sent
 from replan.user_files.log_file import logging_to
+from replan.user_files.order_signature import own_name, signed
 from replan.user_files.orders import Order, kept, prepared
 from replan.user_files.place import opened, short
 from replan.user_files.plan_file import PlanFile
-from replan.user_files.signature import own_name, signed
 from replan.views.cells import harmless
 from replan.views.live.manner import teller
 from replan.views.live.notices import traces_notice, tracing_notice

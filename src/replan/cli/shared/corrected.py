@@ -3,41 +3,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from replan.cli.shared.process import end_with
-
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from replan.cli.shared.site import Site
 
 
-def correct(
+def corrected(
     action: Literal["retry", "skip"],
     run_id: str,
     step: int,
-    site: Callable[[], Site],
-    *,
-    limit: list[str],
+    site: Site,
+    limit: list[str] | None,
     team: Path | None,
+    *,
     repeat_effects: bool = False,
-) -> None:
-    """Correct a step of a kept run, continue, and end with the exit code of `replan run`."""
+) -> int:
+    """Correct a step of a kept run, continue, and return the exit code of `replan run`."""
+    from replan.cli.shared.carry_on import ResumeRequest, carry_on
+    from replan.runs.continued.correcting import Correction
+    from replan.user_files.order_signature import own_name
+    from replan.user_files.orders import limits_of
 
-    def corrected() -> int:
-        from replan.cli.shared.carry_on import ResumeRequest, carry_on
-        from replan.runs.continued.correcting import Correction
-        from replan.user_files.orders import limits_of
-        from replan.user_files.signature import own_name
-
-        request = ResumeRequest(
-            run=run_id,
-            limits=limits_of(limit),
-            changes={} if team is None else {"team": team},
-            correction=Correction(action=action, step=step, by=own_name()),
-            repeat_effects=repeat_effects,
-        )
-        return carry_on(request, site())
-
-    end_with(corrected)
+    request = ResumeRequest(
+        run=run_id,
+        limits=limits_of(limit or []),
+        changes={} if team is None else {"team": team},
+        correction=Correction(action=action, step=step, by=own_name()),
+        repeat_effects=repeat_effects,
+    )
+    return carry_on(request, site)

@@ -1,11 +1,12 @@
 """The options that several commands share."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-TeamFileOption = Annotated[
+TeamFile = Annotated[
     Path | None,
     typer.Option(
         "--team",
@@ -15,7 +16,7 @@ TeamFileOption = Annotated[
         help="The team file; by default the default team.",
     ),
 ]
-ModelOption = Annotated[
+Model = Annotated[
     str | None,
     typer.Option(
         "--model",
@@ -24,11 +25,11 @@ ModelOption = Annotated[
         help="The host's model: offline, openai:NAME or PROVIDER:NAME; by default the team file's.",
     ),
 ]
-BaseUrlOption = Annotated[
+BaseUrl = Annotated[
     str | None,
     typer.Option(envvar="REPLAN_BASE_URL", help="A server that speaks the OpenAI protocol."),
 ]
-StorageOption = Annotated[
+Storage = Annotated[
     str | None,
     typer.Option(
         "--storage",
@@ -37,15 +38,15 @@ StorageOption = Annotated[
         "The default is REPLAN_STORAGE, or else a file in your data folder.",
     ),
 ]
-DirectoryOption = Annotated[
+Directory = Annotated[
     Path | None,
     typer.Option("--dir", "-d", exists=True, file_okay=False, help="The folder with your files."),
 ]
-OutOption = Annotated[
+Out = Annotated[
     Path | None,
     typer.Option("--out", "-o", file_okay=False, help="The folder for reports; by default --dir."),
 ]
-PlanOutOption = Annotated[
+PlanOut = Annotated[
     Path | None,
     typer.Option(
         "--plan-out",
@@ -54,7 +55,24 @@ PlanOutOption = Annotated[
         help="Write the plan to this file, with marks and results.",
     ),
 ]
-LimitOption = Annotated[
+
+
+class Approval(StrEnum):
+    """Which plans wait for a person's approval."""
+
+    NEVER = "never"
+    PLAN = "plan"
+    REVISIONS = "revisions"
+    ALWAYS = "always"
+
+
+Approve = Annotated[
+    Approval | None,
+    typer.Option(
+        "--approve", "-a", help="Which plans need your approval; --approve alone means plan."
+    ),
+]
+Limit = Annotated[
     list[str] | None,
     typer.Option(
         "--limit",
@@ -63,13 +81,13 @@ LimitOption = Annotated[
         help="A limit, such as max_model_calls=50; repeatable.",
     ),
 ]
-LabelOption = Annotated[
+Label = Annotated[
     list[str] | None,
     typer.Option(
         "--label", metavar="NAME=VALUE", help="A label of the run, such as user=eva; repeatable."
     ),
 ]
-UserOption = Annotated[
+User = Annotated[
     str | None,
     typer.Option(
         "--user",
@@ -77,40 +95,36 @@ UserOption = Annotated[
         help="The user whose facts a team remembers; by default your login name.",
     ),
 ]
-GraceOption = Annotated[
+Grace = Annotated[
     float,
     typer.Option("--grace", min=0.0, help="Seconds for running steps to end after Ctrl-C."),
 ]
-GraceAtEndOption = Annotated[
+GraceAtEnd = Annotated[
     float,
     typer.Option(
         "--grace", min=0.0, help="Seconds for running steps to end when the server stops."
     ),
 ]
-HostOption = Annotated[str, typer.Option("--host", help="The address to listen on.")]
-PortOption = Annotated[
+Host = Annotated[str, typer.Option("--host", help="The address to listen on.")]
+Port = Annotated[
     int, typer.Option("--port", min=0, max=65535, help="The port; 0 means any free port.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-JsonLinesOption = Annotated[
-    bool, typer.Option("--json", help="Print each event as a line of JSON.")
-]
-PlainOption = Annotated[
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+JsonLines = Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")]
+Plain = Annotated[
     bool, typer.Option("--plain", help="Print plain lines on a terminal, too, as in a pipe.")
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer.")]
-VerboseOption = Annotated[
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer.")]
+Verbose = Annotated[
     bool,
     typer.Option("--verbose", "-v", help="Also show the texts of specialists and of the host."),
 ]
-LogFileOption = Annotated[
-    Path | None, typer.Option(dir_okay=False, help="Append a log to this file.")
-]
-RunArgument = Annotated[
+LogFile = Annotated[Path | None, typer.Option(dir_okay=False, help="Append a log to this file.")]
+Run = Annotated[
     str, typer.Argument(metavar="RUN", help="The id of a run or a prefix of it, or `last`.")
 ]
-StepArgument = Annotated[int, typer.Argument(metavar="STEP", help="The number of the step.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+Step = Annotated[int, typer.Argument(metavar="STEP", help="The number of the step.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
 def output_option(what: str) -> Any:

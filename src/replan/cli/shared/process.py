@@ -3,19 +3,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import typer
 
 if TYPE_CHECKING:
     from replan.user_files.place import Place
 
+P = ParamSpec("P")
+Code = int | None
+"""The exit code of a command; None is 0."""
 
 GOOD = 0
 INCOMPLETE = 1
@@ -28,8 +33,17 @@ CODES = {"answered": GOOD, "completed": GOOD, "waiting": WAITING}
 """By the outcome of a run; every other one is `INCOMPLETE`."""
 
 
-def end_with(command: Callable[[], int]) -> None:
-    """Run a command, and end with its exit code; wrong use is one message."""
+def as_command(work: Callable[P, Code | Coroutine[Any, Any, Code]]) -> Callable[P, None]:
+    """Make a command of a function that returns its exit code; wrong use is one message."""
+
+    @wraps(work)
+    def command(*args: P.args, **options: P.kwargs) -> None:
+        raise typer.Exit(_exit_code(lambda: work(*args, **options)))
+
+    return command
+
+
+def _exit_code(work: Callable[[], Code | Coroutine[Any, Any, Code]]) -> int:
     # A checkpoint that somebody tampered with must not run code; LangGraph reads this on import.
     os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
     from replan.errors import ReplanError, UsageError
@@ -40,7 +54,8 @@ def end_with(command: Callable[[], int]) -> None:
     learn_environment(os.environ)
     try:
         with off_the_screen():
-            code = command()
+            done = work()
+            code = (asyncio.run(done) if isinstance(done, Coroutine) else done) or GOOD
     except ReplanError as error:
         typer.echo(f"replan: {harmless(str(error))}", err=True)
         code = WRONG_USE if isinstance(error, UsageError) else INCOMPLETE
@@ -50,7 +65,7 @@ def end_with(command: Callable[[], int]) -> None:
     if code in (INTERRUPTED, TERMINATED):
         # Everything is written; a second Ctrl-C means not to wait for what is left.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    raise typer.Exit(code)
+    return code
 
 
 _POSTGRES = ("psycopg", "psycopg_pool")

@@ -22,9 +22,9 @@ from replan.runs.run import Run
 from replan.runs.service import Runtime
 from replan.runs.stopping import put_an_end_to
 from replan.runs.work import Following
+from replan.user_files.order_signature import own_name
 from replan.user_files.place import short
 from replan.user_files.plan_file import PlanFile
-from replan.user_files.signature import own_name
 from replan.views.cells import counted, harmless
 from replan.views.live.course import Course, after, answered
 from replan.views.live.notices import shown_at_once

@@ -4,38 +4,28 @@
 import os
 import sys
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import wraps
 from inspect import Signature, signature
 from typing import TYPE_CHECKING, Any
 
-from replan.cli.shared.options import (
-    GraceOption,
-    JsonLinesOption,
-    LogFileOption,
-    PlainOption,
-    QuietOption,
-    StorageOption,
-    VerboseOption,
-)
+from replan.cli.shared import options
 from replan.cli.shared.process import place
 
 if TYPE_CHECKING:
     from replan.cli.shared.site import Site
 
-Command = Callable[..., None]
-GivenSite = Callable[[], "Site"]
-"""Makes the site of a command, of the options that it was given."""
+Command = Callable[..., int]
 
 
 def site(
     *,
-    grace: GraceOption = 10.0,
-    storage: StorageOption = None,
-    as_json: JsonLinesOption = False,
-    plain: PlainOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
-    log_file: LogFileOption = None,
+    grace: options.Grace = 10.0,
+    storage: options.Storage = None,
+    as_json: options.JsonLines = False,
+    plain: options.Plain = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    log_file: options.LogFile = None,
 ) -> "Site":
     """Where and how this process tells a run."""
     from replan.cli.shared.site import Site
@@ -54,24 +44,24 @@ def site(
 
 
 def with_site(*left_out: str) -> Callable[[Command], Command]:
-    """Give a command the options of `site`, and what makes a site of them as `site`.
+    """Give a command the options of `site`, and the site that they make as `site`.
 
     Args:
         left_out: Options that the command does not have.
     """
-    options = [each for each in signature(site).parameters.values() if each.name not in left_out]
+    shared = [each for each in signature(site).parameters.values() if each.name not in left_out]
 
     def given_to(command: Command) -> Command:
         own = [each for each in signature(command).parameters.values() if each.name != "site"]
 
         @wraps(command)
-        def called(**given: Any) -> None:
-            chosen = {each.name: given.pop(each.name) for each in options}
-            command(**given, site=partial(site, **chosen))
+        def called(**given: Any) -> int:
+            chosen = {each.name: given.pop(each.name) for each in shared}
+            return command(**given, site=site(**chosen))
 
         # Typer reads the options of a command from both.
-        called.__dict__["__signature__"] = Signature([*own, *options])
-        called.__annotations__ = {each.name: each.annotation for each in (*own, *options)}
+        called.__dict__["__signature__"] = Signature([*own, *shared])
+        called.__annotations__ = {each.name: each.annotation for each in (*own, *shared)}
         return called
 
     return given_to

@@ -1,20 +1,20 @@
 """A conversation at the terminal: each line is a message, an answer or a command."""
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from shutil import get_terminal_size
-from typing import Any
+from typing import Any, cast
 
 from pydantic import JsonValue
 
 from replan.cli.desk.dialogs import Desk, Quit, answer
 from replan.cli.shared.process import GOOD, INCOMPLETE, INTERRUPTED, WAITING
 from replan.cli.shared.site import Site
-from replan.cli.talk.answers import bound, by_key, left_open
+from replan.cli.talk.drawn_turn import Turn
 from replan.cli.talk.lines import Interrupted, Lines
 from replan.cli.talk.opening import Opened, new_session
 from replan.cli.talk.progress import asking, course_of
-from replan.cli.talk.turn import Turn
 from replan.errors import InputError, ReplanError
 from replan.plan.model import TaskPlan
 from replan.ports.session_store import VERSION
@@ -297,3 +297,31 @@ class Conversation:
             f"stopped: {how}The session is kept. Press Enter to continue; "
             "a new message gives it up."
         )
+
+
+def bound(ask: Ask, given: JsonValue) -> JsonValue:
+    """An answer to a question unchanged; a decision with its subject."""
+    if ask.kind == "question":
+        return given
+    return (
+        {**given, "fingerprint": ask.fingerprint} if isinstance(given, dict) else ask.bound(given)
+    )
+
+
+def by_key(text: str) -> str | Mapping[str, Any]:
+    """What a program answers: a text, or answers by key as JSON."""
+    if not text.lstrip().startswith("{"):
+        return text
+    try:
+        found: object = json.loads(text)
+    except json.JSONDecodeError:
+        return text
+    return cast("dict[str, Any]", found) if isinstance(found, dict) and found else text
+
+
+def left_open(asks: Sequence[Ask]) -> str:
+    """The message if the person leaves something open."""
+    if [ask.kind for ask in asks] == ["question"]:
+        return "Left open. Type the answer, or press Enter to see the question again."
+    what = "The plan waits" if asks[0].key == PLAN else counted(len(asks), "thing") + " left open"
+    return f"{what}. Press Enter to see it again; /undo goes one step back."

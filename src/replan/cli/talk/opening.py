@@ -26,13 +26,13 @@ from replan.sessions.session_runs import TURN, labels_of, name_of_turn, run_in, 
 from replan.sessions.turn_thread import place_of_threads, said_in_killed
 from replan.state.session.context import AgentContext
 from replan.team.file_team import DEFAULT_TEAM
-from replan.team.kinds.pipeline import pipeline_named
+from replan.team.kinds.pipeline_kind import pipeline_named
 from replan.team.team_file import TeamFile
 from replan.user_files.kept_sessions import found_session
 from replan.user_files.named import LAST
+from replan.user_files.order_signature import own_key
 from replan.user_files.orders import Order, team_of_order
 from replan.user_files.place import opened
-from replan.user_files.signature import own_key
 from replan.views.live.notices import tracing_notice
 
 _ID_BYTES = 4

@@ -24,7 +24,7 @@ from replan.user_files.orders import Order
 from replan.views.cells import counted, harmless
 from replan.views.live.manner import POOR_TERMINALS, teller
 from replan.views.live.teller import Teller, seconds
-from replan.views.messages import told_messages
+from replan.views.session_messages import told_messages
 
 _SHOWN = 2
 _KILLED = (

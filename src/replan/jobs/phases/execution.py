@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from replan.jobs.actions import ActionCall, Outcome, UnsafeValueError, parameters_of
 from replan.jobs.job import CONFIRMATION, IntermediateResult, Job, JobPhase, JobPlan
+from replan.jobs.phases.job_turn import Turn, heard
 from replan.jobs.phases.outputs import (
     PhaseHandler,
     ProcessInput,
@@ -14,7 +15,6 @@ from replan.jobs.phases.outputs import (
     too_many_corrections,
 )
 from replan.jobs.phases.planning import idempotency_key
-from replan.jobs.phases.turn import Turn, heard
 from replan.jobs.sayings import say
 from replan.jobs.spec.job_spec import Command
 from replan.jobs.spec.slot import ValidationIssue, said_in

@@ -2,6 +2,7 @@
 
 from replan.jobs.job import COMMAND, Job, JobPhase
 from replan.jobs.phases.execution import ExecutionHandler
+from replan.jobs.phases.job_turn import heard, switch
 from replan.jobs.phases.outputs import (
     Engine,
     PhaseHandler,
@@ -13,7 +14,6 @@ from replan.jobs.phases.outputs import (
     too_many_corrections,
 )
 from replan.jobs.phases.planning import planned
-from replan.jobs.phases.turn import heard, switch
 from replan.jobs.sayings import listed, say
 from replan.jobs.spec.slot import said_in
 

@@ -10,9 +10,9 @@ from pydantic import JsonValue
 from replan.jobs.actions import Executor
 from replan.jobs.job import COMMAND, CONFIRMATION, FailureCode, Job, JobPhase
 from replan.jobs.phases.collector import InformationCollector
+from replan.jobs.phases.job_turn import Turn
 from replan.jobs.phases.planning import Planner
 from replan.jobs.phases.tracker import ProgressTracker
-from replan.jobs.phases.turn import Turn
 from replan.jobs.sayings import listed, say
 from replan.jobs.spec.job_spec import JobSpec
 

@@ -4,10 +4,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from replan.declared.file_schema import file_schema
 from replan.declared.files import text_of
 from replan.declared.mistakes import Found
 from replan.declared.placing import part_in, placed
-from replan.declared.schema import file_schema
 from replan.declared.surroundings import Surroundings, folder_of
 from replan.declared.yaml_source import read_yaml
 from replan.errors import JobFileError

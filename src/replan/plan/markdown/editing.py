@@ -7,9 +7,8 @@ from operator import attrgetter
 
 from replan.plan.markdown.body import write_body, write_quotes
 from replan.plan.markdown.lines import Line, indent_of, is_blank
-from replan.plan.markdown.numbering import number_steps
 from replan.plan.markdown.outline import PENDING_MARKS
-from replan.plan.markdown.reading import Block
+from replan.plan.markdown.reading import Block, number_steps
 from replan.plan.markdown.rendering import MARKS, under
 from replan.plan.markdown.title import write_title
 from replan.plan.model import PlanStep, StepStatus

@@ -77,48 +77,38 @@ def read_heading(line: str) -> str | None:
 
 def outline(lines: Sequence[Line]) -> Outline:
     texts = [line.text for line in lines]
-    whole = range(len(texts))
     window = fenced_window(texts)
-    if window is not None and not _has_steps(texts[: window.start - 1] + texts[window.stop + 1 :]):
+    if window is not None:
         around = texts[: window.start - 1] + texts[window.stop + 1 :]
-        found = _outline_of(texts, window)
-        if found.items:
+        found = None if _has_steps(around) else _outline_of(texts, window)
+        if found and found.items:
             return replace(found, fenced=not all(map(is_blank, around)))
-    return _outline_of(texts, whole)
+    return _outline_of(texts, range(len(texts)))
 
 
 def _outline_of(texts: list[str], window: range) -> Outline:
-    tokens = _MARKDOWN.parse(_without_wrapping(texts[window.start : window.stop]))
-    scan = _Scan(texts, window, tokens)
-    items = _choose(scan)
-    items = tuple(_adopt(texts, items, window.stop))
+    scan = _Scan(texts, window)
+    items = tuple(_adopt(texts, _choose(scan), window.stop))
     first = items[0].start if items else window.stop
     return Outline(window, fenced=False, items=items, title=scan.title(before=first))
 
 
-def _without_wrapping(texts: list[str]) -> str:
-    """Join lines without tags such as `<plan>`, because Markdown would treat the rest as HTML."""
-    return "\n".join("" if _WRAPPING.fullmatch(text) else text for text in texts)
-
-
 def _has_steps(texts: list[str]) -> bool:
-    window = range(len(texts))
-    scan = _Scan(texts, window, _MARKDOWN.parse(_without_wrapping(texts)))
-    return any(item.is_marked or item.numbered for item in scan.items)
+    return any(item.is_marked or item.numbered for item in _Scan(texts, range(len(texts))).items)
 
 
 class _Scan:
     """The list items and headings of a text, from Markdown's tokens."""
 
-    def __init__(self, texts: list[str], window: range, tokens: list[Token]) -> None:
+    def __init__(self, texts: list[str], window: range) -> None:
         self._texts = texts
         self._window = window
-        self._tokens = tokens
+        # Markdown would treat what follows a tag such as `<plan>` as HTML.
+        inside = ["" if _WRAPPING.fullmatch(texts[at]) else texts[at] for at in window]
+        self._tokens = _MARKDOWN.parse("\n".join(inside))
         self.items = tuple(self._list_items())
         self._headings = [
-            (token.map or [0])[0] + window.start
-            for token in tokens
-            if token.type == "heading_open" and not token.level
+            token for token in self._tokens if token.type == "heading_open" and not token.level
         ]
 
     def _list_items(self) -> Iterator[Item]:
@@ -170,17 +160,14 @@ class _Scan:
 
     def step_headings(self) -> Iterator[Item]:
         """Headings such as `### Step 1: Find`; a step reaches to the next heading of its rank."""
-        headings = [
-            token for token in self._tokens if token.type == "heading_open" and not token.level
-        ]
-        for at, token in enumerate(headings):
-            start = (token.map or [0])[0] + self._window.start
+        for at, token in enumerate(self._headings):
+            start = self._start(token)
             match = _HEADING.match(self._texts[start])
             if match is None or not names_a_step(self._unmarked(start, match.end())):
                 continue
             ends = (
-                (other.map or [0])[0] + self._window.start
-                for other in headings[at + 1 :]
+                self._start(other)
+                for other in self._headings[at + 1 :]
                 if other.tag <= token.tag or names_a_step(self._heading_text(other))
             )
             end = next(ends, self._window.stop)
@@ -215,29 +202,29 @@ class _Scan:
 
     def heading_above(self, line: int) -> int:
         """The line of the nearest heading above a line; -1 if there is none."""
-        at = bisect_left(self._headings, line)
-        return self._headings[at - 1] if at else -1
+        at = bisect_left(self._headings, line, key=self._start)
+        return self._start(self._headings[at - 1]) if at else -1
 
     def names_somebody(self, item: Item) -> bool:
         """Whether a mention of a specialist is in an item's line."""
         return "@" in self._texts[item.start]
 
     def title(self, *, before: int) -> Heading | None:
-        for token in self._tokens:
-            if token.type == "heading_open" and token.tag == "h1" and not token.level and token.map:
-                start, end = token.map[0] + self._window.start, token.map[1] + self._window.start
-                return self._heading(start, end) if start < before else None
-        return None
+        first = next((token for token in self._headings if token.tag == "h1"), None)
+        if first is None or (start := self._start(first)) >= before:
+            return None
+        end = (first.map or [0, 0])[1] + self._window.start
+        text = read_heading(self._texts[start])
+        if text is None:  # underlined
+            text = " ".join(line.strip() for line in self._texts[start : end - 1])
+        return Heading(text, start, end)
 
-    def _heading(self, start: int, end: int) -> Heading:
-        atx = read_heading(self._texts[start])
-        if atx is not None:
-            return Heading(atx, start, end)
-        lines = [text.strip() for text in self._texts[start : end - 1]]
-        return Heading(" ".join(lines), start, end)
+    def _start(self, token: Token) -> int:
+        """The line with which a block begins."""
+        return (token.map or [0])[0] + self._window.start
 
     def _heading_text(self, token: Token) -> str:
-        start = (token.map or [0])[0] + self._window.start
+        start = self._start(token)
         match = _HEADING.match(self._texts[start])
         return self._unmarked(start, match.end() if match else 0)
 

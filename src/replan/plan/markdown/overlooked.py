@@ -100,7 +100,8 @@ def _below_other_headings(reading: Reading) -> Iterator[Overlooked]:
     headings = [at for at, line in enumerate(reading.lines) if _HEADING.match(line.text)]
     sections = [_last_before(block.item.start, headings) for block in reading.blocks]
     usual = [b for b, above in zip(reading.blocks, sections, strict=True) if above == sections[0]]
-    are_numbered, are_named = _all(usual, "numbered"), _all(usual, "named")
+    are_numbered = all(block.explicit for block in usual)
+    are_named = all(block.step.specialists for block in usual)
     for block, above in zip(reading.blocks, sections, strict=True):
         is_odd = (are_numbered and not block.explicit) or (are_named and not block.step.specialists)
         if above != sections[0] and is_odd:
@@ -116,12 +117,6 @@ def _outside_steps(reading: Reading) -> Iterator[Overlooked]:
     for at, line in enumerate(lines):
         if outside[at] and at not in inside and _TASK.match(line):
             yield Overlooked(line=at + 1, kind="other_list", step=0, text=line.strip())
-
-
-def _all(blocks: Sequence[Block], what: Literal["numbered", "named"]) -> bool:
-    if what == "numbered":
-        return all(block.explicit for block in blocks)
-    return all(block.step.specialists for block in blocks)
 
 
 def _last_before(line: int, headings: Sequence[int]) -> int:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from replan.plan.markdown import words
@@ -26,6 +26,7 @@ _AT_NAMES = rf"{_AT_NAME}(?:(?:\s*+{words.AND})*\s*+{_AT_NAME})*"
 _ANY_NAME = rf"[`*_]*+@?{words.NAME}[`*]*+"
 _NAME_LIST = rf"{_AT_NAMES}|{_ANY_NAME}(?:\s*+(?:and|&|\+|和)\s*+{_ANY_NAME})*"
 _FORMAL_ASSIGNMENT = r"(?:assigned|assign|zugewiesen|asignado|assigné)\s++(?:to|an|a|à)\s++"
+_YES_OR_NO = rf"(?:{_COLON}(?:{words.YES}|(?P<no>{words.NO})))?"
 _AMOUNT = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?"
 
 _RESOURCE = (
@@ -71,11 +72,8 @@ def read_key_line(text: str) -> Phrase | None:
         return None
     content = f"{line['key'].strip()}: {line['value'].strip().rstrip('.。')}"
     for pattern, reader in (*_KEY_ONLY, *_ATTRIBUTES):
-        match = pattern.fullmatch(content)
-        if match is not None:
-            attributes = reader(match)
-            kind = "bad_number" if attributes is None else "attribute"
-            return Phrase(text, attributes, kind)
+        if match := pattern.fullmatch(content):
+            return _phrase(text, reader(match))
     return Phrase(text, kind="bad_number") if _WRONG_VALUE.fullmatch(content) else None
 
 
@@ -101,15 +99,16 @@ def read_names(text: str) -> tuple[str, ...]:
 
 def _phrase_at(text: str, at: int) -> Phrase:
     for pattern, reader in _ATTRIBUTES:
-        match = pattern.match(text, at)
-        if match is not None:
-            attributes = reader(match)
-            kind = "bad_number" if attributes is None else "attribute"
-            return Phrase(match[0], attributes, kind)
+        if match := pattern.match(text, at):
+            return _phrase(match[0], reader(match))
     rest = _UP_TO_SEPARATOR.match(text, at)
     chunk = rest[0] if rest else text[at:]
     is_wrong = _WRONG_VALUE.fullmatch(chunk) or _NAMELESS.fullmatch(chunk)
     return Phrase(chunk, kind="bad_number" if is_wrong else "unknown")
+
+
+def _phrase(text: str, attributes: Attributes | None) -> Phrase:
+    return Phrase(text, attributes, "bad_number" if attributes is None else "attribute")
 
 
 def _whole(text: str) -> int | None:
@@ -140,14 +139,17 @@ def _condition(match: re.Match[str]) -> Attributes | None:
     return Attributes(condition=Condition(step=number, outcome=outcome))
 
 
-def _priority(match: re.Match[str]) -> Attributes | None:
-    number = _whole(match["number"])
-    return None if number is None else Attributes(priority=number)
+def _number(name: Literal["priority", "max_retries"]) -> Reader:
+    def read(match: re.Match[str]) -> Attributes | None:
+        number = _whole(match["number"])
+        return None if number is None else replace(Attributes(), **{name: number})
+
+    return read
 
 
-def _retries(match: re.Match[str]) -> Attributes | None:
-    number = _whole(match["number"])
-    return None if number is None else Attributes(max_retries=number)
+def _none(name: Literal["specialists", "dependencies", "writes"]) -> Reader:
+    """Read the word for none, which is something else than saying nothing."""
+    return lambda _: replace(Attributes(), **{name: ()})
 
 
 def _timeout(match: re.Match[str]) -> Attributes | None:
@@ -161,29 +163,9 @@ def _assignment(match: re.Match[str]) -> Attributes | None:
     return Attributes(specialists=read_names(match["names"]))
 
 
-def _nobody(_: re.Match[str]) -> Attributes | None:
-    return Attributes(specialists=())
-
-
-def _nothing(_: re.Match[str]) -> Attributes | None:
-    return Attributes(dependencies=())
-
-
-def _optional(match: re.Match[str]) -> Attributes | None:
-    return Attributes(optional=match["no"] is None)
-
-
-def _required(match: re.Match[str]) -> Attributes | None:
-    return Attributes(optional=match["no"] is not None)
-
-
 def _writing(match: re.Match[str]) -> Attributes | None:
     names = (_unquoted(name) for name in _ONE_RESOURCE.findall(match["names"]))
     return Attributes(writes=tuple(dict.fromkeys(names)))
-
-
-def _nothing_written(_: re.Match[str]) -> Attributes | None:
-    return Attributes(writes=())
 
 
 def _unquoted(name: str) -> str:
@@ -194,10 +176,10 @@ def _compiled(*pairs: tuple[str, Reader]) -> tuple[tuple[re.Pattern[str], Reader
     return tuple((re.compile(pattern, re.IGNORECASE), reader) for pattern, reader in pairs)
 
 
-_OTHERS = (
+_OTHERS: tuple[tuple[str, Reader], ...] = (
     (rf"(?P<names>{_AT_NAMES}){_END}", _assignment),
     (rf"{_WAITS}{_COLON}(?P<steps>{_STEP_LIST}){_END}", _dependencies),
-    (rf"{_WAITS}\s*+[:：]\s*+{words.NONE}{_END}", _nothing),
+    (rf"{_WAITS}\s*+[:：]\s*+{words.NONE}{_END}", _none("dependencies")),
     (
         (
             rf"(?:{words.CONDITION}{_COLON}(?:{words.IF}\s*+)?|{words.IF}{_COLON})"
@@ -206,12 +188,12 @@ _OTHERS = (
         ),
         _condition,
     ),
-    (rf"{words.OPTIONAL}(?:{_COLON}(?:{words.YES}|(?P<no>{words.NO})))?{_END}", _optional),
-    (rf"{words.REQUIRED}(?:{_COLON}(?:{words.YES}|(?P<no>{words.NO})))?{_END}", _required),
-    (rf"{words.PRIORITY}{_COLON}(?P<number>[+-]?\d+){_END}", _priority),
-    (rf"{words.RETRIES}{_COLON}(?P<number>\d+){_END}", _retries),
+    (rf"{words.OPTIONAL}{_YES_OR_NO}{_END}", lambda it: Attributes(optional=it["no"] is None)),
+    (rf"{words.REQUIRED}{_YES_OR_NO}{_END}", lambda it: Attributes(optional=it["no"] is not None)),
+    (rf"{words.PRIORITY}{_COLON}(?P<number>[+-]?\d+){_END}", _number("priority")),
+    (rf"{words.RETRIES}{_COLON}(?P<number>\d+){_END}", _number("max_retries")),
     (rf"{words.TIMEOUT}{_COLON}(?P<number>{_AMOUNT})\s*+(?P<unit>{words.UNIT})?{_END}", _timeout),
-    (rf"{words.ASSIGNED_TO}\s*+[:：]\s*+{words.NONE}{_END}", _nobody),
+    (rf"{words.ASSIGNED_TO}\s*+[:：]\s*+{words.NONE}{_END}", _none("specialists")),
     (
         rf"(?:{words.ASSIGNED_TO}\s*+[:：]\s*+|{_FORMAL_ASSIGNMENT})(?P<names>{_NAME_LIST}){_END}",
         _assignment,
@@ -222,7 +204,7 @@ _OTHERS = (
 _NO_OTHER = "(?!" + "|".join(_GROUP.sub("(?:", pattern) for pattern, _ in _OTHERS) + ")"
 _ATTRIBUTES = _compiled(
     *_OTHERS,
-    (rf"{words.WRITES}\s*+[:：]\s*+{words.NONE}{_END}", _nothing_written),
+    (rf"{words.WRITES}\s*+[:：]\s*+{words.NONE}{_END}", _none("writes")),
     (
         (
             rf"{words.WRITES}(?:{_COLON}|\s++)(?P<names>{_RESOURCE}"

@@ -1,25 +1,28 @@
 """Turn a plan document into steps, and report every mistake in it."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import count
 
 from replan.errors import Mistake
 from replan.plan.markdown.attributes import Attributes
 from replan.plan.markdown.body import Body, read_body
 from replan.plan.markdown.encoding import decode
 from replan.plan.markdown.lines import Line, is_blank, split_lines
-from replan.plan.markdown.numbering import Numbered, lazy_groups, number_steps
 from replan.plan.markdown.outline import KNOWN_MARKS, Item, Outline, outline
 from replan.plan.markdown.phrases import read_key_line
 from replan.plan.markdown.repair import repair
 from replan.plan.markdown.seal import without_seal
-from replan.plan.markdown.title import Complaint, Title, read_title, repeated
+from replan.plan.markdown.title import Complaint, Title, own_number, read_title, repeated
 from replan.plan.model import PlanStep, StepStatus
 from replan.texts.bounds import MOST_DEPENDENCIES
 
 BOM = "\ufeff"
+
+# More than 64 bits are a number that no store keeps.
+_MOST_DIGITS = 18
 
 _STATUS = {
     " ": StepStatus.PENDING,
@@ -50,6 +53,13 @@ class Reading:
     mistakes: tuple[Mistake, ...]  # what is wrong with it, in the order of the lines
 
 
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    id: int  # the id; one that no other step of the document has
+    explicit: bool  # whether the document says it; else it follows from the steps before
+    complaint: Complaint | None = None  # what is wrong with the number that the document says
+
+
 def read_document(text: str, known: frozenset[int] = frozenset()) -> Reading:
     # The cache tells a default from the same value that is given.
     return _read_document(text, known)
@@ -74,7 +84,7 @@ class _StepsReader:
         self._texts = texts
         self._items = found.items
         self._known = known
-        self._lazy = lazy_groups(texts, found.items)
+        self._lazy = _lazy_groups(texts, found.items)
         self._mistakes: list[Mistake] = []
 
     def read(self) -> tuple[tuple[Block, ...], tuple[Mistake, ...]]:
@@ -220,3 +230,61 @@ def wrapped_lines(texts: Sequence[str], item: Item) -> int:
     if not 0 < len(lines) <= _MOST_LINES or read_title(texts[item.start][item.text :]).attributes:
         return 0
     return len(lines) if read_title(f"1. {lines[-1].strip()}").attributes else 0
+
+
+def _lazy_groups(texts: Sequence[str], items: Sequence[Item]) -> frozenset[int]:
+    """Find the lists whose items are all `1.`, as in lazy Markdown: they have no numbers."""
+    groups: dict[int, list[Item]] = {}
+    for item in items:
+        groups.setdefault(item.group, []).append(item)
+    return frozenset(group for group, members in groups.items() if _is_lazy(texts, members))
+
+
+def _is_lazy(texts: Sequence[str], members: Sequence[Item]) -> bool:
+    if len(members) < 2 or any(item.counter is None or int(item.counter) != 1 for item in members):  # noqa: PLR2004 - one item is not a list
+        return False
+    bare = sum(item.mark is None for item in members)
+    careless = [
+        item
+        for item in members
+        if item.mark is not None and own_number(texts[item.start][item.text :]) is None
+    ]
+    return not careless or bare > 1
+
+
+def number_steps(
+    numbers: Sequence[tuple[str | None, int]], reserved: Collection[int]
+) -> list[Numbered]:
+    first_line: dict[int, int] = {}
+    stated = [_stated_number(number, line, first_line) for number, line in numbers]
+    free = (number for number in count(1) if number not in first_line and number not in reserved)
+    return [
+        Numbered(next(free), explicit=False, complaint=found)
+        if not isinstance(found, int)
+        else Numbered(found, explicit=True)
+        for found in stated
+    ]
+
+
+def _stated_number(
+    number: str | None, line: int, first_line: dict[int, int]
+) -> int | Complaint | None:
+    if number is None:
+        return None
+    value = int(number) if len(number) <= _MOST_DIGITS else 0
+    if value < 1:
+        return Complaint(
+            "bad_number",
+            number,
+            f"'{number}' is not the number of a step.",
+            "Number the steps from 1.",
+        )
+    if value in first_line:
+        return Complaint(
+            "duplicate_step",
+            number,
+            f"Lines {first_line[value]} and {line} both have step {value}.",
+            "Give each step its own number.",
+        )
+    first_line[value] = line
+    return value

@@ -13,8 +13,12 @@ Found = tuple[int, Complaint]
 def repair(steps: Sequence[PlanStep], known: Collection[int]) -> tuple[list[PlanStep], list[Found]]:
     """Drop invalid dependencies: on unknown steps, on the step itself, and in cycles."""
     ids = frozenset(step.id for step in steps)
-    found = [(step.id, bad) for step in steps for bad in _dangling(step, ids, known)]
-    sound = [_without(step, _impossible(step, ids, known)) for step in steps]
+    found: list[Found] = []
+    sound: list[PlanStep] = []
+    for step in steps:
+        impossible = dict(_impossible_waits(step, ids, known))
+        found += [(step.id, complaint) for complaint in impossible.values()]
+        sound.append(_without(step, impossible))
     edges: dict[int, set[int]] = {}
     for (waiting, awaited), cycle in closing_edges(sound):
         edges.setdefault(waiting, set()).add(awaited)
@@ -22,27 +26,21 @@ def repair(steps: Sequence[PlanStep], known: Collection[int]) -> tuple[list[Plan
     return [_without(step, edges.get(step.id, ())) for step in sound], found
 
 
-def _dangling(step: PlanStep, ids: frozenset[int], known: Collection[int]) -> Iterator[Complaint]:
+def _impossible_waits(
+    step: PlanStep, ids: frozenset[int], known: Collection[int]
+) -> Iterator[tuple[int, Complaint]]:
     names = ""
     for other in step.awaits:
         about = str(other)
         if other == step.id:
             reason = f"Step {step.id} waits for itself."
-            yield Complaint("self_dependency", about, reason, "Name another step or none.")
+            yield other, Complaint("self_dependency", about, reason, "Name another step or none.")
         elif other not in ids and other not in known:
             conditional = step.condition is not None and step.condition.step == other
             code = "unknown_condition" if conditional else "unknown_dependency"
             reason = f"Step {step.id} waits for step {other}, which this plan does not have."
             names = names or _names(ids - {step.id})
-            yield Complaint(code, about, reason, f"Use one of: {names}.")
-
-
-def _impossible(step: PlanStep, ids: Collection[int], known: Collection[int]) -> set[int]:
-    return {
-        other
-        for other in step.awaits
-        if other == step.id or (other not in ids and other not in known)
-    }
+            yield other, Complaint(code, about, reason, f"Use one of: {names}.")
 
 
 def _without(step: PlanStep, dropped: Collection[int]) -> PlanStep:

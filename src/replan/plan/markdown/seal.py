@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 
 from replan.plan.markdown.lines import Line, split_lines, usual_line_end, without_comments
 from replan.plan.markdown.normal import normalised_step
-from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.plan.model import PlanStep, TaskPlan
 
 LENGTH = 8
 """Digits of a fingerprint: two different tasks share one in four billion cases."""
@@ -29,7 +29,6 @@ _SEAL = re.compile(
 )
 _PAIR = re.compile(r"(\d{1,18})=([0-9a-f]+)")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
-_OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
 
 
 def fingerprint(step: PlanStep) -> str:
@@ -80,7 +79,7 @@ def sealed(plan: TaskPlan, run_id: str = "", *, is_named: bool = False) -> TaskP
         is_named: Whether to name the run also where the document has all results whole.
     """
     text = unsealed(plan.content)
-    pairs = [f"{step.id}={fingerprint(step)}" for step in plan.steps if step.status not in _OPEN]
+    pairs = [f"{step.id}={fingerprint(step)}" for step in plan.steps if not step.status.is_open]
     run_id = run_id or origin_of(plan.content)
     has_rest = is_named or any(step.is_cut for step in plan.steps)
     if has_rest and _RUN.fullmatch(run_id):

@@ -161,7 +161,9 @@ def _take(reading: _Reading, place: int, line: str) -> bool:
     elif found := _key_of(reading, line):
         _begin(reading, found.key, found.value)
         return True
-    elif reading.values and reading.current != _BODY and _is_foreign(line):
+    elif (reading.values and reading.current != _BODY) and (
+        _CANNOT_BELONG.match(line) or opens_fence(line) is not None
+    ):
         return False
     elif _UNKNOWN_KEY.match(line) and reading.current != _BODY:
         reading.current = None
@@ -192,10 +194,6 @@ def _begin(reading: _Reading, key: str, value: str) -> None:
         reading.values.setdefault(key, []).append(value)
 
 
-def _is_foreign(line: str) -> bool:
-    return bool(_CANNOT_BELONG.match(line)) or opens_fence(line) is not None
-
-
 def body_value(line: str) -> str | None:
     """Read a line that begins with a key such as `answer`, whose value is the body."""
     separator = _SEPARATOR.search(line[:_REACH])
@@ -214,7 +212,12 @@ def _scalar(value: str) -> str:
     first, newline, rest = value.partition("\n")
     if not newline:
         return "" if _BLOCK_SCALAR.fullmatch(value) else value
-    lines = rest.split("\n")
-    margin = min((len(ln) - len(ln.lstrip()) for ln in lines if ln.strip()), default=0)
-    text = "\n".join(line[margin:] for line in lines)
+    text = unindented(rest)
     return text.strip(BLANK) if _BLOCK_SCALAR.fullmatch(first) else f"{first}\n{text}".strip(BLANK)
+
+
+def unindented(text: str) -> str:
+    """Return a text without the indentation that all its lines share."""
+    lines = text.split("\n")
+    margin = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
+    return "\n".join(line[margin:] for line in lines)

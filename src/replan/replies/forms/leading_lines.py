@@ -6,12 +6,12 @@ from collections.abc import Collection
 from replan.replies.forms.front_matter import (
     DELIMITER,
     MAX_LINES,
-    KeyLine,
     Parts,
     begins_bare,
     body_value,
     continues_indented,
     match_key,
+    unindented,
 )
 from replan.replies.forms.wrapping import BLANK, skip_blank
 from replan.replies.vocabulary.keys import BODY_KEYS, find_key, fits, spelled_out, squeezed
@@ -50,12 +50,13 @@ def read_leading(text: str, known: Collection[str], *, is_delimited: bool) -> Pa
         line = text[at : end if end >= 0 else len(text)]
         found = match_key(line, known)
         if found:
-            key = _kept(found, fields)
+            key = found.key
+            fields[key] = found.value
         elif fields and (value := body_value(line)) is not None:
             return Parts(fields, _block(value, text[at + len(line) :]))
         elif line.strip(BLANK) and key and continues_indented(line, fields[key].partition("\n")[0]):
             fields[key] = f"{fields[key]}\n{line.strip(BLANK)}"
-        elif not (is_delimited and _may_be_passed_over(line)):
+        elif not (is_delimited and _PASSED_OVER.match(line)):
             break
         at += len(line) + 1
         if end < 0:
@@ -64,15 +65,6 @@ def read_leading(text: str, known: Collection[str], *, is_delimited: bool) -> Pa
         return None
     values = {key: value.removeprefix(">\n").removeprefix("|\n") for key, value in fields.items()}
     return Parts(values, _after_leading(text[at:], known))
-
-
-def _kept(found: KeyLine, fields: dict[str, str]) -> str:
-    fields[found.key] = found.value
-    return found.key
-
-
-def _may_be_passed_over(line: str) -> bool:
-    return bool(_PASSED_OVER.match(line))
 
 
 def _after_leading(rest: str, known: Collection[str]) -> str:
@@ -90,9 +82,7 @@ def _block(value: str, rest: str) -> str:
     """Return the body that began after its key, without the indentation of a YAML text."""
     if value.strip("|>+- "):
         return value + rest
-    lines = rest.split("\n")
-    margin = min((len(ln) - len(ln.lstrip()) for ln in lines if ln.strip()), default=0)
-    return "\n".join(line[margin:] for line in lines)
+    return unindented(rest)
 
 
 def _table(text: str, known: Collection[str]) -> Parts | None:

@@ -1,6 +1,6 @@
 """The keys of a reply's front matter, in the spellings and languages that models use."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 
 from replan.replies.vocabulary import tables, words
@@ -22,6 +22,15 @@ LABEL_KEYS = frozenset(
 ) | frozenset(("status", "confidence", "replan_needed", "retry"))
 """The keys whose value is one word or number; prose cannot continue such a value."""
 
+_READERS: Mapping[str, Sequence[Callable[[str], object]]] = {
+    "complexity": (complexity_of, number_of),
+    "score": (number_of,),
+    "confidence": (number_of,),
+    "verdict": (verdict_of,),
+    "next_action": (action_of,),
+    "suggested_action": (action_of,),
+    "status": (status_of,),
+}
 _KEYS = tables("keys")
 # A flag says with yes or no what its key's label says in a word: key, word for yes, word for no.
 _FLAGS = tables("flags")
@@ -58,16 +67,4 @@ def spelled_out(written: str, value: str) -> str:
 
 def fits(key: str, value: str) -> bool:
     """Whether this value certainly belongs to the key: a label or a number, not prose."""
-    match key:
-        case "complexity":
-            return complexity_of(value) is not None or number_of(value) is not None
-        case "score" | "confidence":
-            return number_of(value) is not None
-        case "verdict":
-            return verdict_of(value) is not None
-        case "next_action" | "suggested_action":
-            return action_of(value) is not None
-        case "status":
-            return status_of(value) is not None
-        case _:
-            return False
+    return any(read(value) is not None for read in _READERS.get(key, ()))

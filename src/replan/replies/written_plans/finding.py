@@ -14,6 +14,7 @@ from replan.errors import Mistake
 from replan.plan.markdown import words
 from replan.plan.markdown.document import PlanDocument, looks_like_plan, too_large
 from replan.plan.markdown.reading import read_document
+from replan.plan.model import PlanStep
 from replan.replies.forms.json_text import decode
 from replan.replies.forms.wrapping import NEUTRAL_LANGUAGES, first_fence, trimmed, whole_fence
 from replan.replies.vocabulary.naming import Names
@@ -118,28 +119,30 @@ def _has_steps(found: FoundPlan) -> bool:
     return not any(problem.code == "no_steps" for problem in found.problems)
 
 
+def _steps_in(text: str) -> list[PlanStep]:
+    return [block.step for block in read_document(text).blocks]
+
+
 def _strangers(text: str, names: Names) -> int:
     """Count the names that the team does not have; another form may show who is meant."""
     known = {name.casefold() for name in names.team}
-    steps = [block.step for block in read_document(text).blocks]
-    named = [name for step in steps for name in step.specialists]
+    named = [name for step in _steps_in(text) for name in step.specialists]
     return sum(name.casefold() not in known for name in named) if known else 0
 
 
 def _lost(body: str, text: str, names: Names) -> Iterator[Mistake]:
-    steps = [block.step for block in read_document(text).blocks]
-    return unaccounted(body, steps, names) if len(body) <= _LONGEST else iter(())
+    return unaccounted(body, _steps_in(text), names) if len(body) <= _LONGEST else iter(())
 
 
 def _names_or_orders(text: str) -> bool:
-    steps = [block.step for block in read_document(text).blocks]
+    steps = _steps_in(text)
     return len(steps) >= _LEAST and any(step.assigned_to or step.awaits for step in steps)
 
 
 def _is_bound(text: str, names: Names) -> bool:
     """Whether its steps name specialists of the team; no answer to a person does that."""
     team = {name.casefold() for name in names.team}
-    steps = [block.step for block in read_document(text).blocks]
+    steps = _steps_in(text)
     named = [step for step in steps if step.assigned_to.casefold() in team]
     return len(named) == len(steps) > 0
 
@@ -181,8 +184,7 @@ def is_partial(text: str) -> bool:
     """Whether a revised plan says that it omits steps, or is only a difference."""
     if _DIFFERENCE.search(text):
         return True
-    blocks = read_document(text).blocks
-    inside = {at for block in blocks for at in range(block.item.start, block.item.start + 1)}
+    inside = {block.item.start for block in read_document(text).blocks}
     return any(
         _LEFT_OUT.match(line) or (at not in inside and _says_unchanged(line))
         for at, line in enumerate(text.split("\n"))

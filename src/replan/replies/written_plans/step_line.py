@@ -224,7 +224,7 @@ class _Reader:
             piece = text[cut.end() :]
             if self._order(piece, is_alone=True, is_strong=True):
                 return text[: cut.start()]
-        for cut in cuts[-1:]:
+        for cut in cuts[-2:]:  # the last but one, since a key has its own sign: `owner: coder`
             piece = text[cut.end() :]
             if self._who(piece) or (behind and self._strict(piece)):
                 return text[: cut.start()]

@@ -72,10 +72,8 @@ def _outside_steps(blocks: Collection[Block], lines: list[str], names: Names) ->
         if at in inside or not outside[at] or not line.strip():
             continue
         order = is_order_of(line, waits)
-        if order is not None and not set(order[1]) <= waits[order[0]]:
-            yield _place(at, "order_not_read", f"'{line.strip()[:60]}' is read as text.")
-            continue
-        if _waits_for_one(line, waits):
+        is_lost = order is not None and not set(order[1]) <= waits[order[0]]
+        if is_lost or _waits_for_one(line, waits):
             yield _place(at, "order_not_read", f"'{line.strip()[:60]}' is read as text.")
             continue
         opening = opening_of(line)

@@ -24,7 +24,6 @@ from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
 from replan.state.rules import limit_value, spent_limit
 
-_OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
 _MOST_NAMED = 20
 
 
@@ -81,7 +80,7 @@ def check(correction: Correction, view: RunView) -> None:
     step = plan.by_id.get(correction.step)
     if step is None:
         raise InputError(f"This run has no step {correction.step}. Its steps: {_listed(plan)}.")
-    if correction.action == "retry" and step.status in _OPEN:
+    if correction.action == "retry" and step.status.is_open:
         raise InputError(_why_open(step, view))
     if correction.action == "skip" and step.is_finished:
         done = step.status is StepStatus.COMPLETED

@@ -12,7 +12,7 @@ from replan.ports.storage import Storage
 from replan.runs.continued.correcting import Correction, begun_anew, check, check_newest, corrected
 from replan.runs.continued.repeating import refuse_repeats, repeated_by
 from replan.runs.looking import RunView, config_of
-from replan.runs.reading import view_of
+from replan.runs.reads import view_of
 from replan.runs.run_input import kept_input
 from replan.runs.work import Bench, Errand, Following
 from replan.state.enhanced import settings_of

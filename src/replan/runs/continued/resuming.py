@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableConfig
 from replan.calling.compiled import Graph, is_served, loosened
 from replan.errors import InputError
 from replan.runs.looking import config_of, snapshot_of
-from replan.runs.reading import only_waits
+from replan.runs.reads import only_waits
 from replan.runs.run_input import input_again
 from replan.runs.work import Bench, Errand
 from replan.state.cuts import CUTS

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from replan.plan.model import PlanStep, StepStatus
 from replan.runs.course.attempts import AttemptView, attempts_of
 from replan.runs.course.revisions import Revision, revisions_in
-from replan.runs.log.calls import ANSWERED, Calls, calls_of, with_charged
+from replan.runs.log.call_counts import ANSWERED, Calls, calls_of, with_charged
 from replan.runs.log.remarks import Remarks, remarks_of, unusable_replies
 from replan.runs.log.run_event import RunEvent
 
@@ -230,7 +230,7 @@ def _removed(run: WholeRun, gone: Iterable[int], taken: Mapping[int, Revision]) 
 def _step(step: PlanStep, attempts: tuple[AttemptView, ...], removed: str) -> StepStory:
     if removed:
         return StepStory(step=step, status=StepStatus.SKIPPED, attempts=attempts, removed=removed)
-    is_open = step.status in (StepStatus.PENDING, StepStatus.EXECUTING)
+    is_open = step.status.is_open
     busy = is_open and any(each.outcome == "running" for each in attempts)
     status = StepStatus.EXECUTING if busy else step.status
     return StepStory(step=step, status=status, attempts=attempts)

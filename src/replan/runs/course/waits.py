@@ -8,8 +8,6 @@ from itertools import pairwise
 from replan.plan.model import StepStatus
 from replan.runs.course.story import StepStory, Story
 
-_OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Wait:
@@ -23,13 +21,13 @@ class Wait:
 def waits_of(step: StepStory, story: Story) -> list[Wait]:
     """Return what a step of a run waited for; nothing of one that was not to run."""
     planned = story.planned_at(step.step.id)
-    is_open = step.status in _OPEN and not story.is_over
+    is_open = step.status.is_open and not story.is_over
     begun = step.began or (story.ended if is_open else None)
     if begun is None or begun <= planned:
         return list(_between(step, story, is_open=is_open))
     ready, waits = planned, list[Wait]()
     needed = {each.step.id: each for each in story.steps if each.step.id in step.step.awaits}
-    missing = [number for number, each in needed.items() if each.status in _OPEN]
+    missing = [number for number, each in needed.items() if each.status.is_open]
     failed = [number for number, each in needed.items() if each.status is StepStatus.FAILED]
     ends = {number: ended for number, each in needed.items() if (ended := _end(each)) is not None}
     if (missing or failed) and not step.attempts:
@@ -71,7 +69,7 @@ def _between(step: StepStory, story: Story, *, is_open: bool) -> Iterator[Wait]:
 
 def _end(step: StepStory) -> datetime | None:
     ends = [each.entry.ended_at for each in step.attempts if each.entry.ended_at is not None]
-    return max(ends) if ends and step.status not in _OPEN else None
+    return max(ends) if ends and not step.status.is_open else None
 
 
 def _steps(numbers: list[int]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from replan.runs.log.calls import ANSWERED, Calls, calls_of
+from replan.runs.log.call_counts import ANSWERED, Calls, calls_of
 from replan.runs.log.remarks import Remarks, Replies
 from replan.runs.log.run_event import RunEvent
 

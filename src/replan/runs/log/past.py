@@ -7,7 +7,7 @@ from replan.events.types import Event, PlanUpdated, SpecialistCompleted
 from replan.plan.model import TaskPlan
 from replan.ports.journal import Journal
 from replan.runs.log.plan_so_far import PlanSoFar
-from replan.state.enhanced import EnhancedState
+from replan.state.enhanced import EnhancedState, with_history
 from replan.state.results import SpecialistResult
 from replan.steps.on_record import OnRecord
 
@@ -30,7 +30,7 @@ def past_events(state: EnhancedState, results: Sequence[SpecialistResult]) -> li
     plan, run_id = state.get("current_plan"), state.get("run_id", "")
     if plan is None:
         return []
-    whole = plan.replace(update_history=tuple(state.get("plan_history", [])))
+    whole = with_history(plan, state)
     still_open = {step.id for step in plan.open_steps()}
     return [
         PlanUpdated(run_id=run_id, plan=whole, markdown=plan.content, by="rule"),

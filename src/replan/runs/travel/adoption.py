@@ -12,7 +12,7 @@ from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.labels import checked_labels
 from replan.runs.looking import config_of, snapshot_of
-from replan.runs.reading import is_worked_on, kept_record_of
+from replan.runs.reads import is_worked_on, kept_record_of
 from replan.runs.run_input import title_of
 from replan.runs.travel.portable import PortableRun, adopted, exported
 from replan.runs.work import Bench

@@ -17,7 +17,7 @@ from replan.calling.compiled import Graph, services_in
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
 from replan.plan.model import TaskPlan
-from replan.ports.journal import Journal, RunRows
+from replan.ports.journal import Journal, RunRows, rows_of
 from replan.ports.thread_repository import ThreadRepository
 from replan.runs.looking import config_of
 from replan.runs.travel.portable_graphs import WaitingGraphs, kept_in, put_back, waiting_graphs
@@ -183,7 +183,7 @@ async def exported(
         run_id=run_id,
         next=cast("Node", node),
         state=state,
-        rows=await journal.rows(run_id),
+        rows=await rows_of(journal, run_id),
         threads={thread_id: dict(each) for thread_id, each in rows.items()},
         graphs=graphs,
     )

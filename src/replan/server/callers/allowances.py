@@ -13,9 +13,9 @@ from datetime import date, datetime, timedelta
 
 from replan.ports.journal import Spending
 from replan.ports.storage import Storage
-from replan.server.answers import TOKEN
 from replan.server.callers.identity import Allowance, Identity
 from replan.server.problems import RefusedError
+from replan.server.response_schemas import TOKEN
 from replan.state.limits import LEAST_CLOSING_REPLY, LEAST_CLOSING_REQUEST, Limits
 
 LEAST = LEAST_CLOSING_REQUEST + LEAST_CLOSING_REPLY

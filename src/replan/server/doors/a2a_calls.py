@@ -14,21 +14,7 @@ from a2a.helpers.proto_helpers import new_text_part
 from a2a.server.context import ServerCallContext
 from a2a.server.events import Event
 from a2a.server.request_handlers.request_handler import RequestHandler
-from a2a.types.a2a_pb2 import (
-    Artifact,
-    CancelTaskRequest,
-    GetTaskRequest,
-    ListTasksRequest,
-    ListTasksResponse,
-    Message,
-    SendMessageRequest,
-    SubscribeToTaskRequest,
-    Task,
-    TaskArtifactUpdateEvent,
-    TaskState,
-    TaskStatus,
-    TaskStatusUpdateEvent,
-)
+from a2a.types import a2a_pb2 as a2a
 from a2a.utils.errors import (
     InvalidParamsError,
     PushNotificationNotSupportedError,
@@ -42,21 +28,24 @@ from replan.ports.run_book import RunRecord
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.run import Run
-from replan.server.answers import TEAM, TENANT
 from replan.server.callers.identity import Identity
-from replan.server.doors.a2a_tasks import (
+from replan.server.doors.a2a_wire import (
     ANSWER,
     CONTEXT,
     OVER,
+    answers_of,
     artifacts_of,
+    checked_context,
     context_of,
+    errors_of_a2a,
     message_of,
+    request_in,
     status_of,
     task_of,
 )
-from replan.server.doors.a2a_wire import answers_of, checked_context, errors_of_a2a, request_in
 from replan.server.doors.conversations import progress_line, text_in
 from replan.server.endpoints import check_role
+from replan.server.response_schemas import TEAM, TENANT
 from replan.server.served_teams import ServedTeams
 from replan.server.work import answered, begun, continued
 
@@ -75,8 +64,8 @@ class CallerTasks(RequestHandler):
     team: str
 
     async def on_message_send(
-        self, params: SendMessageRequest, context: ServerCallContext
-    ) -> Task | Message:
+        self, params: a2a.SendMessageRequest, context: ServerCallContext
+    ) -> a2a.Task | a2a.Message:
         """Begin a task, or continue one; wait until it rests, unless asked not to."""
         with errors_of_a2a():
             run, _ = await self._begun(params)
@@ -87,7 +76,7 @@ class CallerTasks(RequestHandler):
             return await self._task_of(await run.look(), most)
 
     async def on_message_send_stream(
-        self, params: SendMessageRequest, context: ServerCallContext
+        self, params: a2a.SendMessageRequest, context: ServerCallContext
     ) -> AsyncGenerator[Event]:
         """Begin a task, or continue one, and tell its course."""
         with errors_of_a2a():
@@ -98,7 +87,7 @@ class CallerTasks(RequestHandler):
                     yield event
 
     async def on_subscribe_to_task(
-        self, params: SubscribeToTaskRequest, context: ServerCallContext
+        self, params: a2a.SubscribeToTaskRequest, context: ServerCallContext
     ) -> AsyncGenerator[Event]:
         """Report the course of a task from now on."""
         with errors_of_a2a():
@@ -112,15 +101,17 @@ class CallerTasks(RequestHandler):
                 async for event in events:
                     yield event
 
-    async def on_get_task(self, params: GetTaskRequest, context: ServerCallContext) -> Task | None:
+    async def on_get_task(
+        self, params: a2a.GetTaskRequest, context: ServerCallContext
+    ) -> a2a.Task | None:
         """Return the status of a task."""
         with errors_of_a2a():
             most = params.history_length if params.HasField("history_length") else None
             return await self._task_of(await self._view(params.id), most)
 
     async def on_cancel_task(
-        self, params: CancelTaskRequest, context: ServerCallContext
-    ) -> Task | None:
+        self, params: a2a.CancelTaskRequest, context: ServerCallContext
+    ) -> a2a.Task | None:
         """Stop a task permanently; what it did stays on record."""
         with errors_of_a2a():
             check_role(self.who, "run")
@@ -135,8 +126,8 @@ class CallerTasks(RequestHandler):
             return await self._task_of(await runtime.look(view.run_id))
 
     async def on_list_tasks(
-        self, params: ListTasksRequest, context: ServerCallContext
-    ) -> ListTasksResponse:
+        self, params: a2a.ListTasksRequest, context: ServerCallContext
+    ) -> a2a.ListTasksResponse:
         """List the tasks of the team that the caller may see, the newest first."""
         most = params.page_size if params.HasField("page_size") else _PAGE
         if not 1 <= most <= _MOST:
@@ -156,7 +147,7 @@ class CallerTasks(RequestHandler):
         if params.status:
             tasks = [each for each in tasks if each.status.state == params.status]
         following = records[most - 1].run_id if len(records) > most else ""
-        return ListTasksResponse(
+        return a2a.ListTasksResponse(
             tasks=tasks, next_page_token=following, page_size=most, total_size=len(tasks)
         )
 
@@ -172,7 +163,7 @@ class CallerTasks(RequestHandler):
         """Refuse: a caller who may see the card sees all of it."""
         raise UnsupportedOperationError("There is one card for all who may see it.")
 
-    async def _begun(self, params: SendMessageRequest) -> tuple[Run, int]:
+    async def _begun(self, params: a2a.SendMessageRequest) -> tuple[Run, int]:
         """Begin a task, or continue one; with the number of the last event that is known."""
         check_role(self.who, "run")
         message = params.message
@@ -198,7 +189,7 @@ class CallerTasks(RequestHandler):
             return await continued(self.served, self.who, record, None)
         return Run(runtime, record.run_id)
 
-    async def _continued(self, message: Message) -> tuple[Run, int]:
+    async def _continued(self, message: a2a.Message) -> tuple[Run, int]:
         """Answer a task, or continue one that rests."""
         view = await self._view(message.task_id)
         if message.context_id and message.context_id != context_of(view):
@@ -213,7 +204,7 @@ class CallerTasks(RequestHandler):
             # It came before, and may not answer what is asked since.
             return run, known
         state = (await self._task_of(view)).status.state
-        if state != TaskState.TASK_STATE_INPUT_REQUIRED:
+        if state != a2a.TaskState.TASK_STATE_INPUT_REQUIRED:
             raise UnsupportedOperationError(
                 f"The task takes no message now: it is {view.outcome}. GetTask shows it."
             )
@@ -235,25 +226,25 @@ class CallerTasks(RequestHandler):
         ids: Any = {"task_id": view.run_id, "context_id": context_of(view)}
         task = await self._task_of(view)
         yield task
-        is_begun, waits = False, task.status.state == TaskState.TASK_STATE_SUBMITTED
+        is_begun, waits = False, task.status.state == a2a.TaskState.TASK_STATE_SUBMITTED
         async with aclosing(run.events(after=after, tokens=True)) as events:
             async for event in events:
                 if waits:
                     waits = False
-                    at_work = TaskStatus(state=TaskState.TASK_STATE_WORKING)
-                    yield TaskStatusUpdateEvent(**ids, status=at_work)
+                    at_work = a2a.TaskStatus(state=a2a.TaskState.TASK_STATE_WORKING)
+                    yield a2a.TaskStatusUpdateEvent(**ids, status=at_work)
                 if piece := text_in(event):
-                    artifact = Artifact(artifact_id=ANSWER, parts=[new_text_part(piece)])
-                    yield TaskArtifactUpdateEvent(**ids, artifact=artifact, append=is_begun)
+                    artifact = a2a.Artifact(artifact_id=ANSWER, parts=[new_text_part(piece)])
+                    yield a2a.TaskArtifactUpdateEvent(**ids, artifact=artifact, append=is_begun)
                     is_begun = True
                 elif course := progress_line(event):
-                    yield TaskStatusUpdateEvent(**ids, status=_working(view, event, course))
+                    yield a2a.TaskStatusUpdateEvent(**ids, status=_working(view, event, course))
         await run
         view = await run.look()
         for artifact in artifacts_of(view):
             # A reply may have been begun again: this is the whole of it.
-            yield TaskArtifactUpdateEvent(**ids, artifact=artifact, last_chunk=True)
-        yield TaskStatusUpdateEvent(
+            yield a2a.TaskArtifactUpdateEvent(**ids, artifact=artifact, last_chunk=True)
+        yield a2a.TaskStatusUpdateEvent(
             **ids, status=status_of(view, is_cancelled=await self._is_cancelled(view.run_id))
         )
 
@@ -263,10 +254,10 @@ class CallerTasks(RequestHandler):
             raise TaskNotFoundError("There is no such task here.")
         return await self.served.runtime_of(record).look(record.run_id)
 
-    async def _task_of(self, view: RunView, most: int | None = None) -> Task:
+    async def _task_of(self, view: RunView, most: int | None = None) -> a2a.Task:
         return task_of(view, is_cancelled=await self._is_cancelled(view.run_id), most=most)
 
-    async def _listed(self, record: RunRecord, params: ListTasksRequest) -> Task:
+    async def _listed(self, record: RunRecord, params: a2a.ListTasksRequest) -> a2a.Task:
         view = await self.served.runtime_of(record).look(record.run_id)
         most = params.history_length if params.HasField("history_length") else 0
         task = await self._task_of(view, most)
@@ -277,14 +268,14 @@ class CallerTasks(RequestHandler):
     async def _is_cancelled(self, run_id: str) -> bool:
         return await self.served.storage.store.aget(_CANCELLED, run_id) is not None
 
-    def _digest(self, message: Message) -> str:
+    def _digest(self, message: a2a.Message) -> str:
         """What a message is known by: the same, sent again, is the same task."""
         whose = f"{self.who.tenant} {self.who.name} {self.team} ".encode()
         held = message.SerializeToString(deterministic=True)
         return hashlib.sha256(whose + held).hexdigest()[:32]
 
 
-def _working(view: RunView, event: RunEvent, course: str) -> TaskStatus:
-    status = TaskStatus(state=TaskState.TASK_STATE_WORKING)
+def _working(view: RunView, event: RunEvent, course: str) -> a2a.TaskStatus:
+    status = a2a.TaskStatus(state=a2a.TaskState.TASK_STATE_WORKING)
     status.message.CopyFrom(message_of(view, [new_text_part(course.strip())], str(event.seq)))
     return status

@@ -8,16 +8,7 @@ from typing import Any, cast
 from a2a.server.jsonrpc_models import JSONParseError
 from a2a.server.request_handlers.response_helpers import build_error_response
 from a2a.server.routes.jsonrpc_dispatcher import JsonRpcDispatcher
-from a2a.types.a2a_pb2 import (
-    AgentCapabilities,
-    AgentCard,
-    AgentInterface,
-    AgentSkill,
-    HTTPAuthSecurityScheme,
-    SecurityRequirement,
-    SecurityScheme,
-    StringList,
-)
+from a2a.types import a2a_pb2 as a2a
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH, PROTOCOL_VERSION_CURRENT
 from google.protobuf.json_format import MessageToDict
 from sse_starlette.sse import EventSourceResponse
@@ -30,7 +21,7 @@ from replan.server.doors.a2a_calls import CallerTasks
 from replan.server.doors.a2a_wire import error_of
 from replan.server.endpoints import problem_response
 from replan.server.problems import RefusedError
-from replan.server.reading import bytes_of, json_of
+from replan.server.request_body import bytes_of, json_of
 from replan.server.served_teams import ServedTeams, team_services
 from replan.server.stream import Stream
 
@@ -86,26 +77,28 @@ def _again(request: Request, held: bytes) -> Request:
     return Request(request.scope, receive)
 
 
-def _card(served: ServedTeams, team: str, address: str) -> AgentCard:
+def _card(served: ServedTeams, team: str, address: str) -> a2a.AgentCard:
     members = team_services(served.runtimes[team]).team
     modes = ["text/plain", "application/json"]
-    bearer = HTTPAuthSecurityScheme(scheme="Bearer", description="A token of the server.")
-    return AgentCard(
+    bearer = a2a.HTTPAuthSecurityScheme(scheme="Bearer", description="A token of the server.")
+    return a2a.AgentCard(
         name=team,
         description="A team that does a task by a plan, and gives its answer.",
         version=version("replan"),
         supported_interfaces=[
-            AgentInterface(
+            a2a.AgentInterface(
                 url=address, protocol_binding="JSONRPC", protocol_version=PROTOCOL_VERSION_CURRENT
             )
         ],
-        capabilities=AgentCapabilities(streaming=True),
-        security_schemes={"token": SecurityScheme(http_auth_security_scheme=bearer)},
-        security_requirements=[SecurityRequirement(schemes={"token": StringList()})],
+        capabilities=a2a.AgentCapabilities(streaming=True),
+        security_schemes={"token": a2a.SecurityScheme(http_auth_security_scheme=bearer)},
+        security_requirements=[a2a.SecurityRequirement(schemes={"token": a2a.StringList()})],
         default_input_modes=[*modes, "image/png", "image/jpeg", "application/pdf"],
         default_output_modes=modes,
         skills=[
-            AgentSkill(id=each.name, name=each.name, description=each.intended_use, tags=["step"])
+            a2a.AgentSkill(
+                id=each.name, name=each.name, description=each.intended_use, tags=["step"]
+            )
             for each in members
         ],
     )

@@ -9,18 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, cast
 
-from ag_ui.core import (
-    PROTOCOL_VERSION,
-    BaseEvent,
-    RunAgentInput,
-    RunErrorEvent,
-    RunFinishedCancelledOutcome,
-    RunFinishedEvent,
-    RunFinishedInterruptOutcome,
-    RunFinishedSuccessOutcome,
-    RunStartedEvent,
-    TokenUsage,
-)
+from ag_ui import core as ag_ui
 from ag_ui.encoder import EventEncoder
 from langchain_core.messages import BaseMessage
 from pydantic import JsonValue
@@ -29,7 +18,6 @@ from starlette.responses import Response
 from replan.errors import ReplanError
 from replan.runs.asked.asks import Ask
 from replan.runs.looking import RunView
-from replan.server.answers import AskTold
 from replan.server.doors.ag_ui_events import Course, interrupt_of
 from replan.server.doors.chat_wire import ChatMessage
 from replan.server.doors.conversations import (
@@ -41,6 +29,7 @@ from replan.server.doors.conversations import (
 )
 from replan.server.endpoints import Call, Endpoint
 from replan.server.problems import RefusedError, bad_field, refusal_of
+from replan.server.response_schemas import AskTold
 from replan.server.served_teams import ServedTeams
 from replan.server.stream import Stream
 from replan.state.usage import Usage
@@ -51,7 +40,7 @@ _NOT_SAID = ("tool", "activity", "reasoning")
 
 async def run(call: Call) -> Response:
     """Run the last message of a thread, and stream the course as AG-UI events."""
-    body: RunAgentInput = call.body
+    body: ag_ui.RunAgentInput = call.body
     name = call.served.team_at(call.path["team"])
     seat = call.served.seat_of(call.who)
     turn = _Turn(call.served, body, Conversations(call.served, call.who, name))
@@ -66,7 +55,7 @@ ENDPOINT = Endpoint(
     run,
     "Run a team for a front end",
     role="run",
-    body=RunAgentInput,
+    body=ag_ui.RunAgentInput,
     returns={200: None},
     streams=True,
 )
@@ -78,7 +67,7 @@ class _Turn:
     """One request of a thread."""
 
     served: ServedTeams
-    body: RunAgentInput
+    body: ag_ui.RunAgentInput
     chats: Conversations
 
     async def begun(self) -> Begun | RunView:
@@ -112,13 +101,13 @@ class _Turn:
             async for event in events:
                 yield encoder.encode(event)
 
-    async def _events(self, begun: Begun | RunView) -> AsyncGenerator[BaseEvent]:
+    async def _events(self, begun: Begun | RunView) -> AsyncGenerator[ag_ui.BaseEvent]:
         ids: Any = {"thread_id": self.body.thread_id, "run_id": self.body.run_id}
         is_left = isinstance(begun, RunView)
         behind = {"replan": {"run_id": begun.run_id if is_left else begun.run.run_id}}
-        yield RunStartedEvent(**ids, protocol_version=PROTOCOL_VERSION, metadata=behind)
+        yield ag_ui.RunStartedEvent(**ids, protocol_version=ag_ui.PROTOCOL_VERSION, metadata=behind)
         if is_left:
-            yield RunFinishedEvent(**ids, outcome=RunFinishedCancelledOutcome())
+            yield ag_ui.RunFinishedEvent(**ids, outcome=ag_ui.RunFinishedCancelledOutcome())
             return
         course = Course(begun.run, begun.after)
         try:
@@ -131,7 +120,7 @@ class _Turn:
             await self.chats.note(self._key, view)
         except ReplanError as error:
             problem = refusal_of(error).problem
-            yield RunErrorEvent(message=problem.detail, code=problem.code)
+            yield ag_ui.RunErrorEvent(message=problem.detail, code=problem.code)
             return
         is_answered = view.outcome not in ("waiting", "interrupted", "failed")
         for each in course.ended(view, reply_text(view) if is_answered else ""):
@@ -184,7 +173,7 @@ def _part(part: Any) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": url}}
 
 
-def _answers(body: RunAgentInput, asks: Sequence[Ask]) -> Mapping[str, JsonValue] | None:
+def _answers(body: ag_ui.RunAgentInput, asks: Sequence[Ask]) -> Mapping[str, JsonValue] | None:
     """The answers to all interrupts; None if one is abandoned, and nothing is decided."""
     asked = {place_of(each): each for each in asks}
     entries = body.resume or []
@@ -211,11 +200,11 @@ def _bound(ask: Ask, payload: Any) -> JsonValue:
     return {"answer": payload, "fingerprint": ask.fingerprint}
 
 
-def _end(ids: Any, view: RunView, problem: str) -> BaseEvent:
+def _end(ids: Any, view: RunView, problem: str) -> ag_ui.BaseEvent:
     """The final event of a run at rest."""
     used = view.state.get("usage", Usage())
     usage = [
-        TokenUsage(
+        ag_ui.TokenUsage(
             input_tokens=used.input_tokens,
             output_tokens=used.output_tokens,
             total_tokens=used.total_tokens,
@@ -226,10 +215,12 @@ def _end(ids: Any, view: RunView, problem: str) -> BaseEvent:
     match view.outcome:
         case "waiting":
             asked = [interrupt_of(AskTold.of(each), problem) for each in view.waiting]
-            return RunFinishedEvent(**told, outcome=RunFinishedInterruptOutcome(interrupts=asked))
+            return ag_ui.RunFinishedEvent(
+                **told, outcome=ag_ui.RunFinishedInterruptOutcome(interrupts=asked)
+            )
         case "interrupted" if not view.is_killed:
-            return RunFinishedEvent(**told, outcome=RunFinishedCancelledOutcome())
+            return ag_ui.RunFinishedEvent(**told, outcome=ag_ui.RunFinishedCancelledOutcome())
         case "failed" | "interrupted":
-            return RunErrorEvent(message=reply_text(view), code=view.outcome, usage=usage)
+            return ag_ui.RunErrorEvent(message=reply_text(view), code=view.outcome, usage=usage)
         case _:
-            return RunFinishedEvent(**told, outcome=RunFinishedSuccessOutcome())
+            return ag_ui.RunFinishedEvent(**told, outcome=ag_ui.RunFinishedSuccessOutcome())

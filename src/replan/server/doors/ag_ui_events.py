@@ -4,42 +4,23 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ag_ui.core import (
-    BaseEvent,
-    Interrupt,
-    ReasoningEndEvent,
-    ReasoningMessageContentEvent,
-    ReasoningMessageEndEvent,
-    ReasoningMessageStartEvent,
-    ReasoningStartEvent,
-    StateDeltaEvent,
-    StateSnapshotEvent,
-    StepFinishedEvent,
-    StepStartedEvent,
-    TextMessageContentEvent,
-    TextMessageEndEvent,
-    TextMessageStartEvent,
-    ToolCallArgsEvent,
-    ToolCallEndEvent,
-    ToolCallResultEvent,
-    ToolCallStartEvent,
-)
+from ag_ui import core as ag_ui
 
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.run import Run
-from replan.server.answers import AskTold, RunTold
 from replan.server.doors.conversations import place_of
+from replan.server.response_schemas import AskTold, RunTold
 
 _REASONS = {"question": "input_required", "approval": "tool_call"}
 """Why a run stopped, in the words that front ends know; else that it needs a confirmation."""
 
 
-def interrupt_of(ask: AskTold, problem: str) -> Interrupt:
+def interrupt_of(ask: AskTold, problem: str) -> ag_ui.Interrupt:
     """The question as an interrupt."""
     texts = [problem or ask.problem, *ask.remarks, ask.text]
     schema = ask.response_schema
-    return Interrupt(
+    return ag_ui.Interrupt(
         id=place_of(ask),
         reason=_REASONS.get(ask.kind, "confirmation"),
         message="\n\n".join(filter(None, texts)),
@@ -61,13 +42,13 @@ class Course:
         self._messages = 0  # messages that were begun
         self._places = dict[str, int]()  # where each step is in the state
 
-    async def events_for(self, event: RunEvent) -> Sequence[BaseEvent]:
+    async def events_for(self, event: RunEvent) -> Sequence[ag_ui.BaseEvent]:
         """Return what an event of the run is in AG-UI."""
         if event.type in ("plan_created", "plan_updated"):
             return [self._snapshot(await self._run.look())]
         return list(self._of(event))
 
-    def ended(self, view: RunView, text: str) -> Iterator[BaseEvent]:
+    def ended(self, view: RunView, text: str) -> Iterator[ag_ui.BaseEvent]:
         """Close what is open, and send the answer if it was not sent yet.
 
         A reply that was begun again cannot be taken back; it is followed by the whole one.
@@ -80,11 +61,11 @@ class Course:
             yield from self._text(text)
         yield from self._closed()
         for name in list(self._steps.values()):
-            yield StepFinishedEvent(step_name=name)
+            yield ag_ui.StepFinishedEvent(step_name=name)
         if view.plan is not None:
             yield self._snapshot(view)
 
-    def _of(self, event: RunEvent) -> Iterator[BaseEvent]:
+    def _of(self, event: RunEvent) -> Iterator[ag_ui.BaseEvent]:
         match event.type:
             case "answer_token":
                 yield from self._text(str(event.details.get("text", "")))
@@ -101,77 +82,77 @@ class Course:
             case _:
                 return
 
-    def _snapshot(self, view: RunView) -> StateSnapshotEvent:
+    def _snapshot(self, view: RunView) -> ag_ui.StateSnapshotEvent:
         told = RunTold.of(view)
         kept = {"id", "description", "specialist", "status"}
         steps = [each.model_dump(mode="json", include=kept) for each in told.steps]
         self._places = {str(each["id"]): place for place, each in enumerate(steps)}
-        return StateSnapshotEvent(snapshot={"plan": told.plan, "steps": steps})
+        return ag_ui.StateSnapshotEvent(snapshot={"plan": told.plan, "steps": steps})
 
-    def _text(self, text: str) -> Iterator[BaseEvent]:
+    def _text(self, text: str) -> Iterator[ag_ui.BaseEvent]:
         if not text:
             return
         if not self._message:
             self._messages += 1
             self._message = f"{self._run.run_id}-text-{self._after}-{self._messages}"
-            yield TextMessageStartEvent(message_id=self._message, role="assistant")
+            yield ag_ui.TextMessageStartEvent(message_id=self._message, role="assistant")
         self._said += text
-        yield TextMessageContentEvent(message_id=self._message, delta=text)
+        yield ag_ui.TextMessageContentEvent(message_id=self._message, delta=text)
 
-    def _closed(self) -> Iterator[BaseEvent]:
+    def _closed(self) -> Iterator[ag_ui.BaseEvent]:
         if self._message:
-            yield TextMessageEndEvent(message_id=self._message)
+            yield ag_ui.TextMessageEndEvent(message_id=self._message)
         self._message = self._said = ""
 
-    def _began(self, event: RunEvent) -> Iterator[BaseEvent]:
+    def _began(self, event: RunEvent) -> Iterator[ag_ui.BaseEvent]:
         step = str(event.details.get("step_id"))
         if step not in self._steps:
             self._steps[step] = f"{step} {event.details.get('specialist')}"
-            yield StepStartedEvent(step_name=self._steps[step])
+            yield ag_ui.StepStartedEvent(step_name=self._steps[step])
         yield from self._status_change(step, "running")
 
-    def _stopped(self, event: RunEvent) -> Iterator[BaseEvent]:
+    def _stopped(self, event: RunEvent) -> Iterator[ag_ui.BaseEvent]:
         step = str(event.details.get("step_id"))
         if name := self._steps.pop(step, None):
-            yield StepFinishedEvent(step_name=name)
+            yield ag_ui.StepFinishedEvent(step_name=name)
         if event.type == "input_requested":
             yield from self._status_change(step, "waiting")
         elif event.type == "specialist_completed":
             ended = event.details.get("status")
             yield from self._status_change(step, "completed" if ended == "success" else str(ended))
 
-    def _status_change(self, step: str, status: str) -> Iterator[BaseEvent]:
+    def _status_change(self, step: str, status: str) -> Iterator[ag_ui.BaseEvent]:
         if (place := self._places.get(step)) is not None:
             change: Any = {"op": "replace", "path": f"/steps/{place}/status", "value": status}
-            yield StateDeltaEvent(delta=[change])
+            yield ag_ui.StateDeltaEvent(delta=[change])
 
-    def _called(self, event: RunEvent) -> Iterator[BaseEvent]:
+    def _called(self, event: RunEvent) -> Iterator[ag_ui.BaseEvent]:
         call, told = _call(event), event.details
         if call not in self._calls:
             # A person may have refused a call before it was made.
             name = self._calls[call] = _name(event)
-            yield ToolCallStartEvent(tool_call_id=name, tool_call_name=str(told.get("tool")))
+            yield ag_ui.ToolCallStartEvent(tool_call_id=name, tool_call_name=str(told.get("tool")))
             arguments = json.dumps(told.get("arguments"), ensure_ascii=False)
-            yield ToolCallArgsEvent(tool_call_id=name, delta=arguments)
-            yield ToolCallEndEvent(tool_call_id=name)
+            yield ag_ui.ToolCallArgsEvent(tool_call_id=name, delta=arguments)
+            yield ag_ui.ToolCallEndEvent(tool_call_id=name)
         if event.type == "tool_completed":
             name = self._calls.pop(call)
             text = str(told.get("result") or told.get("status"))
             ids: Any = {"message_id": f"{name}-result", "tool_call_id": name}
-            yield ToolCallResultEvent(**ids, content=text, role="tool")
+            yield ag_ui.ToolCallResultEvent(**ids, content=text, role="tool")
 
 
-def _thought(event: RunEvent) -> Iterator[BaseEvent]:
+def _thought(event: RunEvent) -> Iterator[ag_ui.BaseEvent]:
     """What the host thought of a request, or of a round."""
     text = event.details.get("reasoning") or event.details.get("feedback")
     if not isinstance(text, str) or not text.strip():
         return
     name: Any = {"message_id": _name(event)}
-    yield ReasoningStartEvent(**name)
-    yield ReasoningMessageStartEvent(**name)
-    yield ReasoningMessageContentEvent(**name, delta=text)
-    yield ReasoningMessageEndEvent(**name)
-    yield ReasoningEndEvent(**name)
+    yield ag_ui.ReasoningStartEvent(**name)
+    yield ag_ui.ReasoningMessageStartEvent(**name)
+    yield ag_ui.ReasoningMessageContentEvent(**name, delta=text)
+    yield ag_ui.ReasoningMessageEndEvent(**name)
+    yield ag_ui.ReasoningEndEvent(**name)
 
 
 def _name(event: RunEvent) -> str:

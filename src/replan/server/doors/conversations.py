@@ -14,9 +14,9 @@ from replan.runs.asked.asks import Ask
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.run import Run
-from replan.server.answers import AskTold
 from replan.server.callers.identity import Identity
 from replan.server.endpoints import check_role
+from replan.server.response_schemas import AskTold
 from replan.server.served_teams import ServedTeams
 from replan.server.work import answered, begun
 

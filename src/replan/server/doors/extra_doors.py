@@ -8,7 +8,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from replan.server.endpoints import Endpoint
-from replan.server.reading import too_slow
+from replan.server.request_body import too_slow
 from replan.server.served_teams import ServedTeams
 
 EXTRAS = {"/mcp/": "mcp", "/ag-ui/": "ag-ui", "/a2a/": "a2a"}

@@ -9,21 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+import mcp_types
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp_types import (
-    CallToolRequestParams,
-    CallToolResult,
-    ElicitRequest,
-    ElicitRequestFormParams,
-    ElicitResult,
-    InputRequiredResult,
-    ListToolsResult,
-    TextContent,
-    Tool,
-)
 from mcp_types.version import is_version_at_least
 from pydantic import JsonValue
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -72,12 +62,12 @@ def manager_of(served: ServedTeams) -> StreamableHTTPSessionManager:
     """Create the manager that serves MCP over streamable HTTP; its `run` has to be entered."""
     tools = {_tool_name(name): name for name in served.runtimes}
 
-    async def listed(_: Any, __: Any) -> ListToolsResult:
-        return ListToolsResult(tools=[_tool(served, *each) for each in tools.items()])
+    async def listed(_: Any, __: Any) -> mcp_types.ListToolsResult:
+        return mcp_types.ListToolsResult(tools=[_tool(served, *each) for each in tools.items()])
 
     async def called(
-        context: Any, params: CallToolRequestParams
-    ) -> CallToolResult | InputRequiredResult:
+        context: Any, params: mcp_types.CallToolRequestParams
+    ) -> mcp_types.CallToolResult | mcp_types.InputRequiredResult:
         try:
             door = _Door(served, context.request.state.who, context)
             return await door.call(tools.get(params.name, params.name), params)
@@ -104,17 +94,17 @@ def _tool_name(team: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]", "_", team)[:64]
 
 
-def _tool(served: ServedTeams, name: str, team: str) -> Tool:
+def _tool(served: ServedTeams, name: str, team: str) -> mcp_types.Tool:
     members = "; ".join(
         f"{each.name}: {each.intended_use}" for each in team_services(served.runtimes[team]).team
     )
     text = f"Lets a team do a task by a plan, and gives its answer. In the team are {members}"
-    return Tool(name=name, description=text[:2_000], input_schema=_SCHEMA)
+    return mcp_types.Tool(name=name, description=text[:2_000], input_schema=_SCHEMA)
 
 
-def _result(text: str, *, is_error: bool = False, **told: JsonValue) -> CallToolResult:
-    return CallToolResult(
-        content=[TextContent(type="text", text=text)],
+def _result(text: str, *, is_error: bool = False, **told: JsonValue) -> mcp_types.CallToolResult:
+    return mcp_types.CallToolResult(
+        content=[mcp_types.TextContent(type="text", text=text)],
         structured_content=cast("dict[str, Any]", told) or None,
         is_error=is_error,
     )
@@ -129,8 +119,8 @@ class _Door:
     context: Any  # what MCP's server knows of the request
 
     async def call(
-        self, team: str, params: CallToolRequestParams
-    ) -> CallToolResult | InputRequiredResult:
+        self, team: str, params: mcp_types.CallToolRequestParams
+    ) -> mcp_types.CallToolResult | mcp_types.InputRequiredResult:
         """Begin a run, or continue the one whose questions were answered; wait until it rests."""
         check_role(self.who, "run")
         self.served.team_at(team, "tool")
@@ -168,7 +158,7 @@ class _Door:
         given: dict[str, JsonValue] = {}
         for place, response in responses.items():
             ask = asked.get(place)
-            if ask is not None and isinstance(response, ElicitResult):
+            if ask is not None and isinstance(response, mcp_types.ElicitResult):
                 given |= _answer_in(ask, response)
         if not given:
             return Run(runtime, run_id)
@@ -204,7 +194,7 @@ class _Door:
         able = self.context.session.client_capabilities
         return bool(able and able.elicitation is not None and self.who.may("answer"))
 
-    def _result_of(self, view: RunView) -> CallToolResult:
+    def _result_of(self, view: RunView) -> mcp_types.CallToolResult:
         text = reply_text(view)
         if view.outcome == "waiting":
             text += f"\n\nThe run waits for a person: POST /runs/{view.run_id}/answers."
@@ -212,19 +202,21 @@ class _Door:
         return _result(text, is_error=is_error, run_id=view.run_id, outcome=view.outcome)
 
 
-def _required(view: RunView) -> InputRequiredResult:
+def _required(view: RunView) -> mcp_types.InputRequiredResult:
     """Let a client ask its user, and call again."""
-    asked = {place_of(ask): ElicitRequest(params=_form(ask)) for ask in view.waiting}
-    return InputRequiredResult(input_requests=cast("Any", asked), request_state=view.run_id)
+    asked = {place_of(ask): mcp_types.ElicitRequest(params=_form(ask)) for ask in view.waiting}
+    return mcp_types.InputRequiredResult(
+        input_requests=cast("Any", asked), request_state=view.run_id
+    )
 
 
-def _form(ask: Ask) -> ElicitRequestFormParams:
+def _form(ask: Ask) -> mcp_types.ElicitRequestFormParams:
     text = "\n\n".join([*filter(None, [ask.problem, *ask.remarks]), ask.text])
     schema = _ANSWER if ask.kind in ("question", "in doubt") else _DECISION
-    return ElicitRequestFormParams(message=text, requested_schema=schema)
+    return mcp_types.ElicitRequestFormParams(message=text, requested_schema=schema)
 
 
-def _answer_in(ask: Ask, response: ElicitResult) -> dict[str, JsonValue]:
+def _answer_in(ask: Ask, response: mcp_types.ElicitResult) -> dict[str, JsonValue]:
     """The answer of a user, bound to what was shown; None without an answer."""
     if response.action != "accept" or not response.content:
         return {}

@@ -1,10 +1,12 @@
-"""Teams over HTTP: their members, limits and output types."""
+"""Teams over HTTP, and the process that serves them: whether it works, and its metrics."""
 
 from pydantic import JsonValue
+from starlette.responses import Response
 
 from replan.replies.shape import Shape
-from replan.server.answers import Health, SpecialistTold, TeamList, TeamTold
 from replan.server.endpoints import Call
+from replan.server.problems import RefusedError
+from replan.server.response_schemas import TEAM, Health, SpecialistTold, TeamList, TeamTold
 from replan.server.served_teams import team_services
 from replan.services import Services
 from replan.state.limits import RunSettings
@@ -59,3 +61,25 @@ def _described(name: str, services: Services) -> TeamTold:
 
 def _schema(shape: Shape | None) -> JsonValue:
     return None if shape is None else shape.schema
+
+
+async def metrics(call: Call) -> Response:
+    """Return the metrics of the process, and which runs are not over, or wait in the queue.
+
+    Raises:
+        RefusedError: The token is a tenant's; the figures are those of all tenants together.
+    """
+    served, who = call.served, call.who
+    if who.tenant:
+        detail = (
+            f"The token '{who.name}' belongs to a tenant, and these are figures of all tenants."
+        )
+        raise RefusedError(403, "not_allowed", f"{detail} Use a token without a tenant.")
+    standing = await served.storage.runs.standing(TEAM)
+    served.watch.stands(
+        {key: number for key, number in standing.items() if key[0] in served.runtimes}
+    )
+    if served.queue is not None:
+        served.watch.queues(await served.queue.waiting())
+    content, media_type = served.watch.written(call.request.headers.get("accept", ""))
+    return Response(content, headers={"Content-Type": media_type})

@@ -15,7 +15,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from replan.state.pipeline.threads import COMPLETED
 from replan.threads.phases.agent_and_handler import StateHandler
-from replan.threads.turns.turn import Turn
+from replan.threads.turns.main_turn import Turn
 
 turn_at_work: ContextVar[Turn] = ContextVar("replan_turn")
 """The turn that the nodes of a graph take; its thread determines what is next."""

@@ -9,11 +9,11 @@ from starlette.responses import RedirectResponse, Response
 
 from replan.ports.run_book import RunRecord
 from replan.runs.service import Runtime
-from replan.server.answers import TEAM
 from replan.server.endpoints import Call
 from replan.server.problems import RefusedError
+from replan.server.response_schemas import TEAM
 from replan.server.served_teams import ServedTeams
-from replan.ui.reading import Reading, record_of
+from replan.ui.read_runs import Reading, record_of
 from replan.ui.run_page import run_values
 from replan.ui.site import Site
 

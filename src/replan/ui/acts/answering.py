@@ -16,7 +16,7 @@ from replan.server.problems import RefusedError
 from replan.state.person.answers import CHANGED
 from replan.state.person.verdicts import leads_to
 from replan.ui.acts.acting import call_of, confirm, run_acted_on, stale, to_run
-from replan.ui.drawn.revisions import Line, difference
+from replan.ui.drawn.revision_diffs import Line, difference
 from replan.ui.forms import form_of
 from replan.ui.shown import argument_shown, call_arguments, shown_of
 from replan.ui.site import Site

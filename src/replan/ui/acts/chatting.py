@@ -12,11 +12,11 @@ from starlette.responses import RedirectResponse, Response
 from replan.errors import InputError, ReplanError
 from replan.ports.session_store import SessionKey
 from replan.runs.asked.asks import Ask
-from replan.server.answers import TEAM
 from replan.server.doors.session_wire import TurnBody
 from replan.server.doors.sessions import check_input, checked
 from replan.server.problems import RefusedError, bad_field
-from replan.server.reading import valid
+from replan.server.request_body import valid
+from replan.server.response_schemas import TEAM
 from replan.server.session_turns import client_of, turn_parts
 from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.session_runs import run_in
@@ -24,8 +24,7 @@ from replan.state.questions import fingerprint_of
 from replan.state.session.context import Message
 from replan.ui.acts.acting import call_of
 from replan.ui.acts.answering import LETS_HAPPEN, asked_again, asked_in, value_of
-from replan.ui.acts.uploads import upload_of
-from replan.ui.forms import form_of
+from replan.ui.forms import form_of, upload_of
 from replan.ui.shown import shown_of
 from replan.ui.site import Site
 from replan.ui.talks import Talk

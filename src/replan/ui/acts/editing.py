@@ -15,15 +15,15 @@ from replan.runs.asked.asks import PLAN, Ask
 from replan.runs.continued.correcting import said_before
 from replan.runs.course.whole_run import WholeRun
 from replan.runs.run_input import kept_input
-from replan.server.answers import OWN_LABELS, TEAM
 from replan.server.problems import RefusedError
+from replan.server.response_schemas import OWN_LABELS, TEAM
 from replan.server.served_teams import own_id
 from replan.server.work import begun
 from replan.state.questions import fingerprint_of
 from replan.ui.acts.acting import Acted, confirm, run_acted_on, stale, to_run
-from replan.ui.drawn.revisions import difference
+from replan.ui.drawn.revision_diffs import difference
 from replan.ui.forms import form_of
-from replan.ui.reading import Reading
+from replan.ui.read_runs import Reading
 from replan.ui.shown import shown_of
 from replan.ui.site import Site
 

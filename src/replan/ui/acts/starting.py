@@ -9,11 +9,11 @@ from replan.errors import ReplanError
 from replan.server.bodies import StartBody
 from replan.server.doors import runs
 from replan.server.problems import refusal_of
-from replan.server.reading import valid
+from replan.server.request_body import valid
 from replan.server.served_teams import ServedTeams, team_services
 from replan.ui.acts.acting import call_of, to_run
 from replan.ui.acts.steering import settings_in
-from replan.ui.acts.uploads import upload_of
+from replan.ui.forms import upload_of
 from replan.ui.site import Site
 
 _FIELDS = ("task", "plan", "title", "labels", "limits", "team")

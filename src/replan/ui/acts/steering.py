@@ -11,14 +11,14 @@ from replan.plan.model import TaskPlan
 from replan.runs.continued.correcting import Correction, check, failed_in, is_over
 from replan.runs.continued.repeating import repeated_by
 from replan.runs.looking import RunView
-from replan.server.answers import RunTold
 from replan.server.bodies import CorrectionBody, GoOnBody, StopBody
 from replan.server.doors import runs
+from replan.server.response_schemas import RunTold
 from replan.state.limits import RunSettings
 from replan.state.rules import least_value, limit_value, rounded_up, why_reached
 from replan.ui.acts.acting import call_of, confirm, run_acted_on, stale, to_run
 from replan.ui.forms import form_of
-from replan.ui.reading import Reading
+from replan.ui.read_runs import Reading
 from replan.ui.shown import standing_of
 from replan.ui.site import Site
 from replan.user_files.orders import limits_of

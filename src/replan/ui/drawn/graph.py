@@ -9,7 +9,7 @@ from replan.plan.order import layers
 from replan.runs.course.standing import WAITING, WORDS, awaited
 from replan.runs.course.story import StepStory, Story
 from replan.runs.log.remarks import remarks_of
-from replan.ui.drawn.revisions import changed_steps
+from replan.ui.drawn.revision_diffs import changed_steps
 from replan.views.run.overview import remarked
 
 BOX_WIDTH, BOX_HEIGHT = 220, 98
@@ -117,8 +117,7 @@ def _awaited(step: StepStory, steps: Mapping[int, StepStory], *, is_over: bool) 
     left = "not done" if step.attempts else "not begun"
     if is_over:
         return awaited(failed, (), left=left) if failed else left
-    is_open = (StepStatus.PENDING, StepStatus.EXECUTING)
-    return awaited(failed, [each.step.id for each in before if each.status in is_open])
+    return awaited(failed, [each.step.id for each in before if each.status.is_open])
 
 
 def drawn(plan: TaskPlan, standing: Mapping[int, Standing]) -> Graph:

@@ -4,11 +4,10 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from replan.plan.model import StepStatus
 from replan.plan.order import critical_path
 from replan.runs.course.spans import Span, spans_of
 from replan.runs.course.story import Pause, StepStory, Story
-from replan.runs.log.calls import Calls, calls_of
+from replan.runs.log.call_counts import Calls, calls_of
 
 _MOST_TICKS = 8
 _LEAST_WIDTH = 0.2  # percent, so that the eye finds the shortest bar
@@ -38,8 +37,6 @@ _HOST_ENDS = {
     "feedback_generated": "the host judges",
     "task_completed": "the host answers",
 }
-
-_OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +171,7 @@ def _host_at_work(story: Story) -> Iterator[tuple[datetime, datetime, str]]:
 
 def _step(step: StepStory, story: Story, scale: _Scale, critical: Collection[int]) -> Row:
     spans, bars = spans_of(step, story), list[Bar]()
-    is_open = step.status in _OPEN and not story.is_over
+    is_open = step.status.is_open and not story.is_over
     if spans or is_open:
         last = story.ended if is_open else max(each.ended for each in spans)
         planned = min([story.planned_at(step.step.id), *(each.began for each in spans)])

@@ -9,9 +9,9 @@ from pydantic import JsonValue
 
 from replan.runs.course.attempts import AttemptView
 from replan.runs.course.story import StepStory, Story
-from replan.runs.log.calls import Calls, calls_of
+from replan.runs.log.call_counts import Calls, calls_of
 from replan.runs.log.run_event import RunEvent
-from replan.views.run.errors import is_said, same_before
+from replan.views.run.error_lines import is_said, same_before
 from replan.views.run.history import failure_of, shown_call
 
 HOST = 0

@@ -3,38 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from replan.events.types import (
-    AnswerRestarted,
-    AnswerToken,
-    ApprovalRequested,
-    Event,
-    InputRequested,
-    LimitReached,
-    ModelAnswered,
-    ModelCalled,
-    PhaseEntered,
-    PlanCreated,
-    PlanUpdated,
-    SpecialistCompleted,
-    SpecialistInvoked,
-    SpecialistParked,
-    SpecialistRetried,
-    SpecialistToken,
-    StepEvent,
-    TaskCompleted,
-    ThinkingCompleted,
-    ToolCompleted,
-    ToolInvoked,
-)
+from replan.events import types as events
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.runs.course.standing import awaited
 from replan.state.questions import Question
 from replan.state.results import ExecutionStatus, TaskComplexity
 from replan.views.cells import one_line
-from replan.views.live.calls import called, doing
+from replan.views.live.call_lines import called, doing
 
 _LONGEST = 2_000
-_OPEN = (StepStatus.PENDING, StepStatus.EXECUTING)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,34 +55,39 @@ class Course:
         return sum(row.status in statuses for row in self.rows.values())
 
 
-def after(course: Course, event: Event, now: float) -> Course:
+def after(course: Course, event: events.Event, now: float) -> Course:
     """Return the course after an event."""
     match event:
-        case PlanCreated() | PlanUpdated():
+        case events.PlanCreated() | events.PlanUpdated():
             return _planned(course, event.plan)
-        case PhaseEntered() | SpecialistToken(step_id=0):
+        case events.PhaseEntered() | events.SpecialistToken(step_id=0):
             return _of_pipeline(course, event)
         case (
-            SpecialistInvoked()
-            | SpecialistToken()
-            | SpecialistRetried()
-            | SpecialistParked()
-            | SpecialistCompleted()
-            | InputRequested()
+            events.SpecialistInvoked()
+            | events.SpecialistToken()
+            | events.SpecialistRetried()
+            | events.SpecialistParked()
+            | events.SpecialistCompleted()
+            | events.InputRequested()
         ):
             row = course.rows.get(event.step_id)
             return course if row is None else _moved(course, _worked(row, event, now))
-        case ModelCalled() | ModelAnswered() | ToolInvoked() | ToolCompleted():
+        case (
+            events.ModelCalled()
+            | events.ModelAnswered()
+            | events.ToolInvoked()
+            | events.ToolCompleted()
+        ):
             row = course.rows.get(event.step_id or 0)
             return course if row is None else _moved(course, _calling(row, event))
-        case AnswerToken():
+        case events.AnswerToken():
             return replace(course, activity="answering", answer=course.answer + event.text)
         case _:
             return _of_host(course, event)
 
 
-def _of_pipeline(course: Course, event: PhaseEntered | SpecialistToken) -> Course:
-    if isinstance(event, SpecialistToken):
+def _of_pipeline(course: Course, event: events.PhaseEntered | events.SpecialistToken) -> Course:
+    if isinstance(event, events.SpecialistToken):
         return replace(course, said=(course.said + event.text)[-_LONGEST:])
     if event.step_id is None:
         return replace(course, activity=f"phase {one_line(event.phase[:_LONGEST])}", said="")
@@ -123,7 +105,7 @@ def waits_for(row: Row, course: Course) -> str:
         return ""
     rows = course.rows
     failed = [each for each in row.needs if each in rows and _blocks(rows[each])]
-    coming = [each for each in row.awaits if each in rows and rows[each].status in _OPEN]
+    coming = [each for each in row.awaits if each in rows and rows[each].status.is_open]
     is_known = failed or coming or course.count(StepStatus.EXECUTING)
     return awaited(failed, coming) if is_known else ""
 
@@ -141,25 +123,28 @@ def answered(course: Course, key: str) -> Course:
     return _moved(course, replace(row, note="answered", asks=False))
 
 
-def _calling(row: Row, event: ModelCalled | ModelAnswered | ToolInvoked | ToolCompleted) -> Row:
+def _calling(
+    row: Row,
+    event: events.ModelCalled | events.ModelAnswered | events.ToolInvoked | events.ToolCompleted,
+) -> Row:
     key = f"{event.specialist}/{event.call}"
     others = {name: told for name, told in row.calls.items() if name != key}
-    is_begun = isinstance(event, ModelCalled | ToolInvoked)
+    is_begun = isinstance(event, events.ModelCalled | events.ToolInvoked)
     return replace(row, calls={**others, key: doing(event)} if is_begun else others)
 
 
-def _of_host(course: Course, event: Event) -> Course:
+def _of_host(course: Course, event: events.Event) -> Course:
     match event:
-        case ThinkingCompleted(thinking=thinking) if not course.rows:
+        case events.ThinkingCompleted(thinking=thinking) if not course.rows:
             is_simple = thinking.complexity is TaskComplexity.SIMPLE
             return replace(course, activity="answering" if is_simple else "planning")
-        case ApprovalRequested():
+        case events.ApprovalRequested():
             return replace(course, activity="waiting for a decision on the plan")
-        case AnswerRestarted():
+        case events.AnswerRestarted():
             return replace(course, answer="")
-        case LimitReached(scope="run"):
+        case events.LimitReached(scope="run"):
             return replace(course, activity=f"ending: {event.limit} is reached")
-        case TaskCompleted():
+        case events.TaskCompleted():
             return replace(course, outcome=event.outcome, answer=event.answer.text)
         case _:
             return course
@@ -173,9 +158,9 @@ def _planned(course: Course, plan: TaskPlan) -> Course:
 def _row_of(step: PlanStep, known: Row | None) -> Row:
     """The row of a step: from the plan, and from its events."""
     row = known or Row(id=step.id, description="")
-    is_open = step.status in _OPEN
+    is_open = step.status.is_open
     note = row.note if is_open else step.feedback
-    if is_open and row.status not in _OPEN:
+    if is_open and not row.status.is_open:
         row, note = replace(row, ended={}, started=None, seconds=None), ""
     return replace(
         row,
@@ -199,12 +184,12 @@ def _open_status(row: Row) -> StepStatus:
     return StepStatus.EXECUTING if row.busy else StepStatus.PENDING
 
 
-def _worked(row: Row, event: StepEvent, now: float) -> Row:
+def _worked(row: Row, event: events.StepEvent, now: float) -> Row:
     names = row.specialists
     if event.specialist.casefold() not in map(str.casefold, names):
         names = (*names, event.specialist)
     match event:
-        case SpecialistInvoked():
+        case events.SpecialistInvoked():
             is_first = not row.busy
             return replace(
                 row,
@@ -217,21 +202,21 @@ def _worked(row: Row, event: StepEvent, now: float) -> Row:
                 calls={},
                 asks=False,
             )
-        case SpecialistToken():
+        case events.SpecialistToken():
             return replace(row, said=(row.said + event.text)[-_LONGEST:])
-        case SpecialistRetried():
+        case events.SpecialistRetried():
             note = f"attempt {event.attempt + 1} after: {event.error[:_LONGEST]}"
             return replace(row, note=one_line(note))
-        case SpecialistParked():
+        case events.SpecialistParked():
             return replace(row, note="" if event.waiting_for else "waits for another round")
-        case SpecialistCompleted():
+        case events.SpecialistCompleted():
             return _ended(replace(row, specialists=names), event)
         case _:
             return _asking(row, event)
 
 
-def _asking(row: Row, event: StepEvent) -> Row:
-    if not isinstance(event, InputRequested):
+def _asking(row: Row, event: events.StepEvent) -> Row:
+    if not isinstance(event, events.InputRequested):
         return row
     busy = row.busy - {event.specialist}
     status = StepStatus.EXECUTING if busy else StepStatus.PENDING
@@ -247,7 +232,7 @@ def _asked(question: Question) -> str:
     return f"asks: {one_line(question.text[:_LONGEST])}"
 
 
-def _ended(row: Row, event: SpecialistCompleted) -> Row:
+def _ended(row: Row, event: events.SpecialistCompleted) -> Row:
     result = event.result
     succeeded = result.status is ExecutionStatus.SUCCESS
     ended = {**row.ended, event.specialist: succeeded}

@@ -15,11 +15,10 @@ from replan.state.results import Artifact
 from replan.views.cells import wrapped
 from replan.views.live.course import Course, Row
 from replan.views.live.frame import ASCII, UNICODE, Window, frame, whole_plan
-from replan.views.live.notices import notice, shown_at_once, verbose_notice
-from replan.views.live.sayings import Sayings
+from replan.views.live.notices import Sayings, notice, shown_at_once, verbose_notice
 from replan.views.live.teller import Teller
 from replan.views.rendered import columns_of, console_on, print_markdown
-from replan.views.run.summary import account, files, warnings
+from replan.views.run.below_answer import account, files, warnings
 
 _PER_SECOND = 8
 _ROOM_TO_ASK = 6

@@ -2,29 +2,12 @@
 
 from collections.abc import Mapping
 
-from replan.events.types import (
-    AnswerGiven,
-    CallEvent,
-    Event,
-    FactForgotten,
-    FactRemembered,
-    FeedbackGenerated,
-    InputRequested,
-    KnowledgeRetrieved,
-    LimitReached,
-    PhaseEntered,
-    PlanDoubtful,
-    PlanUpdated,
-    ReplyUnreadable,
-    RunCorrected,
-    StepsReopened,
-    StepsRouted,
-    ThinkingCompleted,
-)
+from replan.events import types as events
+from replan.events.types import Event, PhaseEntered, SpecialistToken, StepEvent
 from replan.events.warnings import warnings_in
 from replan.secrets.masking import without_secrets
 from replan.views.cells import answer_text, corrected, one_line
-from replan.views.live.calls import call_line
+from replan.views.live.call_lines import call_line
 from replan.views.run.given import places
 
 # In the order in which LangSmith asks them; the first one that says something decides.
@@ -40,26 +23,26 @@ _REPLICAS = ("LANGSMITH_RUNS_ENDPOINTS", "LANGCHAIN_RUNS_ENDPOINTS")
 _LANGSMITH = "https://api.smith.langchain.com"
 
 
-def notice(event: Event) -> str:  # noqa: PLR0911 - one for each kind
+def notice(event: events.Event) -> str:  # noqa: PLR0911 - one for each kind
     """The line that everybody should see of an event, or an empty text."""
     match event:
-        case FeedbackGenerated(feedback=said) if said.should_continue and said.feedback:
+        case events.FeedbackGenerated(feedback=said) if said.should_continue and said.feedback:
             return f"feedback: {one_line(said.feedback)}"
-        case PlanUpdated() if event.changes:
+        case events.PlanUpdated() if event.changes:
             return f"plan revised (version {event.plan.version}, by {event.by})"
-        case StepsReopened(reruns=reruns):
+        case events.StepsReopened(reruns=reruns):
             return f"runs again: {', '.join(map(str, reruns))}"
-        case RunCorrected():
+        case events.RunCorrected():
             return corrected(event.action, event.step_id, event.by, event.origin)
-        case AnswerGiven():
+        case events.AnswerGiven():
             return answer_text(event.key, event.action, event.by, event.text)
-        case InputRequested(question=asked):
+        case events.InputRequested(question=asked):
             return f"step {event.step_id} {event.specialist} asks: {one_line(asked.text)}"
         case _:
             return _trouble(event)
 
 
-def _found(event: KnowledgeRetrieved) -> str:
+def _found(event: events.KnowledgeRetrieved) -> str:
     """The line about the knowledge that was found; failures are reported as warnings."""
     whom = "the host" if event.step_id is None else f"step {event.step_id}"
     if event.error:
@@ -92,47 +75,72 @@ def traces_notice(where: str, *, content: bool) -> str:
     )
 
 
-def _trouble(event: Event) -> str:  # noqa: PLR0911 - one for each kind
+def _trouble(event: events.Event) -> str:  # noqa: PLR0911 - one for each kind
     match event:
-        case KnowledgeRetrieved():
+        case events.KnowledgeRetrieved():
             return _found(event)
-        case FactRemembered():
+        case events.FactRemembered():
             return f"remembered: {one_line(event.text)}"
-        case FactForgotten():
+        case events.FactForgotten():
             return f"forgotten: {one_line(event.text)}"
-        case StepsRouted(chosen=chosen):
+        case events.StepsRouted(chosen=chosen):
             given = ", ".join(f"step {step} to {name}" for step, name in chosen.items())
             return f"names no specialist, given by the cards: {one_line(given)}"
-        case PlanDoubtful(overlooked=doubts):
+        case events.PlanDoubtful(overlooked=doubts):
             return "\n".join(f"warning: {one_line(str(each))}" for each in doubts)
-        case LimitReached():
+        case events.LimitReached():
             whose = "" if event.scope == "run" else f" of {one_line(event.scope.replace('/', ' '))}"
             value = f"={event.value:g}" if event.value else ""
             return f"limit reached: {event.limit}{value}{whose}"
-        case ReplyUnreadable():
+        case events.ReplyUnreadable():
             instead = f"Instead: {one_line(event.fallback)}"
             return f"unreadable reply of {event.node}: {one_line(event.complaint)} {instead}"
         case _:
             return ""
 
 
-def verbose_notice(event: Event) -> str:
+def verbose_notice(event: events.Event) -> str:
     """The line of an event for `--verbose`, or an empty text."""
     match event:
-        case ThinkingCompleted(thinking=thinking):
+        case events.ThinkingCompleted(thinking=thinking):
             reason = f": {one_line(thinking.reasoning)}" if thinking.reasoning else ""
             return f"judged {thinking.complexity}{reason}"
-        case FeedbackGenerated(feedback=said) if said.feedback:
+        case events.FeedbackGenerated(feedback=said) if said.feedback:
             return f"feedback: {one_line(said.feedback)}"
-        case PhaseEntered():
+        case events.PhaseEntered():
             below = f" ({one_line(event.path)})" if event.path else ""
             return f"phase {one_line(event.phase)}{below}"
-        case CallEvent():
+        case events.CallEvent():
             return call_line(event)
         case _:
             return ""
 
 
-def shown_at_once(event: Event) -> set[str]:
+def shown_at_once(event: events.Event) -> set[str]:
     """The warnings that the line of an event already shows, verbatim."""
-    return {*warnings_in(event)} if isinstance(event, PlanDoubtful) else set()
+    return {*warnings_in(event)} if isinstance(event, events.PlanDoubtful) else set()
+
+
+class Sayings:
+    """The texts of a run's specialists as they arrive."""
+
+    def __init__(self) -> None:
+        self._begun: dict[tuple[int, str], str] = {}
+
+    def after(self, event: Event) -> list[str]:
+        """The lines that are whole by an event; whatever else a step does ends its last one."""
+        if not isinstance(event, StepEvent | PhaseEntered):
+            return []
+        key = (event.step_id or 0, event.specialist)
+        begun = self._begun.pop(key, "")
+        lines = [begun] if begun.strip() else []
+        # Outside a plan there is one pipeline, and no step.
+        whose = f"step {key[0]} {key[1]} | " if key[0] else ""
+        if isinstance(event, SpecialistToken):
+            *lines, self._begun[key] = (begun + event.text).split("\n")
+        return [f"{whose}{one_line(line)}" for line in lines]
+
+
+def who(event: StepEvent) -> str:
+    """The step and the specialist of an event."""
+    return f"step {event.step_id} {event.specialist}"

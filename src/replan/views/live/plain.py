@@ -3,27 +3,14 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from replan.events.types import (
-    AnswerRestarted,
-    AnswerToken,
-    Event,
-    PlanCreated,
-    PlanUpdated,
-    SpecialistCompleted,
-    SpecialistInvoked,
-    SpecialistParked,
-    SpecialistRetried,
-    TaskCompleted,
-    ThinkingStarted,
-)
+from replan.events import types as events
 from replan.plan.model import PlanStep
 from replan.runs.course.standing import awaited
 from replan.state.cuts import cut_in_words
 from replan.state.results import Artifact, ExecutionStatus
 from replan.views.cells import harmless, one_line
-from replan.views.live.notices import notice, shown_at_once, verbose_notice
-from replan.views.live.sayings import Sayings, who
-from replan.views.run.summary import account, files, warnings
+from replan.views.live.notices import Sayings, notice, shown_at_once, verbose_notice, who
+from replan.views.run.below_answer import account, files, warnings
 
 _MARKS = {
     ExecutionStatus.SUCCESS: "[x]",
@@ -55,12 +42,12 @@ class Lines:
         self._sayings = Sayings()
         self._told: set[str] = set()
 
-    def lines_of(self, event: Event) -> str:
+    def lines_of(self, event: events.Event) -> str:
         """The text that an event adds to the terminal, with its line ends; often empty."""
         match event:
-            case AnswerToken() | AnswerRestarted():
+            case events.AnswerToken() | events.AnswerRestarted():
                 text = self._answering(event)
-            case TaskCompleted():
+            case events.TaskCompleted():
                 text = self._ended(event)
             case _ if self._quiet:
                 text = ""
@@ -74,29 +61,31 @@ class Lines:
         """The text that closes a run which ended without its last event."""
         return "\n" if self._answer and not self._answer.endswith("\n") else ""
 
-    def _working(self, event: Event) -> str:
+    def _working(self, event: events.Event) -> str:
         match event:
-            case SpecialistInvoked() | SpecialistRetried() | SpecialistParked():
+            case (
+                events.SpecialistInvoked() | events.SpecialistRetried() | events.SpecialistParked()
+            ):
                 return f"{_of_attempt(event)}\n"
-            case SpecialistCompleted():
+            case events.SpecialistCompleted():
                 return f"{self._finished(event)}\n"
-            case PlanCreated() | PlanUpdated():
+            case events.PlanCreated() | events.PlanUpdated():
                 return _of_plan(event)
-            case ThinkingStarted():
+            case events.ThinkingStarted():
                 return "thinking\n"
             case _:
                 line = notice(event) or (verbose_notice(event) if self._verbose else "")
                 return f"{line}\n" if line else ""
 
-    def _answering(self, event: AnswerToken | AnswerRestarted) -> str:
-        if isinstance(event, AnswerRestarted):
+    def _answering(self, event: events.AnswerToken | events.AnswerRestarted) -> str:
+        if isinstance(event, events.AnswerRestarted):
             end, self._answer = self.broken_off(), ""
             return f"{end}(the answer begins again)\n"
         before = "" if self._answer or self._quiet else "\n"
         self._answer += event.text
         return before + event.text
 
-    def _ended(self, event: TaskCompleted) -> str:
+    def _ended(self, event: events.TaskCompleted) -> str:
         """The remaining output: the answer if it was not streamed, files, and the account."""
         text, self._answer = self._rest_of_answer(event.answer.text), ""
         if self._quiet:
@@ -113,7 +102,7 @@ class Lines:
         before = self.broken_off() if self._quiet else f"{self.broken_off()}\n"
         return before + answer.rstrip("\n") + "\n"
 
-    def _finished(self, event: SpecialistCompleted) -> str:
+    def _finished(self, event: events.SpecialistCompleted) -> str:
         result = event.result
         self._artifacts |= {artifact.path: artifact for artifact in result.artifacts}
         error = f": {one_line(result.error)}" if result.error else ""
@@ -121,21 +110,23 @@ class Lines:
         return f"{_MARKS[result.status]} {who(event)}{error}{cut} ({result.duration:.1f} s)"
 
 
-def _of_attempt(event: SpecialistInvoked | SpecialistRetried | SpecialistParked) -> str:
+def _of_attempt(
+    event: events.SpecialistInvoked | events.SpecialistRetried | events.SpecialistParked,
+) -> str:
     match event:
-        case SpecialistInvoked():
+        case events.SpecialistInvoked():
             return f"-> {who(event)}: {one_line(event.task)}"
-        case SpecialistRetried():
+        case events.SpecialistRetried():
             return f"[~] {who(event)}: {one_line(event.error)}; trying again"
-        case SpecialistParked():
+        case events.SpecialistParked():
             steps = event.waiting_for
             waits = awaited((), steps) if steps else "waits for another round"
             return f"[ ] {who(event)}: {waits}"
 
 
-def _of_plan(event: PlanCreated | PlanUpdated) -> str:
+def _of_plan(event: events.PlanCreated | events.PlanUpdated) -> str:
     """A new plan in full, a revised one by its open steps; new statuses have had their lines."""
-    if isinstance(event, PlanCreated):
+    if isinstance(event, events.PlanCreated):
         return f"\n{event.markdown.strip()}\n\n"
     if not event.changes:
         return ""

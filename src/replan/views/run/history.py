@@ -18,7 +18,7 @@ from replan.runs.log.run_event import RunEvent
 from replan.state.person.answers import read_decision
 from replan.state.questions import short_key
 from replan.views.cells import answer_text, corrected, counted, cut, one_line, seconds
-from replan.views.run.errors import same_before, short_error
+from replan.views.run.error_lines import same_before, short_error
 from replan.views.run.given import knowledge_text, memory_text
 
 if TYPE_CHECKING:

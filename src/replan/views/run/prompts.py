@@ -6,7 +6,7 @@ from typing import Any
 from replan.runs.course.whole_run import WholeRun
 from replan.runs.log.event_log import RunEvent
 from replan.views.cells import harmless, one_line
-from replan.views.run.attempts import answered
+from replan.views.run.attempt_calls import answered
 from replan.views.run.history import moment
 
 # The only event of a summary reports its call and its end.

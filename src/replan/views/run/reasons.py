@@ -3,7 +3,7 @@
 from replan.runs.course.story import Story
 from replan.runs.undone import INCOMPLETE, failures, not_run
 from replan.views.cells import counted, one_line
-from replan.views.run.errors import error_of
+from replan.views.run.error_lines import error_of
 from replan.views.run.history import moment
 
 _KEPT_FOR_ANSWER = ("max_cost", "max_model_calls", "max_seconds", "max_tokens")

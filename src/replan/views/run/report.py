@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from replan.runs.course.story import StepStory, Story
 from replan.views.cells import harmless, one_line, seconds
-from replan.views.run.attempts import attempt_lines
+from replan.views.run.attempt_calls import attempt_lines
 from replan.views.run.history import moments
 from replan.views.run.overview import day, goal_of, money, took, used
 from replan.views.run.reasons import ended_why

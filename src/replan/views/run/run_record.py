@@ -5,7 +5,7 @@ from typing import Any, cast
 from replan.runs.course.attempts import attempts_of
 from replan.runs.course.story import StepStory, story_of
 from replan.runs.course.whole_run import WholeRun
-from replan.runs.log.calls import Calls
+from replan.runs.log.call_counts import Calls
 
 
 def run_record(run: WholeRun) -> dict[str, Any]:

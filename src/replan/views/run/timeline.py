@@ -5,10 +5,9 @@ from datetime import datetime, timedelta
 
 from rich.cells import cell_len
 
-from replan.plan.model import StepStatus
 from replan.runs.course.spans import spans_of
 from replan.runs.course.story import StepStory, Story
-from replan.runs.log.calls import calls_of
+from replan.runs.log.call_counts import calls_of
 from replan.views.cells import cut, one_line, padded, seconds
 from replan.views.run.overview import mark_of, money
 
@@ -123,7 +122,7 @@ def _host_bar(story: Story, width: int, column: Column) -> str:
 def _step_bar(step: StepStory, story: Story, width: int, column: Column) -> str:
     bar = [" "] * width
     spans = spans_of(step, story)
-    is_settled = step.status not in (StepStatus.PENDING, StepStatus.EXECUTING)
+    is_settled = not step.status.is_open
     last = max(each.ended for each in spans) if spans and is_settled else story.ended
     if spans or not is_settled:
         _painted(bar, column, story.planned_at(step.step.id), last, ".")

@@ -17,15 +17,26 @@ from replan.adapters.thread_holds import Holds, digest_of, first_epoch
 from replan.ports.ownership import Owner
 
 
-class Epochs:
-    """How often each thread was taken, in a SQLite file."""
+class FileHolds(Holds):
+    """A lock file for each thread that is worked on, in a folder next to the SQLite file.
 
-    def __init__(self, database: Database) -> None:
+    How often each thread was taken is in the file.
+    """
+
+    def __init__(self, path: Path, database: Database) -> None:
+        super().__init__(str(path))
+        self._folder = Path(f"{path}.held")
         self._database = database
+        self._locks: dict[str, tuple[FileLock, os.stat_result | None]] = {}
 
-    async def raised(self, thread_id: str) -> int:
-        """Count one take more, and return its number."""
-        first = sqlite.insert(threads).values(thread_id=thread_id, epoch=first_epoch())
+    async def forget(self, thread_id: str) -> None:
+        statement = delete(threads).where(threads.c.thread_id == thread_id)
+        await self._database.write(lambda connection: connection.execute(statement))
+
+    async def _take(self, owner: Owner) -> int:
+        if not await asyncio.to_thread(self._locked, owner.thread_id):
+            return 0
+        first = sqlite.insert(threads).values(thread_id=owner.thread_id, epoch=first_epoch())
         statement = first.on_conflict_do_update(
             index_elements=["thread_id"], set_={"epoch": threads.c.epoch + 1}
         ).returning(threads.c.epoch)
@@ -34,35 +45,6 @@ class Epochs:
             return (await connection.execute(statement)).scalar_one()
 
         return await self._database.write(work)
-
-    async def current(self, thread_id: str) -> int:
-        """The number of the newest take; 0 if there is none."""
-        query = select(threads.c.epoch).where(threads.c.thread_id == thread_id)
-        return await self._database.read(lambda connection: connection.scalar(query)) or 0
-
-    async def forget(self, thread_id: str) -> None:
-        """Forget a thread that is removed."""
-        statement = delete(threads).where(threads.c.thread_id == thread_id)
-        await self._database.write(lambda connection: connection.execute(statement))
-
-
-class FileHolds(Holds):
-    """A lock file for each thread that is worked on, in a folder next to the SQLite file."""
-
-    def __init__(self, path: Path, epochs: Epochs) -> None:
-        super().__init__(str(path))
-        self._folder = Path(f"{path}.held")
-        self._epochs = epochs
-        self._locks: dict[str, tuple[FileLock, os.stat_result | None]] = {}
-
-    async def forget(self, thread_id: str) -> None:
-        """Forget the number of a thread that is held, and removed."""
-        await self._epochs.forget(thread_id)
-
-    async def _take(self, owner: Owner) -> int:
-        if not await asyncio.to_thread(self._locked, owner.thread_id):
-            return 0
-        return await self._epochs.raised(owner.thread_id)
 
     async def _is_taken(self, thread_id: str) -> bool:
         return await asyncio.to_thread(self._is_locked, thread_id)
@@ -84,8 +66,12 @@ class FileHolds(Holds):
             # Somebody has cleaned up. Who came since then has taken the thread.
             lock.release()
             is_locked = await asyncio.to_thread(self._locked, owner.thread_id)
-            if not is_locked or await self._epochs.current(owner.thread_id) != owner.epoch:
+            if not is_locked or await self._newest_epoch(owner.thread_id) != owner.epoch:
                 owner.lose()
+
+    async def _newest_epoch(self, thread_id: str) -> int | None:
+        query = select(threads.c.epoch).where(threads.c.thread_id == thread_id)
+        return await self._database.read(lambda connection: connection.scalar(query))
 
     def _is_locked(self, thread_id: str) -> bool:
         lock = self._lock_of(thread_id)

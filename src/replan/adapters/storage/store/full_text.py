@@ -6,11 +6,13 @@ words are found and rated by the same rule (BM25).
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from functools import cache
-from typing import Any
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, cast
 
+from langgraph.store.base import get_text_at_path, tokenize_path
 from sqlalchemy import Connection, TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -64,6 +66,34 @@ def has_full_text() -> bool:
 def words_in(said: str) -> str:
     """Write a text as the index takes its words."""
     return indexed(with_parts(said).casefold())
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An item's value, and LangGraph's `index` of it."""
+
+    value: dict[str, Any]
+    index: list[str] | bool | None  # which fields are looked through; False: none, None: all
+
+    @cached_property
+    def words(self) -> str:
+        if self.index is False:
+            return ""
+        if isinstance(self.index, list):
+            paths = (tokenize_path(path) for path in self.index)
+            texts = (said for path in paths for said in get_text_at_path(self.value, path))
+        else:
+            texts = _texts_in(self.value)
+        return words_in("\n".join(texts))
+
+
+def _texts_in(value: object) -> Iterable[str]:
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield str(value)
+    elif isinstance(value, dict | list):
+        parts = cast("Any", value)
+        for each in parts.values() if isinstance(value, dict) else parts:
+            yield from _texts_in(each)
 
 
 def asked(query: str) -> tuple[str, ...]:

@@ -28,8 +28,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from replan.adapters.storage.database import Database
 from replan.adapters.storage.faults import UnreadableRecordError, fault_of, storage_error
-from replan.adapters.storage.store.full_text import WordIndex, asked, has_full_text, score
-from replan.adapters.storage.store.kept import Kept
+from replan.adapters.storage.store.full_text import Kept, WordIndex, asked, has_full_text, score
 from replan.adapters.storage.store.kept_words import WORTH, KeptWords
 from replan.adapters.storage.store.operations import checked, has, listed
 from replan.adapters.storage.store.rows import (

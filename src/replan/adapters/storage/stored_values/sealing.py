@@ -3,7 +3,8 @@
 import hashlib
 import hmac
 import json
-from collections.abc import Iterable, Sequence
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -22,7 +23,7 @@ from replan.adapters.storage.faults import (
 )
 from replan.adapters.storage.stored_values.moved_names import MOVED, renamed
 from replan.adapters.storage.stored_values.places import of_writes
-from replan.errors import ConfigurationError
+from replan.errors import ConfigurationError, StorageError
 from replan.failures import describe
 
 SALT_SIZE = 16
@@ -220,3 +221,43 @@ def reads_token(cipher: Cipher, token: bytes) -> bool:
         return cipher.open(token, UNPLACED) == _TOKEN
     except UnreadableRecordError:
         return False
+
+
+Key = str | bytes | None
+Facts = Mapping[str, bytes]
+
+
+def new_facts(key: Key) -> Facts:
+    """What is written into new storage, to be opened with this key from then on."""
+    salt = secrets.token_bytes(SALT_SIZE)
+    if key is None:
+        return {"salt": salt, "token": b""}
+    return {"salt": salt, "token": token_of(cipher_of(key, salt))}
+
+
+def opened_with(
+    key: Key, facts: Facts, plain: StrictSerializer, where: str
+) -> tuple[SerializerProtocol, Seal]:
+    salt, token = facts["salt"], facts["token"]
+    if key is None:
+        if token:
+            raise StorageError(
+                where,
+                "It is encrypted, but no key was given.",
+                "Give the key that it was created with (REPLAN_STORAGE_KEY, or `key=`).",
+            )
+        return plain, Seal()
+    if not token:
+        raise StorageError(
+            where,
+            "It is not encrypted, but a key was given.",
+            "Open it without a key, or name another place for encrypted storage.",
+        )
+    cipher = cipher_of(key, salt)
+    if not reads_token(cipher, token):
+        raise StorageError(
+            where,
+            "It was encrypted with another key.",
+            "Give the key that it was created with (REPLAN_STORAGE_KEY, or `key=`).",
+        )
+    return SealedSerializer(cipher, plain), Seal(cipher)

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, insert, inspect, literal, select, update
 from sqlalchemy.schema import CreateIndex, CreateTable, DropTable
 
 from replan.adapters.storage.faults import DAMAGED
-from replan.adapters.storage.stored_values.secrecy import Facts
+from replan.adapters.storage.stored_values.sealing import Facts
 from replan.adapters.storage.tables.migrations import MIGRATIONS, Migration
 from replan.adapters.storage.tables.schema import facts as facts_table, metadata
 from replan.errors import StorageError

@@ -25,7 +25,6 @@ from replan.ports.journal import (
     RunRows,
     Spending,
     begun_already,
-    rows_of,
 )
 from replan.spending.scopes import ROUNDING, first_refusal
 from replan.state.result_json import result_as_json
@@ -86,7 +85,7 @@ class SqlJournal:
             scopes = await _scopes(connection, run_id, [bound.scope for bound in bounds])
             for bound in bounds:
                 settled, reserved = scopes.get(bound.scope, (Spending(), Spending()))
-                refused = first_refusal(bound, amount, settled + reserved, settled)
+                refused = first_refusal(bound, amount, settled + reserved)
                 if refused is not None:
                     return refused
             for bound in bounds:
@@ -224,9 +223,6 @@ class SqlJournal:
     async def strike(self, run_id: str, prefix: str) -> None:
         statement = delete(schema.notes).where(_begins(schema.notes, run_id, prefix))
         await self._database.write(lambda connection: connection.execute(statement))
-
-    async def rows(self, run_id: str) -> RunRows:
-        return await rows_of(self, run_id)
 
     async def adopt(self, run_id: str, rows: RunRows) -> None:
         async def work(connection: AsyncConnection) -> None:

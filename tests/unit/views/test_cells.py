@@ -25,6 +25,13 @@ def test_a_line_is_cut_with_an_ellipsis(text, width, shown):
     assert cut(text, width) == shown
 
 
+@pytest.mark.parametrize("text", ["\u200d\u200d漢 b", "\u200d\u200d👍a", "a\u200d\u200d👩é"])
+def test_joiners_with_nothing_to_join_are_cut_and_folded_like_other_text(text):
+    for width in range(5):
+        assert cell_len(cut(text, width)) <= width
+        assert "".join("".join(folded(text, max(2, width))).split()) == "".join(text.split())
+
+
 @given(st.text(), st.integers(0, 30))
 def test_a_padded_line_has_exactly_its_width(text, width):
     assert cell_len(padded(steady(text), width)) == width

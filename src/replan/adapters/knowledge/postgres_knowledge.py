@@ -19,7 +19,7 @@ from replan.adapters.knowledge.collection import Collection, Row
 from replan.adapters.knowledge.embedding import SECONDS, Embedding, asked, embedded_text, unbuilt
 from replan.adapters.knowledge.fusing import DEEPEST, fused
 from replan.adapters.knowledge.index import DEEPEST as DEEPEST_FOLDER, MOST_FILES
-from replan.adapters.knowledge.reading import (
+from replan.adapters.knowledge.read_files import (
     KINDS,
     UnreadableFileError,
     content_of,
@@ -30,8 +30,8 @@ from replan.failures import describe, ends_whole_work
 from replan.ports.retriever import SearchRequest, SearchResponse
 from replan.secrets.sources import learn_address
 from replan.state.knowledge import Chunk
-from replan.texts.folder import FolderFile, files_below
 from replan.texts.passages import Passage
+from replan.texts.safe_folder import FolderFile, files_below
 
 BATCH = 128
 """Passages whose vectors are asked for in one call."""

@@ -18,19 +18,7 @@ from replan.errors import ReplanError
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.server.callers.identity import Identity
-from replan.server.doors.chat_wire import (
-    ChatBody,
-    ChatChoice,
-    ChatCompletion,
-    ChatMessage,
-    ChatSaid,
-    ChatUsage,
-    ModelList,
-    ModelTold,
-    RunBehind,
-    comparable,
-    error_of,
-)
+from replan.server.doors import chat_wire
 from replan.server.doors.conversations import (
     Begun,
     Conversations,
@@ -46,19 +34,21 @@ from replan.server.stream import Stream
 from replan.state.usage import Usage
 
 
-async def models(call: Call) -> ModelList:
+async def models(call: Call) -> chat_wire.ModelList:
     """List the teams as models."""
-    return ModelList(data=tuple(ModelTold(id=name) for name in call.served.runtimes))
+    return chat_wire.ModelList(
+        data=tuple(chat_wire.ModelTold(id=name) for name in call.served.runtimes)
+    )
 
 
-async def model(call: Call) -> ModelTold:
+async def model(call: Call) -> chat_wire.ModelTold:
     """Describe a team as a model."""
-    return ModelTold(id=call.served.team_at(call.path["model"], "model"))
+    return chat_wire.ModelTold(id=call.served.team_at(call.path["model"], "model"))
 
 
-async def complete(call: Call) -> ChatCompletion | Response:
+async def complete(call: Call) -> chat_wire.ChatCompletion | Response:
     """Answer the newest message of a conversation."""
-    body: ChatBody = call.body
+    body: chat_wire.ChatBody = call.body
     body.check()
     team = call.served.team_at(body.model, "model")
     turn = Turn(call.served, call.who, body, team, Conversations(call.served, call.who, team))
@@ -75,7 +65,7 @@ class Turn:
 
     served: ServedTeams
     who: Identity
-    body: ChatBody
+    body: chat_wire.ChatBody
     team: str
     chats: Conversations
 
@@ -99,26 +89,26 @@ class Turn:
     async def reply_for(self, view: RunView, problem: str) -> str:
         """What is said about a run at rest; one that waits is found again by it."""
         text = reply_text(view, problem)
-        answer = ChatMessage(role="assistant", content=text)
+        answer = chat_wire.ChatMessage(role="assistant", content=text)
         await self.chats.note(_key(self.body, [*self.body.messages, answer]), view)
         return text
 
-    async def completion(self, begun: Begun) -> ChatCompletion:
+    async def completion(self, begun: Begun) -> chat_wire.ChatCompletion:
         """Wait for the answer."""
         await begun.run
         view = await begun.run.look()
-        message = ChatSaid(content=await self.reply_for(view, begun.problem))
+        message = chat_wire.ChatSaid(content=await self.reply_for(view, begun.problem))
         if self.body.tells_course:
             events = begun.run.events(after=begun.after)
             course = "".join([progress_line(each) async for each in events])
             message = message.replace(reasoning_content=course)
-        return ChatCompletion(
+        return chat_wire.ChatCompletion(
             id=f"chatcmpl-{view.run_id}",
             created=int(self.served.clock().timestamp()),
             model=self.team,
-            choices=(ChatChoice(message=message, finish_reason=_finish(view)),),
+            choices=(chat_wire.ChatChoice(message=message, finish_reason=_finish(view)),),
             usage=_usage(view),
-            replan=RunBehind(run_id=view.run_id, outcome=view.outcome),
+            replan=chat_wire.RunBehind(run_id=view.run_id, outcome=view.outcome),
         )
 
     async def pieces(self, begun: Begun) -> AsyncGenerator[str]:
@@ -142,7 +132,7 @@ class Turn:
             view = await begun.run.look()
             whole = await self.reply_for(view, begun.problem)
         except ReplanError as error:
-            yield f"data: {json.dumps(error_of(refusal_of(error)))}\n\n"
+            yield f"data: {json.dumps(chat_wire.error_of(refusal_of(error)))}\n\n"
             return
         if whole != text:
             # A reply that was begun again cannot be taken back.
@@ -163,9 +153,9 @@ class Turn:
         return {"reasoning_content": course} if course else {}
 
 
-def _key(body: ChatBody, said: Sequence[ChatMessage]) -> JsonValue:
+def _key(body: chat_wire.ChatBody, said: Sequence[chat_wire.ChatMessage]) -> JsonValue:
     """The key of a conversation: its session id, else its messages."""
-    return body.session_id or comparable(said)
+    return body.session_id or chat_wire.comparable(said)
 
 
 def _piece(head: Mapping[str, Any], delta: Mapping[str, str], finish: str | None = None) -> str:
@@ -177,9 +167,9 @@ def _finish(view: RunView) -> Literal["stop", "length"]:
     return "length" if view.state.get("limit_reached") else "stop"
 
 
-def _usage(view: RunView) -> ChatUsage:
+def _usage(view: RunView) -> chat_wire.ChatUsage:
     used = view.state.get("usage", Usage())
-    return ChatUsage(
+    return chat_wire.ChatUsage(
         prompt_tokens=used.input_tokens,
         completion_tokens=used.output_tokens,
         total_tokens=used.total_tokens,

@@ -67,8 +67,8 @@ class Chat(Answering):
 
     def built(self, place: str, chats: Chats) -> "SpecialistPort":
         """Build the model with its prompt and its tools."""
+        from replan.specialists.given_tools import chat_with_tools
         from replan.specialists.prompted import PromptedSpecialist
-        from replan.specialists.tools import chat_with_tools
 
         answer = chat_with_tools(
             f"{place}.tools",

@@ -3,7 +3,7 @@
 import pytest
 
 from replan import Host, Limits, Price, Specialist, Team
-from replan.cli.shared.preview import dearest_token
+from replan.cli.shared.worst_case import dearest_token
 from replan.plan import PlanDocument
 from replan.testing import ScriptedModel
 from replan.views.ahead.outlook import KnownTeam, outlook, outlook_lines

@@ -15,8 +15,7 @@ from replan.adapters.storage.opening import open_storage
 from replan.assembly.graphs import build_graph
 from replan.calling.compiled import services_in
 from replan.errors import ConfigurationError
-from replan.metrics.loop_lag import lag_told
-from replan.metrics.watch import Watch
+from replan.metrics.watch import Watch, lag_told
 from replan.own_loop import completed
 from replan.runtime import open_runtime
 from replan.team.team_file import TeamFile, read_team_file

@@ -10,8 +10,7 @@ from replan.cli.main import app
 from replan.errors import InputError
 from replan.runs.asked.attached import LARGEST, LONGEST_TEXT
 from replan.testing import OpenAIServer
-from replan.user_files.attachments import attached
-from replan.user_files.orders import kept, order_from, order_of
+from replan.user_files.orders import attached, kept, order_from, order_of
 
 PNG = b"\x89PNG\r\n\x1a\n rest"
 SIMPLE = "---\ncomplexity: simple\n---\nA red square."

@@ -11,7 +11,7 @@ from replan.runs.course.story import StepStory, Story
 from replan.runs.course.thread_views import ThreadView
 from replan.runs.course.waits import waits_of
 from replan.runs.course.whole_run import WholeRun
-from replan.runs.log.calls import calls_of
+from replan.runs.log.call_counts import calls_of
 from replan.runs.log.event_log import RunEvent
 from replan.state.results import SpecialistResult
 from replan.views.cells import counted, harmless, one_line, seconds

@@ -11,12 +11,12 @@ from replan.ports.run_book import RunRecord
 from replan.runs.course.story import Story, story_of
 from replan.runs.course.whole_run import WholeRun, whole_run
 from replan.runs.log.run_event import RunEvent
-from replan.server.answers import TEAM
 from replan.server.callers.identity import Identity
 from replan.server.problems import RefusedError
+from replan.server.response_schemas import TEAM
 from replan.server.served_teams import ServedTeams
+from replan.user_files.order_signature import is_signed
 from replan.user_files.place import found
-from replan.user_files.signature import is_signed
 
 _KEPT = 8
 _SETTLES = timedelta(seconds=1)

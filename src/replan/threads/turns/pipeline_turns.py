@@ -9,7 +9,7 @@ from replan.ports.thread_repository import ThreadRepository
 from replan.state.pipeline.threads import Thread
 from replan.threads.host_utils import HostUtils
 from replan.threads.phases.agent_and_handler import BaseAgent
-from replan.threads.turns.turn import Turn
+from replan.threads.turns.main_turn import Turn
 
 _at_work: WeakKeyDictionary[ThreadRepository, set[str]] = WeakKeyDictionary()
 

@@ -19,14 +19,14 @@ from replan.runs.asked.asks import Ask
 from replan.runs.course.attempts import attempts_of
 from replan.runs.course.story import story_of
 from replan.runs.log.remarks import unusable_replies
-from replan.runs.travel.export import exported, opened_export
+from replan.runs.travel.exported_run import exported, opened_export
 from replan.secrets.sources import learn_values
 from replan.state.questions import Question
 from replan.state.results import SpecialistResult
 from replan.state.usage import TokenCount
 from replan.views.cells import harmless
 from replan.views.drawn_plan import boxes, mermaid
-from replan.views.run.attempts import attempts_lines, step_lines, step_record
+from replan.views.run.attempt_calls import attempts_lines, step_lines, step_record
 from replan.views.run.history import moment, moments
 from replan.views.run.overview import money, overview, remarked, tool_counts, used
 from replan.views.run.prompts import NONE_KEPT, prompts_lines

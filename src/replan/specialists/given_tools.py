@@ -7,7 +7,7 @@ from typing import Any, cast, get_args
 from langchain_core.tools import BaseTool, StructuredTool, tool as as_tool
 
 from replan.errors import ConfigurationError
-from replan.facts.tools import FACT_TOOLS
+from replan.facts.fact_tools import FACT_TOOLS
 from replan.langgraph_inside.models import can_call_tools
 from replan.models.chat import Chat, ToolCallChecker, Toolset, holds_tool_call
 from replan.ports.tool_provider import ToolProvider, server_in

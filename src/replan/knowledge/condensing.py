@@ -10,7 +10,12 @@ from typing import NamedTuple
 from langchain_core.messages import BaseMessage
 
 from replan.failures import describe, ends_whole_work
-from replan.prompts.knowledge import build_knowledge_prompt, knowledge_text, place_of, source_of
+from replan.prompts.knowledge_section import (
+    build_knowledge_prompt,
+    knowledge_text,
+    place_of,
+    source_of,
+)
 from replan.prompts.sections import within_budget
 from replan.replies.citations import cited, cited_among
 from replan.replies.readings import read_answer
