@@ -66,7 +66,7 @@ def result_of(step: int, inputs: Mapping[int, str]) -> str:
         return inputs[step]
     known = ", ".join(map(str, sorted(inputs))) or "none"
     raise CannotAnswerError(
-        f"Step {step} is not one of the steps that this one comes after ({known})."
+        f"This step does not come after step {step}, but after: {known}. Add it to (after ...)."
     )
 
 

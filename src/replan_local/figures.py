@@ -32,7 +32,7 @@ def figures(
     columns = _Columns(database.columns(file.view), file.name)
     names = [*map(str, asked.by), *map(str, asked.measures)]
     if len(set(names)) < len(names):
-        raise CannotAnswerError(f"'{asked}' asks for the same thing twice.")
+        raise CannotAnswerError(f"'{asked}' asks for the same thing twice. Name it once.")
     expressions = [
         *(_key(each, columns) for each in asked.by),
         *(_number(each, columns) for each in asked.measures),

@@ -209,7 +209,7 @@ async def test_a_run_that_a_limit_ended_goes_on_where_the_limit_leaves_room(offi
         done = await (await runtime.retry(first.run_id, 2))
         assert (done.run_id, done.limit_reached) == (first.run_id, "max_steps")
         assert office.did == [1, 2, 2, 3]
-        with pytest.raises(InputError, match=r"max_steps=3 leaves no room for it\. Raise it"):
+        with pytest.raises(InputError, match=r"max_steps=3 leaves no room for the step\. Raise it"):
             await runtime.skip(first.run_id, 4)
         more = RunSettings(limits=Limits(max_steps=4))
         last = await (await runtime.skip(first.run_id, 4, settings=more, by="anna"))

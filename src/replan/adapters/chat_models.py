@@ -207,7 +207,7 @@ def _other_model(name: str, provider: str, model: str) -> BaseChatModel:
         return init_chat_model(model, model_provider=provider)
     except Exception as error:
         # A foreign constructor: mostly a missing key, reported by its own exception.
-        fix = f"See the settings that {package.replace('_', '-')} asks for."
+        fix = f"Set what {package.replace('_', '-')} needs, as its documentation says."
         raise ConfigurationError("model", name, describe(error), fix) from error
 
 

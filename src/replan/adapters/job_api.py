@@ -72,7 +72,7 @@ class ApiExecutor:
         headers = {"Idempotency-Key": call.key, "Accept": "application/json"}
         if name := call.spec.api_key_env:
             if not (secret := self._environment.get(name)):
-                raise _RefusedError(f"the environment variable {name} is not set")
+                raise _RefusedError(f"the environment variable {name} is not set: set it")
             headers["Authorization"] = f"Bearer {secret}"
         request: dict[str, Any] = {"method": method, "url": url, "headers": headers}
         params = call.parameters.get("params")
@@ -88,12 +88,12 @@ def address_of(spec: JobSpec, endpoint: str) -> str:
     """The whole address of an endpoint, which must be below one of those that a spec names."""
     bases = [base.rstrip("/") for base in spec.base_urls]
     if not bases:
-        raise _RefusedError("the spec names no base_urls, so no API can be called")
+        raise _RefusedError("no API can be called: add its address to base_urls of the job")
     url = endpoint if "://" in endpoint else f"{bases[0]}/{endpoint.lstrip('/')}"
     path = url.partition("://")[2].partition("?")[0]
     # A server may take an escaped dot or slash for the sign itself.
     if "#" in url or "\\" in url or {".", ".."} & {*unquote(unquote(path)).split("/")}:
-        raise _RefusedError(f"the address {endpoint!r} cannot be used")
+        raise _RefusedError(f"the address {endpoint!r} has a '#', a backslash or '..'")
     if not any(url == base or url.startswith((f"{base}/", f"{base}?")) for base in bases):
         raise _RefusedError(f"the address {endpoint!r} is not below any of {', '.join(bases)}")
     return url

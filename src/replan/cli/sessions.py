@@ -141,7 +141,8 @@ async def import_(
         except SessionConflictError as error:
             raise InputError(
                 f"The session '{context.session_id}' exists here, and is not older: version "
-                f"{error.found} here, version {error.expected} in the file."
+                f"{error.found} here, version {error.expected} in the file. To replace it, "
+                "remove it first: replan sessions rm."
             ) from error
         typer.echo(f"session {one_line(context.session_id)} is here, version {version}")
 

@@ -64,7 +64,7 @@ def _read_at_once(given: Mapping[str, Any]) -> Job | None:
 def _mistakes(job: Job, spec: JobSpec) -> Iterator[ConfigurationError]:
     """The parts of a job that are unknown to its spec."""
     if job.type != spec.name:
-        yield _mistake("type", job.type, f"this spec is '{spec.name}'", "Use the job's own spec.")
+        yield _mistake("type", job.type, f"it is not a job of '{spec.name}'", "Use its own spec.")
         return
     if job.version != spec.version:
         fix = "Use the spec of this version, or start a new job."

@@ -63,9 +63,7 @@ class Gate:
 
         path = scope["path"]
         if _says_two_lengths(Headers(scope=scope)):
-            detail = (
-                "It states its length twice: by Content-Length and by Transfer-Encoding. Use one."
-            )
+            detail = "The request has Content-Length and Transfer-Encoding. Send only one of them."
             answer = self.tell(path, RefusedError(400, "two_lengths", detail))
             # What follows is a request to one of two readers, and a body to the other.
             answer.headers["Connection"] = "close"

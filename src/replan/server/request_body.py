@@ -76,7 +76,7 @@ async def bytes_of(request: Request, seconds: float) -> bytes:
 
 def too_slow(seconds: float) -> RefusedError:
     """What is said about a body that does not arrive."""
-    detail = f"The body did not arrive within {seconds:g} seconds. Send it."
+    detail = f"The body did not arrive within {seconds:g} seconds. Send all of it."
     return RefusedError(408, "slow_request", detail)
 
 
@@ -105,7 +105,7 @@ def json_of(held: bytes) -> object:
         given: object = json.loads(held) if held.strip() else {}
     except RecursionError:
         raise RefusedError(
-            400, "bad_json", "The body is nested too deep. Send it flatter."
+            400, "bad_json", "The body is nested too deep. Use fewer levels."
         ) from None
     except json.JSONDecodeError as error:
         fix = "Send JSON, with Content-Type: application/json."

@@ -106,7 +106,7 @@ def _check_shown(ask: Ask, shown: Collection[str]) -> None:
     if mark_of(ask) not in shown:
         raise InputError(
             "An earlier message of this session was cut off, and its work continued. What is asked "
-            "now is new, so this message does not answer it."
+            "now is new, so this message does not answer it. Answer what is shown now."
         )
 
 

@@ -158,7 +158,7 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
     def _check_rounds(self, rounds: int) -> None:
         if rounds >= self._loop.max_rounds:
             problem = "the model called tools this often and gave no answer"
-            fix = "Look at what the tools tell it, or allow more."
+            fix = "Check what the tools return, or raise max_tool_rounds."
             raise ConfigurationError("max_tool_rounds", rounds, problem, fix)
 
     def _show(self, text: str) -> None:

@@ -230,7 +230,8 @@ class StepRecord:
         most = self.board.settings.limits.max_questions
         if next(self.board.questions) > most:
             raise QuestionError(
-                f"The limit max_questions={most} is reached: the run asks no more questions."
+                f"The limit max_questions={most} is reached: the run asks no more questions. "
+                "Raise the limit, or ask less."
             )
         return question.replace(asked_at=self.services.clock())
 

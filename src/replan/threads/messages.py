@@ -50,7 +50,7 @@ def changed(
     try:
         return holder.replace(message.replace(**changes))
     except ValueError as error:
-        problem = f"its message '{message_id}' cannot be changed so: {error}"
+        problem = f"its message '{message_id}' cannot be changed like this: {error}"
         raise ThreadError(thread.id, problem, "Give fields of a ThreadMessage.") from error
 
 

@@ -64,7 +64,7 @@ async def found_session(client: ClientAgentAdapter, prefix: str) -> str:
             )
         case several:
             ids = ", ".join(several[:_TOLD])
-            raise InputError(f"More than one session begins with '{prefix}': {ids}.")
+            raise InputError(f"Several sessions begin with '{prefix}': {ids}. Write more of it.")
 
 
 def read_session(path: Path) -> AgentContext:

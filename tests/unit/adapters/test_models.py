@@ -139,7 +139,7 @@ def test_what_another_provider_complains_of_is_told(monkeypatch: pytest.MonkeyPa
     for variable in ("AZURE_OPENAI_API_KEY", "OPENAI_API_KEY", "OPENAI_API_VERSION"):
         monkeypatch.delenv(variable, raising=False)
 
-    with pytest.raises(ConfigurationError, match="langchain-openai asks for") as caught:
+    with pytest.raises(ConfigurationError, match="Set what langchain-openai needs") as caught:
         LangChainModels().chat_model("azure_openai:gpt-x")
 
     assert caught.value.__cause__ is not None

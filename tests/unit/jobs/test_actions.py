@@ -128,8 +128,8 @@ async def test_a_value_never_changes_the_path(server, make, value):
     [
         ({"endpoint": "http://127.0.0.1:9/v1/x"}, "not below any of"),
         ({"endpoint": "{title}://x"}, "not below any of"),
-        ({"endpoint": "/%2e%2e/x"}, "cannot be used"),
-        ({"endpoint": "../x"}, "cannot be used"),
+        ({"endpoint": "/%2e%2e/x"}, "or '..'"),
+        ({"endpoint": "../x"}, "or '..'"),
         ({"method": "TRACE"}, "is not one of"),
         ({"params": "text"}, "must be of type object"),
     ],

@@ -65,7 +65,7 @@ def test_an_expression_is_computed_exactly(expression, result):
         ("2 ^ 0.5", "whole ones up to 256"),
         ("step 1 * 2", "needs one figure where a step has 2"),
         ("step 3 + 1", "Step 3 has no single result; it has no figures"),
-        ("step 9 + 1", "Step 9 is not one of the steps that this one comes after (1, 2, 3)"),
+        ("step 9 + 1", "This step does not come after step 9, but after: 1, 2, 3. Add it"),
         ('step 1["total cots"]["Oslo"]', "Did you mean 'total cost'?"),
         ('step 1["total cost"]["Olso"]', "Did you mean 'oslo'?"),
         ("1 + " * 200 + "1", "at most 500 are read"),

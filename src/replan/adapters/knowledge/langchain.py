@@ -130,7 +130,7 @@ class VectorStoreRetriever:
             return self.store.similarity_search_with_relevance_scores(query, k=most, **given)
         except NotImplementedError as error:
             reason = f"{type(self.store).__name__} has no relevance scores"
-            fix = "Give score=..., which makes a score, larger is better, of the store's own."
+            fix = "Give score=..., a function of the store's own score; larger results are better."
             raise RetrievalError(reason, fix) from error
 
     def _check_tenants(self, found: Sequence[Document], tenant: str) -> None:
@@ -140,7 +140,7 @@ class VectorStoreRetriever:
             for each in found
         ):
             reason = f"the store returned passages whose {self.tenant_field} is not the tenant"
-            raise RetrievalError(reason, "It does not keep to filters; see as_filter.")
+            raise RetrievalError(reason, "It ignores filters: write as_filter=... for it.")
 
 
 def _check_bases(request: SearchRequest) -> None:

@@ -134,7 +134,7 @@ def _command_rules(
             yield broken((*where, "refusals", status), name, "unknown_slot", reason, fix)
     if command.get("refusals") and command.get("each") is not None:
         # The items before would be done again, under the plan of the new value.
-        reason = "What is done for each text of a list cannot ask for a value again."
+        reason = "A command with `each` cannot ask for a value again."
         yield broken((*where, "refusals"), None, "refusals_of_each", reason, "Leave it out.")
     each, needs = command.get("each"), [*listed(command.get("needs"))]
     if isinstance(each, str):

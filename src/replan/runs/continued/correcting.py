@@ -120,7 +120,7 @@ def check_newest(snapshot: StateSnapshot, run_id: str) -> None:
         InputError: Its thread has begun another run, or a graph of a step asks in the middle of it.
     """
     if snapshot.values.get("run_id") != run_id:
-        raise InputError("Another run has begun on the thread of this one: it cannot go on.")
+        raise InputError("Another run has begun on the thread of this one, which cannot continue.")
     if any(task.interrupts and task.name.startswith("specialist_") for task in snapshot.tasks):
         raise InputError("A step asks in the middle of its work. Answer it first.")
 
@@ -191,7 +191,7 @@ def _with_room(state: EnhancedState, settings: RunSettings | None) -> EnhancedSt
     if limit:
         value = limit_value({**state, "settings": new}, limit)
         raise InputError(
-            f"The limit {limit}={value:g} leaves no room for it. Raise it as well, for example "
+            f"The limit {limit}={value:g} leaves no room for the step. Raise it, too, for example "
             f"to {2 * value:g}."
         )
     return more

@@ -166,7 +166,7 @@ def kept_in(graphs: WaitingGraphs, graph: Graph, path: Path = ()) -> "_Kept":
     asked = [value for _, channel, value in written if channel == INTERRUPT]
     is_own = all(_is_inside(ns, ids) for ns, *_ in kept.graphs) and all(map(_are_asked, asked))
     if not is_own or any(channel not in _WRITTEN for _, channel, _ in kept.writes):
-        reading.refuse((*path, "kept"), None, "it has more than waiting graphs", "Leave it out.")
+        reading.refuse((*path, "kept"), None, "not all of it is graphs that wait", "Leave it out.")
         raise ContextError(list(reading.mistakes.values()))
     return kept
 
@@ -194,8 +194,8 @@ async def put_back(kept: "_Kept", state: CheckpointTuple, graph: Graph, thread_i
     snapshot = await graph.aget_state(place)
     if not {task_id for task_id, _, _ in kept.writes} <= {task.id for task in snapshot.tasks}:
         raise InputError(
-            "This version of LangGraph does not find the graphs again that wait in this run. Go "
-            "on with the version with which they began, or begin anew."
+            "This version of LangGraph does not find the graphs that wait in this run. Continue "
+            "it with the version with which they began, or start a new run."
         )
 
 

@@ -151,8 +151,8 @@ def read_tokens(path: Path, environment: Mapping[str, str]) -> Tokens:
 
 def _text_of(entry: TokenEntry, place: str, environment: Mapping[str, str]) -> str:
     if (entry.token is None) == (entry.token_env is None):
-        fix = "Give token_env, the name of a variable that holds it, or token."
-        problem = "there are two" if entry.token else "there is no token"
+        fix = "Give one of them: token_env names a variable that holds the token."
+        problem = "token and token_env are both given" if entry.token else "there is no token"
         raise ConfigurationError(f"{place}.token", None, problem, fix)
     if entry.token is not None:
         return _checked(f"{place}.token", entry.token.get_secret_value())

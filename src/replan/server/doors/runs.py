@@ -164,13 +164,13 @@ async def correct(call: Call, action: Action) -> Reply:
 async def _run_told(call: Call, run_id: str) -> RunTold:
     record = await call.served.storage.runs.get(run_id)
     if record is None:
-        raise ReplanError(f"The run {run_id} was removed meanwhile.")
+        raise ReplanError(f"The run {run_id} was removed while it began. Start it again.")
     return RunTold.of(await call.served.runtime_of(record).look(run_id))
 
 
 def _check_labels(labels: Mapping[str, str]) -> None:
     if not re.fullmatch(r"0|-[1-9]", labels.get(_PRIORITY, "0")):
-        fix = "Give a number from -9 to 0: a run may give way to others, not push in."
+        fix = "Give a number from -9 to 0: a caller can only lower the priority."
         problem = "a caller may not set this priority"
         raise bad_field(f"labels.{_PRIORITY}", labels[_PRIORITY], problem, fix)
     for name in OWN_LABELS:
@@ -265,7 +265,7 @@ def _labels(query: RunsQuery, who: Identity) -> Mapping[str, str]:
     for text in query.label:
         name, sign, value = text.partition(":")
         if not sign or labels.setdefault(name, value) != value:
-            problem = "it is not a label, or no run that you see can have it, too"
+            problem = "it is not a label, or another filter excludes it"
             raise bad_field("label", text, problem, "Write NAME:VALUE, each name once.")
     return checked_labels(labels)
 

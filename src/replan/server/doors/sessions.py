@@ -57,7 +57,7 @@ async def turn(call: Call) -> AgentResult | Response:
                 _check_begun(part, body)
                 if isinstance(part, AgentResult):
                     return part
-        raise ReplanError("The turn ended without a result.")
+        raise ReplanError("The turn ended without a result. Send it again.")
     seat = call.served.seat_of(call.who)
     # What cannot be begun is a problem, and no stream.
     first = await anext(parts)

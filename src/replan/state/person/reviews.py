@@ -135,7 +135,7 @@ def _judged(decision: _Decision, name: str, field: str, changed: Changed) -> dic
         return {"action": "reject", "reason": decision.message}
     if decision.type == "approve":
         return {"action": "approve"}
-    raise InputError(f"'{name}' is approved, edited or rejected, not '{decision.type}'.")
+    raise InputError(f"'{name}' takes 'approve', 'edit' or 'reject', not '{decision.type}'.")
 
 
 def _edited(decision: _Decision, name: str) -> Mapping[str, JsonValue]:

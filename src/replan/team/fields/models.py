@@ -39,8 +39,8 @@ def model(given: object, info: ValidationInfo) -> object:
     around = surroundings_of(info)
     if isinstance(given, Fallback) and around is None:
         if len(given.models) == 1:
-            fix = "Name another model behind it, or give it alone."
-            raise refused("no_fallback", "There is no other model in its place.", fix)
+            fix = "Add a second model, or give the model without Fallback."
+            raise refused("no_fallback", "This Fallback has only one model.", fix)
         return Fallback(*(one_model(each, info) for each in given.models))
     found = one_model(given, info)
     if around is None or not isinstance(found, str):

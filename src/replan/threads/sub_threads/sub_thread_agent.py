@@ -99,7 +99,7 @@ class SubThreadAgent(BaseAgent):
                 await unit.execute(going_on, thread, self)
             if suggested(own) is None:
                 problem = f"{type(unit).__name__} has suggested no phase"
-                fix = "Let its _suggest_phase_update do what that of InteractionUnit does."
+                fix = "Let its _suggest_phase_update call that of InteractionUnit."
                 raise PhaseError(own.id, own.phase, problem, fix)
             await self._apply_phase_update_suggestion(going_on, thread)
         return [message for message in own.messages if message.sender == "bot"]

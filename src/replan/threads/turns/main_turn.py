@@ -76,7 +76,7 @@ class Turn:
             self._take(said)
         elif not thread.settings.get(TASKS):
             if newest_bot_message(thread) is None:
-                raise ThreadError(thread.id, "there is nothing to do", "Say what to do.")
+                raise ThreadError(thread.id, "there is nothing to do", "Give it a message.")
             return
         thread.set_status(error=None)
         await self._utils.thread_repository.save_thread(thread)
@@ -211,7 +211,7 @@ class Turn:
         if left:
             task = left[0]
         elif thread.phase == COMPLETED or not thread.messages:
-            raise ThreadError(thread.id, "there is nothing to repeat", "Say what to do.")
+            raise ThreadError(thread.id, "there is nothing to repeat", "Give it a message.")
         else:
             said = [each.text for each in thread.messages if each.sender == "user"]
             task = Task(name="retry", message=said[-1] if said else "")
