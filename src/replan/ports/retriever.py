@@ -47,6 +47,7 @@ class Retriever(Protocol):
     def search(self, request: SearchRequest) -> SearchResponse | Awaitable[SearchResponse]:
         """Find the chunks that fit a question best; a function that is not async gets a thread.
 
-        It may raise: the caller then continues without knowledge, and reports that.
+        It may raise: the caller then continues without knowledge, and reports that. A second
+        parameter gets the `RunnableConfig`; a chat model that it calls is only counted with it.
         """
         ...
