@@ -3,17 +3,14 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from replan.cli.run import chosen_model
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command
-from replan.cli.shared.site_options import with_site
-
-if TYPE_CHECKING:
-    from replan.cli.shared.site import Site
+from replan.cli.shared.site import Site, with_site
 
 
 @as_command
@@ -58,7 +55,7 @@ def chat(
     approve: options.Approve = None,
     limit: options.Limit = None,
     user: options.User = None,
-    site: "Site",
+    site: Site,
 ) -> int:
     """Chat with a team, a pipeline or a job: each line is a message; /help lists commands.
 

@@ -2,16 +2,13 @@
 # ruff: noqa: PLC0415 - the help of a command loads no framework
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command
-from replan.cli.shared.site_options import with_site
-
-if TYPE_CHECKING:
-    from replan.cli.shared.site import Site
+from replan.cli.shared.site import Site, with_site
 
 
 @as_command
@@ -45,7 +42,7 @@ def resume(
     directory: options.Directory = None,
     out: options.Out = None,
     plan_out: options.PlanOut = None,
-    site: "Site",
+    site: Site,
 ) -> int:
     """Continue a run that was stopped or killed, waits for an answer, or reached a limit.
 

@@ -3,17 +3,14 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command
-from replan.cli.shared.site_options import with_site
-
-if TYPE_CHECKING:
-    from replan.cli.shared.site import Site
+from replan.cli.shared.site import Site, with_site
 
 
 class RunCommand(TyperCommand):
@@ -58,7 +55,7 @@ def run(
     limit: options.Limit = None,
     label: options.Label = None,
     user: options.User = None,
-    site: "Site",
+    site: Site,
 ) -> int:
     """Plan and do a task, or run a plan document.
 

@@ -75,15 +75,15 @@ class ServedTeams:
     # What waits for runs to rest; one for each, however many follow it.
     resting: dict[str, asyncio.Task[str]] = field(default_factory=dict[str, asyncio.Task[str]])
 
-    def team_named(self, name: str) -> tuple[str, Runtime]:
-        """A team by its name, or the only one if none is named."""
+    def team_named(self, name: str) -> str:
+        """The name of a team, or of the only one if none is given."""
         if not name and len(self.runtimes) == 1:
             name = next(iter(self.runtimes))
         if name not in self.runtimes:
             there = ", ".join(self.runtimes)
             problem = "there is no such team" if name else "it names no team"
             raise bad_field("team", name, problem, f"Give one of: {there}.")
-        return name, self.runtimes[name]
+        return name
 
     def team_at(self, name: str, what: str = "team") -> str:
         """The team that an address, a tool or a model names.

@@ -110,7 +110,7 @@ async def _start_new_run(
     correction, run_id = cast("Correction", request.correction), uuid4().hex
     new = request.limits and RunSettings(limits=request.limits)
     plan = begun_anew(correction, view)["plan"]
-    settings = order.settings if new is None else _both(order.settings, new)
+    settings = (order.settings or RunSettings()).overridden_by(new)
     order = order.replace(plan=plan, settings=settings)
     session = introduced(is_known=True, run_id=run_id, order=order)
 
@@ -162,12 +162,8 @@ async def _continued(
 ) -> RunResult:
     new, run_id = request.limits and RunSettings(limits=request.limits), view.run_id
     if request.correction is not None:
-        do, step, by = (
-            _doing(runtime, request.correction),
-            request.correction.step,
-            request.correction.by,
-        )
-        return await (await do(run_id, step, by=by, settings=new, **session.following))
+        do, of = _doing(runtime, request.correction), request.correction
+        return await (await do(run_id, of.step, by=of.by, settings=new, **session.following))
     if answers:
         by_key = {ask.key: ask for ask in view.waiting}
         bound = {key: by_key[key].bound(answer) for key, answer in answers.items()}
@@ -176,7 +172,7 @@ async def _continued(
     if view.state:
         return await runtime.resume(run_id, settings=new, by=own_name(), **session.following)
     # It was killed before it had a state, and takes its settings again.
-    settings = order.settings if new is None else _both(order.settings, new)
+    settings = (order.settings or RunSettings()).overridden_by(new)
     return await (
         await runtime.start(order.input, run_id=run_id, settings=settings, **session.following)
     )
@@ -198,13 +194,6 @@ def _order_of(record: RunRecord, request: ResumeRequest, site: Site) -> Order:
         if not typer.confirm("Continue with these options?"):
             raise InputError("Nothing was done.")
     return order.replace(**changes)
-
-
-def _both(order: RunSettings | None, new: RunSettings) -> RunSettings:
-    """The settings of an order with new ones on top; unset fields stay unset."""
-    fields = {} if order is None else order.model_dump(exclude_unset=True)
-    limits = {**fields.get("limits", {}), **new.limits.model_dump(exclude_unset=True)}
-    return RunSettings.model_validate({**fields, "limits": limits})
 
 
 def _read(request: ResumeRequest, asks: Sequence[Ask]) -> dict[str, JsonValue]:

@@ -44,7 +44,7 @@ _ASKED = "asked"
 async def start(call: Call) -> Reply:
     """Begin a run; the same request with the same name returns the same run."""
     body, who, served = call.body, call.who, call.served
-    team, _ = served.team_named(body.team)
+    team = served.team_named(body.team)
     if not body.input.keys() & {"messages", "plan"}:
         raise bad_field("task", body.task, "there is nothing to do", "Give a task or a plan.")
     _check_labels(body.labels)

@@ -41,7 +41,7 @@ async def turn(call: Call) -> AgentResult | Response:
     body: TurnBody = call.body
     session_id = checked(call.path["session_id"], "session_id")
     check_input(call)
-    team, _ = call.served.team_named(body.team)
+    team = call.served.team_named(body.team)
     client = client_of(call.served, call.who, team, body.settings)
     parts = turn_parts(
         call.served,

@@ -168,7 +168,7 @@ async def _begin(site: Site, request: Request, body: TurnBody, text: str) -> Res
     """Begin a turn; it continues if the page is closed."""
     key, served = _key(request), site.served
     check_input(call_of(site.served, request, body))
-    team, _ = served.team_named(body.team)
+    team = served.team_named(body.team)
     old = site.talks.get(key)
     turn_id = body.turn_id or served.new_id()
     if old is not None and old.turn_id != turn_id and old.is_at_work:
