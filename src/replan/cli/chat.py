@@ -80,8 +80,8 @@ def chat(
     from replan.cli.talk.opening import opening
     from replan.cli.talk.talking import talked
     from replan.errors import InputError
-    from replan.user_files.order_signature import own_name
-    from replan.user_files.orders import Order, settings_of_run
+    from replan.user_files.order_signature import user_name
+    from replan.user_files.orders import Order, read_settings
 
     if sum(each is not None for each in (team, job, pipeline)) > 1:
         raise InputError(
@@ -96,14 +96,14 @@ def chat(
         base_url=base_url,
         directory=directory,
         out=out,
-        settings=settings_of_run(limit or [], approve),
+        settings=read_settings(limit or [], approve),
     )
     again = _repeated(repeated) + site.place.option
 
     def resume(session_id: str) -> str:
         return f"replan chat --session {session_id}{again}" if site.place.outlives else ""
 
-    whose = own_name() if user is None else user
+    whose = user_name() if user is None else user
     opens = opening(order, whose, site, job=job, phrasing_model=phrasing_model, pipeline=pipeline)
     return attempted(lambda: talked(opens, order, session, site, resume), site)
 

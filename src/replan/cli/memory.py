@@ -122,11 +122,11 @@ async def forget(
 async def _facts(user: str | None, tenant: str, storage: str | None) -> AsyncGenerator[Facts]:
     """Open the facts of a user."""
     from replan.facts.kept import facts_of
-    from replan.user_files.order_signature import own_name
-    from replan.user_files.place import opened_kept
+    from replan.user_files.order_signature import user_name
+    from replan.user_files.place import open_existing_place
 
-    async with opened_kept(place(storage)) as kept:
-        yield facts_of(kept.store, own_name() if user is None else user, tenant)
+    async with open_existing_place(place(storage)) as kept:
+        yield facts_of(kept.store, user_name() if user is None else user, tenant)
 
 
 def _lines(facts: Sequence[Fact], output: TextIO) -> list[str]:

@@ -49,7 +49,7 @@ def resume(
     Finished work is not repeated. Exit codes are those of `replan run`.
     """
     from replan.cli.shared.carry_on import ResumeRequest, carry_on
-    from replan.user_files.orders import limits_of
+    from replan.user_files.orders import read_limits
 
     others = {
         "team": team,
@@ -63,7 +63,7 @@ def resume(
         run=run_id,
         answers=answer or [],
         plan=plan,
-        limits=limits_of(limit or []),
+        limits=read_limits(limit or []),
         changes={name: value for name, value in others.items() if value is not None},
     )
     return carry_on(request, site)

@@ -23,13 +23,13 @@ async def rm(
     storage: options.Storage = None,
 ) -> None:
     """Remove runs with all their records. A run that is not over can then not continue."""
-    from replan.user_files.place import check_idle, found, opened_kept, short
+    from replan.user_files.place import check_idle, find_run, open_existing_place, short
 
-    async with opened_kept(place(storage)) as kept:
+    async with open_existing_place(place(storage)) as kept:
         # All are found before the first is removed.
         records = {
             record.run_id: record
-            for record in [await found(kept.runs, prefix) for prefix in run_ids]
+            for record in [await find_run(kept.runs, prefix) for prefix in run_ids]
         }
         if not yes and not _agreed(list(records.values())):
             typer.echo("Nothing was removed.")

@@ -63,10 +63,9 @@ def run(
     3 waiting for an answer, 130 interrupted, 143 terminated.
     """
     from replan.cli.shared.carry_out import carry_out
-    from replan.cli.shared.label_options import labels_in
-    from replan.user_files.orders import order_of, settings_of_run
+    from replan.user_files.orders import read_labels, read_order, read_settings
 
-    order = order_of(
+    order = read_order(
         task,
         team=team,
         model=chosen_model(context, model, team),
@@ -75,8 +74,8 @@ def run(
         out=out,
         plan_out=plan_out,
         files=tuple(file or ()),
-        settings=settings_of_run(limit or [], approve, user),
-        **({"labels": labels_in(label)} if label else {}),
+        settings=read_settings(limit or [], approve, user),
+        **({"labels": read_labels(label)} if label else {}),
     )
     if preview:
         from replan.cli.shared.worst_case import previewed

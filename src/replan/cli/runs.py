@@ -59,12 +59,12 @@ def runs(
     ] = False,
 ) -> None:
     """List the stored runs, newest first, with time and cost; all filters apply."""
-    from replan.cli.shared.label_options import labels_in
+    from replan.user_files.orders import read_labels
     from replan.user_files.place import now
 
     wanted = Wanted(
         most=most,
-        labels=labels_in(label or []),
+        labels=read_labels(label or []),
         outcomes=_outcomes(outcome or []),
         since=_moment(since, now()) if since else None,
     )
@@ -96,9 +96,9 @@ def list_runs(wanted: Wanted, place: Place, output: TextIO, *, as_json: bool) ->
 async def _found(wanted: Wanted, place: Place) -> list[RunView]:
     from replan.assembly.graphs import viewer
     from replan.runs.looking import seen
-    from replan.user_files.place import now, opened_kept
+    from replan.user_files.place import now, open_existing_place
 
-    async with opened_kept(place) as storage:
+    async with open_existing_place(place) as storage:
         graph = viewer(storage)
         found: list[RunView] = []
         # The status of a run is known when it is looked at.

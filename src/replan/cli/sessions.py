@@ -75,11 +75,11 @@ async def show(
 ) -> None:
     """Show the messages of a session, and its status."""
     async with _client(user, storage) as client:
-        from replan.user_files.kept_sessions import found_session
+        from replan.user_files.kept_sessions import find_session
         from replan.views.rendered import console_on, print_markdown
         from replan.views.session_messages import told_messages
 
-        session_id = await found_session(client, session)
+        session_id = await find_session(client, session)
         page = await client.history(session_id, limit=most)
         context = await client.export(session_id)
         left = len(context.dialogue_history) - len(page.messages)
@@ -107,11 +107,11 @@ async def export(
 ) -> None:
     """Write a session as JSON, which `replan sessions import` and `AgentContext` read."""
     async with _client(user, storage) as client:
-        from replan.user_files.kept_sessions import found_session
+        from replan.user_files.kept_sessions import find_session
         from replan.user_files.new_file import check_output, write_out
 
         check_output(output)
-        context = await client.export(await found_session(client, session))
+        context = await client.export(await find_session(client, session))
         text = json.dumps(context.to_dict(), ensure_ascii=False, indent=1) + "\n"
         write_out(output, text)
 
@@ -130,9 +130,9 @@ async def import_(
 ) -> None:
     """Import a session that was exported here or elsewhere."""
     async with _client(user, storage) as client:
-        from replan.user_files.kept_sessions import read_session, trusted_here
+        from replan.user_files.kept_sessions import read_session, sign_waiting_run
 
-        context, is_foreign = trusted_here(read_session(file))
+        context, is_foreign = sign_waiting_run(read_session(file))
         if is_foreign and not yes and not _trusted(context):
             typer.echo("Nothing was imported.")
             return
@@ -159,10 +159,10 @@ async def rm(
 ) -> None:
     """Remove sessions with their turns, runs, events and texts."""
     async with _client(user, storage) as client:
-        from replan.user_files.kept_sessions import found_session
+        from replan.user_files.kept_sessions import find_session
 
         # All are found before the first is removed.
-        found = [*dict.fromkeys([await found_session(client, each) for each in ids])]
+        found = [*dict.fromkeys([await find_session(client, each) for each in ids])]
         if not yes and not _agreed(found):
             typer.echo("Nothing was removed.")
             return
@@ -175,11 +175,11 @@ async def rm(
 async def _client(user: str | None, storage: str | None) -> AsyncGenerator[ClientAgentAdapter]:
     """Open the sessions of a user."""
     from replan.user_files.kept_sessions import client_of
-    from replan.user_files.order_signature import own_name
-    from replan.user_files.place import opened_kept
+    from replan.user_files.order_signature import user_name
+    from replan.user_files.place import open_existing_place
 
-    async with opened_kept(place(storage)) as kept:
-        yield client_of(kept, own_name() if user is None else user)
+    async with open_existing_place(place(storage)) as kept:
+        yield client_of(kept, user_name() if user is None else user)
 
 
 def _write_table(found: Sequence[SessionRecord]) -> None:

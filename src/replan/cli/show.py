@@ -16,7 +16,7 @@ import typer
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command, place
 from replan.errors import InputError
-from replan.user_files.named import LAST, MEMORY, is_file, trusted
+from replan.user_files.named import LAST, MEMORY, refusing_damaged, is_file
 from replan.views.cells import harmless
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def show_run(name: str, place: Place, output: TextIO, view: View) -> None:
     view.check()
     if view.as_json or view.markdown:
         run = _loaded(name, place, view)
-        with trusted(name):
+        with refusing_damaged(name):
             output.write(_document(run, view))
         return
     from replan.runs.course.story import story_of
@@ -149,7 +149,7 @@ def show_run(name: str, place: Place, output: TextIO, view: View) -> None:
             output.flush()
         # What began last may be another run by now.
         run = _loaded(name if begun is None else begun.run_id, place, view)
-        with trusted(name):
+        with refusing_damaged(name):
             lines = _lines(run, view, width)
             write(_text(lines if begun is None else rest(story_of(run), width)))
             if view.is_overview and run.answer:
@@ -162,17 +162,17 @@ def _text(lines: Iterable[str]) -> str:
 
 def _early(name: str, place: Place) -> WholeRun | None:
     """What can be shown before the state of a run is read, if it is in a file here."""
-    from replan.user_files.early import early
+    from replan.user_files.early import run_from_rows
 
     if place.key or place.where == MEMORY or "://" in place.where or is_file(name):
         return None
-    return early(None if name == LAST else name, Path(place.where).expanduser())
+    return run_from_rows(None if name == LAST else name, Path(place.where).expanduser())
 
 
 def _loaded(name: str, place: Place, view: View) -> WholeRun:
-    from replan.user_files.whole import loaded
+    from replan.user_files.whole import load_run
 
-    run = asyncio.run(loaded(name, place, lambda run: _with_long_texts(run, view)))
+    run = asyncio.run(load_run(name, place, lambda run: _with_long_texts(run, view)))
     if view.step is not None:
         _check_step(run, view.step)
     if view.attempt is not None and not _attempts(run, view)[0]:

@@ -34,9 +34,9 @@ from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import Limits, RunSettings
 from replan.state.rules import least_value, limit_value, rounded_up, why_reached
-from replan.user_files.order_signature import effects_of, is_signed, own_name, signed
-from replan.user_files.orders import Order, kept, order_from
-from replan.user_files.place import check_idle, found, opened_kept, short
+from replan.user_files.order_signature import effects_of, is_signed, sign, user_name
+from replan.user_files.orders import Order, restore_order, stored_form
+from replan.user_files.place import check_idle, find_run, open_existing_place, short
 from replan.user_files.plan_text import read_plan_text
 from replan.views.cells import harmless, wrapped
 
@@ -65,8 +65,8 @@ async def _carried_on(request: ResumeRequest, site: Site) -> int:
         raise InputError(
             "Runs in memory end with their process. Name a file or a database with --storage."
         )
-    async with opened_kept(site.place) as storage:
-        record = await found(storage.runs, request.run)
+    async with open_existing_place(site.place) as storage:
+        record = await find_run(storage.runs, request.run)
         await check_idle(storage, record)
         if request.correction is not None:
             # Before models are built, which may need keys.
@@ -122,7 +122,7 @@ async def _start_new_run(
             settings=new,
             repeat_effects=True,
             run_id=run_id,
-            order=signed(kept(order), run_id),
+            order=sign(stored_form(order), run_id),
             **session.following,
         )
         return await run
@@ -167,10 +167,10 @@ async def _continued(
     if answers:
         by_key = {ask.key: ask for ask in view.waiting}
         bound = {key: by_key[key].bound(answer) for key, answer in answers.items()}
-        by = own_name()
+        by = user_name()
         return await (await runtime.answer(run_id, bound, settings=new, by=by, **session.following))
     if view.state:
-        return await runtime.resume(run_id, settings=new, by=own_name(), **session.following)
+        return await runtime.resume(run_id, settings=new, by=user_name(), **session.following)
     # It was killed before it had a state, and takes its settings again.
     settings = (order.settings or RunSettings()).overridden_by(new)
     return await (
@@ -181,7 +181,7 @@ async def _continued(
 def _order_of(record: RunRecord, request: ResumeRequest, site: Site) -> Order:
     """Read what the run is to do, with what was said about it now."""
     run, changes = short(record.run_id), request.changes or {}
-    order = order_from(record.order, run)
+    order = restore_order(record.order, run)
     does = [] if is_signed(record.order, record.run_id) else effects_of(order, changes)
     if does:
         unknown = (

@@ -23,9 +23,9 @@ from replan.state.results import Artifact
 from replan.traces.option import Traces
 from replan.traces.otlp import asked_for, check_endpoint, content_asked_for, endpoint, traces_sent
 from replan.user_files.log_file import logging_to
-from replan.user_files.order_signature import own_name, signed
-from replan.user_files.orders import Order, kept, prepared
-from replan.user_files.place import opened, short
+from replan.user_files.order_signature import sign, user_name
+from replan.user_files.orders import Order, prepare, stored_form
+from replan.user_files.place import open_place, short
 from replan.user_files.plan_file import PlanFile
 from replan.views.cells import harmless
 from replan.views.live.manner import teller
@@ -59,12 +59,12 @@ def attempted(work: Callable[[], Coroutine[Any, Any, int]], site: Site) -> int:
 async def _carried_out(order: Order, site: Site) -> int:
     run_id = uuid4().hex
     async with (
-        opened(site.place) as storage,
+        open_place(site.place) as storage,
         at_the_terminal(run_id, order, storage, site) as (runtime, introduced),
     ):
         check_input(runtime.graph, order.input)
         order = _with_user(order, runtime.graph)
-        session = introduced()
+        session, record = introduced(), stored_form(order)
 
         async def begun() -> RunResult:
             run = await runtime.start(
@@ -73,7 +73,9 @@ async def _carried_out(order: Order, site: Site) -> int:
                 settings=order.settings,
                 title=order.title,
                 labels=order.labels,
-                order=signed(kept(order), run_id) if site.place.outlives else kept(order),
+                order=sign(stored_form(order), run_id)
+                if site.place.outlives
+                else stored_form(order),
                 **session.following,
             )
             return await run
@@ -86,7 +88,7 @@ def _with_user(order: Order, graph: Graph) -> Order:
     settings = order.settings or RunSettings()
     if settings.user or not services_in(graph).remembers or services_in(graph).settings.user:
         return order
-    return order.replace(settings=settings.replace(user=own_name()))
+    return order.replace(settings=settings.replace(user=user_name()))
 
 
 @asynccontextmanager
@@ -124,7 +126,7 @@ async def at_the_terminal(
 
     with traced(site) as (traces, notice):
         told_elsewhere.append(notice)
-        ready = prepared(order, site.environment, traces, storage=storage)
+        ready = prepare(order, site.environment, traces, storage=storage)
         async with open_runtime(ready.graph, storage=storage, grace=site.grace) as runtime:
             yield runtime, introduced
 

@@ -22,7 +22,7 @@ from replan.runs.run import Run
 from replan.runs.service import Runtime
 from replan.runs.stopping import put_an_end_to
 from replan.runs.work import Following
-from replan.user_files.order_signature import own_name
+from replan.user_files.order_signature import user_name
 from replan.user_files.place import short
 from replan.user_files.plan_file import PlanFile
 from replan.views.cells import counted, harmless
@@ -113,7 +113,7 @@ class Session:
         given = {ask.key: ask.bound(answer)}
         self._course = answered(self._course, ask.key)
         self._answered = await self._runtime.answer(
-            self._run_id, given, by=own_name(), **self.following
+            self._run_id, given, by=user_name(), **self.following
         )
 
     async def _wind_down(self, going: "asyncio.Future[None]") -> None:
@@ -133,7 +133,7 @@ class Session:
 
     def _hurry(self) -> None:
         self._hurrying = asyncio.ensure_future(
-            self._runtime.stop(self._run_id, by=own_name(), at_once=True)
+            self._runtime.stop(self._run_id, by=user_name(), at_once=True)
         )
 
     def _on_event(self, event: Event) -> None:

@@ -28,11 +28,11 @@ from replan.state.session.context import AgentContext
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.kinds.pipeline_kind import pipeline_named
 from replan.team.team_file import TeamFile
-from replan.user_files.kept_sessions import found_session
+from replan.user_files.kept_sessions import find_session
 from replan.user_files.named import LAST
-from replan.user_files.order_signature import own_key
-from replan.user_files.orders import Order, team_of_order
-from replan.user_files.place import opened
+from replan.user_files.order_signature import user_key
+from replan.user_files.orders import Order, read_team
+from replan.user_files.place import open_place
 from replan.views.live.notices import tracing_notice
 
 _ID_BYTES = 4
@@ -123,9 +123,9 @@ def opening(
 async def opened_talk(order: Order, user: str, site: Site) -> AsyncGenerator[Opened]:
     """Open what a conversation needs."""
     with traced(site) as (traces, notice):
-        team = team_of_order(order, site.environment, traces)
-        key = own_key()
-        async with opened(site.place) as storage:
+        team = read_team(order, site.environment, traces)
+        key = user_key()
+        async with open_place(site.place) as storage:
             agent = build_agent(
                 team.config, models=team.models, store=storage.store, context_key=key
             )
@@ -150,10 +150,10 @@ async def opened_job(
     path: Path, order: Order, user: str, site: Site, phrasing_model: str | None = None
 ) -> AsyncGenerator[Opened]:
     """Open what a conversation about a job needs."""
-    spec, model, key = read_job_file(path), _own_model(order), own_key()
+    spec, model, key = read_job_file(path), _own_model(order), user_key()
     name = f"the job '{spec.name}'"
     offers = ", ".join(each.called("en") for each in spec.commands)
-    async with opened(site.place) as storage:
+    async with open_place(site.place) as storage:
         agent = job_agent(
             spec,
             context_key=key,
@@ -185,14 +185,14 @@ async def opened_pipeline(
     main = pipeline_named(reference, folder)
     name = f"the pipeline '{reference}'"
     agent = pipeline_agent(main, model=_own_model(order), base_url=order.base_url)
-    async with opened(site.place) as storage:
+    async with open_place(site.place) as storage:
         yield Opened(
             storage=storage,
             user=user,
             client=ClientAgentAdapter(storage, agent, user=user, agent_name=name),
             agent_name=name,
             facts=facts_of(storage.store, user, ""),
-            key=own_key(),
+            key=user_key(),
             workspace=folder,
             notices=(f"the pipeline {main.__name__}",),
         )
@@ -217,13 +217,13 @@ async def session_of(asked: str | None, opened: Opened) -> str:
         return new_session()
     killed = await opened.killed_turn()
     if killed is None:
-        return await found_session(opened.client, asked)
+        return await find_session(opened.client, asked)
     # A session that was killed in its first turn has nothing but this run.
     session_id = killed.labels["session"]
     newest = await opened.client.sessions(1)
     is_newer = not newest or newest[0].updated_at < killed.updated_at
     is_meant = is_newer if asked == LAST else asked == session_id
-    return session_id if is_meant else await found_session(opened.client, asked)
+    return session_id if is_meant else await find_session(opened.client, asked)
 
 
 def new_session() -> str:

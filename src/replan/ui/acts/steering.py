@@ -21,7 +21,7 @@ from replan.ui.forms import form_of
 from replan.ui.read_runs import Reading
 from replan.ui.shown import standing_of
 from replan.ui.site import Site
-from replan.user_files.orders import limits_of
+from replan.user_files.orders import read_limits
 
 _MOST_TOLD = 20  # steps that are named
 
@@ -144,7 +144,7 @@ def settings_in(fields: dict[str, str]) -> RunSettings | None:
         InputError: One of them is not a limit.
     """
     lines = [line.strip() for line in fields.get("limits", "").splitlines() if line.strip()]
-    limits = limits_of(lines)
+    limits = read_limits(lines)
     return None if limits is None else RunSettings(limits=limits)
 
 
