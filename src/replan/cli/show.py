@@ -16,7 +16,7 @@ import typer
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command, place
 from replan.errors import InputError
-from replan.user_files.named import LAST, MEMORY, refusing_damaged, is_file
+from replan.user_files.named import LAST, MEMORY, is_file, refusing_damaged
 from replan.views.cells import harmless
 
 if TYPE_CHECKING:

@@ -73,9 +73,7 @@ async def _carried_out(order: Order, site: Site) -> int:
                 settings=order.settings,
                 title=order.title,
                 labels=order.labels,
-                order=sign(stored_form(order), run_id)
-                if site.place.outlives
-                else stored_form(order),
+                order=sign(record, run_id) if site.place.outlives else record,
                 **session.following,
             )
             return await run

@@ -14,7 +14,6 @@ from replan.cli.shared.site import Site
 from replan.cli.talk.drawn_turn import Turn
 from replan.cli.talk.lines import Interrupted, Lines
 from replan.cli.talk.opening import Opened, new_session
-from replan.cli.talk.progress import asking, course_of
 from replan.errors import InputError, ReplanError
 from replan.plan.model import TaskPlan
 from replan.ports.session_store import VERSION
@@ -26,7 +25,7 @@ from replan.sessions.session_runs import digest_of
 from replan.state.limits import RunSettings
 from replan.state.session.context import AgentContext, AgentResult
 from replan.views.cells import counted, harmless, wrapped
-from replan.views.live.course import Course, answered
+from replan.views.live.course import Course, answered, course_of, with_asks
 from replan.views.live.teller import Teller, seconds
 from replan.views.rendered import console_on, print_markdown
 
@@ -255,8 +254,8 @@ class Conversation:
         if plan is None:
             self._course = Course(started=seconds())
         elif not self._course.rows:
-            self._course = course_of(plan)
-        self._course = asking(self._course, self.asks)
+            self._course = course_of(plan, seconds())
+        self._course = with_asks(self._course, self.asks)
 
     def _tell(self, turn: Turn) -> None:
         """Report what no event has reported."""

@@ -127,7 +127,7 @@ class Course:
             yield ag_ui.StateDeltaEvent(delta=[change])
 
     def _called(self, event: RunEvent) -> Iterator[ag_ui.BaseEvent]:
-        call, told = _call(event), event.details
+        call, told = event.call_key, event.details
         if call not in self._calls:
             # A person may have refused a call before it was made.
             name = self._calls[call] = _name(event)
@@ -158,8 +158,3 @@ def _thought(event: RunEvent) -> Iterator[ag_ui.BaseEvent]:
 def _name(event: RunEvent) -> str:
     """What an event is called among all messages and calls of a thread."""
     return f"{event.run_id}-{event.seq}"
-
-
-def _call(event: RunEvent) -> tuple[object, ...]:
-    """Which call of a tool an event is about."""
-    return tuple(event.details.get(each) for each in ("node", "step_id", "attempt", "call"))

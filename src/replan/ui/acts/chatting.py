@@ -22,12 +22,11 @@ from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.session_runs import run_in
 from replan.state.questions import fingerprint_of
 from replan.state.session.context import Message
-from replan.ui.acts.acting import call_of
+from replan.ui.acts.acting import call_of, error_text
 from replan.ui.acts.answering import LETS_HAPPEN, asked_again, asked_in, value_of
 from replan.ui.forms import form_of, upload_of
 from replan.ui.shown import shown_of
-from replan.ui.site import Site
-from replan.ui.talks import Talk
+from replan.ui.site import Site, Talk
 
 _MOST_SHOWN = 50
 _MOST_TALKS = 200
@@ -137,7 +136,7 @@ async def say(site: Site, request: Request) -> Response:
         body = valid(TurnBody, lambda: TurnBody.model_validate(given))
         return await _begin(site, request, body, text)
     except ReplanError as error:
-        return await _page(site, request, _told(error), text)
+        return await _page(site, request, error_text(error), text)
 
 
 async def answer(site: Site, request: Request) -> Response:
@@ -161,7 +160,7 @@ async def answer(site: Site, request: Request) -> Response:
         body = valid(TurnBody, lambda: TurnBody.model_validate(answers))
         return await _begin(site, request, body, fields.get("text") or fields.get("action", ""))
     except ReplanError as error:
-        return await _page(site, request, _told(error))
+        return await _page(site, request, error_text(error))
 
 
 async def _begin(site: Site, request: Request, body: TurnBody, text: str) -> Response:
@@ -182,7 +181,7 @@ async def _begin(site: Site, request: Request, body: TurnBody, text: str) -> Res
             async with aclosing(parts):
                 async for part in parts:
                     if isinstance(part, ReplanError):
-                        talk.problem = _told(part)
+                        talk.problem = error_text(part)
             if not talk.problem and site.talks.get(key) is talk:
                 del site.talks[key]
 
@@ -193,12 +192,6 @@ async def _begin(site: Site, request: Request, body: TurnBody, text: str) -> Res
             site.talks.pop(next(iter(site.talks)))
     there = f"{site.prefix}/chat/{quote(key.session_id, safe='')}#end"
     return RedirectResponse(there, 303)
-
-
-def _told(error: ReplanError) -> str:
-    mistakes = getattr(getattr(error, "problem", None), "mistakes", ())
-    listed = [f"{each.field}: {each.problem}. {each.fix}" for each in mistakes]
-    return "\n".join(listed) or str(error)
 
 
 def _session(request: Request) -> str:

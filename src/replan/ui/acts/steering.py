@@ -16,7 +16,7 @@ from replan.server.doors import runs
 from replan.server.response_schemas import RunTold
 from replan.state.limits import RunSettings
 from replan.state.rules import least_value, limit_value, rounded_up, why_reached
-from replan.ui.acts.acting import call_of, confirm, run_acted_on, stale, to_run
+from replan.ui.acts.acting import call_of, confirm, error_text, run_acted_on, stale, to_run
 from replan.ui.forms import form_of
 from replan.ui.read_runs import Reading
 from replan.ui.shown import standing_of
@@ -132,7 +132,7 @@ async def resume(site: Site, request: Request) -> Response:
         view = await acted.runtime.look(record.run_id)
         if not _can_resume(view):
             raise
-        typed = {"limits": fields.get("limits", ""), "problem": _told(error)}
+        typed = {"limits": fields.get("limits", ""), "problem": error_text(error)}
         return _resume_page(site, request, reading, view, **typed)
     return to_run(site, record.run_id)
 
@@ -146,12 +146,6 @@ def settings_in(fields: dict[str, str]) -> RunSettings | None:
     lines = [line.strip() for line in fields.get("limits", "").splitlines() if line.strip()]
     limits = read_limits(lines)
     return None if limits is None else RunSettings(limits=limits)
-
-
-def _told(error: ReplanError) -> str:
-    mistakes = getattr(getattr(error, "problem", None), "mistakes", ())
-    listed = [f"{each.field}: {each.problem}. {each.fix}" for each in mistakes]
-    return "\n".join(listed) or str(error)
 
 
 async def ask_correction(site: Site, request: Request, action: runs.Action) -> Response:
