@@ -20,7 +20,7 @@ from uuid import uuid4
 from replan.assembly.graphs import AnyTeam
 from replan.calling.compiled import services_in
 from replan.errors import ReplanError
-from replan.metrics.watch import Watch, lag_told
+from replan.metrics.watch import Watch, watch_loop_lag
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.run import Run
@@ -103,7 +103,7 @@ class ServedTeams:
         Raises:
             RefusedError: There is none; runs of others look the same.
         """
-        for name in (run_id, own_id(run_id, who)):
+        for name in (run_id, id_for(run_id, who)):
             record = await self.storage.runs.get(name)
             if record is not None and self.is_seen(record, who):
                 return record
@@ -206,7 +206,7 @@ def _at_work(runtime: Runtime) -> int:
     return runtime.at_work
 
 
-def own_id(run_id: str, who: Identity) -> str:
+def id_for(run_id: str, who: Identity) -> str:
     """The id of a run with a given name: no other caller can take it, or see it."""
     return f"{who.tenant}.{run_id}" if who.tenant else run_id
 
@@ -261,7 +261,7 @@ async def open_teams(  # noqa: PLR0913 - what its server leaves open
         allowances = Allowances(storage, clock)
         streams = Counter[str]()
         watch.counts_streams(streams.total)
-        await stack.enter_async_context(lag_told(watch.lagged))
+        await stack.enter_async_context(watch_loop_lag(watch.lagged))
         yield ServedTeams(
             storage=storage,
             runtimes=runtimes,

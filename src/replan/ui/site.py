@@ -18,7 +18,7 @@ from replan.errors import ReplanError
 from replan.plan.model import Value
 from replan.server.callers.identity import Identity, Role
 from replan.server.endpoints import check_role
-from replan.server.problems import RefusedError, refusal_of
+from replan.server.problems import RefusedError, as_refusal
 from replan.server.served_teams import ServedTeams
 from replan.state.questions import fingerprint_of
 from replan.ui.drawn.columns import moment_of, price, signed
@@ -124,7 +124,7 @@ class Page:
                 check_role(who, self.role)
                 return await self.handler(site, request)
             except ReplanError as error:
-                return refused(site, request, refusal_of(error))
+                return refused(site, request, as_refusal(error))
 
         return Route(self.path, answer, methods=[self.method])
 

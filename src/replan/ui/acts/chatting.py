@@ -13,9 +13,9 @@ from replan.errors import InputError, ReplanError
 from replan.ports.session_store import SessionKey
 from replan.runs.asked.asks import Ask
 from replan.server.doors.session_wire import TurnBody
-from replan.server.doors.sessions import check_input, checked
+from replan.server.doors.sessions import check_input, check_session_id
 from replan.server.problems import RefusedError, bad_field
-from replan.server.request_body import valid
+from replan.server.request_body import check_fields
 from replan.server.response_schemas import TEAM
 from replan.server.session_turns import client_of, turn_parts
 from replan.sessions.client.adapter import ClientAgentAdapter
@@ -133,7 +133,7 @@ async def say(site: Site, request: Request) -> Response:
     given: dict[str, Any] = {"input": text, "files": files, "team": fields.get("team", "")}
     given["turn_id"] = fields.get("turn_id") or None
     try:
-        body = valid(TurnBody, lambda: TurnBody.model_validate(given))
+        body = check_fields(TurnBody, lambda: TurnBody.model_validate(given))
         return await _begin(site, request, body, text)
     except ReplanError as error:
         return await _page(site, request, error_text(error), text)
@@ -157,7 +157,7 @@ async def answer(site: Site, request: Request) -> Response:
     team = record.labels.get(TEAM, "") if record else ""
     answers = {"input": {ask.key: value}, "team": team, "turn_id": fields.get("turn_id") or None}
     try:
-        body = valid(TurnBody, lambda: TurnBody.model_validate(answers))
+        body = check_fields(TurnBody, lambda: TurnBody.model_validate(answers))
         return await _begin(site, request, body, fields.get("text") or fields.get("action", ""))
     except ReplanError as error:
         return await _page(site, request, error_text(error))
@@ -195,7 +195,7 @@ async def _begin(site: Site, request: Request, body: TurnBody, text: str) -> Res
 
 
 def _session(request: Request) -> str:
-    return checked(request.path_params["session_id"], "session_id")
+    return check_session_id(request.path_params["session_id"], "session_id")
 
 
 def _key(request: Request) -> SessionKey:
