@@ -76,9 +76,9 @@ def chat(
         "--user": user,
     }
 
-    from replan.cli.shared.carry_out import attempted
-    from replan.cli.talk.opening import opening
-    from replan.cli.talk.talking import talked
+    from replan.cli.shared.carry_out import exit_code_of
+    from replan.cli.talk.opening import open_conversation
+    from replan.cli.talk.talking import converse
     from replan.errors import InputError
     from replan.user_files.order_signature import user_name
     from replan.user_files.orders import Order, read_settings
@@ -104,8 +104,10 @@ def chat(
         return f"replan chat --session {session_id}{again}" if site.place.outlives else ""
 
     whose = user_name() if user is None else user
-    opens = opening(order, whose, site, job=job, phrasing_model=phrasing_model, pipeline=pipeline)
-    return attempted(lambda: talked(opens, order, session, site, resume), site)
+    opens = open_conversation(
+        order, whose, site, job=job, phrasing_model=phrasing_model, pipeline=pipeline
+    )
+    return exit_code_of(lambda: converse(opens, order, session, site, resume), site)
 
 
 def _repeated(options: dict[str, str | Path | None]) -> str:

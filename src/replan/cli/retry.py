@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.corrected import corrected
+from replan.cli.shared.corrected import correct
 from replan.cli.shared.process import as_command
 from replan.cli.shared.site import Site, with_site
 
@@ -28,4 +28,4 @@ def retry(
     A run that waits, was stopped or was ended by a limit continues itself. A run that is over stays
     as it is, and a new run begins from its plan. The exit codes are those of `replan run`.
     """
-    return corrected("retry", run_id, step, site, limit, team, repeat_effects=yes)
+    return correct("retry", run_id, step, site, limit, team, repeat_effects=yes)

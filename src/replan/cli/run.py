@@ -78,9 +78,9 @@ def run(
         **({"labels": read_labels(label)} if label else {}),
     )
     if preview:
-        from replan.cli.shared.worst_case import previewed
+        from replan.cli.shared.worst_case import preview_order
 
-        text, code = previewed(order, os.environ, as_json=site.manner.as_json)
+        text, code = preview_order(order, os.environ, as_json=site.manner.as_json)
         typer.echo(text, nl=False)
         return code
     return carry_out(order, site)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import agreed, as_command, place
+from replan.cli.shared.process import as_command, confirm, place
 from replan.errors import InputError, SessionConflictError
 from replan.views.cells import counted, in_columns, one_line
 
@@ -133,7 +133,7 @@ async def import_(
         from replan.user_files.kept_sessions import read_session, sign_waiting_run
 
         context, is_foreign = sign_waiting_run(read_session(file))
-        if is_foreign and not yes and not _trusted(context):
+        if is_foreign and not yes and not _confirm_import(context):
             typer.echo("Nothing was imported.")
             return
         try:
@@ -163,7 +163,7 @@ async def rm(
 
         # All are found before the first is removed.
         found = [*dict.fromkeys([await find_session(client, each) for each in ids])]
-        if not yes and not _agreed(found):
+        if not yes and not _confirm(found):
             typer.echo("Nothing was removed.")
             return
         for session_id in found:
@@ -183,13 +183,13 @@ async def _client(user: str | None, storage: str | None) -> AsyncGenerator[Clien
 
 
 def _write_table(found: Sequence[SessionRecord]) -> None:
-    from replan.cli.runs import when
+    from replan.cli.runs import local_time
 
     rows = [("session", "used", "stage", "turns", "title")]
     rows += [
         (
             one_line(each.session_id),
-            when(each.updated_at),
+            local_time(each.updated_at),
             each.stage,
             str(each.version),
             one_line(each.title),
@@ -201,15 +201,15 @@ def _write_table(found: Sequence[SessionRecord]) -> None:
     sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
-def _trusted(context: AgentContext) -> bool:
+def _confirm_import(context: AgentContext) -> bool:
     text = (
         f"A run waits in session {one_line(context.session_id)} that another user or machine "
         "began, or that was changed since. The file decides what this run may do."
     )
-    return agreed("Import it?", [text], f"{text} Confirm with --yes that you trust the file.")
+    return confirm("Import it?", [text], f"{text} Confirm with --yes that you trust the file.")
 
 
-def _agreed(ids: Sequence[str]) -> bool:
+def _confirm(ids: Sequence[str]) -> bool:
     what = "this session" if len(ids) == 1 else f"these {len(ids)} sessions"
     refusal = "Removed sessions cannot be restored. Confirm it with --yes."
-    return agreed(f"Remove {what} with all their records?", map(one_line, ids), refusal)
+    return confirm(f"Remove {what} with all their records?", map(one_line, ids), refusal)

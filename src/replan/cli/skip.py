@@ -1,7 +1,7 @@
 """`replan skip`: skip a step of a stored run."""
 
 from replan.cli.shared import options
-from replan.cli.shared.corrected import corrected
+from replan.cli.shared.corrected import correct
 from replan.cli.shared.process import as_command
 from replan.cli.shared.site import Site, with_site
 
@@ -21,4 +21,4 @@ def skip(
     A run that waits, was stopped or was ended by a limit continues itself. A run that is over stays
     as it is, and a new run begins from its plan. The exit codes are those of `replan run`.
     """
-    return corrected("skip", run_id, step, site, limit, team)
+    return correct("skip", run_id, step, site, limit, team)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from replan.cli.shared.site import Site
 
 
-def corrected(
+def correct(
     action: Literal["retry", "skip"],
     run_id: str,
     step: int,

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from replan.assembly.agents import build_agent
 from replan.assembly.jobs import job_agent
 from replan.assembly.pipelines import pipeline_agent
-from replan.cli.shared.carry_out import traced
+from replan.cli.shared.carry_out import open_traces_asked_for
 from replan.cli.shared.site import Site
 from replan.facts.kept import Facts, facts_of
 from replan.jobs.spec.job_file import read_job_file
@@ -102,7 +102,7 @@ class Opened:
         return None if is_at_work else newest
 
 
-def opening(
+def open_conversation(
     order: Order,
     user: str,
     site: Site,
@@ -113,16 +113,16 @@ def opening(
 ) -> AbstractAsyncContextManager[Opened]:
     """What opens a conversation with a team, about a job, or with a pipeline."""
     if job is not None:
-        return opened_job(job, order, user, site, phrasing_model)
+        return open_job(job, order, user, site, phrasing_model)
     if pipeline is not None:
-        return opened_pipeline(pipeline, order, user, site)
-    return opened_talk(order, user, site)
+        return open_pipeline(pipeline, order, user, site)
+    return open_team(order, user, site)
 
 
 @asynccontextmanager
-async def opened_talk(order: Order, user: str, site: Site) -> AsyncGenerator[Opened]:
+async def open_team(order: Order, user: str, site: Site) -> AsyncGenerator[Opened]:
     """Open what a conversation needs."""
-    with traced(site) as (traces, notice):
+    with open_traces_asked_for(site) as (traces, notice):
         team = read_team(order, site.environment, traces)
         key = user_key()
         async with open_place(site.place) as storage:
@@ -131,7 +131,7 @@ async def opened_talk(order: Order, user: str, site: Site) -> AsyncGenerator[Ope
             )
             async with agent:
                 built_in = built_in_models().get(str(team.config.host.model))
-                name = _called(team)
+                name = _team_identity(team)
                 notices = tracing_notice(site.environment), notice, built_in and built_in.notice
                 yield Opened(
                     storage=storage,
@@ -146,7 +146,7 @@ async def opened_talk(order: Order, user: str, site: Site) -> AsyncGenerator[Ope
 
 
 @asynccontextmanager
-async def opened_job(
+async def open_job(
     path: Path, order: Order, user: str, site: Site, phrasing_model: str | None = None
 ) -> AsyncGenerator[Opened]:
     """Open what a conversation about a job needs."""
@@ -177,7 +177,7 @@ async def opened_job(
 
 
 @asynccontextmanager
-async def opened_pipeline(
+async def open_pipeline(
     reference: str, order: Order, user: str, site: Site
 ) -> AsyncGenerator[Opened]:
     """Open what a conversation with a pipeline needs; its module is in the folder, or here."""
@@ -198,7 +198,7 @@ async def opened_pipeline(
         )
 
 
-def _called(team: TeamFile) -> str:
+def _team_identity(team: TeamFile) -> str:
     """The identity of a team: its name, else its file."""
     if team.path == DEFAULT_TEAM:
         return "the default team"
@@ -211,7 +211,7 @@ def _own_model(order: Order) -> str | None:
     return None if order.model in built_in_models() else order.model
 
 
-async def session_of(asked: str | None, opened: Opened) -> str:
+async def choose_session(asked: str | None, opened: Opened) -> str:
     """The id of the requested session, or a new one."""
     if asked is None:
         return new_session()
