@@ -3,17 +3,14 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from replan.cli.run import chosen_model
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command
-from replan.cli.shared.site_options import with_site
-
-if TYPE_CHECKING:
-    from replan.cli.shared.site import Site
+from replan.cli.shared.site import Site, with_site
 
 
 @as_command
@@ -58,7 +55,7 @@ def chat(
     approve: options.Approve = None,
     limit: options.Limit = None,
     user: options.User = None,
-    site: "Site",
+    site: Site,
 ) -> int:
     """Chat with a team, a pipeline or a job: each line is a message; /help lists commands.
 
@@ -79,12 +76,12 @@ def chat(
         "--user": user,
     }
 
-    from replan.cli.shared.carry_out import attempted
-    from replan.cli.talk.opening import opening
-    from replan.cli.talk.talking import talked
+    from replan.cli.shared.carry_out import exit_code_of
+    from replan.cli.talk.opening import open_conversation
+    from replan.cli.talk.talking import converse
     from replan.errors import InputError
-    from replan.user_files.order_signature import own_name
-    from replan.user_files.orders import Order, settings_of_run
+    from replan.user_files.order_signature import user_name
+    from replan.user_files.orders import Order, read_settings
 
     if sum(each is not None for each in (team, job, pipeline)) > 1:
         raise InputError(
@@ -99,16 +96,18 @@ def chat(
         base_url=base_url,
         directory=directory,
         out=out,
-        settings=settings_of_run(limit or [], approve),
+        settings=read_settings(limit or [], approve),
     )
     again = _repeated(repeated) + site.place.option
 
     def resume(session_id: str) -> str:
         return f"replan chat --session {session_id}{again}" if site.place.outlives else ""
 
-    whose = own_name() if user is None else user
-    opens = opening(order, whose, site, job=job, phrasing_model=phrasing_model, pipeline=pipeline)
-    return attempted(lambda: talked(opens, order, session, site, resume), site)
+    whose = user_name() if user is None else user
+    opens = open_conversation(
+        order, whose, site, job=job, phrasing_model=phrasing_model, pipeline=pipeline
+    )
+    return exit_code_of(lambda: converse(opens, order, session, site, resume), site)
 
 
 def _repeated(options: dict[str, str | Path | None]) -> str:

@@ -71,25 +71,25 @@ def check(
     have.
     """
     if job is not None:
-        return _job_checked(job, files, imports=imports, as_json=as_json)
+        return _check_job(job, files, imports=imports, as_json=as_json)
     if not files:
         raise InputError("There is nothing to check. Name a plan, a team file, or --job FILE.")
     plan, own = _plan_and_team(files)
     if own is not None and team is not None:
         raise InputError("There are two team files. Name one of them.")
-    found, refused = _team_in(own, team, imports=imports)
-    report = _Report() if plan is None else _of_plan(plan, found)
+    found, refused = _read_team(own, team, imports=imports)
+    report = _Report() if plan is None else _plan_report(plan, found)
     if refused is not None:
         report = report.with_mistakes(refused)
     elif plan is None and own is not None and found is not None:
-        report = _of_team(own, found).with_tools(_servers_of(own, starts=servers))
+        report = _team_report(own, found).with_tools(_read_servers(own, starts=servers))
     typer.echo(report.json() if as_json else report.text(), nl=False)
     if refused is not None and not as_json:
         raise refused
     return GOOD if report.is_good else WRONG_USE
 
 
-def _job_checked(path: Path, files: Sequence[Path] | None, *, imports: bool, as_json: bool) -> int:
+def _check_job(path: Path, files: Sequence[Path] | None, *, imports: bool, as_json: bool) -> int:
     """Check a job file alone."""
     from replan.jobs.spec.job_file import read_job_file
     from replan.views.ahead.job_outlook import job_lines, job_outlook
@@ -165,7 +165,7 @@ def _is_team(path: Path) -> bool:
     return path.is_file() and _TEAM.search(read_plan_text(path)) is not None
 
 
-def _team_in(
+def _read_team(
     own: Path | None, beside: Path | None, *, imports: bool
 ) -> tuple[KnownTeam | None, TeamFileError | None]:
     """Read the team; the models of one that is checked for its own sake are built, too."""
@@ -196,14 +196,14 @@ def _check_models(team: TeamFile) -> None:
         raise team.config.refusal(chats.mistakes)
 
 
-def _servers_of(path: Path, *, starts: bool) -> Sequence[KnownServer]:
+def _read_servers(path: Path, *, starts: bool) -> Sequence[KnownServer]:
     from replan.team.team_file import read_team_file
     from replan.views.ahead.tool_servers import known_servers
 
     return known_servers(read_team_file(path, os.environ, imports=False).config, starts=starts)
 
 
-def _of_plan(path: Path, team: KnownTeam | None) -> _Report:
+def _plan_report(path: Path, team: KnownTeam | None) -> _Report:
     from replan.plan.markdown.document import PlanDocument
     from replan.plan.rerun import reopened, rerun_reasons
     from replan.state.limits import Limits
@@ -227,7 +227,7 @@ def _of_plan(path: Path, team: KnownTeam | None) -> _Report:
     )
 
 
-def _of_team(path: Path, team: KnownTeam) -> _Report:
+def _team_report(path: Path, team: KnownTeam) -> _Report:
     from replan.views.ahead.outlook import bound_lines, bounds
 
     cards = team.cards or ()

@@ -29,7 +29,7 @@ async def export(
     check_output(output)
     from replan.runs.travel.exported_run import exported
     from replan.user_files.place import now
-    from replan.user_files.whole import all_texts, loaded
+    from replan.user_files.whole import all_texts, load_run
 
-    text = exported(await loaded(run_id, place(storage), all_texts), now())
+    text = exported(await load_run(run_id, place(storage), all_texts), now())
     write_out(output, text, force=force)

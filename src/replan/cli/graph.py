@@ -81,13 +81,13 @@ def _plan_of(what: str, place: Place) -> TaskPlan:
             raise PlanDocumentError(document.mistakes)
         return document.plan
     from replan.runs.course.story import story_of
-    from replan.user_files.named import trusted
-    from replan.user_files.whole import loaded
+    from replan.user_files.named import refusing_damaged
+    from replan.user_files.whole import load_run
 
-    run = asyncio.run(loaded(what, place))
+    run = asyncio.run(load_run(what, place))
     if run.plan is None:
         raise InputError(f"The run {run.run_id[:8]} has no plan.")
-    with trusted(what):
+    with refusing_damaged(what):
         stands = {each.step.id: each.status for each in story_of(run).steps}
     steps = (step.replace(status=stands[step.id]) for step in run.plan.steps)
     return run.plan.replace(steps=tuple(steps))

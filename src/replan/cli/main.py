@@ -23,7 +23,7 @@ from replan.cli.runs import runs
 from replan.cli.schema import schema
 from replan.cli.serve import serve
 from replan.cli.sessions import sessions
-from replan.cli.shared.process import leave
+from replan.cli.shared.process import end_process
 from replan.cli.show import show
 from replan.cli.skip import skip
 from replan.cli.stop import stop
@@ -58,7 +58,7 @@ def main() -> None:
     try:
         app(prog_name="replan")
     except SystemExit as end:
-        leave(end.code if isinstance(end.code, int) else int(bool(end.code)))
+        end_process(end.code if isinstance(end.code, int) else int(bool(end.code)))
         raise
 
 

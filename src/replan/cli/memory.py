@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import agreed, as_command, place
+from replan.cli.shared.process import as_command, confirm, place
 from replan.errors import InputError
 from replan.user_files.new_file import check_output, write_out
 from replan.views.cells import counted, in_columns, one_line
@@ -110,7 +110,7 @@ async def forget(
         if unknown := [one_line(each) for each in wanted if each not in known]:
             whose = one_line(facts.whose.user)
             raise InputError(f"The user '{whose}' has no fact {', '.join(unknown)}.")
-        if wanted and not yes and not _agreed([known[each] for each in wanted]):
+        if wanted and not yes and not _confirm([known[each] for each in wanted]):
             typer.echo("Nothing was forgotten.")
             return
         for each in wanted:
@@ -122,21 +122,21 @@ async def forget(
 async def _facts(user: str | None, tenant: str, storage: str | None) -> AsyncGenerator[Facts]:
     """Open the facts of a user."""
     from replan.facts.kept import facts_of
-    from replan.user_files.order_signature import own_name
-    from replan.user_files.place import opened_kept
+    from replan.user_files.order_signature import user_name
+    from replan.user_files.place import open_existing_place
 
-    async with opened_kept(place(storage)) as kept:
-        yield facts_of(kept.store, own_name() if user is None else user, tenant)
+    async with open_existing_place(place(storage)) as kept:
+        yield facts_of(kept.store, user_name() if user is None else user, tenant)
 
 
 def _lines(facts: Sequence[Fact], output: TextIO) -> list[str]:
-    from replan.cli.runs import when
+    from replan.cli.runs import local_time
 
-    rows = [(one_line(fact.id), when(fact.at), one_line(fact.text)) for fact in facts]
+    rows = [(one_line(fact.id), local_time(fact.at), one_line(fact.text)) for fact in facts]
     return in_columns(rows, (_ID, _DAY), output)
 
 
-def _agreed(facts: Sequence[Fact]) -> bool:
+def _confirm(facts: Sequence[Fact]) -> bool:
     what = "this fact" if len(facts) == 1 else f"these {len(facts)} facts"
     refusal = "Forgotten facts cannot be restored. Confirm it with --yes."
-    return agreed(f"Forget {what}?", _lines(facts, sys.stdout), refusal)
+    return confirm(f"Forget {what}?", _lines(facts, sys.stdout), refusal)

@@ -2,16 +2,13 @@
 # ruff: noqa: PLC0415 - the help of a command loads no framework
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command
-from replan.cli.shared.site_options import with_site
-
-if TYPE_CHECKING:
-    from replan.cli.shared.site import Site
+from replan.cli.shared.site import Site, with_site
 
 
 @as_command
@@ -45,14 +42,14 @@ def resume(
     directory: options.Directory = None,
     out: options.Out = None,
     plan_out: options.PlanOut = None,
-    site: "Site",
+    site: Site,
 ) -> int:
     """Continue a run that was stopped or killed, waits for an answer, or reached a limit.
 
     Finished work is not repeated. Exit codes are those of `replan run`.
     """
     from replan.cli.shared.carry_on import ResumeRequest, carry_on
-    from replan.user_files.orders import limits_of
+    from replan.user_files.orders import read_limits
 
     others = {
         "team": team,
@@ -66,7 +63,7 @@ def resume(
         run=run_id,
         answers=answer or [],
         plan=plan,
-        limits=limits_of(limit or []),
+        limits=read_limits(limit or []),
         changes={name: value for name, value in others.items() if value is not None},
     )
     return carry_on(request, site)

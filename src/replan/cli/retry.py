@@ -1,16 +1,13 @@
 """`replan retry`: repeat a step of a stored run."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.corrected import corrected
+from replan.cli.shared.corrected import correct
 from replan.cli.shared.process import as_command
-from replan.cli.shared.site_options import with_site
-
-if TYPE_CHECKING:
-    from replan.cli.shared.site import Site
+from replan.cli.shared.site import Site, with_site
 
 
 @as_command
@@ -24,11 +21,11 @@ def retry(
     ] = False,
     limit: options.Limit = None,
     team: options.TeamFile = None,
-    site: "Site",
+    site: Site,
 ) -> int:
     """Repeat a step and all steps that depend on it, and continue the run.
 
     A run that waits, was stopped or was ended by a limit continues itself. A run that is over stays
     as it is, and a new run begins from its plan. The exit codes are those of `replan run`.
     """
-    return corrected("retry", run_id, step, site, limit, team, repeat_effects=yes)
+    return correct("retry", run_id, step, site, limit, team, repeat_effects=yes)

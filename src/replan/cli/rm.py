@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import agreed, as_command, place
+from replan.cli.shared.process import as_command, confirm, place
 from replan.views.cells import one_line
 
 if TYPE_CHECKING:
@@ -23,15 +23,15 @@ async def rm(
     storage: options.Storage = None,
 ) -> None:
     """Remove runs with all their records. A run that is not over can then not continue."""
-    from replan.user_files.place import check_idle, found, opened_kept, short
+    from replan.user_files.place import check_idle, find_run, open_existing_place, short
 
-    async with opened_kept(place(storage)) as kept:
+    async with open_existing_place(place(storage)) as kept:
         # All are found before the first is removed.
         records = {
             record.run_id: record
-            for record in [await found(kept.runs, prefix) for prefix in run_ids]
+            for record in [await find_run(kept.runs, prefix) for prefix in run_ids]
         }
-        if not yes and not _agreed(list(records.values())):
+        if not yes and not _confirm(list(records.values())):
             typer.echo("Nothing was removed.")
             return
         for run_id, record in records.items():
@@ -40,10 +40,10 @@ async def rm(
             typer.echo(f"removed {short(run_id)}")
 
 
-def _agreed(records: list[RunRecord]) -> bool:
+def _confirm(records: list[RunRecord]) -> bool:
     from replan.user_files.place import short
 
     what = "this run" if len(records) == 1 else f"these {len(records)} runs"
     lines = [f"{short(each.run_id)}  {each.outcome}  {one_line(each.title)}" for each in records]
     refusal = "Removed runs cannot be restored. Confirm it with --yes."
-    return agreed(f"Remove {what} with all their records?", lines, refusal)
+    return confirm(f"Remove {what} with all their records?", lines, refusal)

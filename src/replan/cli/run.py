@@ -3,17 +3,14 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command
-from replan.cli.shared.site_options import with_site
-
-if TYPE_CHECKING:
-    from replan.cli.shared.site import Site
+from replan.cli.shared.site import Site, with_site
 
 
 class RunCommand(TyperCommand):
@@ -58,7 +55,7 @@ def run(
     limit: options.Limit = None,
     label: options.Label = None,
     user: options.User = None,
-    site: "Site",
+    site: Site,
 ) -> int:
     """Plan and do a task, or run a plan document.
 
@@ -66,10 +63,9 @@ def run(
     3 waiting for an answer, 130 interrupted, 143 terminated.
     """
     from replan.cli.shared.carry_out import carry_out
-    from replan.cli.shared.label_options import labels_in
-    from replan.user_files.orders import order_of, settings_of_run
+    from replan.user_files.orders import read_labels, read_order, read_settings
 
-    order = order_of(
+    order = read_order(
         task,
         team=team,
         model=chosen_model(context, model, team),
@@ -78,13 +74,13 @@ def run(
         out=out,
         plan_out=plan_out,
         files=tuple(file or ()),
-        settings=settings_of_run(limit or [], approve, user),
-        **({"labels": labels_in(label)} if label else {}),
+        settings=read_settings(limit or [], approve, user),
+        **({"labels": read_labels(label)} if label else {}),
     )
     if preview:
-        from replan.cli.shared.worst_case import previewed
+        from replan.cli.shared.worst_case import preview_order
 
-        text, code = previewed(order, os.environ, as_json=site.manner.as_json)
+        text, code = preview_order(order, os.environ, as_json=site.manner.as_json)
         typer.echo(text, nl=False)
         return code
     return carry_out(order, site)

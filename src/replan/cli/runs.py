@@ -59,14 +59,14 @@ def runs(
     ] = False,
 ) -> None:
     """List the stored runs, newest first, with time and cost; all filters apply."""
-    from replan.cli.shared.label_options import labels_in
+    from replan.user_files.orders import read_labels
     from replan.user_files.place import now
 
     wanted = Wanted(
         most=most,
-        labels=labels_in(label or []),
+        labels=read_labels(label or []),
         outcomes=_outcomes(outcome or []),
-        since=_moment(since, now()) if since else None,
+        since=_read_time(since, now()) if since else None,
     )
     list_runs(wanted, place(storage), sys.stdout, as_json=as_json)
 
@@ -83,7 +83,7 @@ class Wanted:
 
 def list_runs(wanted: Wanted, place: Place, output: TextIO, *, as_json: bool) -> None:
     """Write a table of the newest runs, or a line of JSON for each."""
-    found = asyncio.run(_found(wanted, place))
+    found = asyncio.run(_find(wanted, place))
     if as_json:
         output.write("".join(f"{json.dumps(_record(run))}\n" for run in found))
     elif found:
@@ -93,12 +93,12 @@ def list_runs(wanted: Wanted, place: Place, output: TextIO, *, as_json: bool) ->
         output.write(_NONE_OF_THESE if has_filters else _NONE)
 
 
-async def _found(wanted: Wanted, place: Place) -> list[RunView]:
+async def _find(wanted: Wanted, place: Place) -> list[RunView]:
     from replan.assembly.graphs import viewer
     from replan.runs.looking import seen
-    from replan.user_files.place import now, opened_kept
+    from replan.user_files.place import now, open_existing_place
 
-    async with opened_kept(place) as storage:
+    async with open_existing_place(place) as storage:
         graph = viewer(storage)
         found: list[RunView] = []
         # The status of a run is known when it is looked at.
@@ -135,7 +135,7 @@ def _outcomes(given: Collection[str]) -> list[str]:
     return list(given)
 
 
-def _moment(given: str, now: datetime) -> datetime:
+def _read_time(given: str, now: datetime) -> datetime:
     """Read a time: a date, with or without a time of the day, or how long ago."""
     if ago := _AGO.fullmatch(given.strip()):
         try:
@@ -189,7 +189,7 @@ def _row(run: RunView) -> tuple[str, ...]:
     origin = f"  (from {short(run.origin)})" if run.origin else ""
     return (
         short(run.record.run_id),
-        when(run.record.started_at),
+        local_time(run.record.started_at),
         f"{'at least ' if run.is_killed else ''}{seconds(run.seconds)}",
         money(run.usage),
         run.outcome,
@@ -198,6 +198,6 @@ def _row(run: RunView) -> tuple[str, ...]:
     )
 
 
-def when(moment: datetime) -> str:
+def local_time(moment: datetime) -> str:
     """A time as people here read it, to the minute."""
     return moment.astimezone().strftime("%Y-%m-%d %H:%M")

@@ -21,14 +21,14 @@ def schema_text() -> str:
     """The JSON schema of team files."""
     from replan.team.file_team import team_schema
 
-    return _written(team_schema())
+    return _json_text(team_schema())
 
 
 def _job_schema_text() -> str:
     from replan.jobs.spec.job_file import job_schema
 
-    return _written(job_schema())
+    return _json_text(job_schema())
 
 
-def _written(schema: dict[str, Any]) -> str:
+def _json_text(schema: dict[str, Any]) -> str:
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import agreed, as_command, place
+from replan.cli.shared.process import as_command, confirm, place
 from replan.errors import InputError, SessionConflictError
 from replan.views.cells import counted, in_columns, one_line
 
@@ -75,11 +75,11 @@ async def show(
 ) -> None:
     """Show the messages of a session, and its status."""
     async with _client(user, storage) as client:
-        from replan.user_files.kept_sessions import found_session
+        from replan.user_files.kept_sessions import find_session
         from replan.views.rendered import console_on, print_markdown
         from replan.views.session_messages import told_messages
 
-        session_id = await found_session(client, session)
+        session_id = await find_session(client, session)
         page = await client.history(session_id, limit=most)
         context = await client.export(session_id)
         left = len(context.dialogue_history) - len(page.messages)
@@ -107,11 +107,11 @@ async def export(
 ) -> None:
     """Write a session as JSON, which `replan sessions import` and `AgentContext` read."""
     async with _client(user, storage) as client:
-        from replan.user_files.kept_sessions import found_session
+        from replan.user_files.kept_sessions import find_session
         from replan.user_files.new_file import check_output, write_out
 
         check_output(output)
-        context = await client.export(await found_session(client, session))
+        context = await client.export(await find_session(client, session))
         text = json.dumps(context.to_dict(), ensure_ascii=False, indent=1) + "\n"
         write_out(output, text)
 
@@ -130,10 +130,10 @@ async def import_(
 ) -> None:
     """Import a session that was exported here or elsewhere."""
     async with _client(user, storage) as client:
-        from replan.user_files.kept_sessions import read_session, trusted_here
+        from replan.user_files.kept_sessions import read_session, sign_waiting_run
 
-        context, is_foreign = trusted_here(read_session(file))
-        if is_foreign and not yes and not _trusted(context):
+        context, is_foreign = sign_waiting_run(read_session(file))
+        if is_foreign and not yes and not _confirm_import(context):
             typer.echo("Nothing was imported.")
             return
         try:
@@ -160,11 +160,11 @@ async def rm(
 ) -> None:
     """Remove sessions with their turns, runs, events and texts."""
     async with _client(user, storage) as client:
-        from replan.user_files.kept_sessions import found_session
+        from replan.user_files.kept_sessions import find_session
 
         # All are found before the first is removed.
-        found = [*dict.fromkeys([await found_session(client, each) for each in ids])]
-        if not yes and not _agreed(found):
+        found = [*dict.fromkeys([await find_session(client, each) for each in ids])]
+        if not yes and not _confirm(found):
             typer.echo("Nothing was removed.")
             return
         for session_id in found:
@@ -176,21 +176,21 @@ async def rm(
 async def _client(user: str | None, storage: str | None) -> AsyncGenerator[ClientAgentAdapter]:
     """Open the sessions of a user."""
     from replan.user_files.kept_sessions import client_of
-    from replan.user_files.order_signature import own_name
-    from replan.user_files.place import opened_kept
+    from replan.user_files.order_signature import user_name
+    from replan.user_files.place import open_existing_place
 
-    async with opened_kept(place(storage)) as kept:
-        yield client_of(kept, own_name() if user is None else user)
+    async with open_existing_place(place(storage)) as kept:
+        yield client_of(kept, user_name() if user is None else user)
 
 
 def _write_table(found: Sequence[SessionRecord]) -> None:
-    from replan.cli.runs import when
+    from replan.cli.runs import local_time
 
     rows = [("session", "used", "stage", "turns", "title")]
     rows += [
         (
             one_line(each.session_id),
-            when(each.updated_at),
+            local_time(each.updated_at),
             each.stage,
             str(each.version),
             one_line(each.title),
@@ -202,15 +202,15 @@ def _write_table(found: Sequence[SessionRecord]) -> None:
     sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
-def _trusted(context: AgentContext) -> bool:
+def _confirm_import(context: AgentContext) -> bool:
     text = (
         f"A run waits in session {one_line(context.session_id)} that another user or machine "
         "began, or that was changed since. The file decides what this run may do."
     )
-    return agreed("Import it?", [text], f"{text} Confirm with --yes that you trust the file.")
+    return confirm("Import it?", [text], f"{text} Confirm with --yes that you trust the file.")
 
 
-def _agreed(ids: Sequence[str]) -> bool:
+def _confirm(ids: Sequence[str]) -> bool:
     what = "this session" if len(ids) == 1 else f"these {len(ids)} sessions"
     refusal = "Removed sessions cannot be restored. Confirm it with --yes."
-    return agreed(f"Remove {what} with all their records?", map(one_line, ids), refusal)
+    return confirm(f"Remove {what} with all their records?", map(one_line, ids), refusal)

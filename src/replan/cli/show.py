@@ -16,7 +16,7 @@ import typer
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command, place
 from replan.errors import InputError
-from replan.user_files.named import LAST, MEMORY, is_file, trusted
+from replan.user_files.named import LAST, MEMORY, is_file, refusing_damaged
 from replan.views.cells import harmless
 
 if TYPE_CHECKING:
@@ -132,9 +132,9 @@ def show_run(name: str, place: Place, output: TextIO, view: View) -> None:
     """Write the parts of a run to show."""
     view.check()
     if view.as_json or view.markdown:
-        run = _loaded(name, place, view)
-        with trusted(name):
-            output.write(_document(run, view))
+        run = _load(name, place, view)
+        with refusing_damaged(name):
+            output.write(_whole_text(run, view))
         return
     from replan.runs.course.story import story_of
     from replan.views.paged import paged
@@ -143,13 +143,13 @@ def show_run(name: str, place: Place, output: TextIO, view: View) -> None:
 
     with paged(console_on(output), output, plain=view.plain) as write:
         width = _width(output, view)
-        begun = _early(name, place) if view.is_overview else None
+        begun = _load_early(name, place) if view.is_overview else None
         if begun is not None:
             write(_text(beginning(story_of(begun), width)))
             output.flush()
         # What began last may be another run by now.
-        run = _loaded(name if begun is None else begun.run_id, place, view)
-        with trusted(name):
+        run = _load(name if begun is None else begun.run_id, place, view)
+        with refusing_damaged(name):
             lines = _lines(run, view, width)
             write(_text(lines if begun is None else rest(story_of(run), width)))
             if view.is_overview and run.answer:
@@ -160,19 +160,19 @@ def _text(lines: Iterable[str]) -> str:
     return harmless("".join(f"{line}\n" for line in lines))
 
 
-def _early(name: str, place: Place) -> WholeRun | None:
+def _load_early(name: str, place: Place) -> WholeRun | None:
     """What can be shown before the state of a run is read, if it is in a file here."""
-    from replan.user_files.early import early
+    from replan.user_files.early import run_from_rows
 
     if place.key or place.where == MEMORY or "://" in place.where or is_file(name):
         return None
-    return early(None if name == LAST else name, Path(place.where).expanduser())
+    return run_from_rows(None if name == LAST else name, Path(place.where).expanduser())
 
 
-def _loaded(name: str, place: Place, view: View) -> WholeRun:
-    from replan.user_files.whole import loaded
+def _load(name: str, place: Place, view: View) -> WholeRun:
+    from replan.user_files.whole import load_run
 
-    run = asyncio.run(loaded(name, place, lambda run: _with_long_texts(run, view)))
+    run = asyncio.run(load_run(name, place, lambda run: _events_with_long_texts(run, view)))
     if view.step is not None:
         _check_step(run, view.step)
     if view.attempt is not None and not _attempts(run, view)[0]:
@@ -182,7 +182,7 @@ def _loaded(name: str, place: Place, view: View) -> WholeRun:
     return run
 
 
-def _document(run: WholeRun, view: View) -> str:
+def _whole_text(run: WholeRun, view: View) -> str:
     if view.as_json:
         return f"{json.dumps(_record(run, view), default=str)}\n"
     from replan.runs.course.story import story_of
@@ -191,7 +191,7 @@ def _document(run: WholeRun, view: View) -> str:
     return report(story_of(run))
 
 
-def _with_long_texts(run: WholeRun, view: View) -> Iterable[RunEvent]:
+def _events_with_long_texts(run: WholeRun, view: View) -> Iterable[RunEvent]:
     """The events whose long texts are shown."""
     if view.is_whole and not view.markdown:
         return ()

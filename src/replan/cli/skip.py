@@ -1,14 +1,9 @@
 """`replan skip`: skip a step of a stored run."""
 
-from typing import TYPE_CHECKING
-
 from replan.cli.shared import options
-from replan.cli.shared.corrected import corrected
+from replan.cli.shared.corrected import correct
 from replan.cli.shared.process import as_command
-from replan.cli.shared.site_options import with_site
-
-if TYPE_CHECKING:
-    from replan.cli.shared.site import Site
+from replan.cli.shared.site import Site, with_site
 
 
 @as_command
@@ -19,11 +14,11 @@ def skip(
     *,
     limit: options.Limit = None,
     team: options.TeamFile = None,
-    site: "Site",
+    site: Site,
 ) -> int:
     """Skip an unfinished step; steps that wait for it continue without it.
 
     A run that waits, was stopped or was ended by a limit continues itself. A run that is over stays
     as it is, and a new run begins from its plan. The exit codes are those of `replan run`.
     """
-    return corrected("skip", run_id, step, site, limit, team)
+    return correct("skip", run_id, step, site, limit, team)

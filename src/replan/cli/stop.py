@@ -12,13 +12,13 @@ async def stop(run_id: options.Run, *, storage: options.Storage = None) -> None:
     """Stop a run in any process: running steps may end, and the run can continue later."""
     from replan.assembly.graphs import viewer
     from replan.runtime import open_runtime
-    from replan.user_files.order_signature import own_name
-    from replan.user_files.place import found, opened_kept, short
+    from replan.user_files.order_signature import user_name
+    from replan.user_files.place import find_run, open_existing_place, short
 
-    async with opened_kept(place(storage)) as kept:
-        record = await found(kept.runs, run_id)
+    async with open_existing_place(place(storage)) as kept:
+        record = await find_run(kept.runs, run_id)
         async with open_runtime(viewer(kept), storage=kept) as runtime:
-            await runtime.stop(record.run_id, by=own_name())
+            await runtime.stop(record.run_id, by=user_name())
             view = await runtime.look(record.run_id)
     how = "is asked to stop" if view.outcome == "running" else f"is not at work: {view.outcome}"
     typer.echo(f"run {short(record.run_id)} {how}")

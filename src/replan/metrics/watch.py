@@ -176,7 +176,7 @@ BEAT = 0.25
 
 
 @asynccontextmanager
-async def lag_told(tell: Callable[[float], None]) -> AsyncGenerator[None]:
+async def watch_loop_lag(tell: Callable[[float], None]) -> AsyncGenerator[None]:
     """Return how late the loop woke, again and again, for as long as the block."""
     loop = asyncio.get_running_loop()
 

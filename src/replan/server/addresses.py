@@ -105,12 +105,12 @@ ENDPOINTS = (
     ),
     _post(
         "/sessions",
-        sessions.imported,
+        sessions.import_session,
         "Import a session",
         body=ImportBody,
         returns={201: SessionKept},
     ),
-    _get(_SESSION, sessions.exported, "Export a session", returns={200: SessionTold}),
+    _get(_SESSION, sessions.export_session, "Export a session", returns={200: SessionTold}),
     _delete(_SESSION, sessions.delete, "Delete a session", returns={204: None}),
     _get(
         f"{_SESSION}/history",

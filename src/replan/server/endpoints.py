@@ -12,8 +12,8 @@ from starlette.routing import Route
 from replan.errors import ReplanError
 from replan.server.bodies import Nothing
 from replan.server.callers.identity import Identity, Role
-from replan.server.problems import RefusedError, refusal_of
-from replan.server.request_body import body_of, query_of
+from replan.server.problems import RefusedError, as_refusal
+from replan.server.request_body import read_body, read_query
 from replan.values import Value
 
 if TYPE_CHECKING:
@@ -83,13 +83,15 @@ async def respond(endpoint: Endpoint, served: "ServedTeams", request: Request) -
             served=served,
             who=who,
             path=request.path_params,
-            query=query_of(request, endpoint.query),
-            body=await body_of(request, endpoint.body, served.body_seconds) if takes_body else None,
+            query=read_query(request, endpoint.query),
+            body=await read_body(request, endpoint.body, served.body_seconds)
+            if takes_body
+            else None,
             request=request,
         )
         given = await endpoint.handler(call)
     except ReplanError as error:
-        return (endpoint.error_response or problem_response)(refusal_of(error))
+        return (endpoint.error_response or problem_response)(as_refusal(error))
     if isinstance(given, Response):
         return given
     reply = given if isinstance(given, Reply) else Reply(given, next(iter(endpoint.returns)))

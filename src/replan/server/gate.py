@@ -56,13 +56,13 @@ class Gate:
             return
         began = False
 
-        async def noted(message: Message) -> None:
+        async def note_start(message: Message) -> None:
             nonlocal began
             began = began or message["type"] == "http.response.start"
             await send(message)
 
         path = scope["path"]
-        if _says_two_lengths(Headers(scope=scope)):
+        if _has_two_lengths(Headers(scope=scope)):
             detail = "The request has Content-Length and Transfer-Encoding. Send only one of them."
             answer = self.tell(path, RefusedError(400, "two_lengths", detail))
             # What follows is a request to one of two readers, and a body to the other.
@@ -70,8 +70,8 @@ class Gate:
             await answer(scope, receive, send)
             return
         try:
-            scope.setdefault("state", {})["who"] = await self._checked(Headers(scope=scope), path)
-            await self.app(scope, receive, noted)
+            scope.setdefault("state", {})["who"] = await self._identify(Headers(scope=scope), path)
+            await self.app(scope, receive, note_start)
         except RefusedError as refusal:
             await self.tell(path, refusal)(scope, receive, send)
         except Exception:
@@ -82,7 +82,7 @@ class Gate:
             failed = RefusedError(500, "failed", detail)
             await self.tell(path, failed)(scope, receive, send)
 
-    async def _checked(self, headers: Headers, path: str) -> Identity:
+    async def _identify(self, headers: Headers, path: str) -> Identity:
         """Who calls.
 
         Raises:
@@ -109,7 +109,7 @@ class Gate:
         return identity
 
 
-def _says_two_lengths(headers: Headers) -> bool:
+def _has_two_lengths(headers: Headers) -> bool:
     return "transfer-encoding" in headers and "content-length" in headers
 
 

@@ -108,7 +108,7 @@ class RefusedError(ReplanError):
 
 def bad_field(field: str, value: object, problem: str, fix: str) -> RefusedError:
     """Refuse one field of a request."""
-    mistake = FieldProblem(field=field, value=shown(value), problem=problem, fix=fix)
+    mistake = FieldProblem(field=field, value=value_text(value), problem=problem, fix=fix)
     return bad_request([mistake])
 
 
@@ -119,39 +119,41 @@ def bad_request(mistakes: Sequence[FieldProblem]) -> RefusedError:
     return RefusedError(422, "bad_request", f"{count} in the request: {detail}.", mistakes)
 
 
-def refusal_of(error: ReplanError) -> RefusedError:
+def as_refusal(error: ReplanError) -> RefusedError:
     """Tell an error of the library as an answer."""
     if isinstance(error, RefusedError):
         return error
     if isinstance(error, PlanDocumentError | TeamFileError):
-        return _documented(error)
+        return _document_refusal(error)
     if isinstance(error, ConfigurationError):
         listed = isinstance(error, TeamError | ContextError)
-        return bad_request([of_field(each) for each in (error.mistakes if listed else [error])])
+        return bad_request(
+            [field_problem(each) for each in (error.mistakes if listed else [error])]
+        )
     for kind, status, code, seconds in _KINDS:
         if isinstance(error, kind):
             return RefusedError(status, code, str(error), retry_after=seconds)
     return RefusedError(500, "failed", str(error))
 
 
-def shown(value: object) -> str:
+def value_text(value: object) -> str:
     """The beginning of a value, without secrets."""
     text = without_secrets(value if isinstance(value, str) else repr(cast("JsonValue", value)))
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-def of_field(error: ConfigurationError) -> FieldProblem:
+def field_problem(error: ConfigurationError) -> FieldProblem:
     """The mistake of a field as an answer has it."""
     return FieldProblem(
         field=error.field,
-        value="" if error.value is None else shown(error.value),
+        value="" if error.value is None else value_text(error.value),
         problem=error.problem,
         fix=error.fix,
         code=error.code,
     )
 
 
-def _documented(error: PlanDocumentError | TeamFileError) -> RefusedError:
+def _document_refusal(error: PlanDocumentError | TeamFileError) -> RefusedError:
     mistakes: Sequence[Mistake] = error.mistakes
     listed = [
         FieldProblem(

@@ -9,7 +9,13 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
 from replan.declared.mistakes import mistakes_in
-from replan.server.problems import FieldProblem, RefusedError, bad_request, of_field, shown
+from replan.server.problems import (
+    FieldProblem,
+    RefusedError,
+    bad_request,
+    field_problem,
+    value_text,
+)
 from replan.state.session.context_fields import Reading, shown_path
 from replan.texts.storable import DEEPEST
 from replan.values import adapter
@@ -28,19 +34,19 @@ _BIG = 50_000
 _SEE = "GET /openapi.json describes this field."
 
 
-async def body_of(request: Request, kind: type[V], seconds: float) -> V:
+async def read_body(request: Request, kind: type[V], seconds: float) -> V:
     """Read the body of a request.
 
     Raises:
         RefusedError: It is too large, too slow, no JSON, or has wrong fields.
     """
-    held = await bytes_of(request, seconds)
+    held = await read_bytes(request, seconds)
     if len(held) > _BIG:
-        return await asyncio.to_thread(_read, held, kind)
-    return _read(held, kind)
+        return await asyncio.to_thread(_parse, held, kind)
+    return _parse(held, kind)
 
 
-def query_of(request: Request, kind: type[V]) -> V:
+def read_query(request: Request, kind: type[V]) -> V:
     """Read what is after the question mark.
 
     Raises:
@@ -52,13 +58,13 @@ def query_of(request: Request, kind: type[V]) -> V:
         field = kind.model_fields.get(name)
         is_list = field is not None and get_origin(field.annotation) is tuple
         given[name] = values if is_list else values[-1]
-    return valid(kind, lambda: kind.model_validate(given))
+    return check_fields(kind, lambda: kind.model_validate(given))
 
 
-async def bytes_of(request: Request, seconds: float) -> bytes:
+async def read_bytes(request: Request, seconds: float) -> bytes:
     """The body of a request, whose declared length may be wrong."""
     parts, size = list[bytes](), 0
-    if _announced(request) > MOST_BYTES:
+    if _declared_length(request) > MOST_BYTES:
         raise _too_large()
     try:
         async with asyncio.timeout(seconds):
@@ -80,7 +86,7 @@ def too_slow(seconds: float) -> RefusedError:
     return RefusedError(408, "slow_request", detail)
 
 
-def _announced(request: Request) -> int:
+def _declared_length(request: Request) -> int:
     size = request.headers.get("content-length", "")
     return int(size) if size.isascii() and size.isdigit() and len(size) < len("9" * 18) else 0
 
@@ -90,12 +96,12 @@ def _too_large() -> RefusedError:
     return RefusedError(413, "too_large", detail)
 
 
-def _read(held: bytes, kind: type[V]) -> V:
-    given = json_of(held)
-    return valid(kind, lambda: adapter(kind).validate_json(json.dumps(given)))
+def _parse(held: bytes, kind: type[V]) -> V:
+    given = read_json(held)
+    return check_fields(kind, lambda: adapter(kind).validate_json(json.dumps(given)))
 
 
-def json_of(held: bytes) -> object:
+def read_json(held: bytes) -> object:
     """Read JSON that can be stored and sent without loss.
 
     Raises:
@@ -124,7 +130,7 @@ def json_of(held: bytes) -> object:
             [
                 FieldProblem(
                     field=shown_path(path) if path else "",
-                    value=shown(each.value),
+                    value=value_text(each.value),
                     problem=each.problem,
                     fix="Send only what JSON can hold.",
                 )
@@ -134,7 +140,7 @@ def json_of(held: bytes) -> object:
     return copy
 
 
-def valid(kind: type[V], read: Callable[[], V]) -> V:
+def check_fields(kind: type[V], read: Callable[[], V]) -> V:
     """Read a value; every mistake in it is named.
 
     Raises:
@@ -143,5 +149,5 @@ def valid(kind: type[V], read: Callable[[], V]) -> V:
     try:
         return read()
     except ValidationError as error:
-        mistakes = [of_field(each) for each in mistakes_in(error, kind, _SEE)]
+        mistakes = [field_problem(each) for each in mistakes_in(error, kind, _SEE)]
         raise bad_request(mistakes) from None

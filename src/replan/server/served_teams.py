@@ -20,7 +20,7 @@ from uuid import uuid4
 from replan.assembly.graphs import AnyTeam
 from replan.calling.compiled import services_in
 from replan.errors import ReplanError
-from replan.metrics.watch import Watch, lag_told
+from replan.metrics.watch import Watch, watch_loop_lag
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.run import Run
@@ -75,15 +75,15 @@ class ServedTeams:
     # What waits for runs to rest; one for each, however many follow it.
     resting: dict[str, asyncio.Task[str]] = field(default_factory=dict[str, asyncio.Task[str]])
 
-    def team_named(self, name: str) -> tuple[str, Runtime]:
-        """A team by its name, or the only one if none is named."""
+    def team_named(self, name: str) -> str:
+        """The name of a team, or of the only one if none is given."""
         if not name and len(self.runtimes) == 1:
             name = next(iter(self.runtimes))
         if name not in self.runtimes:
             there = ", ".join(self.runtimes)
             problem = "there is no such team" if name else "it names no team"
             raise bad_field("team", name, problem, f"Give one of: {there}.")
-        return name, self.runtimes[name]
+        return name
 
     def team_at(self, name: str, what: str = "team") -> str:
         """The team that an address, a tool or a model names.
@@ -103,7 +103,7 @@ class ServedTeams:
         Raises:
             RefusedError: There is none; runs of others look the same.
         """
-        for name in (run_id, own_id(run_id, who)):
+        for name in (run_id, id_for(run_id, who)):
             record = await self.storage.runs.get(name)
             if record is not None and self.is_seen(record, who):
                 return record
@@ -206,7 +206,7 @@ def _at_work(runtime: Runtime) -> int:
     return runtime.at_work
 
 
-def own_id(run_id: str, who: Identity) -> str:
+def id_for(run_id: str, who: Identity) -> str:
     """The id of a run with a given name: no other caller can take it, or see it."""
     return f"{who.tenant}.{run_id}" if who.tenant else run_id
 
@@ -261,7 +261,7 @@ async def open_teams(  # noqa: PLR0913 - what its server leaves open
         allowances = Allowances(storage, clock)
         streams = Counter[str]()
         watch.counts_streams(streams.total)
-        await stack.enter_async_context(lag_told(watch.lagged))
+        await stack.enter_async_context(watch_loop_lag(watch.lagged))
         yield ServedTeams(
             storage=storage,
             runtimes=runtimes,

@@ -17,7 +17,7 @@ from replan.runs.service import Runtime
 from replan.server.app import open_application
 from replan.server.callers.tokens import TOKEN, Tokens, new_token, one_token, read_tokens
 from replan.server.gate import LOOPBACK
-from replan.server.listening import HEADER_SECONDS, bound, listening, until_signalled
+from replan.server.listening import HEADER_SECONDS, bind_socket, listening, until_signalled
 from replan.server.served_teams import Queueing, open_teams
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import TeamFile, read_team_file
@@ -70,7 +70,7 @@ async def open_server(  # noqa: PLR0913 - what a server leaves open
         UsageError: The teams, the tokens, the storage or the address cannot be used.
     """
     known, made = _tokens_of(tokens)
-    listener = bound(host, port)
+    listener = bind_socket(host, port)
     async with AsyncExitStack() as stack:
         stack.enter_context(listener)
         if not isinstance(storage, Storage):
@@ -106,15 +106,17 @@ def serve(wanted: Wanted, say: Callable[[str], None]) -> None:
     Raises:
         UsageError: A team file, the tokens, the storage or the address cannot be used.
     """
-    completed(lambda: _served(wanted, say))
+    completed(lambda: _run_server(wanted, say))
 
 
-async def _served(wanted: Wanted, say: Callable[[str], None]) -> None:
+async def _run_server(wanted: Wanted, say: Callable[[str], None]) -> None:
     named = named_teams(wanted)
     tokens = wanted.tokens or wanted.environment.get(TOKEN) or None
     kept = open_storage(wanted.storage, key=wanted.key, keep_days=wanted.keep_days)
     async with AsyncExitStack() as stack:
-        queue = await stack.enter_async_context(_queueing(wanted, named)) if wanted.queue else None
+        queue = (
+            await stack.enter_async_context(_open_queueing(wanted, named)) if wanted.queue else None
+        )
         storage = await stack.enter_async_context(kept)
         teams = {name: graph_of(each, storage) for name, each in named.items()}
         opened = open_server(
@@ -128,14 +130,14 @@ async def _served(wanted: Wanted, say: Callable[[str], None]) -> None:
             queue=queue,
         )
         async with opened as address:
-            say(_introduced(wanted, [*teams], address))
+            say(_greeting(wanted, [*teams], address))
             # What is there by now stays until the end: the garbage collector need not look at it.
             gc.freeze()
             await until_signalled()
 
 
 @asynccontextmanager
-async def _queueing(wanted: Wanted, teams: Mapping[str, TeamFile]) -> AsyncGenerator[Queueing]:
+async def _open_queueing(wanted: Wanted, teams: Mapping[str, TeamFile]) -> AsyncGenerator[Queueing]:
     """Open the queue of the storage, in which the runs of these versions of the teams wait."""
     # An extra of its own.
     from replan.workers.queue import open_queue  # noqa: PLC0415
@@ -164,11 +166,11 @@ def named_teams(wanted: Wanted) -> dict[str, TeamFile]:
     files = [_file_of(path, wanted.environment) for path in wanted.teams or [DEFAULT_TEAM]]
     named = {_name_of(each): each for each in files}
     if len(named) < len(files):
-        raise _one_name([_name_of(each) for each in files])
+        raise _same_name_error([_name_of(each) for each in files])
     return named
 
 
-def _one_name(names: Sequence[str]) -> ConfigurationError:
+def _same_name_error(names: Sequence[str]) -> ConfigurationError:
     twice = next(name for name in names if names.count(name) > 1)
     fix = "Give one of them another name: in its file, or rename the file."
     return ConfigurationError("name", twice, "two teams have this name", fix)
@@ -211,7 +213,7 @@ def hosts_of(host: str, names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*(each.lower() for each in names), *own, *LOOPBACK]))
 
 
-def _introduced(wanted: Wanted, teams: Sequence[str], address: Address) -> str:
+def _greeting(wanted: Wanted, teams: Sequence[str], address: Address) -> str:
     lines = [f"serving {', '.join(teams)} on {address.url}"]
     if wanted.host not in LOOPBACK:
         lines.append("Others can reach this address: put TLS in front of it.")

@@ -15,7 +15,7 @@ from replan.server.callers.identity import Identity
 from replan.server.problems import bad_field
 from replan.server.response_schemas import TEAM, TOKEN
 from replan.server.served_teams import ServedTeams, team_services
-from replan.server.work import lease_of, settings_for, within
+from replan.server.work import cap_settings, reserve_for, settings_for
 from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.session_runs import run_in
 from replan.sessions.stateless_agent import StatelessAgent, agent_on
@@ -44,7 +44,7 @@ class PayingAgent:
         self, user_input: UserInput, context: Any, **options: Unpack[TurnOptions]
     ) -> AgentResult:
         """Take a turn."""
-        async with self._paid(context, options) as told:
+        async with self._reserve(context, options) as told:
             return await self.agent.process(user_input, context, **told)
 
     async def stream(
@@ -52,14 +52,14 @@ class PayingAgent:
     ) -> AsyncGenerator[Event | AgentResult]:
         """Take a turn, and stream its events."""
         async with (
-            self._paid(context, options) as told,
+            self._reserve(context, options) as told,
             aclosing(self.agent.stream(user_input, context, **told)) as parts,
         ):
             async for part in parts:
                 yield part
 
     @asynccontextmanager
-    async def _paid(
+    async def _reserve(
         self, context: AgentContext, options: TurnOptions
     ) -> AsyncGenerator[TurnOptions]:
         """Reserve for the run of a turn, and settle when it rests."""
@@ -82,12 +82,12 @@ class PayingAgent:
             services = team_services(self.served.runtimes[self.team])
             limits = services.settings.overridden_by(settings).limits
             lease = await self.served.allowances.reserve(self.who, run_id, limits)
-            return lease, within(lease, limits, settings)
+            return lease, cap_settings(lease, limits, settings)
         team = record.labels.get(TEAM, "")
         if team != self.team:
             fix = f"Give '{team}', or start again with new_request."
             raise bad_field("team", self.team, "another team works on what is open here", fix)
-        return await lease_of(self.served, self.who, record, settings)
+        return await reserve_for(self.served, self.who, record, settings)
 
     def _labels(self, labels: Mapping[str, str]) -> dict[str, str]:
         return {**labels, TEAM: self.team, TOKEN: self.who.name}

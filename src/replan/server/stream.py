@@ -39,11 +39,11 @@ class Stream(StreamingResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the stream."""
         with self._seat:
-            await self._streamed(receive, send)
+            await self._send_all(receive, send)
 
-    async def _streamed(self, receive: Receive, send: Send) -> None:
+    async def _send_all(self, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        works = [self._send_texts(send), self._beating(send), _disconnected(receive)]
+        works = [self._send_texts(send), self._send_heartbeats(send), _wait_for_disconnect(receive)]
         tasks = [asyncio.ensure_future(each) for each in works]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -57,20 +57,20 @@ class Stream(StreamingResponse):
     async def _send_texts(self, send: Send) -> None:
         async with aclosing(self._texts):
             async for text in self._texts:
-                if not await self._sent(send, text):
+                if not await self._send_in_time(send, text):
                     return
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _beating(self, send: Send) -> None:
+    async def _send_heartbeats(self, send: Send) -> None:
         loop = asyncio.get_running_loop()
         self._sent_at = loop.time()
         while True:
             silent = loop.time() - self._sent_at
-            if silent >= self._beat and not await self._sent(send, ": still there\n\n"):
+            if silent >= self._beat and not await self._send_in_time(send, ": still there\n\n"):
                 return
             await asyncio.sleep(max(0.0, self._beat - (loop.time() - self._sent_at)))
 
-    async def _sent(self, send: Send, text: str) -> bool:
+    async def _send_in_time(self, send: Send, text: str) -> bool:
         """Send a text; whether the reader took it in time."""
         self._sent_at = asyncio.get_running_loop().time()
         try:
@@ -100,10 +100,10 @@ def event_stream(
         beat: Seconds of silence after which a comment shows that the stream lives.
         seat: Is held for as long as the stream lasts.
     """
-    return Stream(_lines_of(events, run_id, rest), beat, seat)
+    return Stream(_event_lines(events, run_id, rest), beat, seat)
 
 
-async def _lines_of(
+async def _event_lines(
     events: AsyncGenerator[RunEvent], run_id: str, rest: Callable[[], Awaitable[str]]
 ) -> AsyncGenerator[str]:
     async with aclosing(events):
@@ -114,7 +114,7 @@ async def _lines_of(
     yield f"event: rest\ndata: {outcome}\n\n"
 
 
-async def _disconnected(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     """Wait until the reader is gone."""
     while (await receive())["type"] != "http.disconnect":
         pass

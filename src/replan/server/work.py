@@ -10,7 +10,7 @@ from replan.runs.continued.correcting import is_over
 from replan.runs.run import Run
 from replan.server.callers.allowances import Lease
 from replan.server.callers.identity import Identity
-from replan.server.problems import FieldProblem, bad_request, shown
+from replan.server.problems import FieldProblem, bad_request, value_text
 from replan.server.response_schemas import TEAM, TENANT, TOKEN, USER
 from replan.server.served_teams import ServedTeams, team_services
 from replan.services import Services
@@ -20,7 +20,7 @@ from replan.state.tightening import tightened
 from replan.values import Value
 
 
-async def begun(  # noqa: PLR0913 - what a run can be told
+async def begin_run(  # noqa: PLR0913 - what a run can be told
     served: ServedTeams,
     who: Identity,
     team: str,
@@ -41,8 +41,8 @@ async def begun(  # noqa: PLR0913 - what a run can be told
     own = {TEAM: team, TENANT: who.tenant, TOKEN: who.name, USER: who.user}
     limits = team_services(served.runtimes[team]).settings.overridden_by(settings).limits
     lease = await served.allowances.reserve(who, run_id, limits)
-    runtime, bounded = served.runtimes[team], within(lease, limits, settings)
-    return await leased(
+    runtime, bounded = served.runtimes[team], cap_settings(lease, limits, settings)
+    return await start_with_lease(
         served,
         lease,
         lambda: runtime.start(
@@ -55,7 +55,7 @@ async def begun(  # noqa: PLR0913 - what a run can be told
     )
 
 
-async def answered(
+async def answer_run(
     served: ServedTeams,
     who: Identity,
     record: RunRecord,
@@ -69,15 +69,15 @@ async def answered(
         RefusedError: Nothing is left of the allowance of who began it.
         InputError: It asks nothing, or an answer does not fit.
     """
-    lease, settings = await lease_of(served, who, record)
+    lease, settings = await reserve_for(served, who, record)
     runtime = served.runtime_of(record)
     options: Any = {"settings": settings, "by": who.person, "tokens": tokens}
-    return await leased(
+    return await start_with_lease(
         served, lease, lambda: runtime.answer(record.run_id, {**answers}, **options)
     )
 
 
-async def continued(
+async def resume_run(
     served: ServedTeams, who: Identity, record: RunRecord, settings: RunSettings | None
 ) -> Run:
     """Resume a run.
@@ -86,14 +86,14 @@ async def continued(
         RefusedError: Nothing is left of the allowance of who began it.
         UsageError: Somebody works on it, or a limit that ended it is not raised.
     """
-    lease, bounded = await lease_of(served, who, record, settings)
+    lease, bounded = await reserve_for(served, who, record, settings)
     runtime = served.runtime_of(record)
-    return await leased(
+    return await start_with_lease(
         served, lease, lambda: runtime.go_on(record.run_id, settings=bounded, by=who.person)
     )
 
 
-async def lease_of(
+async def reserve_for(
     served: ServedTeams,
     who: Identity,
     record: RunRecord,
@@ -105,10 +105,10 @@ async def lease_of(
     limits = settings_of(state).overridden_by(settings).limits
     run_id = new_id if new_id and is_over(state) else record.run_id
     lease = await served.allowances.reserve(served.payer_of(record, who), run_id, limits)
-    return lease, within(lease, limits, settings)
+    return lease, cap_settings(lease, limits, settings)
 
 
-async def leased(
+async def start_with_lease(
     served: ServedTeams, lease: Lease, begin: Callable[[], Coroutine[Any, Any, Run]]
 ) -> Run:
     """Begin work on a run with its reservation; release it if the work does not begin."""
@@ -123,7 +123,7 @@ async def leased(
     return run
 
 
-def within(lease: Lease, limits: Limits, settings: RunSettings | None) -> RunSettings | None:
+def cap_settings(lease: Lease, limits: Limits, settings: RunSettings | None) -> RunSettings | None:
     """Settings with the limits of the reservation."""
     capped = lease.capped(limits)
     if capped is None:
@@ -144,17 +144,17 @@ def settings_for(
     """
     services = team_services(served.runtimes[team])
     if asked_for is not None:
-        mistakes = _own_settings(asked_for)
+        mistakes = _owner_mistakes(asked_for)
         taken = tightened(services.settings, asked_for, services.open_to_clients)
-        if mistakes := mistakes or _loosened(asked_for, taken):
+        if mistakes := mistakes or _looser_settings(asked_for, taken):
             raise bad_request(mistakes)
-    own = _whose(who, services)
+    own = _owner_settings(who, services)
     if not own:
         return asked_for
     return (asked_for or RunSettings()).replace(**own)
 
 
-def _whose(who: Identity, services: Services) -> dict[str, str]:
+def _owner_settings(who: Identity, services: Services) -> dict[str, str]:
     """Whose facts and knowledge a run uses: those of who calls, else those of the team."""
     is_needed = services.remembers and not services.settings.user
     own = {"tenant": who.tenant, "user": who.person if is_needed else who.user}
@@ -165,11 +165,11 @@ def _whose(who: Identity, services: Services) -> dict[str, str]:
     }
 
 
-def _own_settings(asked_for: RunSettings) -> list[FieldProblem]:
+def _owner_mistakes(asked_for: RunSettings) -> list[FieldProblem]:
     return [
         FieldProblem(
             field=f"settings.{name}",
-            value=shown(getattr(asked_for, name)),
+            value=value_text(getattr(asked_for, name)),
             problem="the token says whose run it is",
             fix="Leave it out.",
             code="looser",
@@ -179,18 +179,18 @@ def _own_settings(asked_for: RunSettings) -> list[FieldProblem]:
     ]
 
 
-def _loosened(asked_for: Value, taken: Value, place: str = "settings") -> list[FieldProblem]:
+def _looser_settings(asked_for: Value, taken: Value, place: str = "settings") -> list[FieldProblem]:
     """The settings that are looser than the team's, given in `taken`."""
     found = list[FieldProblem]()
     for name in sorted(asked_for.model_fields_set):
         wanted, kept = getattr(asked_for, name), getattr(taken, name)
         if isinstance(wanted, Value):
-            found += _loosened(wanted, kept, f"{place}.{name}")
+            found += _looser_settings(wanted, kept, f"{place}.{name}")
         elif wanted != kept:
             found.append(
                 FieldProblem(
                     field=f"{place}.{name}",
-                    value=shown(wanted),
+                    value=value_text(wanted),
                     problem="this is looser than the team's, and a request can only tighten",
                     fix=f"Leave it out, or give {kept!r} or less.",
                     code="looser",

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 
 from replan.server.problems import RefusedError
-from replan.server.request_body import bytes_of, too_slow
+from replan.server.request_body import read_bytes, too_slow
 from replan.ui.entering import form_token
 from replan.ui.site import Site
 
@@ -82,7 +82,7 @@ async def upload_of(site: Site, request: Request) -> tuple[dict[str, str], list[
     Raises:
         RefusedError: It is no such form, too large or too slow.
     """
-    body = await bytes_of(request, site.served.body_seconds)
+    body = await read_bytes(request, site.served.body_seconds)
     parts = list(parts_of(body, request.headers.get("content-type", "")))
     fields = {
         each.name: each.content.decode("utf-8", "replace").replace("\r\n", "\n")

@@ -16,7 +16,7 @@ from replan.server.problems import RefusedError
 from replan.server.response_schemas import TEAM
 from replan.server.served_teams import ServedTeams
 from replan.user_files.order_signature import is_signed
-from replan.user_files.place import found
+from replan.user_files.place import find_run
 
 _KEPT = 8
 _SETTLES = timedelta(seconds=1)
@@ -106,7 +106,7 @@ async def record_of(served: ServedTeams, name: str, who: Identity) -> RunRecord:
     if who.tenant:
         return await served.record_of(name, who)
     try:
-        return await found(served.storage.runs, name)
+        return await find_run(served.storage.runs, name)
     except InputError as error:
         raise RefusedError(404, "unknown_run", str(error)) from None
 

@@ -13,7 +13,7 @@ from replan.runs.log.run_event import RunEvent
 from replan.server.problems import RefusedError
 from replan.ui.drawn.graph import graph_of, standings
 from replan.ui.drawn.timeline import LEGEND, timeline_of
-from replan.ui.drawn.tree import call_key, tree_of
+from replan.ui.drawn.tree import tree_of
 from replan.ui.open_steps import is_drawn_whole, open_steps, touched
 from replan.ui.read_runs import Reading, event_numbered, record_of
 from replan.ui.site import Site
@@ -186,8 +186,7 @@ async def prompt(site: Site, request: Request) -> Response:
     """Show the prompt and the reply of a model's call."""
     reading = await reading_of(site, request)
     event = event_numbered(reading.run, request.path_params["seq"])
-    key = call_key(event)
-    own = tuple(e for e in reading.run.events if call_key(e) == key and e.type in _MODELS)
+    own = tuple(e for e in reading.run.events if e.call_key == event.call_key and e.type in _MODELS)
     run = await with_texts(reading.run, site.served.storage, own or (event,))
     said = [_message(part, run.texts) for each in own for part in _list(each.details.get("prompt"))]
     replies = [each.details["reply"] for each in own if isinstance(each.details.get("reply"), dict)]

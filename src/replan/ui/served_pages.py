@@ -13,7 +13,7 @@ from replan.errors import InputError
 from replan.own_loop import completed
 from replan.ports.storage import Storage
 from replan.server.callers.tokens import TOKEN, Tokens, new_token, one_token, read_tokens
-from replan.server.listening import bound, listening, until_signalled
+from replan.server.listening import bind_socket, listening, until_signalled
 from replan.server.served_teams import open_teams
 from replan.server.serving import Wanted, graph_of, hosts_of, named_teams
 from replan.ui.app import application
@@ -60,7 +60,7 @@ async def open_pages(  # noqa: PLR0913 - what its pages leave open
     """
     prefix = _checked(prefix)
     known = one_token(tokens) if isinstance(tokens, str) else tokens
-    listener = bound(host, port)
+    listener = bind_socket(host, port)
     number = listener.getsockname()[1]
     entrance = Entrance(prefix=prefix, cookie=f"replan_{number}")
     async with AsyncExitStack() as stack:

@@ -1,5 +1,6 @@
 """What all pages share: the served teams, the templates, and the answer to a request."""
 
+import asyncio
 import json
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -17,7 +18,7 @@ from replan.errors import ReplanError
 from replan.plan.model import Value
 from replan.server.callers.identity import Identity, Role
 from replan.server.endpoints import check_role
-from replan.server.problems import RefusedError, refusal_of
+from replan.server.problems import RefusedError, as_refusal
 from replan.server.served_teams import ServedTeams
 from replan.state.questions import fingerprint_of
 from replan.ui.drawn.columns import moment_of, price, signed
@@ -28,12 +29,26 @@ from replan.ui.markdown import safe
 from replan.ui.read_runs import Readings
 from replan.ui.shown import argument_shown, call_arguments, leads_of, shown_of
 from replan.ui.step_page import job_told
-from replan.ui.talks import Talk
 from replan.ui.terminal_runs import Terminals
 from replan.views.cells import harmless, seconds
 from replan.views.run.error_lines import error_of, is_said, short_error
 from replan.views.run.overview import amount, day, money, tokens, used
 from replan.views.run.reasons import ended_why
+
+
+@dataclass
+class Talk:
+    """One turn."""
+
+    text: str  # what was said, which the session has only once the turn is over
+    turn_id: str
+    task: asyncio.Task[None] | None = None
+    problem: str = ""  # why it failed
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether it continues."""
+        return self.task is not None and not self.task.done()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +124,7 @@ class Page:
                 check_role(who, self.role)
                 return await self.handler(site, request)
             except ReplanError as error:
-                return refused(site, request, refusal_of(error))
+                return refused(site, request, as_refusal(error))
 
         return Route(self.path, answer, methods=[self.method])
 

@@ -18,7 +18,7 @@ from replan.server.callers.identity import Allowance, Identity
 from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams
 from replan.user_files.order_signature import is_signed
-from replan.user_files.orders import order_from, prepared
+from replan.user_files.orders import prepare, restore_order
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +58,8 @@ class Terminals:
             whose = "Its stored options were written by somebody else, or were changed since."
             raise RefusedError(409, "unsigned", f"{detail} {whose}")
         if record.run_id not in self.runtimes:
-            graph = prepared(
-                order_from(record.order, short), self.environment, storage=self.storage
+            graph = prepare(
+                restore_order(record.order, short), self.environment, storage=self.storage
             ).graph
             opened = self.runtimes[record.run_id] = asyncio.get_running_loop().create_future()
             task = asyncio.ensure_future(self._held(record.run_id, graph, opened))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _OVER = ("completed", "partial", "failed")
 
 
-def early(name: str | None, path: Path) -> "WholeRun | None":
+def run_from_rows(name: str | None, path: Path) -> "WholeRun | None":
     """Return a finished run from its rows; None if they do not contain enough."""
     found = None if name == "" else glimpse(path, name)
     if found is None or found.run["outcome"] not in _OVER:

@@ -13,7 +13,7 @@ from replan.sessions.carried import RUN, carried_in, written_run
 from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.state.session.context import AgentContext, AgentResult
 from replan.user_files.named import LAST
-from replan.user_files.order_signature import own_key
+from replan.user_files.order_signature import user_key
 
 _MOST = 1_000
 _TOLD = 3
@@ -44,7 +44,7 @@ def client_of(storage: Storage, user: str) -> ClientAgentAdapter:
     return ClientAgentAdapter(storage, _Nobody(), user=user)
 
 
-async def found_session(client: ClientAgentAdapter, prefix: str) -> str:
+async def find_session(client: ClientAgentAdapter, prefix: str) -> str:
     """The only session whose id has this prefix; `last` is the one that was used last.
 
     Raises:
@@ -82,13 +82,13 @@ def read_session(path: Path) -> AgentContext:
         raise InputError(f"'{path}' cannot be read as a session: {error}.") from error
 
 
-def trusted_here(context: AgentContext) -> tuple[AgentContext, bool]:
+def sign_waiting_run(context: AgentContext) -> tuple[AgentContext, bool]:
     """A session whose waiting run this user has signed, and whether another signer had.
 
     Raises:
         ContextError: The run cannot be used.
     """
-    key = own_key()
+    key = user_key()
     try:
         run = carried_in(context, key)
     except ContextError:

@@ -12,7 +12,7 @@ LAST = "last"
 
 
 @contextmanager
-def trusted(name: str) -> Generator[None]:
+def refusing_damaged(name: str) -> Generator[None]:
     """Show a run; a file whose events have unexpected content is refused as damaged."""
     try:
         yield

@@ -29,9 +29,9 @@ _DOES = {
 """The effect of a field of an order, and the option that repeats it."""
 
 
-def signed(order: JsonValue, run_id: str) -> JsonValue:
+def sign(order: JsonValue, run_id: str) -> JsonValue:
     """Return an order with the signature of this user; without one where no key can be kept."""
-    key = own_key()
+    key = user_key()
     if key is None or not isinstance(order, dict):
         return order
     return {**order, SIGNATURE: signature_of(key, run_id, order)}
@@ -42,11 +42,11 @@ def is_signed(record: JsonValue, run_id: str) -> bool:
     if not isinstance(record, dict):
         return False
     order: JsonValue = {name: value for name, value in record.items() if name != SIGNATURE}
-    key = _key_in(_path())
+    key = _read_key(_path())
     return key is not None and is_signature(record.get(SIGNATURE), key, run_id, order)
 
 
-def own_name() -> str:
+def user_name() -> str:
     """The name of this user; empty if unknown."""
     try:
         return getpass.getuser()
@@ -69,17 +69,17 @@ def _path() -> Path:
     return user_config_path("replan", appauthor=False) / "order.key"
 
 
-def own_key() -> bytes | None:
+def user_key() -> bytes | None:
     """The key of this user, created if there is none."""
     path = _path()
     with suppress(OSError):
         if not path.exists():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _make(path)
-    return _key_in(path)
+            _write_key(path)
+    return _read_key(path)
 
 
-def _make(path: Path) -> None:
+def _write_key(path: Path) -> None:
     """Write a key that is whole from the first moment; the first of two processes counts."""
     draft = path.with_name(f".{secrets.token_hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -92,7 +92,7 @@ def _make(path: Path) -> None:
         draft.unlink()
 
 
-def _key_in(path: Path) -> bytes | None:
+def _read_key(path: Path) -> bytes | None:
     try:
         key = path.read_bytes()
     except OSError:

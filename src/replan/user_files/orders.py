@@ -1,6 +1,6 @@
 """The order of a run, in a form that can be stored and executed again."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from replan.errors import InputError
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import Value
 from replan.runs.asked.attached import block_of, largest_of
+from replan.runs.labels import checked_labels
 from replan.state.limits import Budget, Limits, RunSettings
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.team_file import TeamFile, read_team_file
@@ -24,7 +25,7 @@ from replan.values import restored
 _FIX = "Put it into a folder that the specialists may read, and name that with --dir."
 
 
-def attached(paths: Iterable[Path]) -> list[dict[str, Any]]:
+def file_blocks(paths: Iterable[Path]) -> list[dict[str, Any]]:
     """Read files into content blocks of LangChain: texts, pictures and PDFs."""
     return [_block(path) for path in paths]
 
@@ -87,7 +88,7 @@ class Order(Value):
     def _message(self, text: str) -> HumanMessage:
         if not self.files:
             return HumanMessage(text)
-        return HumanMessage([{"type": "text", "text": text}, *attached(self.files)])
+        return HumanMessage([{"type": "text", "text": text}, *file_blocks(self.files)])
 
 
 @dataclass(frozen=True)
@@ -99,17 +100,17 @@ class Prepared:
     model: object
 
 
-def order_of(task: str, **fields: Any) -> Order:
+def read_order(task: str, **fields: Any) -> Order:
     """Read the options of the terminal."""
     if not task.strip():
         raise InputError("The task is empty. Write what to do, or name a plan document.")
-    attached(fields.get("files", ()))
+    file_blocks(fields.get("files", ()))
     plan = read_plan_text(Path(task)) if is_plan_path(task) else None
     # The shell may hand over bytes that are not text.
     return Order(task=task.encode("utf-8", "replace").decode("utf-8"), plan=plan, **fields)
 
 
-def kept(order: Order) -> JsonValue:
+def stored_form(order: Order) -> JsonValue:
     """Return an order as it is kept: paths that lead there from everywhere, and no secret."""
     paths = {
         name: None if path is None else path.absolute()
@@ -127,7 +128,7 @@ def kept(order: Order) -> JsonValue:
     return order.replace(**changes, base_url=address).model_dump(mode="json", exclude_unset=True)
 
 
-def order_from(record: JsonValue, run_id: str) -> Order:
+def restore_order(record: JsonValue, run_id: str) -> Order:
     """Read a stored order."""
     if isinstance(record, dict):
         record = {name: value for name, value in record.items() if name != SIGNATURE}
@@ -142,17 +143,17 @@ def order_from(record: JsonValue, run_id: str) -> Order:
         ) from error
 
 
-def prepared(
+def prepare(
     order: Order, environment: Mapping[str, str], traces: Traces | None = None, **keeping: Any
 ) -> Prepared:
     """Build the graph of an order; `traces` take the place of those of its team."""
-    team = team_of_order(order, environment, traces)
+    team = read_team(order, environment, traces)
     graph = build_graph(team.config, models=team.models, **keeping)
     workspace = Path(team.config.workspace or Path())
     return Prepared(graph, workspace, team.config.host.model)
 
 
-def team_of_order(
+def read_team(
     order: Order, environment: Mapping[str, str], traces: Traces | None = None
 ) -> TeamFile:
     """Read the team of an order; `traces` take the place of its own."""
@@ -164,16 +165,16 @@ def team_of_order(
     return replace(team, config=team.config.model_copy(update={"traces": traces}))
 
 
-def settings_of_run(
+def read_settings(
     limits: list[str], approve: str | None, user: str | None = None
 ) -> RunSettings | None:
     """Read what one run is to do otherwise than its team; None if nothing."""
-    asked: dict[str, Any] = {"limits": limits_of(limits), "approval": approve, "user": user}
+    asked: dict[str, Any] = {"limits": read_limits(limits), "approval": approve, "user": user}
     given = {name: value for name, value in asked.items() if value is not None}
     return RunSettings(**given) if given else None
 
 
-def limits_of(texts: list[str]) -> Limits | None:
+def read_limits(texts: list[str]) -> Limits | None:
     """Read limits such as `max_model_calls=50`; `none` takes a limit away where that is allowed."""
     names = [*Limits.model_fields, *(f"per_step.{name}" for name in Budget.model_fields)]
     names.remove("per_step")
@@ -204,3 +205,15 @@ def _is_open(address: str | None) -> bool:
     except ValueError:
         return False
     return "@" not in parts.netloc and not parts.query
+
+
+def read_labels(given: Sequence[str]) -> dict[str, str]:
+    """Read labels, each `NAME=VALUE`."""
+    labels = dict[str, str]()
+    for text in given:
+        name, sign, value = text.partition("=")
+        if not sign:
+            raise InputError(f"--label {text} has no value. Write NAME=VALUE, such as user=eva.")
+        if labels.setdefault(name.strip(), value.strip()) != value.strip():
+            raise InputError(f"--label {name.strip()} is given twice. Give it one value.")
+    return checked_labels(labels)

@@ -64,7 +64,7 @@ def _days(given: str) -> float | None:
 
 
 @asynccontextmanager
-async def opened(place: Place) -> AsyncGenerator[Storage]:
+async def open_place(place: Place) -> AsyncGenerator[Storage]:
     """Open the storage of a place."""
     # It loads a framework, and who names a place need not.
     from replan.adapters.storage.opening import open_storage  # noqa: PLC0415
@@ -81,14 +81,14 @@ async def opened(place: Place) -> AsyncGenerator[Storage]:
 
 
 @asynccontextmanager
-async def opened_kept(place: Place) -> AsyncGenerator[Storage]:
+async def open_existing_place(place: Place) -> AsyncGenerator[Storage]:
     """Open a place for reading: a named storage is not created.
 
     Raises:
         InputError: There is no such file.
     """
-    _check_there(place)
-    async with opened(place) as storage:
+    _check_exists(place)
+    async with open_place(place) as storage:
         yield storage
 
 
@@ -97,7 +97,7 @@ def short(run_id: str) -> str:
     return run_id[:SHORT]
 
 
-async def found(book: RunBook, prefix: str) -> RunRecord:
+async def find_run(book: RunBook, prefix: str) -> RunRecord:
     """The only run whose id has this prefix; `last` is the one that began last."""
     if prefix == LAST:
         runs = await book.recent(1)
@@ -116,7 +116,7 @@ async def found(book: RunBook, prefix: str) -> RunRecord:
             )
             raise InputError(f"There is no run '{prefix}'. {there}")
         case several:
-            ids = ", ".join(_apart(several))
+            ids = ", ".join(_distinct_ids(several))
             raise InputError(
                 f"More than one run begins with '{prefix}': {ids}. Write more of its characters."
             )
@@ -135,7 +135,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def _check_there(place: Place) -> None:
+def _check_exists(place: Place) -> None:
     where = place.where.removeprefix("sqlite:///")
     path = Path(where).expanduser()
     if not place.outlives or "://" in where or path == _own_file() or path.exists():
@@ -163,7 +163,7 @@ def _own_file() -> Path:
     return own_folder() / "runs.db"
 
 
-def _apart(runs: Sequence[RunRecord]) -> list[str]:
+def _distinct_ids(runs: Sequence[RunRecord]) -> list[str]:
     """Ids cut to the length at which all of them differ, eight at least."""
     ids = [run.run_id for run in runs]
     length = SHORT

@@ -8,7 +8,7 @@ from replan.runs.course.whole_run import WholeRun, whole_run, with_texts
 from replan.runs.log.event_log import RunEvent
 from replan.runs.travel.exported_run import opened_export
 from replan.user_files.named import is_file
-from replan.user_files.place import Place, found, now, opened_kept
+from replan.user_files.place import Place, find_run, now, open_existing_place
 
 Chosen = Callable[[WholeRun], Iterable[RunEvent]]
 """The events of a run whose long texts are to be read."""
@@ -22,11 +22,11 @@ def all_texts(run: WholeRun) -> Iterable[RunEvent]:
     return run.events
 
 
-async def loaded(name: str, place: Place, chosen: Chosen = no_texts) -> WholeRun:
+async def load_run(name: str, place: Place, chosen: Chosen = no_texts) -> WholeRun:
     """Read the run that a name means."""
     if is_file(name):
         return opened_export(Path(name))
-    async with opened_kept(place) as storage:
-        record = await found(storage.runs, name)
+    async with open_existing_place(place) as storage:
+        record = await find_run(storage.runs, name)
         run = await whole_run(viewer(storage), storage, record, now())
         return await with_texts(run, storage, tuple(chosen(run)))

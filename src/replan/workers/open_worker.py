@@ -15,7 +15,7 @@ from replan.adapters.storage.opening import open_storage
 from replan.assembly.graphs import build_graph
 from replan.calling.compiled import services_in
 from replan.errors import ConfigurationError
-from replan.metrics.watch import Watch, lag_told
+from replan.metrics.watch import Watch, watch_loop_lag
 from replan.own_loop import completed
 from replan.runtime import open_runtime
 from replan.team.team_file import TeamFile, read_team_file
@@ -101,7 +101,7 @@ async def open_worker(
         heard = partial(watch.heard, name)
         runtime_of = open_runtime(graph, storage=storage, grace=wanted.grace, heard=heard)
         told = nullcontext() if wanted.metrics is None else watch.served(wanted.metrics)
-        async with runtime_of as runtime, lag_told(watch.lagged):
+        async with runtime_of as runtime, watch_loop_lag(watch.lagged):
             watch.counts_works(name, lambda: runtime.at_work)
             queued = queued_beside(runtime, queue, version.digest)
             with told:

@@ -262,9 +262,9 @@ async def test_questions_are_asked_in_their_order_each_once(desk, seen):
     talk = Talk(desk, give=give)
     talk.interview.add(first)
     seen.answers = ["Because.", "Now."]
-    assert await talk.interview.answered([first, second])
+    assert await talk.interview.wait_for_answer([first, second])
     assert talk.given == {"1/writer/1": "Because."}
-    waiting = asyncio.create_task(talk.interview.answered([second]))
+    waiting = asyncio.create_task(talk.interview.wait_for_answer([second]))
     await asyncio.sleep(0)  # let it wait
     is_awaited.set()
     assert await waiting
@@ -277,8 +277,8 @@ async def test_questions_are_asked_in_their_order_each_once(desk, seen):
 async def test_what_is_left_open_is_not_asked_again(desk, seen):
     talk = Talk(desk)
     seen.answers = [None, None]
-    assert not await talk.interview.answered([ask(), ask(key="2/writer/1")])
-    assert not await talk.interview.answered([ask()])
+    assert not await talk.interview.wait_for_answer([ask(), ask(key="2/writer/1")])
+    assert not await talk.interview.wait_for_answer([ask()])
     await talk.interview.close()
     assert talk.turns == [True, False, True, False]
 
@@ -288,7 +288,7 @@ async def test_keys_that_were_typed_ahead_answer_no_question(desk, person, seen)
     person.types("a", "half a li")
     seen.answers = ["r", "no"]
     talk, asked = Talk(desk), ask("approval", key="1/writer/1", details=CALL)
-    assert await talk.interview.answered([asked])
+    assert await talk.interview.wait_for_answer([asked])
     assert talk.given == {"1/writer/1": {"action": "reject", "reason": "no"}}
     await talk.interview.close()
 
@@ -302,7 +302,7 @@ async def test_a_line_for_a_withdrawn_question_answers_no_other_one(desk, person
     await keyboard._coming  # noqa: SLF001 - by then the line was read
     seen.answers = ["r", "no"]
     talk = Talk(desk)
-    assert await talk.interview.answered([ask("approval", details=CALL)])
+    assert await talk.interview.wait_for_answer([ask("approval", details=CALL)])
     assert talk.given["1/writer/1"]["action"] == "reject"
     await talk.interview.close()
 
@@ -310,8 +310,8 @@ async def test_a_line_for_a_withdrawn_question_answers_no_other_one(desk, person
 async def test_the_same_key_is_asked_again_once_it_was_answered(desk, seen):
     talk = Talk(desk)
     seen.answers = ["Because.", "Indeed."]
-    assert await talk.interview.answered([ask()])
-    assert await talk.interview.answered([ask()])
+    assert await talk.interview.wait_for_answer([ask()])
+    assert await talk.interview.wait_for_answer([ask()])
     await talk.interview.close()
     assert talk.given == {"1/writer/1": "Indeed."}
 
@@ -323,6 +323,6 @@ async def test_an_answer_that_cannot_be_kept_is_an_error(desk, seen):
     talk = Talk(desk, fail)
     seen.answers = ["Because."]
     with pytest.raises(StorageError):
-        await talk.interview.answered([ask()])
+        await talk.interview.wait_for_answer([ask()])
     with pytest.raises(StorageError):
         await talk.interview.close()

@@ -10,7 +10,7 @@ from replan.cli.main import app
 from replan.errors import InputError
 from replan.runs.asked.attached import LARGEST, LONGEST_TEXT
 from replan.testing import OpenAIServer
-from replan.user_files.orders import attached, kept, order_from, order_of
+from replan.user_files.orders import file_blocks, read_order, restore_order, stored_form
 
 PNG = b"\x89PNG\r\n\x1a\n rest"
 SIMPLE = "---\ncomplexity: simple\n---\nA red square."
@@ -20,7 +20,7 @@ def test_a_text_a_picture_and_a_pdf_are_blocks_of_the_message(tmp_path):
     (tmp_path / "notes.csv").write_text("\ufeffa,b\n1,2\n", "utf-8")
     (tmp_path / "square.png").write_bytes(PNG)
     (tmp_path / "paper.pdf").write_bytes(b"%PDF-1.7")
-    text, picture, paper = attached(
+    text, picture, paper = file_blocks(
         tmp_path / name for name in ("notes.csv", "square.png", "paper.pdf")
     )
     assert text == {"type": "text", "text": "The file notes.csv:\n\na,b\n1,2\n"}
@@ -42,7 +42,7 @@ def test_a_text_a_picture_and_a_pdf_are_blocks_of_the_message(tmp_path):
 def test_what_models_do_not_take_is_refused_with_what_to_do(tmp_path, name, held, why):
     (tmp_path / name).write_bytes(held)
     with pytest.raises(InputError, match=rf"--file .*{name}.*{why}"):
-        attached([tmp_path / name])
+        file_blocks([tmp_path / name])
 
 
 @pytest.mark.parametrize("name", ["missing.txt", "."])
@@ -63,7 +63,7 @@ def test_what_is_no_file_is_refused_before_anything_begins(tmp_path, name):
 def test_files_of_an_order_are_found_from_everywhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("a.txt").write_text("hello")
-    again = order_from(kept(order_of("Read it.", files=(Path("a.txt"),))), "run")
+    again = restore_order(stored_form(read_order("Read it.", files=(Path("a.txt"),))), "run")
     monkeypatch.chdir("/")
     assert again.input["messages"][0].text == "Read it.The file a.txt:\n\nhello"
 

@@ -22,9 +22,9 @@ from replan import (
 from replan.cli.runs import Wanted, list_runs
 from replan.runs.course.story import story_of
 from replan.testing import ScriptedModel, always
-from replan.user_files.early import early
+from replan.user_files.early import run_from_rows
 from replan.user_files.place import Place
-from replan.user_files.whole import loaded
+from replan.user_files.whole import load_run
 from replan.views.run.overview import beginning
 from replan.views.run.reasons import ended_why
 
@@ -74,23 +74,23 @@ def where(tmp_path):
 
 async def test_it_says_what_the_whole_run_says(where):
     assert (await made(str(where), PLAN)).outcome == "completed"
-    whole = await loaded("last", Place(str(where)))
+    whole = await load_run("last", Place(str(where)))
     for name in (None, "a", "abc"):
-        found = early(name, where)
+        found = run_from_rows(name, where)
         assert found is not None
         assert beginning(story_of(found), 90) == beginning(story_of(whole), 90)
-    assert early("b", where) is None
+    assert run_from_rows("b", where) is None
 
 
 async def test_nothing_is_said_before_of_a_run_that_is_not_over(where):
     await made(str(where), "- [ ] 1. Ask @asker\n")
-    assert early(None, where) is None
+    assert run_from_rows(None, where) is None
 
 
 async def test_nothing_is_said_before_of_what_the_state_alone_knows(where):
     await made(str(where), "- [ ] 1. Do it @breaker, @worker\n")
-    assert early(None, where) is None
-    assert early("", where) is None
+    assert run_from_rows(None, where) is None
+    assert run_from_rows("", where) is None
 
 
 async def test_a_limit_that_was_raised_is_no_reason_of_the_end(where):
@@ -101,34 +101,34 @@ async def test_a_limit_that_was_raised_is_no_reason_of_the_end(where):
         assert limited.limit_reached
         ended = await runtime.resume(limited.run_id, settings=two)
     assert (ended.outcome, ended.limit_reached) == ("completed", "")
-    found, whole = early(None, where), await loaded("last", Place(str(where)))
+    found, whole = run_from_rows(None, where), await load_run("last", Place(str(where)))
     assert found is None or ended_why(story_of(found)) == ended_why(story_of(whole))
 
 
 async def test_nothing_is_read_of_storage_that_is_encrypted(where):
     await made(str(where), PLAN, key="a long key of the storage")
-    assert early(None, where) is None
+    assert run_from_rows(None, where) is None
 
 
 def test_what_is_no_storage_of_ours_is_left_to_who_opens_it(where, tmp_path):
-    assert early(None, where) is None
+    assert run_from_rows(None, where) is None
     assert not where.exists()
     (tmp_path / "text.db").write_text("not a database " * 20)
-    assert early(None, tmp_path / "text.db") is None
+    assert run_from_rows(None, tmp_path / "text.db") is None
     with sqlite3.connect(tmp_path / "other.db") as connection:
         connection.execute("CREATE TABLE replan_facts (name, value)")
     connection.close()
-    assert early(None, tmp_path / "other.db") is None
+    assert run_from_rows(None, tmp_path / "other.db") is None
 
 
 def test_it_loads_no_framework(where):
     asyncio.run(made(str(where), PLAN))
     code = (
         "import sys; from pathlib import Path; import replan.cli.main\n"
-        "from replan.user_files.early import early\n"
+        "from replan.user_files.early import run_from_rows\n"
         "from replan.views.run.overview import beginning, ended_why\n"
         "from replan.runs.course.story import story_of\n"
-        f"print(len(beginning(story_of(early(None, Path({str(where)!r}))), 90)))\n"
+        f"print(len(beginning(story_of(run_from_rows(None, Path({str(where)!r}))), 90)))\n"
         "print([name for name in sys.modules if name.startswith(('lang', 'sqlalchemy'))])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

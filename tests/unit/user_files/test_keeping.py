@@ -8,7 +8,7 @@ import pytest
 
 from replan.errors import ConfigurationError, InputError
 from replan.ports.run_book import RunRecord
-from replan.user_files.place import Place, found, opened, place_of
+from replan.user_files.place import Place, find_run, open_place, place_of
 from replan_local.report import write_whole
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -40,29 +40,29 @@ def test_a_command_names_the_place_again_without_its_password(asked, option):
 
 async def test_a_place_that_cannot_be_opened_is_wrong_use(tmp_path):
     with pytest.raises(ConfigurationError):
-        async with opened(Place("ftp://somewhere")):
+        async with open_place(Place("ftp://somewhere")):
             pass
     (tmp_path / "text.db").write_text("no database" * 100)
     with pytest.raises(InputError, match="not a SQLite database"):
-        async with opened(Place(str(tmp_path / "text.db"))):
+        async with open_place(Place(str(tmp_path / "text.db"))):
             pass
 
 
 async def test_a_run_is_found_by_the_beginning_of_its_id():
     ids = ["aaaaaaaa1111", "aaaaaaaa2222", "bb", "bbcc"]
-    async with opened(Place("memory")) as storage:
+    async with open_place(Place("memory")) as storage:
         for number, run_id in enumerate(ids):
             at = NOON + timedelta(minutes=number)
             record = RunRecord(run_id=run_id, thread_id=run_id, started_at=at, updated_at=at)
             await storage.runs.begin(record)
-        assert (await found(storage.runs, "aaaaaaaa1")).run_id == "aaaaaaaa1111"
-        assert (await found(storage.runs, "bb")).run_id == "bb", "a whole id is no beginning"
-        assert (await found(storage.runs, "last")).run_id == "bbcc"
+        assert (await find_run(storage.runs, "aaaaaaaa1")).run_id == "aaaaaaaa1111"
+        assert (await find_run(storage.runs, "bb")).run_id == "bb", "a whole id is no beginning"
+        assert (await find_run(storage.runs, "last")).run_id == "bbcc"
         for prefix in ("c", ""):
             with pytest.raises(InputError, match=f"There is no run '{prefix}'"):
-                await found(storage.runs, prefix)
+                await find_run(storage.runs, prefix)
         with pytest.raises(InputError) as caught:
-            await found(storage.runs, "aaaa")
+            await find_run(storage.runs, "aaaa")
         assert "aaaaaaaa2, aaaaaaaa1. Write more of its characters." in str(caught.value)
 
 

@@ -7,28 +7,35 @@ import pytest
 
 from replan.errors import InputError
 from replan.state.limits import Limits
-from replan.user_files.orders import Order, kept, limits_of, order_from, order_of, settings_of_run
+from replan.user_files.orders import (
+    Order,
+    read_limits,
+    read_order,
+    read_settings,
+    restore_order,
+    stored_form,
+)
 
 
 def test_an_order_comes_back_with_whole_paths(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    order = order_of("Do it.", out=Path("reports"), model="openai:x")
-    again = order_from(json.loads(json.dumps(kept(order))), "run")
+    order = read_order("Do it.", out=Path("reports"), model="openai:x")
+    again = restore_order(json.loads(json.dumps(stored_form(order))), "run")
     assert again == order.replace(out=tmp_path / "reports", directory=tmp_path)
 
 
 def test_a_team_file_keeps_its_own_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    again = order_from(kept(order_of("Do it.", team=Path("team.yaml"))), "run")
+    again = restore_order(stored_form(read_order("Do it.", team=Path("team.yaml"))), "run")
     assert (again.team, again.directory) == (tmp_path / "team.yaml", None)
 
 
 def test_the_text_of_a_plan_is_kept_and_not_its_place(tmp_path):
     path = tmp_path / "plan.md"
     path.write_text("# Trips\n\n- [ ] 1. Go\n")
-    order = order_of(str(path))
+    order = read_order(str(path))
     path.unlink()
-    again = order_from(kept(order), "run")
+    again = restore_order(stored_form(order), "run")
     assert again.title == "Trips"
     assert again.input["plan"] == "# Trips\n\n- [ ] 1. Go\n"
     assert again.input["messages"][0].text == "Trips"
@@ -41,14 +48,14 @@ def test_a_plan_without_a_heading_is_named_by_its_first_step(tmp_path):
         ("1. Go\n2. See\n3. Sleep", "Go, and 2 more steps"),
     ):
         path.write_text(text)
-        order = order_of(str(path))
+        order = read_order(str(path))
         assert order.title == goal
         assert order.input["messages"][0].text == goal
 
 
 def test_a_request_is_the_title_in_one_line():
-    assert order_of("Do\n  it.").title == "Do it."
-    assert order_of("Do it.").input["messages"][0].text == "Do it."
+    assert read_order("Do\n  it.").title == "Do it."
+    assert read_order("Do it.").input["messages"][0].text == "Do it."
 
 
 @pytest.mark.parametrize(
@@ -61,36 +68,36 @@ def test_a_request_is_the_title_in_one_line():
     ],
 )
 def test_an_address_with_a_secret_is_not_kept(address, is_kept):
-    record = kept(order_of("Do it.", base_url=address))
+    record = stored_form(read_order("Do it.", base_url=address))
     assert ("secret" in json.dumps(record)) is False
-    assert order_from(record, "run").base_url == (address if is_kept else None)
+    assert restore_order(record, "run").base_url == (address if is_kept else None)
 
 
 def test_settings_come_back_with_only_the_fields_that_were_set():
-    order = order_of("Do it.", settings=settings_of_run(["max_rounds=3"], "always"))
-    again = order_from(json.loads(json.dumps(kept(order))), "run").settings
+    order = read_order("Do it.", settings=read_settings(["max_rounds=3"], "always"))
+    again = restore_order(json.loads(json.dumps(stored_form(order))), "run").settings
     assert again is not None
     assert again.model_fields_set == {"limits", "approval"}
     assert again.limits.model_fields_set == {"max_rounds"}
-    assert settings_of_run([], None) is None
+    assert read_settings([], None) is None
 
 
 @pytest.mark.parametrize("record", [None, {"task": "Do it.", "later": 1}, {}, "Do it."])
 def test_what_another_program_began_cannot_be_carried_out_here(record):
     with pytest.raises(InputError, match="The run a1b2 was not begun by this version"):
-        order_from(record, "a1b2")
+        restore_order(record, "a1b2")
 
 
 def test_an_order_of_another_version_is_read_without_what_is_unknown():
-    settings = settings_of_run(["max_steps=7"], "plan")
-    record = json.loads(json.dumps(kept(order_of("Do it.", settings=settings))))
+    settings = read_settings(["max_steps=7"], "plan")
+    record = json.loads(json.dumps(stored_form(read_order("Do it.", settings=settings))))
     record = {**record, "mood": "good", "settings": {**record["settings"], "mood": "good"}}
-    assert order_from(record, "run").settings == settings
+    assert restore_order(record, "run").settings == settings
 
 
 def test_limits_are_read():
-    assert limits_of([]) is None
-    limits = limits_of(["max_rounds=3", " step_timeout = 0.5 "])
+    assert read_limits([]) is None
+    limits = read_limits(["max_rounds=3", " step_timeout = 0.5 "])
     assert limits is not None
     assert (limits.max_rounds, limits.step_timeout) == (3, 0.5)
     assert limits.model_fields_set == {"max_rounds", "step_timeout"}
@@ -111,7 +118,7 @@ def test_limits_are_read():
 )
 def test_a_wrong_limit_is_said(text, complaint):
     with pytest.raises(InputError) as caught:
-        limits_of([text])
+        read_limits([text])
     assert str(caught.value).startswith(complaint)
 
 

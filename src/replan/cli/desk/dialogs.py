@@ -79,10 +79,10 @@ async def answer(ask: Ask, desk: Desk) -> JsonValue:
 
 async def _question_answer(ask: Ask, desk: Desk) -> JsonValue:
     who = f"{one_line(ask.who)} asks: " if ask.who else ""
-    desk.say(f"\n{_marked(ask.text, who)}\n")
+    desk.say(f"\n{_quote(ask.text, who)}\n")
     shown = ask.details_shown
     if shown is not None:
-        desk.say(f"{_marked(shown if isinstance(shown, str) else _pretty(shown))}\n")
+        desk.say(f"{_quote(shown if isinstance(shown, str) else _pretty(shown))}\n")
     while True:
         line = await desk.line("answer (Ctrl-D to leave it open): ")
         if line:
@@ -91,12 +91,12 @@ async def _question_answer(ask: Ask, desk: Desk) -> JsonValue:
 
 async def _approval_answer(ask: Ask, desk: Desk) -> JsonValue:
     who = f"{one_line(ask.who)}: " if ask.who else ""
-    desk.say(f"\n{_marked(ask.text, who)}\n{_marked(_pretty(ask.details))}\n")
+    desk.say(f"\n{_quote(ask.text, who)}\n{_quote(_pretty(ask.details))}\n")
     shown = draft = _pretty(_arguments(ask.details))
 
     async def edited() -> JsonValue:
         nonlocal draft
-        draft = await _edited(draft, ".json", desk)
+        draft = await _edit(draft, ".json", desk)
         _check_changed(shown, draft)
         return changed_call(arguments_of(draft))
 
@@ -105,14 +105,14 @@ async def _approval_answer(ask: Ask, desk: Desk) -> JsonValue:
 
 async def _plan_answer(ask: Ask, desk: Desk) -> JsonValue:
     """Ask for a decision on a plan; the editor opens with the last text."""
-    desk.say(f"\n{_marked(ask.text)}\n\n")
+    desk.say(f"\n{_quote(ask.text)}\n\n")
     for remark in (*ask.remarks, ask.problem):
-        desk.say(f"{_marked(remark)}\n\n" if remark else "")
+        desk.say(f"{_quote(remark)}\n\n" if remark else "")
     draft = ask.draft or ask.text
 
     async def edited() -> JsonValue:
         nonlocal draft
-        draft = await _edited(draft, ".md", desk)
+        draft = await _edit(draft, ".md", desk)
         _check_changed(ask.text, draft)
         if mistakes := PlanDocument.recover(draft).mistakes:
             raise InputError("\n".join(_place(each) for each in mistakes))
@@ -145,7 +145,7 @@ async def _choice(desk: Desk, edited: Callable[[], Awaitable[JsonValue]], *, why
                 desk.say("Type a, e, r or q.\n")
 
 
-async def _edited(text: str, suffix: str, desk: Desk) -> str:
+async def _edit(text: str, suffix: str, desk: Desk) -> str:
     """Open the person's editor with a text, and return what they saved."""
     variables = desk.environment
     editor = variables.get("VISUAL") or variables.get("EDITOR") or "vi"
@@ -185,7 +185,7 @@ def _arguments(details: JsonValue) -> JsonValue:
     return details
 
 
-def _marked(text: str, before: str = "") -> str:
+def _quote(text: str, before: str = "") -> str:
     """Foreign text, with a mark before each line, so that none looks like our own."""
     # A line that has room after the text `before` it needs no mark.
     text, width = text.strip(), get_terminal_size().columns

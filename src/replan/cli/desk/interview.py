@@ -35,7 +35,7 @@ class Interview:
             self._asked.add(ask.key)
             self._queue.put_nowait(ask)
 
-    async def answered(self, asks: Sequence[Ask]) -> bool:
+    async def wait_for_answer(self, asks: Sequence[Ask]) -> bool:
         """Ask these, and wait until one answer more was given; False if all are left open."""
         given, keys = self._given, {ask.key for ask in asks}
         for ask in asks:
@@ -63,7 +63,7 @@ class Interview:
                 self._news.notify_all()
 
     async def _ask(self, ask: Ask) -> None:
-        self._turn(ask)
+        self._set_talking(ask)
         self._desk.keyboard.clear()
         try:
             await self._give(ask, await answer(ask, self._desk))
@@ -74,10 +74,10 @@ class Interview:
             self._asked.discard(ask.key)
             self._given += 1
         finally:
-            self._turn(None)
+            self._set_talking(None)
         async with self._news:
             self._news.notify_all()
 
-    def _turn(self, ask: Ask | None) -> None:
+    def _set_talking(self, ask: Ask | None) -> None:
         self.is_talking = ask is not None
         self._talking(ask)

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from replan.assembly.graphs import viewer
 from replan.calling.compiled import Graph, team_of
-from replan.cli.shared.carry_out import at_the_terminal, attempted, finished
+from replan.cli.shared.carry_out import exit_code_of, exit_code_of_run, open_at_terminal
 from replan.cli.shared.process import CODES, INCOMPLETE
 from replan.cli.shared.session import Session
 from replan.cli.shared.site import Site
@@ -34,9 +34,9 @@ from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import Limits, RunSettings
 from replan.state.rules import least_value, limit_value, rounded_up, why_reached
-from replan.user_files.order_signature import effects_of, is_signed, own_name, signed
-from replan.user_files.orders import Order, kept, order_from
-from replan.user_files.place import check_idle, found, opened_kept, short
+from replan.user_files.order_signature import effects_of, is_signed, sign, user_name
+from replan.user_files.orders import Order, restore_order, stored_form
+from replan.user_files.place import check_idle, find_run, open_existing_place, short
 from replan.user_files.plan_text import read_plan_text
 from replan.views.cells import harmless, wrapped
 
@@ -57,24 +57,24 @@ class ResumeRequest:
 
 def carry_on(request: ResumeRequest, site: Site) -> int:
     """Continue a run until it ends, asks or is stopped, and return the exit code."""
-    return attempted(lambda: _carried_on(request, site), site)
+    return exit_code_of(lambda: _continue_run(request, site), site)
 
 
-async def _carried_on(request: ResumeRequest, site: Site) -> int:
+async def _continue_run(request: ResumeRequest, site: Site) -> int:
     if not site.place.outlives:
         raise InputError(
             "Runs in memory end with their process. Name a file or a database with --storage."
         )
-    async with opened_kept(site.place) as storage:
-        record = await found(storage.runs, request.run)
+    async with open_existing_place(site.place) as storage:
+        record = await find_run(storage.runs, request.run)
         await check_idle(storage, record)
         if request.correction is not None:
             # Before models are built, which may need keys.
             async with open_runtime(viewer(storage), storage=storage) as looking:
                 check(request.correction, await looking.look(record.run_id))
-        order = _order_of(record, request, site)
-        at_work = at_the_terminal(record.run_id, order, storage, site)
-        async with at_work as (runtime, introduced):
+        order = _confirmed_order(record, request, site)
+        at_work = open_at_terminal(record.run_id, order, storage, site)
+        async with at_work as (runtime, introduce):
             view = await runtime.look(record.run_id)
             correction = request.correction
             if correction is not None:
@@ -82,20 +82,20 @@ async def _carried_on(request: ResumeRequest, site: Site) -> int:
                 if not request.repeat_effects:
                     await _check_effects(correction, view, runtime, site)
                 if is_over(view.state):
-                    return await _start_new_run(runtime, view, order, request, site, introduced)
-            answers = _read(request, view.waiting)
+                    return await _start_new_run(runtime, view, order, request, site, introduce)
+            answers = _answers_given(request, view.waiting)
             is_raised = request.limits is not None and view.state.get("limit_reached")
             if view.state.get("is_completed") and not (is_raised or correction):
-                return _report_over(view, site)
+                return _report_what_is_possible(view, site)
             _check_team(view.state, runtime.graph)
             made = [artifact for result in view.results for artifact in result.artifacts]
-            session = introduced(made, is_known=True)
+            session = introduce(made, is_known=True)
             session.recall(past_events(view.state, view.results), view.state.get("warnings", []))
-            begun = _continued(runtime, view, order, request, answers, session)
+            begun = _result_of_continuing(runtime, view, order, request, answers, session)
             left = [ask for ask in view.waiting if ask.key not in answers]
             if correction is not None:
                 left = [ask for ask in left if not ask.key.startswith(f"{correction.step}/")]
-            return await finished(session.followed(begun, left), record.run_id, site)
+            return await exit_code_of_run(session.follow(begun, left), record.run_id, site)
 
 
 async def _start_new_run(
@@ -104,30 +104,30 @@ async def _start_new_run(
     order: Order,
     request: ResumeRequest,
     site: Site,
-    introduced: Callable[..., Session],
+    introduce: Callable[..., Session],
 ) -> int:
     """Continue from a run that is over in a new one."""
     correction, run_id = cast("Correction", request.correction), uuid4().hex
     new = request.limits and RunSettings(limits=request.limits)
     plan = begun_anew(correction, view)["plan"]
-    settings = order.settings if new is None else _both(order.settings, new)
+    settings = (order.settings or RunSettings()).overridden_by(new)
     order = order.replace(plan=plan, settings=settings)
-    session = introduced(is_known=True, run_id=run_id, order=order)
+    session = introduce(is_known=True, run_id=run_id, order=order)
 
     async def begun() -> RunResult:
-        run = await _doing(runtime, correction)(
+        run = await _retry_or_skip(runtime, correction)(
             view.run_id,
             correction.step,
             by=correction.by,
             settings=new,
             repeat_effects=True,
             run_id=run_id,
-            order=signed(kept(order), run_id),
+            order=sign(stored_form(order), run_id),
             **session.following,
         )
         return await run
 
-    return await finished(session.followed(begun()), run_id, site)
+    return await exit_code_of_run(session.follow(begun()), run_id, site)
 
 
 async def _check_effects(
@@ -148,11 +148,11 @@ async def _check_effects(
         raise InputError("Nothing was done.")
 
 
-def _doing(runtime: Runtime, correction: Correction) -> Callable[..., Awaitable[Run]]:
+def _retry_or_skip(runtime: Runtime, correction: Correction) -> Callable[..., Awaitable[Run]]:
     return runtime.retry if correction.action == "retry" else runtime.skip
 
 
-async def _continued(
+async def _result_of_continuing(
     runtime: Runtime,
     view: RunView,
     order: Order,
@@ -162,30 +162,26 @@ async def _continued(
 ) -> RunResult:
     new, run_id = request.limits and RunSettings(limits=request.limits), view.run_id
     if request.correction is not None:
-        do, step, by = (
-            _doing(runtime, request.correction),
-            request.correction.step,
-            request.correction.by,
-        )
-        return await (await do(run_id, step, by=by, settings=new, **session.following))
+        do, of = _retry_or_skip(runtime, request.correction), request.correction
+        return await (await do(run_id, of.step, by=of.by, settings=new, **session.following))
     if answers:
         by_key = {ask.key: ask for ask in view.waiting}
         bound = {key: by_key[key].bound(answer) for key, answer in answers.items()}
-        by = own_name()
+        by = user_name()
         return await (await runtime.answer(run_id, bound, settings=new, by=by, **session.following))
     if view.state:
-        return await runtime.resume(run_id, settings=new, by=own_name(), **session.following)
+        return await runtime.resume(run_id, settings=new, by=user_name(), **session.following)
     # It was killed before it had a state, and takes its settings again.
-    settings = order.settings if new is None else _both(order.settings, new)
+    settings = (order.settings or RunSettings()).overridden_by(new)
     return await (
         await runtime.start(order.input, run_id=run_id, settings=settings, **session.following)
     )
 
 
-def _order_of(record: RunRecord, request: ResumeRequest, site: Site) -> Order:
+def _confirmed_order(record: RunRecord, request: ResumeRequest, site: Site) -> Order:
     """Read what the run is to do, with what was said about it now."""
     run, changes = short(record.run_id), request.changes or {}
-    order = order_from(record.order, run)
+    order = restore_order(record.order, run)
     does = [] if is_signed(record.order, record.run_id) else effects_of(order, changes)
     if does:
         unknown = (
@@ -200,14 +196,7 @@ def _order_of(record: RunRecord, request: ResumeRequest, site: Site) -> Order:
     return order.replace(**changes)
 
 
-def _both(order: RunSettings | None, new: RunSettings) -> RunSettings:
-    """The settings of an order with new ones on top; unset fields stay unset."""
-    fields = {} if order is None else order.model_dump(exclude_unset=True)
-    limits = {**fields.get("limits", {}), **new.limits.model_dump(exclude_unset=True)}
-    return RunSettings.model_validate({**fields, "limits": limits})
-
-
-def _read(request: ResumeRequest, asks: Sequence[Ask]) -> dict[str, JsonValue]:
+def _answers_given(request: ResumeRequest, asks: Sequence[Ask]) -> dict[str, JsonValue]:
     """Read the answers of the command line."""
     if request.answers and not asks:
         raise InputError("This run has no open question. Resume it without --answer.")
@@ -234,7 +223,7 @@ def _check_team(state: EnhancedState, graph: Graph) -> None:
 _MOST_STEPS = 5  # that are named
 
 
-def _report_over(view: RunView, site: Site) -> int:
+def _report_what_is_possible(view: RunView, site: Site) -> int:
     """Report that a run is over, and what is still possible with it."""
     run, limit = short(view.run_id), view.state.get("limit_reached", "")
     lines = [f"run {run} is over: {view.outcome}"]

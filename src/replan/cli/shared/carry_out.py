@@ -23,9 +23,9 @@ from replan.state.results import Artifact
 from replan.traces.option import Traces
 from replan.traces.otlp import asked_for, check_endpoint, content_asked_for, endpoint, traces_sent
 from replan.user_files.log_file import logging_to
-from replan.user_files.order_signature import own_name, signed
-from replan.user_files.orders import Order, kept, prepared
-from replan.user_files.place import opened, short
+from replan.user_files.order_signature import sign, user_name
+from replan.user_files.orders import Order, prepare, stored_form
+from replan.user_files.place import open_place, short
 from replan.user_files.plan_file import PlanFile
 from replan.views.cells import harmless
 from replan.views.live.manner import teller
@@ -35,10 +35,10 @@ from replan.views.live.teller import seconds
 
 def carry_out(order: Order, site: Site) -> int:
     """Run an order until it ends, asks or is stopped, and return the exit code."""
-    return attempted(lambda: _carried_out(order, site), site)
+    return exit_code_of(lambda: _run_order(order, site), site)
 
 
-def attempted(work: Callable[[], Coroutine[Any, Any, int]], site: Site) -> int:
+def exit_code_of(work: Callable[[], Coroutine[Any, Any, int]], site: Site) -> int:
     """Run a command about stored runs; an error is one message and an exit code."""
     try:
         with logging_to(site.log_file):
@@ -56,15 +56,15 @@ def attempted(work: Callable[[], Coroutine[Any, Any, int]], site: Site) -> int:
     return code
 
 
-async def _carried_out(order: Order, site: Site) -> int:
+async def _run_order(order: Order, site: Site) -> int:
     run_id = uuid4().hex
     async with (
-        opened(site.place) as storage,
-        at_the_terminal(run_id, order, storage, site) as (runtime, introduced),
+        open_place(site.place) as storage,
+        open_at_terminal(run_id, order, storage, site) as (runtime, introduce),
     ):
         check_input(runtime.graph, order.input)
         order = _with_user(order, runtime.graph)
-        session = introduced()
+        session, record = introduce(), stored_form(order)
 
         async def begun() -> RunResult:
             run = await runtime.start(
@@ -73,12 +73,12 @@ async def _carried_out(order: Order, site: Site) -> int:
                 settings=order.settings,
                 title=order.title,
                 labels=order.labels,
-                order=signed(kept(order), run_id) if site.place.outlives else kept(order),
+                order=sign(record, run_id) if site.place.outlives else record,
                 **session.following,
             )
             return await run
 
-        return await finished(session.followed(begun()), run_id, site)
+        return await exit_code_of_run(session.follow(begun()), run_id, site)
 
 
 def _with_user(order: Order, graph: Graph) -> Order:
@@ -86,17 +86,17 @@ def _with_user(order: Order, graph: Graph) -> Order:
     settings = order.settings or RunSettings()
     if settings.user or not services_in(graph).remembers or services_in(graph).settings.user:
         return order
-    return order.replace(settings=settings.replace(user=own_name()))
+    return order.replace(settings=settings.replace(user=user_name()))
 
 
 @asynccontextmanager
-async def at_the_terminal(
+async def open_at_terminal(
     run_id: str, order: Order, storage: Storage, site: Site
 ) -> AsyncGenerator[tuple[Runtime, Callable[..., Session]]]:
     """Open the worker of a run, and yield it with the introduction of the run."""
     told_elsewhere = [tracing_notice(site.environment)]
 
-    def introduced(
+    def introduce(
         made: Sequence[Artifact] = (),
         *,
         is_known: bool = False,
@@ -122,15 +122,15 @@ async def at_the_terminal(
                 told.say(built_in.notice)
         return Session(run_id, runtime, site, told, plan_file)
 
-    with traced(site) as (traces, notice):
+    with open_traces_asked_for(site) as (traces, notice):
         told_elsewhere.append(notice)
-        ready = prepared(order, site.environment, traces, storage=storage)
+        ready = prepare(order, site.environment, traces, storage=storage)
         async with open_runtime(ready.graph, storage=storage, grace=site.grace) as runtime:
-            yield runtime, introduced
+            yield runtime, introduce
 
 
 @contextmanager
-def traced(site: Site) -> Generator[tuple[Traces | None, str]]:
+def open_traces_asked_for(site: Site) -> Generator[tuple[Traces | None, str]]:
     """Open the traces that OpenTelemetry's variables ask for, and return the line that says so."""
     environment, missed = site.environment, list[str]()
     if not asked_for(environment):
@@ -153,7 +153,7 @@ def traced(site: Site) -> Generator[tuple[Traces | None, str]]:
         site.complain(f"warning: not all traces were received by {where}: {harmless(missed[-1])}")
 
 
-async def finished(work: Coroutine[Any, Any, int], run_id: str, site: Site) -> int:
+async def exit_code_of_run(work: Coroutine[Any, Any, int], run_id: str, site: Site) -> int:
     """Return the exit code of a run; one that is cut off says why, and how to continue."""
     try:
         return await work

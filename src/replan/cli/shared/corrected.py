@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from replan.cli.shared.site import Site
 
 
-def corrected(
+def correct(
     action: Literal["retry", "skip"],
     run_id: str,
     step: int,
@@ -24,14 +24,14 @@ def corrected(
     """Correct a step of a kept run, continue, and return the exit code of `replan run`."""
     from replan.cli.shared.carry_on import ResumeRequest, carry_on
     from replan.runs.continued.correcting import Correction
-    from replan.user_files.order_signature import own_name
-    from replan.user_files.orders import limits_of
+    from replan.user_files.order_signature import user_name
+    from replan.user_files.orders import read_limits
 
     request = ResumeRequest(
         run=run_id,
-        limits=limits_of(limit or []),
+        limits=read_limits(limit or []),
         changes={} if team is None else {"team": team},
-        correction=Correction(action=action, step=step, by=own_name()),
+        correction=Correction(action=action, step=step, by=user_name()),
         repeat_effects=repeat_effects,
     )
     return carry_on(request, site)

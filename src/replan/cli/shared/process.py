@@ -93,7 +93,7 @@ def needs_extra(command: str, extra: str) -> Generator[None]:
         raise UsageError(f"{problem}. Install it: pip install 'replan[{extra}]'.") from error
 
 
-def agreed(question: str, lines: Iterable[str], refusal: str) -> bool:
+def confirm(question: str, lines: Iterable[str], refusal: str) -> bool:
     """Ask the person at the terminal whether something is to be done.
 
     Args:
@@ -119,7 +119,7 @@ def place(storage: str | None) -> Place:
     return place_of(storage, os.environ)
 
 
-def leave(code: int) -> None:
+def end_process(code: int) -> None:
     """End the process without keeping anybody waiting, and without a second message."""
     if code:
         _drop_what_cannot_be_written()

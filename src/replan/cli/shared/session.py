@@ -22,7 +22,7 @@ from replan.runs.run import Run
 from replan.runs.service import Runtime
 from replan.runs.stopping import put_an_end_to
 from replan.runs.work import Following
-from replan.user_files.order_signature import own_name
+from replan.user_files.order_signature import user_name
 from replan.user_files.place import short
 from replan.user_files.plan_file import PlanFile
 from replan.views.cells import counted, harmless
@@ -40,14 +40,14 @@ class Session:
     def __init__(
         self, run_id: str, runtime: Runtime, site: Site, teller: Teller, plan_file: PlanFile
     ) -> None:
-        """Prepare; nothing happens before `followed`."""
+        """Prepare; nothing happens before `follow`."""
         self._run_id = run_id
         self._runtime = runtime
         self._site = site
         self._plan_file = plan_file
         self._teller = teller
         self._course = Course(started=seconds())
-        self._stop = Stop(asyncio.Event(), finish=self._hurry)
+        self._stop = Stop(asyncio.Event(), finish=self._stop_at_once)
         self._hurrying: asyncio.Future[None] | None = None
         self._interview: Interview | None = None
         self._held_back: list[tuple[Event, Course]] = []
@@ -71,26 +71,26 @@ class Session:
             self._course = after(self._course, event, seconds())
             self._plan_file.follow(event)
 
-    async def followed(self, begun: Awaitable[RunResult], asks: Sequence[Ask] = ()) -> int:
+    async def follow(self, begun: Awaitable[RunResult], asks: Sequence[Ask] = ()) -> int:
         """Follow a run until it rests and nobody answers, and return the exit code."""
         if self._site.asks:
-            self._interview = self._opened_interview()
+            self._interview = self._open_interview()
             if asks:
                 # What is asked is below the plan.
                 self._teller.follow(self._course)
             for ask in asks:
                 self._interview.add(ask)
         going = asyncio.ensure_future(self._run_to_rest(begun))
-        winding_down = asyncio.ensure_future(self._wind_down(going))
+        winding_down = asyncio.ensure_future(self._announce_stop(going))
         # To the very end: whoever presses Ctrl-C again still reads how to continue.
         with handling_signals(self._stop):
             try:
                 await asyncio.wait({going})
             finally:
-                await self._closed(going, winding_down)
+                await self._close(going, winding_down)
             if not going.cancelled():
                 going.result()
-            return self._ended()
+            return self._exit_code()
 
     async def _run_to_rest(self, begun: Awaitable[RunResult]) -> None:
         while True:
@@ -98,25 +98,25 @@ class Session:
             result = await begun
             self._outcome, self._asks, self._is_at_rest = result.outcome, result.waiting, True
             self._warnings = result.warnings
-            if self._answered is None and not await self._is_answered():
+            if self._answered is None and not await self._ask_open_questions():
                 return
             begun, self._answered = self._answered or begun, None
 
-    async def _is_answered(self) -> bool:
+    async def _ask_open_questions(self) -> bool:
         """Ask what the run waits for; return whether there was an answer."""
         if self._interview is None or not self._asks or self._stop.asked.is_set():
             return False
-        return await self._interview.answered(self._asks)
+        return await self._interview.wait_for_answer(self._asks)
 
     async def _answer(self, ask: Ask, answer: JsonValue) -> None:
         """Give an answer to the run, and continue it if it rests."""
         given = {ask.key: ask.bound(answer)}
         self._course = answered(self._course, ask.key)
         self._answered = await self._runtime.answer(
-            self._run_id, given, by=own_name(), **self.following
+            self._run_id, given, by=user_name(), **self.following
         )
 
-    async def _wind_down(self, going: "asyncio.Future[None]") -> None:
+    async def _announce_stop(self, going: "asyncio.Future[None]") -> None:
         """Say that nothing more starts; a run that only waits for a person ends immediately."""
         await self._stop.asked.wait()
         if self._is_at_rest:
@@ -131,9 +131,9 @@ class Session:
             "press Ctrl-C again to stop immediately"
         )
 
-    def _hurry(self) -> None:
+    def _stop_at_once(self) -> None:
         self._hurrying = asyncio.ensure_future(
-            self._runtime.stop(self._run_id, by=own_name(), at_once=True)
+            self._runtime.stop(self._run_id, by=user_name(), at_once=True)
         )
 
     def _on_event(self, event: Event) -> None:
@@ -155,7 +155,7 @@ class Session:
         else:
             self._teller.tell(event, course)
 
-    def _opened_interview(self) -> Interview:
+    def _open_interview(self) -> Interview:
         site = self._site
 
         def editing(has_terminal: bool) -> None:
@@ -175,7 +175,7 @@ class Session:
             self._tell(event, course)
         self._teller.proceed(self._course)
 
-    async def _closed(self, *tasks: "asyncio.Future[None]") -> None:
+    async def _close(self, *tasks: "asyncio.Future[None]") -> None:
         """End all work, report everything, and write everything known to disk."""
         async with AsyncExitStack() as last:
             last.callback(self._plan_file.write)
@@ -187,14 +187,17 @@ class Session:
                 with suppress(ReplanError):  # the run itself reports it
                     await self._hurrying
 
-    def _ended(self) -> int:
+    def _exit_code(self) -> int:
         """Print how to continue a run that is not over, and return the exit code."""
         stopped, resume = self._stop.code, self._site.resume(self._run_id)
         match self._outcome:
             case "waiting":
                 lines = waiting_lines(self._asks, short(self._run_id), resume)
             case "interrupted":
-                lines = [self._interrupted(), *([f"continue with: {resume}"] if resume else ())]
+                lines = [
+                    self._interrupted_line(),
+                    *([f"continue with: {resume}"] if resume else ()),
+                ]
             case outcome:
                 return CODES.get(outcome, INCOMPLETE)
         if self._site.manner.as_json:
@@ -205,7 +208,7 @@ class Session:
         self._site.complain(*map(harmless, [*warned, *lines]))
         return stopped or CODES.get(self._outcome, INCOMPLETE)
 
-    def _interrupted(self) -> str:
+    def _interrupted_line(self) -> str:
         """The line for a run that was stopped."""
         total = len(self._course.rows)
         if not total:

@@ -1,12 +1,25 @@
-"""Where and how a run is shown, asked about and stopped."""
+"""Where and how a run is shown, asked about and stopped, and the options of commands for that."""
+# ruff: noqa: PLC0415 - the help of a command loads no framework
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TextIO
+from __future__ import annotations
 
-from replan.user_files.place import Place, short
-from replan.views.live.manner import Manner
+import os
+import sys
+from dataclasses import dataclass
+from functools import wraps
+from inspect import Signature, signature
+from typing import TYPE_CHECKING, Any
+
+from replan.cli.shared import options
+from replan.cli.shared.process import place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+    from typing import TextIO
+
+    from replan.user_files.place import Place
+    from replan.views.live.manner import Manner
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,9 +31,9 @@ class Site:
     output: TextIO
     errors: TextIO  # where complaints go, and what says how to continue
     place: Place
-    manner: Manner = field(default_factory=Manner)
-    log_file: Path | None = None
-    grace: float = 10.0  # seconds that running steps get when the run is stopped
+    manner: Manner
+    log_file: Path | None
+    grace: float  # seconds that running steps get when the run is stopped
 
     @property
     def asks(self) -> bool:
@@ -29,6 +42,8 @@ class Site:
 
     def resume(self, run_id: str) -> str:
         """The command that continues a run; empty if none does."""
+        from replan.user_files.place import short
+
         return f"replan resume {short(run_id)}{self.place.option}" if self.place.outlives else ""
 
     @property
@@ -45,3 +60,56 @@ class Site:
         """Write lines that do not belong to the run, immediately."""
         self.errors.write("".join(f"{line}\n" for line in lines))
         self.errors.flush()
+
+
+def site(
+    *,
+    grace: options.Grace = 10.0,
+    storage: options.Storage = None,
+    as_json: options.JsonLines = False,
+    plain: options.Plain = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    log_file: options.LogFile = None,
+) -> Site:
+    """Where and how this process tells a run."""
+    from replan.views.live.manner import Manner
+
+    return Site(
+        environment=os.environ,
+        input=sys.stdin,
+        output=sys.stdout,
+        errors=sys.stderr,
+        place=place(storage),
+        manner=Manner(as_json=as_json, plain=plain, quiet=quiet, verbose=verbose),
+        log_file=log_file,
+        grace=grace,
+    )
+
+
+def with_site(*left_out: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Give a command the options of `site`, and the site that they make as `site`.
+
+    Args:
+        left_out: Options that the command does not have.
+    """
+    shared = [
+        each
+        for each in signature(site, eval_str=True).parameters.values()
+        if each.name not in left_out
+    ]
+
+    def given_to(command: Callable[..., int]) -> Callable[..., int]:
+        own = [each for each in signature(command).parameters.values() if each.name != "site"]
+
+        @wraps(command)
+        def called(**given: Any) -> int:
+            chosen = {each.name: given.pop(each.name) for each in shared}
+            return command(**given, site=site(**chosen))
+
+        # Typer reads the options of a command from both.
+        called.__dict__["__signature__"] = Signature([*own, *shared])
+        called.__annotations__ = {each.name: each.annotation for each in (*own, *shared)}
+        return called
+
+    return given_to

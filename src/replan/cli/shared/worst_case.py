@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 _UNKNOWN = "The plan of a request is made when it runs; whatever it is, the run takes"
 
 
-def previewed(order: "Order", environment: Mapping[str, str], *, as_json: bool) -> tuple[str, int]:
+def preview_order(
+    order: "Order", environment: Mapping[str, str], *, as_json: bool
+) -> tuple[str, int]:
     """Return what is ahead of an order, and the exit code."""
     team = _team_of(order, environment)
     if order.plan is None:

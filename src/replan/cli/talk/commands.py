@@ -94,7 +94,7 @@ async def _memory(conversation: Conversation, _: str) -> None:
 async def _undo(conversation: Conversation, _: str) -> None:
     client = conversation.talk.opened.client
     back = await client.undo(conversation.session_id)
-    await conversation.look_again()
+    await conversation.reload()
     conversation.tell(back.note)
     said = [each.content for each in back.messages if each.role == "user"]
     conversation.draft = said[0] if said and isinstance(said[0], str) else ""
@@ -102,7 +102,7 @@ async def _undo(conversation: Conversation, _: str) -> None:
 
 async def _new(conversation: Conversation, _: str) -> None:
     before = conversation.session_id if conversation.context.dialogue_history else ""
-    conversation.renewed()
+    conversation.begin_new()
     kept = f" The session {before} is kept." if before else ""
     conversation.tell(f"This is the new session {conversation.session_id}.{kept}")
 

@@ -14,7 +14,6 @@ from replan.cli.shared.site import Site
 from replan.cli.talk.drawn_turn import Turn
 from replan.cli.talk.lines import Interrupted, Lines
 from replan.cli.talk.opening import Opened, new_session
-from replan.cli.talk.progress import asking, course_of
 from replan.errors import InputError, ReplanError
 from replan.plan.model import TaskPlan
 from replan.ports.session_store import VERSION
@@ -25,7 +24,7 @@ from replan.sessions.session_runs import digest_of
 from replan.state.limits import RunSettings
 from replan.state.session.context import AgentContext, AgentResult
 from replan.views.cells import counted, harmless, wrapped
-from replan.views.live.course import Course, answered
+from replan.views.live.course import Course, answered, course_of, with_asks
 from replan.views.live.teller import Teller, seconds
 from replan.views.rendered import console_on, print_markdown
 
@@ -64,7 +63,7 @@ class Conversation:
     _has_failed: bool = False
 
     def __post_init__(self) -> None:
-        self._begin(self.session_id)
+        self._reset(self.session_id)
 
     @property
     def is_person(self) -> bool:
@@ -95,14 +94,14 @@ class Conversation:
             telling.follow(self._course)
             telling.pause(shows_plan=True)
 
-    def renewed(self) -> None:
+    def begin_new(self) -> None:
         """Begin another session."""
-        self._begin(new_session())
+        self._reset(new_session())
 
     async def say(self, text: str) -> None:
         """Send a message; while one question is open, the message is its answer."""
         if not self.is_person:
-            await self._turn(by_key(text) if self.asks else text)
+            await self._turn(read_piped_answer(text) if self.asks else text)
             return
         if self.asks and [ask.kind for ask in self.asks] != ["question"]:
             self.tell(_OPEN)
@@ -123,28 +122,28 @@ class Conversation:
         """Ask the open questions in place, until none is left or the person leaves one open."""
         left: set[str] = set()
         while self.is_person and (asks := [ask for ask in self.asks if ask.key not in left]):
-            given = await self._asked(asks)
+            given = await self._ask(asks)
             left |= {ask.key for ask in asks} - given.keys()
             for key in given:
                 self._course = answered(self._course, key)
             if given:
                 await self._turn(given)
         if self.asks and self.is_person:
-            self.tell(left_open(self.asks))
+            self.tell(left_open_text(self.asks))
 
-    async def recall(self) -> None:
+    async def continue_cut_off(self) -> None:
         """Continue with the newest answers, if the process that took them was killed."""
-        given = await self._cut_off() if self.asks and self.is_person else None
+        given = await self._answers_cut_off() if self.asks and self.is_person else None
         if given is not None:
             self.tell(_CUT_OFF)
             await self._turn(given)
 
-    async def look_again(self) -> None:
+    async def reload(self) -> None:
         """Read the stored session."""
         self._course = Course(started=seconds())
-        await self._look()
+        await self._load()
 
-    def ended(self) -> int:
+    def exit_code(self) -> int:
         """Print how to continue, and return the exit code."""
         resume = self.talk.resume(self.session_id) if self.context.dialogue_history else ""
         if resume and self.talk.site.shows_all:
@@ -165,18 +164,18 @@ class Conversation:
         else:
             self.tell(text)
 
-    def _begin(self, session_id: str) -> None:
+    def _reset(self, session_id: str) -> None:
         self.session_id, self.asks, self.plan, self.draft = session_id, (), "", ""
         self.context = AgentContext(session_id=session_id)
         self._course = Course(started=seconds())
 
-    async def _asked(self, asks: Sequence[Ask]) -> dict[str, JsonValue]:
+    async def _ask(self, asks: Sequence[Ask]) -> dict[str, JsonValue]:
         """Ask the person; questions that they leave open are not in the result."""
         given: dict[str, JsonValue] = {}
         for ask in asks:
             self.talk.lines.clear()
             try:
-                given[ask.key] = bound(ask, await answer(ask, self.talk.desk))
+                given[ask.key] = bind_answer(ask, await answer(ask, self.talk.desk))
             except Quit:
                 continue
             except Interrupted as interrupted:
@@ -196,14 +195,14 @@ class Conversation:
         if self._course.rows and self.is_person:
             telling.follow(turn.course)
         try:
-            await turn.follow(self._parts(given, turn))
+            await turn.follow(self._stream(given, turn))
         except ReplanError as error:
             self._has_failed = True
             self.talk.site.complain(f"replan: {harmless(str(error))}")
         finally:
             self._close(turn)
         self._course = turn.course
-        await self._look()
+        await self._load()
         self._tell(turn)
         if turn.code not in (0, INTERRUPTED):
             raise Interrupted(turn.code)
@@ -212,17 +211,17 @@ class Conversation:
         """The name of a turn: the same message again, after a kill, continues the same turn."""
         return digest_of([self.context.session_metadata.get(VERSION, 0), given])
 
-    async def _cut_off(self) -> dict[str, JsonValue] | None:
+    async def _answers_cut_off(self) -> dict[str, JsonValue] | None:
         """The answers of a turn that was cut off: they are on record, the turn is not stored."""
         asks = {ask.key: ask for ask in self.asks}
         for turn, rows in await self.talk.opened.answers_on_record(self.context):
             if rows.keys() <= asks.keys():
-                given = {key: bound(asks[key], answer) for key, answer in rows.items()}
+                given = {key: bind_answer(asks[key], answer) for key, answer in rows.items()}
                 if turn == self.talk.opened.turn_named(self.session_id, self._turn_id(given)):
                     return given
         return None
 
-    def _parts(self, given: Any, turn: Turn) -> Any:
+    def _stream(self, given: Any, turn: Turn) -> Any:
         return self.talk.opened.client.stream(
             self.session_id,
             given,
@@ -240,7 +239,7 @@ class Conversation:
         else:
             turn.telling.close()
 
-    async def _look(self) -> None:
+    async def _load(self) -> None:
         """See the status of the session."""
         opened = self.talk.opened
         try:
@@ -254,8 +253,8 @@ class Conversation:
         if plan is None:
             self._course = Course(started=seconds())
         elif not self._course.rows:
-            self._course = course_of(plan)
-        self._course = asking(self._course, self.asks)
+            self._course = course_of(plan, seconds())
+        self._course = with_asks(self._course, self.asks)
 
     def _tell(self, turn: Turn) -> None:
         """Report what no event has reported."""
@@ -298,7 +297,7 @@ class Conversation:
         )
 
 
-def bound(ask: Ask, given: JsonValue) -> JsonValue:
+def bind_answer(ask: Ask, given: JsonValue) -> JsonValue:
     """An answer to a question unchanged; a decision with its subject."""
     if ask.kind == "question":
         return given
@@ -307,7 +306,7 @@ def bound(ask: Ask, given: JsonValue) -> JsonValue:
     )
 
 
-def by_key(text: str) -> str | Mapping[str, Any]:
+def read_piped_answer(text: str) -> str | Mapping[str, Any]:
     """What a program answers: a text, or answers by key as JSON."""
     if not text.lstrip().startswith("{"):
         return text
@@ -318,7 +317,7 @@ def by_key(text: str) -> str | Mapping[str, Any]:
     return cast("dict[str, Any]", found) if isinstance(found, dict) and found else text
 
 
-def left_open(asks: Sequence[Ask]) -> str:
+def left_open_text(asks: Sequence[Ask]) -> str:
     """The message if the person leaves something open."""
     if [ask.kind for ask in asks] == ["question"]:
         return "Left open. Type the answer, or press Enter to see the question again."

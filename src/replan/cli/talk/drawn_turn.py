@@ -41,9 +41,9 @@ class Turn:
         Raises:
             ReplanError: The turn could not be taken, or not be kept.
         """
-        task = asyncio.ensure_future(self._consume(parts))
+        task = asyncio.ensure_future(self._report_parts(parts))
         stop = Stop(self.asked_to_stop, finish=task.cancel)
-        winding_down = asyncio.ensure_future(self._wind_down())
+        winding_down = asyncio.ensure_future(self._announce_stop())
         with handling_signals(stop):
             try:
                 await asyncio.wait({task})
@@ -53,7 +53,7 @@ class Turn:
         if not task.cancelled():
             task.result()
 
-    async def _consume(self, parts: AsyncGenerator[Event | AgentResult]) -> None:
+    async def _report_parts(self, parts: AsyncGenerator[Event | AgentResult]) -> None:
         warned = list[str]()
         async with aclosing(parts) as given:
             async for part in given:
@@ -73,6 +73,6 @@ class Turn:
                 else:
                     self.telling.tell(part, self.course)
 
-    async def _wind_down(self) -> None:
+    async def _announce_stop(self) -> None:
         await self.asked_to_stop.wait()
         self.telling.remark(STOPPING)

@@ -24,7 +24,7 @@ class EditedLines:
     async def line(self, prompt: str, *, default: str = "", is_message: bool = False) -> str | None:
         """Return the next line."""
         session = self._messages if is_message else self._answers
-        return await until_interrupted(_typed(session, prompt, default))
+        return await until_interrupted(_read_line(session, prompt, default))
 
     def clear(self) -> None:
         """Drop what was typed."""
@@ -33,7 +33,7 @@ class EditedLines:
         Keyboard(self._messages.input.fileno()).clear()
 
 
-async def _typed(session: PromptSession[str], prompt: str, default: str) -> str | None:
+async def _read_line(session: PromptSession[str], prompt: str, default: str) -> str | None:
     try:
         return await session.prompt_async(prompt, default=default)
     except KeyboardInterrupt as error:

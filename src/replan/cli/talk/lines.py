@@ -54,7 +54,7 @@ class TypedLines:
         """Return the next line."""
         line: str | None = None
         try:
-            line = await until_interrupted(self._typed(prompt))
+            line = await until_interrupted(self._read_line(prompt))
         finally:
             if line is None:
                 # The next output does not belong after the prompt.
@@ -65,7 +65,7 @@ class TypedLines:
         """Drop what was typed."""
         self._keyboard.clear()
 
-    async def _typed(self, prompt: str) -> str | None:
+    async def _read_line(self, prompt: str) -> str | None:
         self._write(prompt)
         return await self._keyboard.line()
 

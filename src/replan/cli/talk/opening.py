@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from replan.assembly.agents import build_agent
 from replan.assembly.jobs import job_agent
 from replan.assembly.pipelines import pipeline_agent
-from replan.cli.shared.carry_out import traced
+from replan.cli.shared.carry_out import open_traces_asked_for
 from replan.cli.shared.site import Site
 from replan.facts.kept import Facts, facts_of
 from replan.jobs.spec.job_file import read_job_file
@@ -28,11 +28,11 @@ from replan.state.session.context import AgentContext
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.kinds.pipeline_kind import pipeline_named
 from replan.team.team_file import TeamFile
-from replan.user_files.kept_sessions import found_session
+from replan.user_files.kept_sessions import find_session
 from replan.user_files.named import LAST
-from replan.user_files.order_signature import own_key
-from replan.user_files.orders import Order, team_of_order
-from replan.user_files.place import opened
+from replan.user_files.order_signature import user_key
+from replan.user_files.orders import Order, read_team
+from replan.user_files.place import open_place
 from replan.views.live.notices import tracing_notice
 
 _ID_BYTES = 4
@@ -102,7 +102,7 @@ class Opened:
         return None if is_at_work else newest
 
 
-def opening(
+def open_conversation(
     order: Order,
     user: str,
     site: Site,
@@ -113,25 +113,25 @@ def opening(
 ) -> AbstractAsyncContextManager[Opened]:
     """What opens a conversation with a team, about a job, or with a pipeline."""
     if job is not None:
-        return opened_job(job, order, user, site, phrasing_model)
+        return open_job(job, order, user, site, phrasing_model)
     if pipeline is not None:
-        return opened_pipeline(pipeline, order, user, site)
-    return opened_talk(order, user, site)
+        return open_pipeline(pipeline, order, user, site)
+    return open_team(order, user, site)
 
 
 @asynccontextmanager
-async def opened_talk(order: Order, user: str, site: Site) -> AsyncGenerator[Opened]:
+async def open_team(order: Order, user: str, site: Site) -> AsyncGenerator[Opened]:
     """Open what a conversation needs."""
-    with traced(site) as (traces, notice):
-        team = team_of_order(order, site.environment, traces)
-        key = own_key()
-        async with opened(site.place) as storage:
+    with open_traces_asked_for(site) as (traces, notice):
+        team = read_team(order, site.environment, traces)
+        key = user_key()
+        async with open_place(site.place) as storage:
             agent = build_agent(
                 team.config, models=team.models, store=storage.store, context_key=key
             )
             async with agent:
                 built_in = built_in_models().get(str(team.config.host.model))
-                name = _called(team)
+                name = _team_identity(team)
                 notices = tracing_notice(site.environment), notice, built_in and built_in.notice
                 yield Opened(
                     storage=storage,
@@ -146,14 +146,14 @@ async def opened_talk(order: Order, user: str, site: Site) -> AsyncGenerator[Ope
 
 
 @asynccontextmanager
-async def opened_job(
+async def open_job(
     path: Path, order: Order, user: str, site: Site, phrasing_model: str | None = None
 ) -> AsyncGenerator[Opened]:
     """Open what a conversation about a job needs."""
-    spec, model, key = read_job_file(path), _own_model(order), own_key()
+    spec, model, key = read_job_file(path), _own_model(order), user_key()
     name = f"the job '{spec.name}'"
     offers = ", ".join(each.called("en") for each in spec.commands)
-    async with opened(site.place) as storage:
+    async with open_place(site.place) as storage:
         agent = job_agent(
             spec,
             context_key=key,
@@ -177,7 +177,7 @@ async def opened_job(
 
 
 @asynccontextmanager
-async def opened_pipeline(
+async def open_pipeline(
     reference: str, order: Order, user: str, site: Site
 ) -> AsyncGenerator[Opened]:
     """Open what a conversation with a pipeline needs; its module is in the folder, or here."""
@@ -185,20 +185,20 @@ async def opened_pipeline(
     main = pipeline_named(reference, folder)
     name = f"the pipeline '{reference}'"
     agent = pipeline_agent(main, model=_own_model(order), base_url=order.base_url)
-    async with opened(site.place) as storage:
+    async with open_place(site.place) as storage:
         yield Opened(
             storage=storage,
             user=user,
             client=ClientAgentAdapter(storage, agent, user=user, agent_name=name),
             agent_name=name,
             facts=facts_of(storage.store, user, ""),
-            key=own_key(),
+            key=user_key(),
             workspace=folder,
             notices=(f"the pipeline {main.__name__}",),
         )
 
 
-def _called(team: TeamFile) -> str:
+def _team_identity(team: TeamFile) -> str:
     """The identity of a team: its name, else its file."""
     if team.path == DEFAULT_TEAM:
         return "the default team"
@@ -211,19 +211,19 @@ def _own_model(order: Order) -> str | None:
     return None if order.model in built_in_models() else order.model
 
 
-async def session_of(asked: str | None, opened: Opened) -> str:
+async def choose_session(asked: str | None, opened: Opened) -> str:
     """The id of the requested session, or a new one."""
     if asked is None:
         return new_session()
     killed = await opened.killed_turn()
     if killed is None:
-        return await found_session(opened.client, asked)
+        return await find_session(opened.client, asked)
     # A session that was killed in its first turn has nothing but this run.
     session_id = killed.labels["session"]
     newest = await opened.client.sessions(1)
     is_newer = not newest or newest[0].updated_at < killed.updated_at
     is_meant = is_newer if asked == LAST else asked == session_id
-    return session_id if is_meant else await found_session(opened.client, asked)
+    return session_id if is_meant else await find_session(opened.client, asked)
 
 
 def new_session() -> str:

@@ -17,7 +17,7 @@ from replan.cli.shared.site import Site
 from replan.cli.talk.commands import LEAVING, command_in, run_command
 from replan.cli.talk.conversation import Conversation, Talk
 from replan.cli.talk.lines import Interrupted, Lines, PipedLines, TypedLines
-from replan.cli.talk.opening import Opened, session_of
+from replan.cli.talk.opening import Opened, choose_session
 from replan.errors import ReplanError
 from replan.sessions.client.kept_turn import check_agent
 from replan.user_files.orders import Order
@@ -48,7 +48,7 @@ class TalkDesk(Desk):
         return line.strip()
 
 
-async def talked(
+async def converse(
     opening: AbstractAsyncContextManager[Opened],
     order: Order,
     session: str | None,
@@ -60,22 +60,22 @@ async def talked(
     between = Stop(asyncio.Event(), finish=lambda: None)
     async with opening as opened:
         talk = _talk(opened, order, site, resume, between)
-        conversation = Conversation(talk, await session_of(session, opened))
+        conversation = Conversation(talk, await choose_session(session, opened))
         with handling_signals(between):
             try:
-                await conversation.look_again()
+                await conversation.reload()
                 check_agent(conversation.context, opened.agent_name)
                 _greet(conversation)
-                await conversation.recall()
-                await _recall(conversation)
+                await conversation.continue_cut_off()
+                await _offer_killed_message(conversation)
                 await conversation.answer()
-                while (line := await _next(conversation, between)) is not None:
-                    if not await _goes_on(line, conversation):
+                while (line := await _next_line(conversation, between)) is not None:
+                    if not await _handle_line(line, conversation):
                         break
             except Interrupted as interrupted:
-                conversation.ended()
+                conversation.exit_code()
                 return interrupted.code
-            return conversation.ended()
+            return conversation.exit_code()
 
 
 def _talk(
@@ -145,7 +145,7 @@ def _greet(conversation: Conversation) -> None:
         conversation.tell(conversation.stopped)
 
 
-async def _recall(conversation: Conversation) -> None:
+async def _offer_killed_message(conversation: Conversation) -> None:
     """Have the message typed again whose turn was killed, so that its work continues."""
     if conversation.asks or not conversation.is_person:
         return
@@ -155,7 +155,7 @@ async def _recall(conversation: Conversation) -> None:
         conversation.draft = said
 
 
-async def _next(conversation: Conversation, between: Stop) -> str | None:
+async def _next_line(conversation: Conversation, between: Stop) -> str | None:
     """The next line; None at the end."""
     lines, is_leaving = conversation.talk.lines, False
     while True:
@@ -178,7 +178,7 @@ async def _next(conversation: Conversation, between: Stop) -> str | None:
             conversation.draft = ""
 
 
-async def _goes_on(line: str, conversation: Conversation) -> bool:
+async def _handle_line(line: str, conversation: Conversation) -> bool:
     """Do what a line says; return whether the conversation continues."""
     command = command_in(line)
     if command is not None and command[0] in LEAVING:

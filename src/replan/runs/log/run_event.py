@@ -33,6 +33,11 @@ class RunEvent(Value):
     round: int = 0
     details: dict[str, JsonValue] = Field(default_factory=dict)
 
+    @property
+    def call_key(self) -> tuple[str, ...]:
+        """What the events of one call of a model or a tool have in common."""
+        return tuple(str(self.details.get(n)) for n in ("node", "step_id", "attempt", "call"))
+
     @cached_property
     def written(self) -> str:
         """The event as JSON; written once, however many follow the run."""

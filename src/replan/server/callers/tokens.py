@@ -116,7 +116,7 @@ def one_token(token: str, identity: Identity = _OWNER) -> Tokens:
     Raises:
         ConfigurationError: It is short.
     """
-    return Tokens({_digest(_checked(TOKEN, token)): identity})
+    return Tokens({_digest(_check_token(TOKEN, token)): identity})
 
 
 def new_token() -> str:
@@ -155,15 +155,15 @@ def _text_of(entry: TokenEntry, place: str, environment: Mapping[str, str]) -> s
         problem = "token and token_env are both given" if entry.token else "there is no token"
         raise ConfigurationError(f"{place}.token", None, problem, fix)
     if entry.token is not None:
-        return _checked(f"{place}.token", entry.token.get_secret_value())
+        return _check_token(f"{place}.token", entry.token.get_secret_value())
     name = cast("str", entry.token_env)
     if name not in environment:
         fix = f"Set it, for example: export {name}=$(openssl rand -hex 24)."
         raise ConfigurationError(f"{place}.token_env", name, "this variable is not set", fix)
-    return _checked(f"{place}.token_env ({name})", environment[name])
+    return _check_token(f"{place}.token_env ({name})", environment[name])
 
 
-def _checked(field: str, token: str) -> str:
+def _check_token(field: str, token: str) -> str:
     if len(token) < SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
         problem = f"a token has {SHORTEST} or more letters, digits and signs, without blanks"
         raise ConfigurationError(field, "***", problem, "Make one: openssl rand -hex 24.")

@@ -33,13 +33,13 @@ from replan.server.doors.a2a_wire import (
     ANSWER,
     CONTEXT,
     OVER,
-    answers_of,
+    answers_in_message,
     artifacts_of,
-    checked_context,
+    context_named,
     context_of,
-    errors_of_a2a,
     message_of,
-    request_in,
+    raising_a2a_errors,
+    read_request,
     status_of,
     task_of,
 )
@@ -47,7 +47,7 @@ from replan.server.doors.conversations import progress_line, text_in
 from replan.server.endpoints import check_role
 from replan.server.response_schemas import TEAM, TENANT
 from replan.server.served_teams import ServedTeams
-from replan.server.work import answered, begun, continued
+from replan.server.work import answer_run, begin_run, resume_run
 
 _CANCELLED = ("replan", "server", "a2a", "cancelled")
 _ANSWERED = ("replan", "server", "a2a", "answered")
@@ -67,8 +67,8 @@ class CallerTasks(RequestHandler):
         self, params: a2a.SendMessageRequest, context: ServerCallContext
     ) -> a2a.Task | a2a.Message:
         """Begin a task, or continue one; wait until it rests, unless asked not to."""
-        with errors_of_a2a():
-            run, _ = await self._begun(params)
+        with raising_a2a_errors():
+            run, _ = await self._begin(params)
             if not params.configuration.return_immediately:
                 await run
             config = params.configuration
@@ -79,10 +79,10 @@ class CallerTasks(RequestHandler):
         self, params: a2a.SendMessageRequest, context: ServerCallContext
     ) -> AsyncGenerator[Event]:
         """Begin a task, or continue one, and tell its course."""
-        with errors_of_a2a():
+        with raising_a2a_errors():
             self.served.seat_of(self.who)  # refuses one too many before anything is begun
-            run, after = await self._begun(params)
-            async with aclosing(self._course(run, after)) as events:
+            run, after = await self._begin(params)
+            async with aclosing(self._follow(run, after)) as events:
                 async for event in events:
                     yield event
 
@@ -90,14 +90,14 @@ class CallerTasks(RequestHandler):
         self, params: a2a.SubscribeToTaskRequest, context: ServerCallContext
     ) -> AsyncGenerator[Event]:
         """Report the course of a task from now on."""
-        with errors_of_a2a():
+        with raising_a2a_errors():
             self.served.seat_of(self.who)
             view = await self._view(params.id)
             if (await self._task_of(view)).status.state in OVER:
                 raise UnsupportedOperationError("The task is over. GetTask has its answer.")
             run = Run(self.served.runtime_of(view.record), view.run_id)
             known = len(await self.served.storage.runs.events(view.run_id))
-            async with aclosing(self._course(run, known)) as events:
+            async with aclosing(self._follow(run, known)) as events:
                 async for event in events:
                     yield event
 
@@ -105,7 +105,7 @@ class CallerTasks(RequestHandler):
         self, params: a2a.GetTaskRequest, context: ServerCallContext
     ) -> a2a.Task | None:
         """Return the status of a task."""
-        with errors_of_a2a():
+        with raising_a2a_errors():
             most = params.history_length if params.HasField("history_length") else None
             return await self._task_of(await self._view(params.id), most)
 
@@ -113,7 +113,7 @@ class CallerTasks(RequestHandler):
         self, params: a2a.CancelTaskRequest, context: ServerCallContext
     ) -> a2a.Task | None:
         """Stop a task permanently; what it did stays on record."""
-        with errors_of_a2a():
+        with raising_a2a_errors():
             check_role(self.who, "run")
             view = await self._view(params.id)
             if (await self._task_of(view)).status.state in OVER:
@@ -135,7 +135,7 @@ class CallerTasks(RequestHandler):
         labels = {TEAM: self.team, **({TENANT: self.who.tenant} if self.who.tenant else {})}
         if params.context_id:
             labels[CONTEXT] = params.context_id
-        with errors_of_a2a():
+        with raising_a2a_errors():
             behind = (
                 await self.served.record_of(params.page_token, self.who)
                 if (params.page_token)
@@ -163,7 +163,7 @@ class CallerTasks(RequestHandler):
         """Refuse: a caller who may see the card sees all of it."""
         raise UnsupportedOperationError("There is one card for all who may see it.")
 
-    async def _begun(self, params: a2a.SendMessageRequest) -> tuple[Run, int]:
+    async def _begin(self, params: a2a.SendMessageRequest) -> tuple[Run, int]:
         """Begin a task, or continue one; with the number of the last event that is known."""
         check_role(self.who, "run")
         message = params.message
@@ -172,24 +172,24 @@ class CallerTasks(RequestHandler):
         if not message.message_id:
             raise InvalidParamsError("message.messageId: it is missing. Add it.")
         if message.task_id:
-            return await self._continued(message)
+            return await self._continue(message)
         run_id = self._digest(message)
         known = await self.served.storage.runs.get(run_id)
         if known is not None:
-            return await self._found(known), 0
-        given = {"messages": [request_in(message)]}
-        labels = {"door": "a2a", CONTEXT: checked_context(message, self.served.new_id())}
+            return await self._existing_run(known), 0
+        given = {"messages": [read_request(message)]}
+        labels = {"door": "a2a", CONTEXT: context_named(message, self.served.new_id())}
         options: Any = {"run_id": run_id, "labels": labels, "tokens": True}
-        return await begun(self.served, self.who, self.team, given, **options), 0
+        return await begin_run(self.served, self.who, self.team, given, **options), 0
 
-    async def _found(self, record: RunRecord) -> Run:
+    async def _existing_run(self, record: RunRecord) -> Run:
         """The run of a message that came before; it continues if its process was killed."""
         runtime = self.served.runtime_of(record)
         if (await runtime.look(record.run_id)).is_killed:
-            return await continued(self.served, self.who, record, None)
+            return await resume_run(self.served, self.who, record, None)
         return Run(runtime, record.run_id)
 
-    async def _continued(self, message: a2a.Message) -> tuple[Run, int]:
+    async def _continue(self, message: a2a.Message) -> tuple[Run, int]:
         """Answer a task, or continue one that rests."""
         view = await self._view(message.task_id)
         if message.context_id and message.context_id != context_of(view):
@@ -209,18 +209,18 @@ class CallerTasks(RequestHandler):
                 f"The task takes no message now: it is {view.outcome}. GetTask shows it."
             )
         if view.outcome == "interrupted":
-            run = await continued(self.served, self.who, view.record, None)
+            run = await resume_run(self.served, self.who, view.record, None)
         else:
             check_role(self.who, "answer")
             try:
-                given = answers_of(message, view.waiting)
-                run = await answered(self.served, self.who, view.record, given, tokens=True)
+                given = answers_in_message(message, view.waiting)
+                run = await answer_run(self.served, self.who, view.record, given, tokens=True)
             except InputError as error:
                 raise InvalidParamsError(f"message.parts: {error}") from error
         await store.aput(_ANSWERED, name, {"run_id": view.run_id}, index=False)
         return run, known
 
-    async def _course(self, run: Run, after: int) -> AsyncGenerator[Event]:
+    async def _follow(self, run: Run, after: int) -> AsyncGenerator[Event]:
         """The task as it is, what happens, and how it ends."""
         view = await run.look()
         ids: Any = {"task_id": view.run_id, "context_id": context_of(view)}

@@ -18,10 +18,10 @@ from starlette.routing import Route
 from starlette.types import Message as Sent
 
 from replan.server.doors.a2a_calls import CallerTasks
-from replan.server.doors.a2a_wire import error_of
+from replan.server.doors.a2a_wire import as_a2a_error
 from replan.server.endpoints import problem_response
 from replan.server.problems import RefusedError
-from replan.server.request_body import bytes_of, json_of
+from replan.server.request_body import read_bytes, read_json
 from replan.server.served_teams import ServedTeams, team_services
 from replan.server.stream import Stream
 
@@ -40,16 +40,16 @@ def routes(served: ServedTeams) -> list[Route]:
     async def called(request: Request) -> Response:
         try:
             team = served.team_at(request.path_params["team"])
-            held = await bytes_of(request, served.body_seconds)
+            held = await read_bytes(request, served.body_seconds)
         except RefusedError as refusal:
             return problem_response(refusal)
         try:
-            await asyncio.to_thread(json_of, held)
+            await asyncio.to_thread(read_json, held)
         except RefusedError as refusal:
-            refused = JSONParseError(message=error_of(refusal).message)
+            refused = JSONParseError(message=as_a2a_error(refusal).message)
             return JSONResponse(build_error_response(None, refused))
         handler = CallerTasks(served, request.state.who, team)
-        answer = await JsonRpcDispatcher(handler).handle_requests(_again(request, held))
+        answer = await JsonRpcDispatcher(handler).handle_requests(_replayed(request, held))
         if not isinstance(answer, EventSourceResponse):
             return answer
         # The protocol's own stream waits for a reader who takes nothing, however long.
@@ -68,7 +68,7 @@ async def _lines(events: AsyncIterable[Any]) -> AsyncGenerator[str]:
         yield f"{kind}data: {event['data']}\n\n"
 
 
-def _again(request: Request, held: bytes) -> Request:
+def _replayed(request: Request, held: bytes) -> Request:
     """A request whose body was read, for a second reader."""
 
     async def receive() -> Sent:

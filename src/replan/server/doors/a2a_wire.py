@@ -25,8 +25,8 @@ from replan.runs.asked.asks import Ask
 from replan.runs.asked.attached import block_of
 from replan.runs.looking import RunView
 from replan.server.bodies import NAME, checked_file_name
-from replan.server.doors.conversations import answers_in, reply_text
-from replan.server.problems import refusal_of
+from replan.server.doors.conversations import read_answers, reply_text
+from replan.server.problems import as_refusal
 from replan.server.response_schemas import AskTold
 from replan.state.results import Artifact as Made
 
@@ -34,7 +34,7 @@ _LONGEST = 1_000_000
 _SERVER = 500
 
 
-def request_in(message: Message) -> HumanMessage:
+def read_request(message: Message) -> HumanMessage:
     """Read a message as a request.
 
     Raises:
@@ -52,7 +52,7 @@ def request_in(message: Message) -> HumanMessage:
     return HumanMessage(cast("Any", blocks))
 
 
-def answers_of(message: Message, asks: Sequence[Ask]) -> dict[str, JsonValue]:
+def answers_in_message(message: Message, asks: Sequence[Ask]) -> dict[str, JsonValue]:
     """Read a message as answers: a text, a decision, or answers by key.
 
     Raises:
@@ -68,10 +68,10 @@ def answers_of(message: Message, asks: Sequence[Ask]) -> dict[str, JsonValue]:
     if len(asks) == 1:
         return {asks[0].key: value}
     text = value if isinstance(value, str) else json.dumps(value)
-    return answers_in(text, asks, {ask.key: ask.fingerprint for ask in asks})
+    return read_answers(text, asks, {ask.key: ask.fingerprint for ask in asks})
 
 
-def checked_context(message: Message, made: str) -> str:
+def context_named(message: Message, made: str) -> str:
     """The context that a message names, or one that is made for it.
 
     Raises:
@@ -85,9 +85,9 @@ def checked_context(message: Message, made: str) -> str:
     return message.context_id
 
 
-def error_of(error: ReplanError) -> A2AError:
+def as_a2a_error(error: ReplanError) -> A2AError:
     """An error of the library as one of A2A."""
-    refusal = refusal_of(error)
+    refusal = as_refusal(error)
     problem = refusal.problem
     fixes = " ".join(each.fix for each in problem.mistakes)
     text = f"{problem.detail} {fixes}".strip()
@@ -103,12 +103,12 @@ def error_of(error: ReplanError) -> A2AError:
 
 
 @contextmanager
-def errors_of_a2a() -> Generator[None]:
+def raising_a2a_errors() -> Generator[None]:
     """Raise errors of ours as those that the protocol has for them."""
     try:
         yield
     except ReplanError as error:
-        raise error_of(error) from error
+        raise as_a2a_error(error) from error
 
 
 def _block(part: Part) -> dict[str, Any]:

@@ -23,12 +23,12 @@ from replan.server.doors.chat_wire import ChatMessage
 from replan.server.doors.conversations import (
     Begun,
     Conversations,
-    answers_in,
     place_of,
+    read_answers,
     reply_text,
 )
 from replan.server.endpoints import Call, Endpoint
-from replan.server.problems import RefusedError, bad_field, refusal_of
+from replan.server.problems import RefusedError, as_refusal, bad_field
 from replan.server.response_schemas import AskTold
 from replan.server.served_teams import ServedTeams
 from replan.server.stream import Stream
@@ -87,8 +87,8 @@ class _Turn:
         view, shown = waiting
         if not self.body.resume:
             said = self._last()
-            return await self.chats.answered(view, lambda: answers_in(said, view.waiting, shown))
-        given = _answers(self.body, view.waiting)
+            return await self.chats.answered(view, lambda: read_answers(said, view.waiting, shown))
+        given = _read_answers(self.body, view.waiting)
         if given is None:
             await self.chats.forget(self._key)
             return view
@@ -119,13 +119,13 @@ class _Turn:
             view = await begun.run.look()
             await self.chats.note(self._key, view)
         except ReplanError as error:
-            problem = refusal_of(error).problem
+            problem = as_refusal(error).problem
             yield ag_ui.RunErrorEvent(message=problem.detail, code=problem.code)
             return
         is_answered = view.outcome not in ("waiting", "interrupted", "failed")
         for each in course.ended(view, reply_text(view) if is_answered else ""):
             yield each
-        yield _end(ids, view, begun.problem)
+        yield _final_event(ids, view, begun.problem)
 
     @property
     def _key(self) -> JsonValue:
@@ -135,19 +135,19 @@ class _Turn:
         """The user's last message."""
         messages = [_message_of(each) for each in self.body.messages if each.role == "user"]
         if not messages or not messages[-1].text.strip():
-            raise _silent()
+            raise _empty_message_error()
         return messages[-1].text
 
     def _messages(self) -> list[BaseMessage]:
         messages = [_message_of(each) for each in self.body.messages if each.role not in _NOT_SAID]
         if not messages or messages[-1].role != "user" or not messages[-1].text.strip():
-            raise _silent()
+            raise _empty_message_error()
         known = [f"{each.description}: {each.value}" for each in self.body.context or ()]
         context = [ChatMessage(role="system", content="\n".join(known))] if known else []
         return [each.message for each in (*context, *messages)]
 
 
-def _silent() -> RefusedError:
+def _empty_message_error() -> RefusedError:
     fix = "Let a message of the user with a text be the last one."
     return bad_field("messages", "...", "the last message is empty", fix)
 
@@ -173,7 +173,7 @@ def _part(part: Any) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": url}}
 
 
-def _answers(body: ag_ui.RunAgentInput, asks: Sequence[Ask]) -> Mapping[str, JsonValue] | None:
+def _read_answers(body: ag_ui.RunAgentInput, asks: Sequence[Ask]) -> Mapping[str, JsonValue] | None:
     """The answers to all interrupts; None if one is abandoned, and nothing is decided."""
     asked = {place_of(each): each for each in asks}
     entries = body.resume or []
@@ -188,10 +188,10 @@ def _answers(body: ag_ui.RunAgentInput, asks: Sequence[Ask]) -> Mapping[str, Jso
         raise bad_field("resume", len(entries), "each interrupt needs exactly one entry", fix)
     if any(each.status == "cancelled" for each in entries):
         return None
-    return {asked[place].key: _bound(asked[place], given[place].payload) for place in asked}
+    return {asked[place].key: _bind(asked[place], given[place].payload) for place in asked}
 
 
-def _bound(ask: Ask, payload: Any) -> JsonValue:
+def _bind(ask: Ask, payload: Any) -> JsonValue:
     """An answer, bound to the question that was shown."""
     if not ask.fingerprint:
         return payload
@@ -200,7 +200,7 @@ def _bound(ask: Ask, payload: Any) -> JsonValue:
     return {"answer": payload, "fingerprint": ask.fingerprint}
 
 
-def _end(ids: Any, view: RunView, problem: str) -> ag_ui.BaseEvent:
+def _final_event(ids: Any, view: RunView, problem: str) -> ag_ui.BaseEvent:
     """The final event of a run at rest."""
     used = view.state.get("usage", Usage())
     usage = [

@@ -46,7 +46,7 @@ class Course:
         """Return what an event of the run is in AG-UI."""
         if event.type in ("plan_created", "plan_updated"):
             return [self._snapshot(await self._run.look())]
-        return list(self._of(event))
+        return list(self._events_of(event))
 
     def ended(self, view: RunView, text: str) -> Iterator[ag_ui.BaseEvent]:
         """Close what is open, and send the answer if it was not sent yet.
@@ -57,28 +57,28 @@ class Course:
         if rest:
             yield from self._text(rest)
         elif text and text != self._said:
-            yield from self._closed()
+            yield from self._close_message()
             yield from self._text(text)
-        yield from self._closed()
+        yield from self._close_message()
         for name in list(self._steps.values()):
             yield ag_ui.StepFinishedEvent(step_name=name)
         if view.plan is not None:
             yield self._snapshot(view)
 
-    def _of(self, event: RunEvent) -> Iterator[ag_ui.BaseEvent]:
+    def _events_of(self, event: RunEvent) -> Iterator[ag_ui.BaseEvent]:
         match event.type:
             case "answer_token":
                 yield from self._text(str(event.details.get("text", "")))
             case "answer_restarted":
-                yield from self._closed()
+                yield from self._close_message()
             case "thinking_completed" | "feedback_generated":
-                yield from _thought(event)
+                yield from _reasoning_events(event)
             case "specialist_invoked":
-                yield from self._began(event)
+                yield from self._step_began(event)
             case "specialist_completed" | "specialist_retried" | "input_requested":
-                yield from self._stopped(event)
+                yield from self._step_stopped(event)
             case "tool_invoked" | "tool_completed":
-                yield from self._called(event)
+                yield from self._tool_called(event)
             case _:
                 return
 
@@ -99,19 +99,19 @@ class Course:
         self._said += text
         yield ag_ui.TextMessageContentEvent(message_id=self._message, delta=text)
 
-    def _closed(self) -> Iterator[ag_ui.BaseEvent]:
+    def _close_message(self) -> Iterator[ag_ui.BaseEvent]:
         if self._message:
             yield ag_ui.TextMessageEndEvent(message_id=self._message)
         self._message = self._said = ""
 
-    def _began(self, event: RunEvent) -> Iterator[ag_ui.BaseEvent]:
+    def _step_began(self, event: RunEvent) -> Iterator[ag_ui.BaseEvent]:
         step = str(event.details.get("step_id"))
         if step not in self._steps:
             self._steps[step] = f"{step} {event.details.get('specialist')}"
             yield ag_ui.StepStartedEvent(step_name=self._steps[step])
         yield from self._status_change(step, "running")
 
-    def _stopped(self, event: RunEvent) -> Iterator[ag_ui.BaseEvent]:
+    def _step_stopped(self, event: RunEvent) -> Iterator[ag_ui.BaseEvent]:
         step = str(event.details.get("step_id"))
         if name := self._steps.pop(step, None):
             yield ag_ui.StepFinishedEvent(step_name=name)
@@ -126,8 +126,8 @@ class Course:
             change: Any = {"op": "replace", "path": f"/steps/{place}/status", "value": status}
             yield ag_ui.StateDeltaEvent(delta=[change])
 
-    def _called(self, event: RunEvent) -> Iterator[ag_ui.BaseEvent]:
-        call, told = _call(event), event.details
+    def _tool_called(self, event: RunEvent) -> Iterator[ag_ui.BaseEvent]:
+        call, told = event.call_key, event.details
         if call not in self._calls:
             # A person may have refused a call before it was made.
             name = self._calls[call] = _name(event)
@@ -142,7 +142,7 @@ class Course:
             yield ag_ui.ToolCallResultEvent(**ids, content=text, role="tool")
 
 
-def _thought(event: RunEvent) -> Iterator[ag_ui.BaseEvent]:
+def _reasoning_events(event: RunEvent) -> Iterator[ag_ui.BaseEvent]:
     """What the host thought of a request, or of a round."""
     text = event.details.get("reasoning") or event.details.get("feedback")
     if not isinstance(text, str) or not text.strip():
@@ -158,8 +158,3 @@ def _thought(event: RunEvent) -> Iterator[ag_ui.BaseEvent]:
 def _name(event: RunEvent) -> str:
     """What an event is called among all messages and calls of a thread."""
     return f"{event.run_id}-{event.seq}"
-
-
-def _call(event: RunEvent) -> tuple[object, ...]:
-    """Which call of a tool an event is about."""
-    return tuple(event.details.get(each) for each in ("node", "step_id", "attempt", "call"))

@@ -267,7 +267,7 @@ class ModelList(Value):
     data: tuple[ModelTold, ...]
 
 
-def error_of(refusal: RefusedError) -> dict[str, Any]:
+def openai_error(refusal: RefusedError) -> dict[str, Any]:
     """A refusal in OpenAI's form."""
     problem = refusal.problem
     status = problem.status
@@ -289,7 +289,9 @@ def openai_error_response(refusal: RefusedError) -> Response:
     headers = {} if refusal.retry_after is None else {"Retry-After": str(refusal.retry_after)}
     # A client of OpenAI knows one status for a request that is wrong.
     status = 400 if status in (413, 421, 422) else status
-    return Response(json.dumps(error_of(refusal)), status, headers, media_type="application/json")
+    return Response(
+        json.dumps(openai_error(refusal)), status, headers, media_type="application/json"
+    )
 
 
 def comparable(messages: Sequence[ChatMessage]) -> list[JsonValue]:

@@ -18,7 +18,7 @@ from replan.server.callers.identity import Identity
 from replan.server.endpoints import check_role
 from replan.server.response_schemas import AskTold
 from replan.server.served_teams import ServedTeams
-from replan.server.work import answered, begun
+from replan.server.work import answer_run, begin_run
 
 _PLACE = ("replan", "server", "chats")
 _HOW = {
@@ -58,7 +58,9 @@ class Conversations:
         options: Any = {"run_id": self.served.new_id(), "labels": {"door": door}}
         given = {"messages": list(messages)}
         options["thread_id"] = thread_id
-        return Begun(await begun(self.served, self.who, self.team, given, tokens=True, **options))
+        return Begun(
+            await begin_run(self.served, self.who, self.team, given, tokens=True, **options)
+        )
 
     async def answered(
         self, view: RunView, answers: Callable[[], Mapping[str, JsonValue]]
@@ -71,7 +73,7 @@ class Conversations:
         check_role(self.who, "answer")
         known = len(await self.served.storage.runs.events(view.run_id))
         try:
-            run = await answered(self.served, self.who, view.record, answers(), tokens=True)
+            run = await answer_run(self.served, self.who, view.record, answers(), tokens=True)
         except InputError as error:
             run = Run(self.served.runtime_of(view.record), view.run_id)
             return Begun(run, known, str(error))
@@ -119,7 +121,7 @@ def place_of(ask: Ask | AskTold) -> str:
     return f"{ask.key} {ask.fingerprint}".strip()
 
 
-def answers_in(text: str, asks: Sequence[Ask], shown: Mapping[str, str]) -> dict[str, JsonValue]:
+def read_answers(text: str, asks: Sequence[Ask], shown: Mapping[str, str]) -> dict[str, JsonValue]:
     """Read a message as answers to the questions that were shown.
 
     Raises:
@@ -175,14 +177,14 @@ def reply_text(view: RunView, problem: str = "") -> str:
         return answer.text if answer is not None else f"There is no answer: {view.why}."
     problems = dict.fromkeys([problem, *(ask.problem for ask in view.waiting)])
     if len(view.waiting) == 1:
-        asked = _asked(view.waiting[0])
+        asked = _question_text(view.waiting[0])
     else:
-        asked = "\n\n".join(f"`{ask.key}`: {_asked(ask)}" for ask in view.waiting)
+        asked = "\n\n".join(f"`{ask.key}`: {_question_text(ask)}" for ask in view.waiting)
     # Two conversations may say the same; what is asked in them is never the same.
     return "\n\n".join([*filter(None, problems), asked, f"(run {view.run_id})"])
 
 
-def _asked(ask: Ask) -> str:
+def _question_text(ask: Ask) -> str:
     details = ""
     if ask.kind == "approval" and ask.details is not None:
         details = f"```json\n{json.dumps(ask.details, indent=2, ensure_ascii=False)}\n```"

@@ -45,7 +45,7 @@ def _check_missing(error: ImportError, *names: str) -> None:
 async def open_mcp(served: ServedTeams) -> AsyncGenerator[list[Route]]:
     """The door of MCP, if its package is installed."""
     try:
-        from replan.server.doors.mcp_door import manager_of, owned  # noqa: PLC0415 - an extra
+        from replan.server.doors.mcp_door import bind_sessions_to_tokens, manager_of  # noqa: PLC0415 - an extra
     except ImportError as error:
         _check_missing(error, "mcp", "mcp_types")
         yield []
@@ -61,7 +61,9 @@ async def open_mcp(served: ServedTeams) -> AsyncGenerator[list[Route]]:
     serving = asyncio.ensure_future(run_manager())
     await ready.wait()
     try:
-        yield [Route("/mcp", _Timely(owned(manager.asgi_app), served.body_seconds))]
+        yield [
+            Route("/mcp", _Timely(bind_sessions_to_tokens(manager.asgi_app), served.body_seconds))
+        ]
     finally:
         ended.set()
         await serving

@@ -28,7 +28,7 @@ from replan.server.doors.conversations import place_of, progress_line, reply_tex
 from replan.server.endpoints import check_role
 from replan.server.problems import RefusedError
 from replan.server.served_teams import ServedTeams, team_services
-from replan.server.work import answered, begun
+from replan.server.work import answer_run, begin_run
 
 _RETRIES_WITH_ANSWERS = "2026-07-28"
 """The version from which a client calls again with answers, instead of being asked in between."""
@@ -78,7 +78,7 @@ def manager_of(served: ServedTeams) -> StreamableHTTPSessionManager:
     return StreamableHTTPSessionManager(app=server, max_request_body_size=_MOST_BYTES)
 
 
-def owned(door: ASGIApp) -> ASGIApp:
+def bind_sessions_to_tokens(door: ASGIApp) -> ASGIApp:
     """Return the door of a manager in which a session is known only to the token that began it."""
 
     async def owned_door(scope: Scope, receive: Receive, send: Send) -> None:
@@ -125,21 +125,21 @@ class _Door:
         check_role(self.who, "run")
         self.served.team_at(team, "tool")
         if params.request_state:
-            run = await self._continued(params.request_state, params.input_responses or {})
+            run = await self._continue(params.request_state, params.input_responses or {})
         else:
-            run = await self._begun(team, params.arguments or {})
+            run = await self._begin(team, params.arguments or {})
         while True:
-            view = await self._rested(run)
-            if view.outcome != "waiting" or not self._asks():
+            view = await self._wait_for_rest(run)
+            if view.outcome != "waiting" or not self._can_ask():
                 return self._result_of(view)
             if is_version_at_least(self.context.protocol_version, _RETRIES_WITH_ANSWERS):
-                return _required(view)
-            given = await self._asked(view.waiting)
+                return _retry_with_answers(view)
+            given = await self._ask_user(view.waiting)
             if not given:
                 return self._result_of(view)
-            run = await answered(self.served, self.who, view.record, given)
+            run = await answer_run(self.served, self.who, view.record, given)
 
-    async def _begun(self, team: str, arguments: Mapping[str, Any]) -> Run:
+    async def _begin(self, team: str, arguments: Mapping[str, Any]) -> Run:
         unknown = sorted(arguments.keys() - {"task", "plan"})
         task, plan = arguments.get("task"), arguments.get("plan")
         is_read = isinstance(task, str) and task.strip() and isinstance(plan, str | None)
@@ -148,9 +148,9 @@ class _Door:
             raise RefusedError(422, "bad_request", f"These arguments cannot be used. {fix}")
         given = {"messages": [("user", task)], **({} if plan is None else {"plan": plan})}
         options: Any = {"run_id": self.served.new_id(), "labels": {"door": "mcp"}}
-        return await begun(self.served, self.who, team, given, **options)
+        return await begin_run(self.served, self.who, team, given, **options)
 
-    async def _continued(self, run_id: str, responses: Mapping[str, Any]) -> Run:
+    async def _continue(self, run_id: str, responses: Mapping[str, Any]) -> Run:
         record = await self.served.record_of(run_id, self.who)
         runtime = self.served.runtime_of(record)
         waiting = (await runtime.look(run_id)).waiting
@@ -163,9 +163,9 @@ class _Door:
         if not given:
             return Run(runtime, run_id)
         check_role(self.who, "answer")
-        return await answered(self.served, self.who, record, given)
+        return await answer_run(self.served, self.who, record, given)
 
-    async def _rested(self, run: Run) -> RunView:
+    async def _wait_for_rest(self, run: Run) -> RunView:
         """Wait until a run rests, and report its progress meanwhile."""
         done = 0
         async for event in run.events():
@@ -178,7 +178,7 @@ class _Door:
     async def _report(self, done: int, event: RunEvent, course: str) -> None:
         await self.context.session.report_progress(event.seq or done, None, course.strip())
 
-    async def _asked(self, asks: Sequence[Ask]) -> dict[str, JsonValue]:
+    async def _ask_user(self, asks: Sequence[Ask]) -> dict[str, JsonValue]:
         """Ask the user of a client in between; who declines leaves the run waiting."""
         given: dict[str, JsonValue] = {}
         for ask in asks:
@@ -189,7 +189,7 @@ class _Door:
             given |= _answer_in(ask, response)
         return given
 
-    def _asks(self) -> bool:
+    def _can_ask(self) -> bool:
         """Whether the user of the client can be asked, and may answer."""
         able = self.context.session.client_capabilities
         return bool(able and able.elicitation is not None and self.who.may("answer"))
@@ -202,7 +202,7 @@ class _Door:
         return _result(text, is_error=is_error, run_id=view.run_id, outcome=view.outcome)
 
 
-def _required(view: RunView) -> mcp_types.InputRequiredResult:
+def _retry_with_answers(view: RunView) -> mcp_types.InputRequiredResult:
     """Let a client ask its user, and call again."""
     asked = {place_of(ask): mcp_types.ElicitRequest(params=_form(ask)) for ask in view.waiting}
     return mcp_types.InputRequiredResult(

@@ -22,13 +22,13 @@ from replan.server.doors import chat_wire
 from replan.server.doors.conversations import (
     Begun,
     Conversations,
-    answers_in,
     progress_line,
+    read_answers,
     reply_text,
     text_in,
 )
 from replan.server.endpoints import Call
-from replan.server.problems import refusal_of
+from replan.server.problems import as_refusal
 from replan.server.served_teams import ServedTeams
 from replan.server.stream import Stream
 from replan.state.usage import Usage
@@ -84,7 +84,7 @@ class Turn:
             return await self.chats.begun("chat", [each.message for each in body.news], thread)
         view, shown = waiting
         text = body.messages[-1].text
-        return await self.chats.answered(view, lambda: answers_in(text, view.waiting, shown))
+        return await self.chats.answered(view, lambda: read_answers(text, view.waiting, shown))
 
     async def reply_for(self, view: RunView, problem: str) -> str:
         """What is said about a run at rest; one that waits is found again by it."""
@@ -132,7 +132,7 @@ class Turn:
             view = await begun.run.look()
             whole = await self.reply_for(view, begun.problem)
         except ReplanError as error:
-            yield f"data: {json.dumps(chat_wire.error_of(refusal_of(error)))}\n\n"
+            yield f"data: {json.dumps(chat_wire.openai_error(as_refusal(error)))}\n\n"
             return
         if whole != text:
             # A reply that was begun again cannot be taken back.

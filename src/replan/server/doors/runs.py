@@ -18,7 +18,7 @@ from replan.runs.run_input import asked, kept_input
 from replan.server.bodies import RunsQuery
 from replan.server.callers.identity import Identity
 from replan.server.endpoints import EVENTS, Call, Reply
-from replan.server.problems import FieldProblem, RefusedError, bad_field, bad_request, shown
+from replan.server.problems import FieldProblem, RefusedError, bad_field, bad_request, value_text
 from replan.server.response_schemas import (
     OWN_LABELS,
     TEAM,
@@ -29,9 +29,16 @@ from replan.server.response_schemas import (
     RunTold,
     TextTold,
 )
-from replan.server.served_teams import ServedTeams, own_id
+from replan.server.served_teams import ServedTeams, id_for
 from replan.server.stream import event_stream
-from replan.server.work import answered, begun, continued, lease_of, leased, settings_for
+from replan.server.work import (
+    answer_run,
+    begin_run,
+    reserve_for,
+    resume_run,
+    settings_for,
+    start_with_lease,
+)
 from replan.state.questions import fingerprint_of
 from replan.state.results import Outcome
 
@@ -44,17 +51,17 @@ _ASKED = "asked"
 async def start(call: Call) -> Reply:
     """Begin a run; the same request with the same name returns the same run."""
     body, who, served = call.body, call.who, call.served
-    team, _ = served.team_named(body.team)
+    team = served.team_named(body.team)
     if not body.input.keys() & {"messages", "plan"}:
         raise bad_field("task", body.task, "there is nothing to do", "Give a task or a plan.")
     _check_labels(body.labels)
     given = asked(body.input)
     fingerprint = fingerprint_of(team, body.model_dump(mode="json", exclude={"team"}))
-    run_id = own_id(body.run_id, who) if body.run_id else served.new_id()
+    run_id = id_for(body.run_id, who) if body.run_id else served.new_id()
     known = await served.storage.runs.get(run_id) if body.run_id else None
     if known is not None:
-        return await _again(call, known, fingerprint)
-    await begun(
+        return await _start_again(call, known, fingerprint)
+    await begin_run(
         served,
         who,
         team,
@@ -67,31 +74,31 @@ async def start(call: Call) -> Reply:
         tokens=body.tokens,
     )
     record = await served.storage.runs.get(run_id)
-    if record is not None and not _is_of(record, fingerprint):
+    if record is not None and not _is_same_request(record, fingerprint):
         # Another request came at the same moment.
-        raise _taken(record)
-    return Reply(await _run_told(call, run_id), 201)
+        raise _id_taken(record)
+    return Reply(await _current_run(call, run_id), 201)
 
 
-def _is_of(record: RunRecord, fingerprint: str) -> bool:
+def _is_same_request(record: RunRecord, fingerprint: str) -> bool:
     return isinstance(record.order, dict) and record.order.get(_ASKED) == fingerprint
 
 
-def _taken(record: RunRecord) -> RefusedError:
+def _id_taken(record: RunRecord) -> RefusedError:
     fix = "Send the same request again, or give the new one another run_id."
     problem = "another request began a run of this name"
     mistake = FieldProblem(field="run_id", value=record.run_id, problem=problem, fix=fix)
     return RefusedError(409, "run_id_taken", f"run_id: {problem}. {fix}", [mistake])
 
 
-async def _again(call: Call, record: RunRecord, fingerprint: str) -> Reply:
+async def _start_again(call: Call, record: RunRecord, fingerprint: str) -> Reply:
     """What a start that comes again gets: its run, which continues if its process was killed."""
-    if not _is_of(record, fingerprint) or not call.served.is_seen(record, call.who):
-        raise _taken(record)
+    if not _is_same_request(record, fingerprint) or not call.served.is_seen(record, call.who):
+        raise _id_taken(record)
     view = await call.served.runtime_of(record).look(record.run_id)
     if view.is_killed:
-        await continued(call.served, call.who, record, None)
-    return Reply(await _run_told(call, record.run_id), 200)
+        await resume_run(call.served, call.who, record, None)
+    return Reply(await _current_run(call, record.run_id), 200)
 
 
 async def look(call: Call) -> RunTold:
@@ -119,8 +126,8 @@ async def answer(call: Call) -> Reply:
         detail = f"This run waits for no answer: it is {view.outcome}."
         raise RefusedError(409, "nothing_asked", f"{detail} GET /runs/{record.run_id} shows it.")
     _check_keys(call.body.answers, [ask.key for ask in view.waiting])
-    await answered(call.served, call.who, record, call.body.answers)
-    return Reply(await _run_told(call, record.run_id), 202)
+    await answer_run(call.served, call.who, record, call.body.answers)
+    return Reply(await _current_run(call, record.run_id), 202)
 
 
 async def stop(call: Call) -> Reply:
@@ -128,7 +135,7 @@ async def stop(call: Call) -> Reply:
     record = await call.served.record_of(call.path["run_id"], call.who)
     runtime, by = call.served.runtime_of(record), call.who.person
     await runtime.stop(record.run_id, by=by, at_once=call.body.at_once)
-    return Reply(await _run_told(call, record.run_id), 202)
+    return Reply(await _current_run(call, record.run_id), 202)
 
 
 async def resume(call: Call) -> Reply:
@@ -136,20 +143,20 @@ async def resume(call: Call) -> Reply:
     served, who = call.served, call.who
     record = await served.record_of(call.path["run_id"], who)
     settings = settings_for(served, who, record.labels.get(TEAM, ""), call.body.settings)
-    await continued(served, who, record, settings)
-    return Reply(await _run_told(call, record.run_id), 202)
+    await resume_run(served, who, record, settings)
+    return Reply(await _current_run(call, record.run_id), 202)
 
 
 async def correct(call: Call, action: Action) -> Reply:
     """Do a step again, and what depends on it; or leave it out, and continue."""
     record = await call.served.record_of(call.path["run_id"], call.who)
     runtime, body = call.served.runtime_of(record), call.body
-    new_id = own_id(body.run_id, call.who) if body.run_id else call.served.new_id()
+    new_id = id_for(body.run_id, call.who) if body.run_id else call.served.new_id()
     if await call.served.storage.runs.get(new_id) is not None:
         fix = f"GET /runs/{body.run_id} shows it. Give another one, or none."
         raise bad_field("run_id", body.run_id, "there is a run of this name", fix)
     asked_for = settings_for(call.served, call.who, record.labels.get(TEAM, ""), body.settings)
-    lease, settings = await lease_of(call.served, call.who, record, asked_for, new_id)
+    lease, settings = await reserve_for(call.served, call.who, record, asked_for, new_id)
     options: Any = {
         "by": call.who.person,
         "settings": settings,
@@ -157,11 +164,13 @@ async def correct(call: Call, action: Action) -> Reply:
         "run_id": new_id,
     }
     do = runtime.retry if action == "retry" else runtime.skip
-    run = await leased(call.served, lease, lambda: do(record.run_id, body.step, **options))
-    return Reply(await _run_told(call, run.run_id), 202)
+    run = await start_with_lease(
+        call.served, lease, lambda: do(record.run_id, body.step, **options)
+    )
+    return Reply(await _current_run(call, run.run_id), 202)
 
 
-async def _run_told(call: Call, run_id: str) -> RunTold:
+async def _current_run(call: Call, run_id: str) -> RunTold:
     record = await call.served.storage.runs.get(run_id)
     if record is None:
         raise ReplanError(f"The run {run_id} was removed while it began. Start it again.")
@@ -184,7 +193,7 @@ def _check_keys(answers: Mapping[str, JsonValue], keys: list[str]) -> None:
     mistakes = [
         FieldProblem(
             field=f"answers.{name}",
-            value=shown(given),
+            value=value_text(given),
             problem="the run does not wait for this answer",
             fix=f"Give one of: {', '.join(keys)}.",
             code="unknown_key",
@@ -206,7 +215,7 @@ async def runs(call: Call) -> RunPage:
     """List the runs that the caller may see, the newest first."""
     query: RunsQuery = call.query
     found = list[RunListed]()
-    last, scanned, is_more = await _first(call), 0, True
+    last, scanned, is_more = await _page_start(call), 0, True
     while is_more and scanned < _SCANNED:
         records = await call.served.storage.runs.recent(
             _BATCH, _labels(query, call.who), behind=last
@@ -217,7 +226,7 @@ async def runs(call: Call) -> RunPage:
                 return _page(found, last if len(found) == query.most else None)
             last, scanned = record, scanned + 1
             if call.served.is_seen(record, call.who):
-                listed = await _listed(record, call.served)
+                listed = await _list_entry(record, call.served)
                 found += [listed] if listed.outcome in (query.outcome or (listed.outcome,)) else []
     return _page(found, last if is_more else None)
 
@@ -226,7 +235,7 @@ async def events(call: Call) -> EventPage | Response:
     """List the events of a run after a number: as JSON, or as they come."""
     record = await call.served.record_of(call.path["run_id"], call.who)
     is_stream = EVENTS in call.request.headers.get("accept", "")
-    after = _after(call) if is_stream else call.query.after
+    after = _stream_start(call) if is_stream else call.query.after
     # With the last known one, which has to be there.
     kept = await call.served.storage.runs.events(record.run_id, max(0, after - 1))
     if after and not kept:
@@ -247,7 +256,7 @@ async def events(call: Call) -> EventPage | Response:
     return event_stream(following, record.run_id, rest, call.served.beat, seat)
 
 
-def _after(call: Call) -> int:
+def _stream_start(call: Call) -> int:
     """The number after which a stream continues: a browser says which event it had last."""
     given = call.request.headers.get("last-event-id", "")
     if not given:
@@ -270,7 +279,7 @@ def _labels(query: RunsQuery, who: Identity) -> Mapping[str, str]:
     return checked_labels(labels)
 
 
-async def _first(call: Call) -> RunRecord | None:
+async def _page_start(call: Call) -> RunRecord | None:
     """The run after which a page begins."""
     if call.query.behind is None:
         return None
@@ -288,7 +297,7 @@ def _is_before(record: RunRecord, query: RunsQuery) -> bool:
     return record.started_at < since
 
 
-async def _listed(record: RunRecord, served: ServedTeams) -> RunListed:
+async def _list_entry(record: RunRecord, served: ServedTeams) -> RunListed:
     outcome: RunOutcome = record.outcome
     runtime = served.runtime_of(record)
     if outcome == "running" and not await is_worked_on(

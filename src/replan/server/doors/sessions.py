@@ -23,9 +23,9 @@ from replan.server.endpoints import EVENTS, Call, check_role
 from replan.server.problems import (
     FieldProblem,
     RefusedError,
+    as_refusal,
     bad_field,
     bad_request,
-    refusal_of,
 )
 from replan.server.session_turns import TurnPart, client_of, turn_parts
 from replan.server.stream import Stream
@@ -39,9 +39,9 @@ T = TypeVar("T")
 async def turn(call: Call) -> AgentResult | Response:
     """Take a turn of a session: its result, or its events with the result at the end."""
     body: TurnBody = call.body
-    session_id = checked(call.path["session_id"], "session_id")
+    session_id = check_session_id(call.path["session_id"], "session_id")
     check_input(call)
-    team, _ = call.served.team_named(body.team)
+    team = call.served.team_named(body.team)
     client = client_of(call.served, call.who, team, body.settings)
     parts = turn_parts(
         call.served,
@@ -54,15 +54,15 @@ async def turn(call: Call) -> AgentResult | Response:
     if EVENTS not in call.request.headers.get("accept", ""):
         async with aclosing(parts):
             async for part in parts:
-                _check_begun(part, body)
+                _raise_if_not_begun(part, body)
                 if isinstance(part, AgentResult):
                     return part
         raise ReplanError("The turn ended without a result. Send it again.")
     seat = call.served.seat_of(call.who)
     # What cannot be begun is a problem, and no stream.
     first = await anext(parts)
-    _check_begun(first, body)
-    return Stream(_lines(first, parts), call.served.beat, seat)
+    _raise_if_not_begun(first, body)
+    return Stream(_part_lines(first, parts), call.served.beat, seat)
 
 
 async def sessions(call: Call) -> SessionList:
@@ -74,25 +74,25 @@ async def history(call: Call) -> MessagePage:
     """List the messages of a session, a page at a time."""
     query = call.query
     reading = _client(call).history(call.path["session_id"], before=query.before, limit=query.most)
-    page = await _known(call, reading)
+    page = await _or_unknown_session(call, reading)
     return MessagePage(messages=page.messages, before=page.before)
 
 
-async def exported(call: Call) -> SessionTold:
+async def export_session(call: Call) -> SessionTold:
     """Return a session as a value."""
-    context = await _known(call, _client(call).export(call.path["session_id"]))
+    context = await _or_unknown_session(call, _client(call).export(call.path["session_id"]))
     return SessionTold(context=context.to_dict())
 
 
-async def imported(call: Call) -> SessionKept:
+async def import_session(call: Call) -> SessionKept:
     """Adopt an exported session; it must contain no run."""
     try:
         context = AgentContext.from_dict(call.body.context)
     except ContextError as error:
         raise bad_request(
-            [_in_context(each) for each in refusal_of(error).problem.mistakes]
+            [_mistake_in_context(each) for each in as_refusal(error).problem.mistakes]
         ) from None
-    checked(context.session_id, "context.session_id")
+    check_session_id(context.session_id, "context.session_id")
     if RUN in context.project_state:
         # It could say that something was approved, or that there are no limits.
         problem = "a run that is open cannot be taken over from outside"
@@ -104,17 +104,17 @@ async def imported(call: Call) -> SessionKept:
 
 async def undo(call: Call) -> TakenBackTold:
     """Take back the newest turn of a session."""
-    taken = await _known(call, _client(call).undo(call.path["session_id"]))
+    taken = await _or_unknown_session(call, _client(call).undo(call.path["session_id"]))
     return TakenBackTold(messages=taken.messages, effects=taken.effects, note=taken.note)
 
 
 async def delete(call: Call) -> Response:
     """Delete a session with all that belongs to it."""
-    await _known(call, _client(call).delete(call.path["session_id"]))
+    await _or_unknown_session(call, _client(call).delete(call.path["session_id"]))
     return Response(status_code=204)
 
 
-def _in_context(mistake: FieldProblem) -> FieldProblem:
+def _mistake_in_context(mistake: FieldProblem) -> FieldProblem:
     """A mistake of a session, by the path of its field in the request."""
     inner = mistake.field.removeprefix("context")
     sign = "." if inner and not inner.startswith(("[", ".")) else ""
@@ -126,7 +126,7 @@ def _client(call: Call) -> ClientAgentAdapter:
     return client_of(call.served, call.who, next(iter(call.served.runtimes)))
 
 
-async def _known(call: Call, doing: Awaitable[T]) -> T:
+async def _or_unknown_session(call: Call, doing: Awaitable[T]) -> T:
     """Do something with a session, which has to be there."""
     try:
         return await doing
@@ -139,7 +139,7 @@ async def _known(call: Call, doing: Awaitable[T]) -> T:
         raise RefusedError(404, "unknown_session", detail) from None
 
 
-def checked(session_id: str, field: str) -> str:
+def check_session_id(session_id: str, field: str) -> str:
     """The name of a session.
 
     Raises:
@@ -167,7 +167,7 @@ def check_input(call: Call) -> None:
         check_role(call.who, "answer")
 
 
-def _check_begun(part: TurnPart, body: TurnBody) -> None:
+def _raise_if_not_begun(part: TurnPart, body: TurnBody) -> None:
     """Refuse a turn that began no work, since its input has no meaning now."""
     if isinstance(part, ReplanError):
         raise part
@@ -177,17 +177,17 @@ def _check_begun(part: TurnPart, body: TurnBody) -> None:
         raise bad_field("input", body.input, problem, fix)
 
 
-async def _lines(first: TurnPart, parts: AsyncGenerator[TurnPart]) -> AsyncGenerator[str]:
+async def _part_lines(first: TurnPart, parts: AsyncGenerator[TurnPart]) -> AsyncGenerator[str]:
     """The events of a stream of a turn."""
     async with aclosing(parts):
-        yield _line(first)
+        yield _part_line(first)
         async for part in parts:
-            yield _line(part)
+            yield _part_line(part)
 
 
-def _line(part: TurnPart) -> str:
+def _part_line(part: TurnPart) -> str:
     if isinstance(part, AgentResult):
         return f"event: result\ndata: {part.model_dump_json()}\n\n"
     if isinstance(part, ReplanError):
-        return f"event: problem\ndata: {refusal_of(part).problem.model_dump_json()}\n\n"
+        return f"event: problem\ndata: {as_refusal(part).problem.model_dump_json()}\n\n"
     return f"data: {event_told(part).written}\n\n"

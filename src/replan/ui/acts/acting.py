@@ -7,6 +7,7 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from replan.errors import ReplanError
 from replan.ports.run_book import RunRecord
 from replan.runs.service import Runtime
 from replan.server.endpoints import Call
@@ -81,6 +82,13 @@ def to_run(site: Site, run_id: str) -> Response:
 def stale(site: Site, request: Request, reading: Reading, told: str) -> Response:
     """Refuse an act on an old state, and show the current one."""
     return site.page(request, "stale", 409, told=told, **run_values(reading, "plan"))
+
+
+def error_text(error: ReplanError) -> str:
+    """Each mistake of a request with its field and fix, or else the error."""
+    mistakes = error.problem.mistakes if isinstance(error, RefusedError) else ()
+    listed = [f"{each.field}: {each.problem}. {each.fix}" for each in mistakes]
+    return "\n".join(listed) or str(error)
 
 
 def confirm(site: Site, request: Request, **values: Any) -> Response:

@@ -13,21 +13,20 @@ from replan.errors import InputError, ReplanError
 from replan.ports.session_store import SessionKey
 from replan.runs.asked.asks import Ask
 from replan.server.doors.session_wire import TurnBody
-from replan.server.doors.sessions import check_input, checked
+from replan.server.doors.sessions import check_input, check_session_id
 from replan.server.problems import RefusedError, bad_field
-from replan.server.request_body import valid
+from replan.server.request_body import check_fields
 from replan.server.response_schemas import TEAM
 from replan.server.session_turns import client_of, turn_parts
 from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.session_runs import run_in
 from replan.state.questions import fingerprint_of
 from replan.state.session.context import Message
-from replan.ui.acts.acting import call_of
+from replan.ui.acts.acting import call_of, error_text
 from replan.ui.acts.answering import LETS_HAPPEN, asked_again, asked_in, value_of
 from replan.ui.forms import form_of, upload_of
 from replan.ui.shown import shown_of
-from replan.ui.site import Site
-from replan.ui.talks import Talk
+from replan.ui.site import Site, Talk
 
 _MOST_SHOWN = 50
 _MOST_TALKS = 200
@@ -134,10 +133,10 @@ async def say(site: Site, request: Request) -> Response:
     given: dict[str, Any] = {"input": text, "files": files, "team": fields.get("team", "")}
     given["turn_id"] = fields.get("turn_id") or None
     try:
-        body = valid(TurnBody, lambda: TurnBody.model_validate(given))
+        body = check_fields(TurnBody, lambda: TurnBody.model_validate(given))
         return await _begin(site, request, body, text)
     except ReplanError as error:
-        return await _page(site, request, _told(error), text)
+        return await _page(site, request, error_text(error), text)
 
 
 async def answer(site: Site, request: Request) -> Response:
@@ -158,17 +157,17 @@ async def answer(site: Site, request: Request) -> Response:
     team = record.labels.get(TEAM, "") if record else ""
     answers = {"input": {ask.key: value}, "team": team, "turn_id": fields.get("turn_id") or None}
     try:
-        body = valid(TurnBody, lambda: TurnBody.model_validate(answers))
+        body = check_fields(TurnBody, lambda: TurnBody.model_validate(answers))
         return await _begin(site, request, body, fields.get("text") or fields.get("action", ""))
     except ReplanError as error:
-        return await _page(site, request, _told(error))
+        return await _page(site, request, error_text(error))
 
 
 async def _begin(site: Site, request: Request, body: TurnBody, text: str) -> Response:
     """Begin a turn; it continues if the page is closed."""
     key, served = _key(request), site.served
     check_input(call_of(site.served, request, body))
-    team, _ = served.team_named(body.team)
+    team = served.team_named(body.team)
     old = site.talks.get(key)
     turn_id = body.turn_id or served.new_id()
     if old is not None and old.turn_id != turn_id and old.is_at_work:
@@ -182,7 +181,7 @@ async def _begin(site: Site, request: Request, body: TurnBody, text: str) -> Res
             async with aclosing(parts):
                 async for part in parts:
                     if isinstance(part, ReplanError):
-                        talk.problem = _told(part)
+                        talk.problem = error_text(part)
             if not talk.problem and site.talks.get(key) is talk:
                 del site.talks[key]
 
@@ -195,14 +194,8 @@ async def _begin(site: Site, request: Request, body: TurnBody, text: str) -> Res
     return RedirectResponse(there, 303)
 
 
-def _told(error: ReplanError) -> str:
-    mistakes = getattr(getattr(error, "problem", None), "mistakes", ())
-    listed = [f"{each.field}: {each.problem}. {each.fix}" for each in mistakes]
-    return "\n".join(listed) or str(error)
-
-
 def _session(request: Request) -> str:
-    return checked(request.path_params["session_id"], "session_id")
+    return check_session_id(request.path_params["session_id"], "session_id")
 
 
 def _key(request: Request) -> SessionKey:

@@ -17,8 +17,8 @@ from replan.runs.course.whole_run import WholeRun
 from replan.runs.run_input import kept_input
 from replan.server.problems import RefusedError
 from replan.server.response_schemas import OWN_LABELS, TEAM
-from replan.server.served_teams import own_id
-from replan.server.work import begun
+from replan.server.served_teams import id_for
+from replan.server.work import begin_run
 from replan.state.questions import fingerprint_of
 from replan.ui.acts.acting import Acted, confirm, run_acted_on, stale, to_run
 from replan.ui.drawn.revision_diffs import difference
@@ -155,13 +155,13 @@ async def _start_new_run(
     served, who, record = site.served, request.state.who, acted.record
     if len(name) != len(served.new_id()) or not (name.isascii() and name.isalnum()):
         raise RefusedError(422, "bad_request", "The form is incomplete. Reload the page.")
-    run_id = own_id(name, who)
+    run_id = id_for(name, who)
     known = await served.storage.runs.get(run_id)
     if known is not None:
         return to_run(site, (await served.record_of(name, who)).run_id)
     state = (await acted.runtime.look(record.run_id)).state
     given: dict[str, Any] = {"messages": said_before(state), "plan": text}
-    await begun(
+    await begin_run(
         served,
         who,
         record.labels[TEAM],

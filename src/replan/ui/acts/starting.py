@@ -8,8 +8,8 @@ from starlette.responses import Response
 from replan.errors import ReplanError
 from replan.server.bodies import StartBody
 from replan.server.doors import runs
-from replan.server.problems import refusal_of
-from replan.server.request_body import valid
+from replan.server.problems import as_refusal
+from replan.server.request_body import check_fields
 from replan.server.served_teams import ServedTeams, team_services
 from replan.ui.acts.acting import call_of, to_run
 from replan.ui.acts.steering import settings_in
@@ -51,7 +51,7 @@ async def start(site: Site, request: Request) -> Response:
         body = _body(fields, files)
         done = await runs.start(call_of(site.served, request, body))
     except ReplanError as error:
-        refusal = refusal_of(error)
+        refusal = as_refusal(error)
         return _page(site, request, {**fields, "run_id": ""}, refusal.problem)
     return to_run(site, cast("Any", done.value).run_id)
 
@@ -68,4 +68,4 @@ def _body(fields: dict[str, str], files: list[dict[str, str]]) -> StartBody:
         "labels": {name.strip(): value.strip() for name, _, value in pairs},
         "settings": settings_in(fields),
     }
-    return valid(StartBody, lambda: StartBody.model_validate(given))
+    return check_fields(StartBody, lambda: StartBody.model_validate(given))

@@ -16,12 +16,12 @@ from replan.server.doors import runs
 from replan.server.response_schemas import RunTold
 from replan.state.limits import RunSettings
 from replan.state.rules import least_value, limit_value, rounded_up, why_reached
-from replan.ui.acts.acting import call_of, confirm, run_acted_on, stale, to_run
+from replan.ui.acts.acting import call_of, confirm, error_text, run_acted_on, stale, to_run
 from replan.ui.forms import form_of
 from replan.ui.read_runs import Reading
 from replan.ui.shown import standing_of
 from replan.ui.site import Site
-from replan.user_files.orders import limits_of
+from replan.user_files.orders import read_limits
 
 _MOST_TOLD = 20  # steps that are named
 
@@ -132,7 +132,7 @@ async def resume(site: Site, request: Request) -> Response:
         view = await acted.runtime.look(record.run_id)
         if not _can_resume(view):
             raise
-        typed = {"limits": fields.get("limits", ""), "problem": _told(error)}
+        typed = {"limits": fields.get("limits", ""), "problem": error_text(error)}
         return _resume_page(site, request, reading, view, **typed)
     return to_run(site, record.run_id)
 
@@ -144,14 +144,8 @@ def settings_in(fields: dict[str, str]) -> RunSettings | None:
         InputError: One of them is not a limit.
     """
     lines = [line.strip() for line in fields.get("limits", "").splitlines() if line.strip()]
-    limits = limits_of(lines)
+    limits = read_limits(lines)
     return None if limits is None else RunSettings(limits=limits)
-
-
-def _told(error: ReplanError) -> str:
-    mistakes = getattr(getattr(error, "problem", None), "mistakes", ())
-    listed = [f"{each.field}: {each.problem}. {each.fix}" for each in mistakes]
-    return "\n".join(listed) or str(error)
 
 
 async def ask_correction(site: Site, request: Request, action: runs.Action) -> Response:

@@ -125,7 +125,7 @@ def _calls_of_host(events: Iterable[RunEvent]) -> Iterable[RunEvent]:
     for event in events:
         if event.type in (*_BEGINNINGS, *_ENDS) and event.details.get("step_id") is None:
             is_summary = event.type == "memory_summary"
-            newest[_seq(event) if is_summary else call_key(event)] = event
+            newest[_seq(event) if is_summary else event.call_key] = event
     return newest.values()
 
 
@@ -176,19 +176,13 @@ def _error_elsewhere(attempt: AttemptView, step: StepStory) -> str:
 
 def known_of(story: Story) -> Known:
     """Return what is known about the calls of a run."""
-    begun = {call_key(event): event for event in story.run.events if event.type in _BEGINNINGS}
+    begun = {event.call_key: event for event in story.run.events if event.type in _BEGINNINGS}
     return Known(begun=begun, unusable=story.unusable)
-
-
-def call_key(event: RunEvent) -> tuple[str, ...]:
-    """What the events of one call have in common."""
-    said = event.details
-    return tuple(str(said.get(each)) for each in ("node", "step_id", "attempt", "call"))
 
 
 def _call(event: RunEvent, known: Known, no_end: str) -> Call:
     said = cast("dict[str, Any]", event.details)
-    began = known.begun.get(call_key(event), event)
+    began = known.begun.get(event.call_key, event)
     common: dict[str, Any] = {
         "seq": _seq(event),
         "first": _seq(began),

@@ -1,10 +1,11 @@
 """The course of a run as people follow it: a pure fold of its events."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from replan.events import types as events
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
+from replan.runs.asked.asks import Ask
 from replan.runs.course.standing import awaited
 from replan.state.questions import Question
 from replan.state.results import ExecutionStatus, TaskComplexity
@@ -246,3 +247,17 @@ def _ended(row: Row, event: events.SpecialistCompleted) -> Row:
         note = "the result is incomplete" if result.cut else ""
         return replace(row, status=StepStatus.COMPLETED, note=note)
     return replace(row, status=StepStatus.FAILED, note=one_line(result.error[:_LONGEST]))
+
+
+def course_of(plan: TaskPlan, now: float) -> Course:
+    """The course of a run that another process has begun, or that waits."""
+    return _planned(Course(started=now), plan)
+
+
+def with_asks(course: Course, asks: Iterable[Ask]) -> Course:
+    """The course with the steps that ask marked."""
+    for ask in asks:
+        if (row := course.rows.get(ask.step_id)) is not None:
+            note = f"asks: {one_line(ask.text)}"
+            course = _moved(course, replace(row, asks=True, note=note))
+    return course

@@ -42,13 +42,9 @@ def prompts_lines(run: WholeRun, events: Iterable[RunEvent]) -> list[str]:
 def _calls(events: Iterable[RunEvent]) -> list[tuple[RunEvent, RunEvent | None]]:
     """The calls of models whose texts were stored, each with its end."""
     own = [event for event in events if event.type in _CALLS]
-    ends = {_key(event): event for event in own if event.type != "model_called"}
+    ends = {event.call_key: event for event in own if event.type != "model_called"}
     begun = [event for event in own if event.type != "model_answered" and _prompt(event)]
-    return [(event, ends.get(_key(event))) for event in begun]
-
-
-def _key(event: RunEvent) -> tuple[Any, ...]:
-    return tuple(str(event.details.get(n)) for n in ("node", "step_id", "attempt", "call"))
+    return [(event, ends.get(event.call_key)) for event in begun]
 
 
 def _call_lines(call: RunEvent, answer: RunEvent | None, run: WholeRun) -> list[str]:
