@@ -39,8 +39,8 @@ from replan.state.session.context import AgentContext, AgentResult, Message
 from replan.steps.step_record import Asker
 from replan.texts.storable import well_formed
 from replan.threads.ai_adapter import AIAdapter
-from replan.threads.audience import Audience
 from replan.threads.host_utils import HostUtils
+from replan.threads.phase_at_work import Audience
 from replan.threads.phases.agent_and_handler import BaseAgent
 from replan.threads.turns.main_turn import Turn
 from replan.threads.turns.pipeline_turns import turn_on

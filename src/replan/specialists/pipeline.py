@@ -22,8 +22,8 @@ from replan.specialists.returned_values import shaped_result
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.team import SpecialistCard
 from replan.threads.ai_adapter import AIAdapter
-from replan.threads.audience import Audience
 from replan.threads.host_utils import HostUtils
+from replan.threads.phase_at_work import Audience
 from replan.threads.response import Response
 from replan.threads.turns.building import Pipeline
 from replan.threads.turns.main_turn import Turn

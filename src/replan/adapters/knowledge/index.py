@@ -11,9 +11,9 @@ from pathlib import Path
 
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_random
 
+from replan.adapters.knowledge.documents import UnreadableFileError
 from replan.adapters.knowledge.read_files import (
     KINDS,
-    UnreadableFileError,
     content_of,
     is_waiting,
     passages_in,

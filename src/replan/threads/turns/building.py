@@ -1,10 +1,9 @@
 """A pipeline built once: its phases checked at every level, and assembled as a graph."""
 
 import asyncio
-from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from threading import Thread as OsThread
-from typing import Any, TypeVar, cast
+from typing import Any
 from weakref import WeakSet
 
 from replan.errors import ConfigurationError
@@ -12,8 +11,6 @@ from replan.threads.phases.agent_and_handler import BaseAgent
 from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent
 from replan.threads.sub_threads.sub_thread_handlers import below_of
 from replan.threads.turns.phase_graph import PhaseGraph, phase_graph
-
-T = TypeVar("T")
 
 _DEEPEST = 20
 
@@ -45,7 +42,9 @@ def built_pipeline(agent: type[BaseAgent], name: str = "") -> Pipeline:
     Raises:
         ConfigurationError: Phases of a level cannot be walked, or levels have no end.
     """
-    return _completed(_built(agent, (), name or agent.__name__))
+    # In a loop of its own, whether or not one runs here.
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, _built(agent, (), name or agent.__name__)).result()
 
 
 async def check_levels(agent: type[BaseAgent]) -> None:
@@ -81,21 +80,3 @@ def _most_calls(
         dearest = max([agent.calls_of_unit, *(each.most_calls for each in inner.values())])
         return agent.max_units * dearest
     return sum(inner[phase].most_calls if phase in inner else 1 for phase in handlers)
-
-
-def _completed(work: Coroutine[Any, Any, T]) -> T:
-    """Do asynchronous work on its own loop, whether or not one runs here."""
-    done: list[T | BaseException] = []
-
-    def do() -> None:
-        try:
-            done.append(asyncio.run(work))
-        except BaseException as error:  # noqa: BLE001 - whoever waits gets it
-            done.append(error)
-
-    thread = OsThread(target=do, name="replan-build")
-    thread.start()
-    thread.join()
-    if isinstance(done[0], BaseException):
-        raise done[0]
-    return cast("T", done[0])
