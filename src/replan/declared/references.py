@@ -82,13 +82,9 @@ def _check_not_hidden(top: str, folder: Path) -> None:
     if loaded is None or own is None or own.origin is None:
         return
     origin = getattr(loaded.__spec__, "origin", None) or getattr(loaded, "__file__", None)
-    if origin is None or not _same_file(origin, own.origin):
+    if origin is None or Path(origin).resolve() != Path(own.origin).resolve():
         reason = f"Another module called '{top}' is already loaded."
         raise refused("module_hidden", reason, f"Give {Path(own.origin).name} its own name.")
-
-
-def _same_file(one: str, other: str) -> bool:
-    return Path(one).resolve() == Path(other).resolve()
 
 
 @contextmanager

@@ -9,15 +9,10 @@ from pydantic_core import PydanticCustomError
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """What is around a file.
+    """What is around a file."""
 
-    Attributes:
-        folder: The folder of the file; prompts and modules may be there.
-        imports: Whether what the file names is imported, which runs its code.
-    """
-
-    folder: Path
-    imports: bool = True
+    folder: Path  # the folder of the file; prompts and modules may be there
+    imports: bool = True  # whether what the file names is imported, which runs its code
 
 
 def refused(code: LiteralString, reason: str, fix: str) -> PydanticCustomError:

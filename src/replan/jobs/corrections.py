@@ -17,18 +17,13 @@ NOTHING: tuple[object, ...] = (None, "", [], {})
 
 @dataclass(frozen=True, kw_only=True)
 class Merge:
-    """The outcome of given values.
-
-    Attributes:
-        values: The values after them.
-        issues: What is wrong with those that were left out or taken back.
-        changed: The slots whose value was changed or taken back for what it is itself.
-        reopened: The slots that were taken back because one on which they depend has changed.
-    """
+    """The outcome of given values."""
 
     values: dict[str, JsonValue]
-    issues: tuple[ValidationIssue, ...]
+    issues: tuple[ValidationIssue, ...]  # what is wrong with those that were left out or taken back
+    # The slots whose value was changed or taken back for what it is itself.
     changed: tuple[str, ...]
+    # The slots that were taken back because one on which they depend has changed.
     reopened: tuple[str, ...]
 
 

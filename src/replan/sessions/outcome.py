@@ -1,6 +1,5 @@
 """The outcome of a turn, as a result."""
 
-from collections.abc import Sequence
 from typing import cast
 
 from pydantic import JsonValue
@@ -27,7 +26,9 @@ def response_of(result: RunResult, problem: str) -> str:
     if result.outcome != "waiting":
         return result.text
     told = [problem, *(ask.problem for ask in result.waiting)]
-    asked = _asked(result.waiting)
+    asked = "\n".join(f"- {ask.key}: {ask.text}" for ask in result.waiting)
+    if len(result.waiting) == 1:
+        asked = "\n\n".join([*result.waiting[0].remarks, result.waiting[0].text])
     return "\n\n".join([*dict.fromkeys(each for each in told if each), asked])
 
 
@@ -58,12 +59,6 @@ def failures_of(result: RunResult) -> list[JsonValue]:
         for each in result.results.values()
         if each.is_failed
     ]
-
-
-def _asked(asks: Sequence[Ask]) -> str:
-    if len(asks) == 1:
-        return "\n\n".join([*asks[0].remarks, asks[0].text])
-    return "\n".join(f"- {ask.key}: {ask.text}" for ask in asks)
 
 
 def _payload(ask: Ask) -> JsonValue:

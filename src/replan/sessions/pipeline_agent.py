@@ -57,23 +57,15 @@ class PipelineAgent(SessionAgent):
     all turns from a message to its end by `max_questions`; a later turn continues.
 
     Texts of phases are `specialist_token` events with step 0, those of models in pieces.
-
-    Attributes:
-        agent: The class of the pipeline's main agent.
-        chat: What its handlers ask; None if they ask no model.
-        settings: The limits of a turn.
-        prices: The prices of models, by their names.
-        clock: Returns the time, with a time zone.
-        new_id: Returns a new unique id.
-        threads: Where the thread of a turn is kept while the turn is taken; None keeps nothing.
     """
 
-    agent: type[BaseAgent]
-    chat: Chat | None
-    settings: RunSettings
-    prices: Mapping[str, Price]
-    clock: Callable[[], datetime]
-    new_id: Callable[[], str]
+    agent: type[BaseAgent]  # the class of the pipeline's main agent
+    chat: Chat | None  # what its handlers ask; None if they ask no model
+    settings: RunSettings  # the limits of a turn
+    prices: Mapping[str, Price]  # the prices of models, by their names
+    clock: Callable[[], datetime]  # returns the time, with a time zone
+    new_id: Callable[[], str]  # returns a new unique id
+    # Where the thread of a turn is kept while the turn is taken; None keeps nothing.
     threads: ThreadRepository | None = None
     # No run of a storage reports its turns.
     has_runs: ClassVar[bool] = False

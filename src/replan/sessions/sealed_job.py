@@ -46,8 +46,13 @@ class JobSeal:
         }
         hidden: JsonValue = {"collected_info": secret, **{name: whole[name] for name in _HIDDEN}}
         closed = self.seal.close(hidden, *_place(whole, session))
-        shown = cast("JsonValue", self._shown(job).to_dict())
-        return {**before, JOB: shown, SECRETS: base64.b64encode(closed).decode()}
+        shown = shown_job(self.spec, job)
+        shown = shown.replace(plan=None, confirmed="", intermediate_results=())
+        return {
+            **before,
+            JOB: cast("JsonValue", shown.to_dict()),
+            SECRETS: base64.b64encode(closed).decode(),
+        }
 
     def opened(self, session: AgentContext) -> dict[str, JsonValue] | None:
         """Return the JSON of the whole job of a session; None if there is none.
@@ -89,11 +94,6 @@ class JobSeal:
         # A value that was refused, or written in another way, cannot be recognised in the rest.
         is_hidden = any(value is None or str(value) not in text for value in values)
         return MASK if is_hidden else self.without_secrets(text, job)
-
-    def _shown(self, job: Job) -> Job:
-        """A job without anything that reveals the values of secret slots."""
-        shown = shown_job(self.spec, job)
-        return shown.replace(plan=None, confirmed="", intermediate_results=())
 
     def _is_secret(self, name: str) -> bool:
         return self.spec.knows(name) and self.spec.slot(name).secret

@@ -54,19 +54,12 @@ _SETTINGS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class TurnThread:
-    """The place of a session's thread while a turn is taken.
+    """The place of a session's thread while a turn is taken."""
 
-    Attributes:
-        repository: Where it is kept.
-        thread_id: Its id there.
-        run_id: What it goes with there.
-        has_begun: Whether this very turn has begun on it, and was killed.
-    """
-
-    repository: ThreadRepository
-    thread_id: str
-    run_id: str = ""
-    has_begun: bool = False
+    repository: ThreadRepository  # where it is kept
+    thread_id: str  # its id there
+    run_id: str = ""  # what it goes with there
+    has_begun: bool = False  # whether this very turn has begun on it, and was killed
 
     async def written(self, session: AgentContext) -> JsonValue:
         """The threads of the session as its context carries them after the turn."""

@@ -35,19 +35,12 @@ _STARTING = {
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """What a package does that the rules forbid.
+    """What a package does that the rules forbid."""
 
-    Attributes:
-        file: The file, relative to the package.
-        line: The line, from 1.
-        problem: What is wrong.
-        fix: What to do.
-    """
-
-    file: str
-    line: int
-    problem: str
-    fix: str
+    file: str  # the file, relative to the package
+    line: int  # the line, from 1
+    problem: str  # what is wrong
+    fix: str  # what to do
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.problem}. {self.fix}"

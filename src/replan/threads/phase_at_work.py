@@ -10,18 +10,14 @@ from replan.models.chat import OnText
 
 @dataclass(kw_only=True)
 class Audience:
-    """Receives the texts of phases, each once: a text of a model in pieces, any other one whole.
+    """Receives the texts of phases, each once: a text of a model in pieces, any other one whole."""
 
-    Attributes:
-        show: Shows a text that no model said; None if nothing listens.
-        on_text: Takes the pieces of a model's reply; None if nothing listens, and where the
-            callbacks of its configuration do.
-        texts: How many texts were shown so far.
-    """
-
+    # Shows a text that no model said; None if nothing listens.
     show: Callable[[str], Awaitable[None]] | None = None
+    # Takes the pieces of a model's reply; None if nothing listens, and where the callbacks of its
+    # configuration do.
     on_text: OnText | None = None
-    texts: int = 0
+    texts: int = 0  # how many texts were shown so far
 
     async def hear(self, text: str, since: int) -> None:
         """Show the text of a phase, unless a text was shown since the phase began its work.
@@ -46,17 +42,11 @@ class Audience:
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseAtWork:
-    """A phase that is at work, and who receives its texts.
-
-    Attributes:
-        audience: Who receives the texts of phases.
-        phase: The phase that is at work.
-        path: The path of the sub-thread that is at work; empty in the main thread.
-    """
+    """A phase that is at work, and who receives its texts."""
 
     audience: Audience = field(default_factory=Audience)
     phase: str = ""
-    path: str = ""
+    path: str = ""  # the path of the sub-thread that is at work; empty in the main thread
 
 
 at_work_here: ContextVar[PhaseAtWork | None] = ContextVar("replan_phase", default=None)

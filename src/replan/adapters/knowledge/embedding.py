@@ -31,19 +31,13 @@ class EmbeddingError(Exception):
 
 @dataclass(frozen=True)
 class Embedding:
-    """A model for embeddings, as one search asks it.
+    """A model for embeddings, as one search asks it."""
 
-    Attributes:
-        embeddings: The model.
-        name: What the team calls it; empty if it was not given by a name.
-        config: The configuration of the step that searches; its callbacks count and charge.
-        seconds: How long a call may take; None: as long as it takes.
-    """
-
-    embeddings: Embeddings
-    name: str = ""
+    embeddings: Embeddings  # the model
+    name: str = ""  # what the team calls it; empty if it was not given by a name
+    # The configuration of the step that searches; its callbacks count and charge.
     config: RunnableConfig | None = None
-    seconds: float | None = None
+    seconds: float | None = None  # how long a call may take; None: as long as it takes
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -43,16 +43,11 @@ _MOST = 50  # places where a value of one slot may be
 
 @dataclass(frozen=True)
 class Reading:
-    """The values that the rules found, and the text that they did not understand.
-
-    Attributes:
-        found: What was found.
-        is_sure: Whether all of the message is understood, so that no model need be asked.
-        guessed: The slots that were given a whole message, since they were asked for.
-    """
+    """The values that the rules found, and the text that they did not understand."""
 
     found: Extracted
-    is_sure: bool
+    is_sure: bool  # whether all of the message is understood, so that no model need be asked
+    # The slots that were given a whole message, since they were asked for.
     guessed: frozenset[str] = frozenset()
 
 

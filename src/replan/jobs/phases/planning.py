@@ -115,14 +115,11 @@ def following_id(job: Job) -> str:
 def is_stale(job: Job, plan: JobPlan) -> bool:
     """Whether a plan differs from the collected values of the job."""
     return any(
-        not _agrees(job.collected_info.get(name), value)
+        not same(held := job.collected_info.get(name), value)
+        and not (isinstance(held, list) and value in held)
         for item in plan.items
         for name, value in item.items()
     )
-
-
-def _agrees(held: JsonValue, planned: JsonValue) -> bool:
-    return same(held, planned) or (isinstance(held, list) and planned in held)
 
 
 def _digest(*parts: JsonValue) -> str:

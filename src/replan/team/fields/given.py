@@ -14,18 +14,12 @@ from replan.ports.built_in import comes_with_replan
 
 @dataclass(frozen=True, kw_only=True)
 class TeamSurroundings(Surroundings):
-    """What is around a team file.
+    """What is around a team file."""
 
-    Attributes:
-        workspace: The folder that specialists may read and write.
-        out: The folder for the files that steps make; none: the workspace.
-        models: The names under `models`.
-        fallbacks: For those that have some, the names that are in their place.
-    """
-
-    workspace: Path
-    out: Path | None = None
-    models: frozenset[str] = frozenset()
+    workspace: Path  # the folder that specialists may read and write
+    out: Path | None = None  # the folder for the files that steps make; none: the workspace
+    models: frozenset[str] = frozenset()  # the names under `models`
+    # For those that have some, the names that are in their place.
     fallbacks: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
 
 

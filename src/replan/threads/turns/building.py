@@ -19,17 +19,11 @@ _walked: WeakSet[type[BaseAgent]] = WeakSet()
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A pipeline that can be walked.
+    """A pipeline that can be walked."""
 
-    Attributes:
-        agent: The class of its main agent.
-        graph: Its phases, with those of its sub-threads.
-        most_calls: The most model calls of one request, if each unit makes as many as it says.
-    """
-
-    agent: type[BaseAgent]
-    graph: PhaseGraph
-    most_calls: int
+    agent: type[BaseAgent]  # the class of its main agent
+    graph: PhaseGraph  # its phases, with those of its sub-threads
+    most_calls: int  # the most model calls of one request, if each unit makes as many as it says
 
 
 def built_pipeline(agent: type[BaseAgent], name: str = "") -> Pipeline:
