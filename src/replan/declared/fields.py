@@ -3,13 +3,30 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher, get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast
 
 from pydantic import BeforeValidator, ValidationInfo
 
 from replan.declared.surroundings import refused
 
+Where = tuple[str | int, ...]
+"""The keys and numbers that lead to a value."""
+
+Effects = Literal["pure", "keyed", "unsafe"]
+"""What a second run of the same work does to the outside.
+
+- `pure`: nothing, it may run again whenever that is of use;
+- `keyed`: nothing, because it hands an idempotency key on;
+- `unsafe`: its effect again, so it is never silently run again.
+"""
+
 T = TypeVar("T")
+
+
+def field_path(where: Where) -> str:
+    """Write a path as people do, as in `specialists[1].name`."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in where)
+    return "".join(parts).removeprefix(".")
 
 
 def meant(name: str, known: Iterable[str], else_: str) -> str:

@@ -7,9 +7,8 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from replan.declared.fields import meant
+from replan.declared.fields import Where, field_path, meant
 from replan.declared.keys import FIX, key_fix
-from replan.declared.paths import Where, field_path
 from replan.errors import ConfigurationError
 from replan.secrets.known import MASK
 from replan.secrets.shapes import holds_key

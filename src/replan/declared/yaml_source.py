@@ -9,7 +9,7 @@ from typing import Any, cast
 import yaml
 from yaml.constructor import SafeConstructor
 
-from replan.declared.paths import Where, field_path
+from replan.declared.fields import Where, field_path
 from replan.errors import FieldMistake
 from replan.secrets.masking import without_secrets
 from replan.texts.bounds import TEAM

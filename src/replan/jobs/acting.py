@@ -13,10 +13,9 @@ from pydantic import JsonValue
 
 from replan.failures import can_pass, describe, ends_whole_work
 from replan.jobs.actions import ActionCall, Executor, Outcome, unanswered
-from replan.jobs.caller_messages import messages_of
 from replan.jobs.corrections import merged
 from replan.jobs.extraction.by_rules import read_by_rules
-from replan.jobs.extraction.port import Wanted
+from replan.jobs.extraction.port import Wanted, messages_of
 from replan.jobs.job import Job
 from replan.jobs.spec.job_spec import JobSpec
 from replan.texts.storable import storable

@@ -42,8 +42,7 @@ from replan.threads.ai_adapter import AIAdapter
 from replan.threads.host_utils import HostUtils
 from replan.threads.phase_at_work import Audience
 from replan.threads.phases.agent_and_handler import BaseAgent
-from replan.threads.turns.main_turn import Turn
-from replan.threads.turns.pipeline_turns import turn_on
+from replan.threads.turns.main_turn import Turn, turn_on
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,9 +18,8 @@ from replan.runs.travel.portable import PortableRun
 from replan.runs.work import Bench
 from replan.sessions.carried import carried_in
 from replan.sessions.history import whole_summary
-from replan.sessions.kept_runs import RunPlaces, kept_runs
 from replan.sessions.request import Said
-from replan.sessions.run_place import Followed
+from replan.sessions.run_place import Followed, RunPlaces, kept_runs
 from replan.sessions.session_agent import Report, SessionAgent
 from replan.sessions.turn import SUMMARY, Turn
 from replan.state.memory import Summary

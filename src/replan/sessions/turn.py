@@ -13,22 +13,21 @@ from replan.errors import UsageError
 from replan.events.types import Event, MemoryApplied
 from replan.failures import describe
 from replan.memory.conversation import Memory, resolved
-from replan.runs.asked.asks import asks_in
+from replan.runs.asked.asks import Ask, asks_in
 from replan.runs.result import RunResult, result_of
 from replan.runs.travel.portable import PortableRun, exported
 from replan.secrets.known import MASK
 from replan.services import Services
 from replan.sessions.carried import RUN, asked_in, written_run
 from replan.sessions.history import message_of, shown_of, whole_summary
-from replan.sessions.kept_runs import RunPlace
-from replan.sessions.outcome import metadata_of, response_of, stage_of
 from replan.sessions.request import Said, answers_to, mark_of
+from replan.sessions.run_place import RunPlace
 from replan.sessions.tool_calls import ToolCalls
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.memory import MemoryOptions, Summary
-from replan.state.questions import Question
-from replan.state.session.context import AgentContext, AgentResult, Message
+from replan.state.questions import RESPONSES, Question
+from replan.state.session.context import AgentContext, AgentResult, Message, Stage
 
 PLAN = "plan"
 """The key of `project_state` that has the document of the newest plan."""
@@ -201,3 +200,68 @@ def _why_no_answer(result: RunResult) -> str | None:
     if result.outcome == "interrupted":
         return None
     return f"The run {result.run_id} ended without an answer: {result.outcome}."
+
+
+_DEGRADED = ("partial", "failed")
+
+
+def stage_of(result: RunResult) -> Stage:
+    """The status of a session after a run that has come to rest."""
+    if result.outcome == "interrupted":
+        return "stopped"
+    if result.outcome != "waiting":
+        return "done"
+    return "question" if all(ask.kind == "question" for ask in result.waiting) else "approval"
+
+
+def response_of(result: RunResult, problem: str) -> str:
+    """The answer or the questions, and why the last message could not be used."""
+    if result.outcome != "waiting":
+        return result.text
+    told = [problem, *(ask.problem for ask in result.waiting)]
+    asked = "\n".join(f"- {ask.key}: {ask.text}" for ask in result.waiting)
+    if len(result.waiting) == 1:
+        asked = "\n\n".join([*result.waiting[0].remarks, result.waiting[0].text])
+    return "\n\n".join([*dict.fromkeys(each for each in told if each), asked])
+
+
+def metadata_of(result: RunResult, problem: str) -> dict[str, JsonValue]:
+    """The status of the run, as JSON."""
+    failures = failures_of(result)
+    plans = [_payload(ask) for ask in result.waiting if ask.kind == "plan"]
+    return {
+        "outcome": result.outcome,
+        "stage": stage_of(result),
+        "run_id": result.run_id,
+        "usage": cast("JsonValue", result.usage.model_dump(mode="json")),
+        "questions": [_payload(ask) for ask in result.waiting if ask.kind != "plan"],
+        "approval": plans[0] if plans else None,
+        "problem": problem,
+        "degraded": result.outcome in _DEGRADED or bool(failures),
+        "failures": failures,
+        "limit_reached": result.limit_reached,
+        "warnings": list(result.warnings),
+        "plan": result.document,
+    }
+
+
+def failures_of(result: RunResult) -> list[JsonValue]:
+    """The steps that failed, and why."""
+    return [
+        {"step_id": each.step_id, "specialist": each.specialist_name, "error": each.error}
+        for each in result.results.values()
+        if each.is_failed
+    ]
+
+
+def _payload(ask: Ask) -> JsonValue:
+    """One question, in the usual form."""
+    return {
+        "key": ask.key,
+        "kind": ask.kind,
+        "text": ask.text,
+        "details": ask.details,
+        "fingerprint": ask.fingerprint,
+        "response_schema": RESPONSES[ask.kind],
+        "problem": ask.problem,
+    }

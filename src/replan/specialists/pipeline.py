@@ -26,9 +26,8 @@ from replan.threads.host_utils import HostUtils
 from replan.threads.phase_at_work import Audience
 from replan.threads.response import Response
 from replan.threads.turns.building import Pipeline
-from replan.threads.turns.main_turn import Turn
+from replan.threads.turns.main_turn import Turn, alone, turn_on
 from replan.threads.turns.phase_graph import PhaseGraph, turn_at_work
-from replan.threads.turns.pipeline_turns import alone, turn_on
 
 _SUGGEST = "Let it return Response(text, phase_suggestion='completed'), or a next task."
 

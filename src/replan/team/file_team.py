@@ -8,7 +8,7 @@ from typing import Any, Self
 from pydantic import Field, PrivateAttr
 
 from replan.declared.fields import Row
-from replan.declared.file_schema import file_schema
+from replan.declared.files import file_schema
 from replan.declared.placing import Origin
 from replan.errors import ConfigurationError, UsageError
 from replan.team.fallback import Fallback, in_order

@@ -18,8 +18,7 @@ from pydantic import PrivateAttr
 from replan.prompts.sections import Call, call_of
 from replan.state.usage import TokenCount, sum_counts
 from replan.testing.faults import Hang
-from replan.testing.playing import chunks_of, message_of
-from replan.testing.replies import Reply
+from replan.testing.replies import Reply, chunks_of, message_of
 from replan.testing.script import Replies, Script
 
 

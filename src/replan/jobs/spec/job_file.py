@@ -4,8 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from replan.declared.file_schema import file_schema
-from replan.declared.files import text_of
+from replan.declared.files import file_schema, text_of
 from replan.declared.mistakes import Found
 from replan.declared.placing import part_in, placed
 from replan.declared.surroundings import Surroundings, folder_of

@@ -1,15 +1,18 @@
 """A turn of a main thread: its tasks one after another, each stored with its outcome."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 from langgraph.errors import GraphDrained
 
-from replan.errors import LimitReachedError, PhaseError, ThreadError
+from replan.errors import LimitReachedError, PhaseError, StaleThreadError, ThreadError
 from replan.events.types import PlaceholderShown
 from replan.failures import describe
+from replan.ports.thread_repository import ThreadRepository
 from replan.state.pipeline.threads import COMPLETED, HISTORY, INITIAL, Thread, ThreadMessage
 from replan.texts.storable import storable_text
 from replan.threads.host_utils import HostUtils, at_work
@@ -290,3 +293,34 @@ class Turn:
                 "Let its method migrate take threads of this version, or begin a new thread.",
             )
         thread.settings[VERSION] = version
+
+
+_at_work: WeakKeyDictionary[ThreadRepository, set[str]] = WeakKeyDictionary()
+
+
+async def turn_on(
+    agent: type[BaseAgent], thread_id: str, utils: HostUtils, *, run_id: str = ""
+) -> Turn:
+    """Return a turn on a thread, which is read, or created if it does not exist."""
+    thread = await utils.thread_repository.get_thread(thread_id)
+    thread = thread or Thread(thread_id, run_id=run_id)
+    return Turn(await agent.create(settings=thread.settings), thread, utils)
+
+
+@contextmanager
+def alone(repository: ThreadRepository, thread_id: str) -> Generator[None]:
+    """Be the only one of this process on a thread; other processes are refused when they store.
+
+    Raises:
+        StaleThreadError: Somebody works on it.
+    """
+    # One that serves many calls at once has another one for each.
+    own: ThreadRepository = getattr(repository, "own", repository)
+    taken = _at_work.setdefault(own, set())
+    if thread_id in taken:
+        raise StaleThreadError(thread_id)
+    taken.add(thread_id)
+    try:
+        yield
+    finally:
+        taken.discard(thread_id)
