@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast
 
 from pydantic import BeforeValidator, ValidationInfo
 
-from replan.declared.surroundings import refused
+from replan.declared.surroundings import field_error
 
 Where = tuple[str | int, ...]
 """The keys and numbers that lead to a value."""
@@ -29,7 +29,7 @@ def field_path(where: Where) -> str:
     return "".join(parts).removeprefix(".")
 
 
-def meant(name: str, known: Iterable[str], else_: str) -> str:
+def did_you_mean(name: str, known: Iterable[str], else_: str) -> str:
     """Suggest the names that are closest to an unknown name."""
     near = get_close_matches(name, [*known])
     likeness = [SequenceMatcher(a=each, b=name).ratio() for each in near]
@@ -42,13 +42,13 @@ def name_like(
 ) -> Callable[[str], str]:
     def checked(name: str) -> str:
         if name in taken() or not re.fullmatch(pattern, name):
-            raise refused("bad_name", reason, fix)
+            raise field_error("bad_name", reason, fix)
         return name
 
     return checked
 
 
-def listed(parts: object) -> Sequence[Any]:
+def list_in(parts: object) -> Sequence[Any]:
     """The parts of a field that is a list; none of what is something else."""
     return cast("Sequence[Any]", parts if isinstance(parts, list | tuple) else ())
 
@@ -62,7 +62,7 @@ def row(given: object, info: ValidationInfo) -> object:
     """Refuse what is not a list; a text is a sequence, too."""
     if not isinstance(given, Sequence) or isinstance(given, str | bytes):
         fix = f"Give a list: {info.field_name}=[...]; in a file begin each entry with '- '."
-        raise refused("wrong_type", "This is not a list.", fix)
+        raise field_error("wrong_type", "This is not a list.", fix)
     return cast("object", given)
 
 

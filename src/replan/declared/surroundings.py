@@ -15,7 +15,7 @@ class Surroundings:
     imports: bool = True  # whether what the file names is imported, which runs its code
 
 
-def refused(code: LiteralString, reason: str, fix: str) -> PydanticCustomError:
+def field_error(code: LiteralString, reason: str, fix: str) -> PydanticCustomError:
     """Make the error that a check of a field raises; pydantic adds where the field is."""
     # The texts go in as values: braces in them are text.
     return PydanticCustomError(code, "{reason}", {"reason": reason, "fix": fix})

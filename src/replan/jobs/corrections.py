@@ -27,7 +27,7 @@ class Merge:
     reopened: tuple[str, ...]
 
 
-def merged(
+def merge_values(
     spec: JobSpec,
     names: Sequence[str],
     held: Mapping[str, JsonValue],
@@ -50,14 +50,14 @@ def merged(
     merging = _Merging(spec, held, language)
     ordered = spec.in_order(names)
     for name in ordered:
-        if _says_something(spec, name, given.get(name)):
+        if _is_value(spec, name, given.get(name)):
             merging.take(name, given[name])
     for name in ordered:
         merging.check_again(name)
     return merging.merge
 
 
-def _says_something(spec: JobSpec, name: str, value: object) -> bool:
+def _is_value(spec: JobSpec, name: str, value: object) -> bool:
     """Whether a value is one. What is shown in place of a secret may come back from a model."""
     is_mask = isinstance(value, str) and value.strip() == MASK and spec.slot(name).secret
     return value not in NOTHING and not is_mask

@@ -26,7 +26,7 @@ from replan.threads.host_utils import HostUtils
 from replan.threads.phase_at_work import Audience
 from replan.threads.response import Response
 from replan.threads.turns.building import Pipeline
-from replan.threads.turns.main_turn import Turn, alone, turn_on
+from replan.threads.turns.main_turn import Turn, exclusively, turn_on
 from replan.threads.turns.phase_graph import PhaseGraph, turn_at_work
 
 _SUGGEST = "Let it return Response(text, phase_suggestion='completed'), or a next task."
@@ -61,7 +61,7 @@ class PipelineSpecialist:
             new_id=place.new_id,
             context=context,
         )
-        with alone(place.repository, place.thread_id):
+        with exclusively(place.repository, place.thread_id):
             agent = self.pipeline.agent
             turn = await turn_on(agent, place.thread_id, utils, run_id=place.run_id)
             if turn.is_new:

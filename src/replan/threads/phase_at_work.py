@@ -19,7 +19,7 @@ class Audience:
     on_text: OnText | None = None
     texts: int = 0  # how many texts were shown so far
 
-    async def hear(self, text: str, since: int) -> None:
+    async def show_text(self, text: str, since: int) -> None:
         """Show the text of a phase, unless a text was shown since the phase began its work.
 
         Args:
@@ -31,7 +31,7 @@ class Audience:
             self.texts += 1
             await self.show(text)
 
-    async def follow(self, pieces: AsyncIterator[str], since: int) -> None:
+    async def show_pieces(self, pieces: AsyncIterator[str], since: int) -> None:
         """Take the pieces of a phase's text, and show them as `hear` does."""
         show = self.show if self.texts == since else None
         async for piece in pieces:

@@ -13,7 +13,7 @@ from replan.jobs.phases.collector import InformationCollector
 from replan.jobs.phases.job_turn import Turn
 from replan.jobs.phases.planning import Planner
 from replan.jobs.phases.tracker import ProgressTracker
-from replan.jobs.sayings import listed, say
+from replan.jobs.sayings import joined, say
 from replan.jobs.spec.job_spec import JobSpec
 
 
@@ -84,7 +84,7 @@ def ask(engine: Engine, job: Job, turn: Turn, names: tuple[str, ...], text: str)
     progressed = turn.progressed
     is_stuck = engine.tracker.is_stuck(job, progressed=progressed)
     if is_stuck and engine.tracker.detect_loop(job):
-        called = listed([_called(engine.spec, name, job) for name in names], job.language)
+        called = joined([_called(engine.spec, name, job) for name in names], job.language)
         count = engine.tracker.max_asks
         return fail(job, "no_progress", say("no_progress", job.language, count=count, names=called))
     is_again = is_stuck and names == job.asked.names

@@ -53,7 +53,7 @@ def items_of(command: Command, job: Job) -> Items:
     return tuple({**values, command.each: row} for row in rows)
 
 
-def planned(spec: JobSpec, job: Job, items: Items) -> Job:
+def with_plan(spec: JobSpec, job: Job, items: Items) -> Job:
     """Return a job with the plan of these items, and the plan's id.
 
     The id is the same in each process, so no key can be in it that only some processes have. So it

@@ -8,7 +8,7 @@ from typing import cast
 from pydantic import ValidationInfo
 
 from replan.declared.references import imported, named
-from replan.declared.surroundings import Surroundings, refused
+from replan.declared.surroundings import Surroundings, field_error
 from replan.ports.built_in import comes_with_replan
 
 
@@ -28,12 +28,12 @@ def surroundings_of(info: ValidationInfo) -> TeamSurroundings | None:
     return cast("TeamSurroundings | None", info.context)
 
 
-def thing(given: object, around: Surroundings | None) -> object:
+def resolve(given: object, around: Surroundings | None) -> object:
     """Return what a file names; in Python it is what is given."""
     if around is None:
         return given
     if not isinstance(given, str):
-        raise refused("wrong_type", "This must be text.", "Write module:function.")
+        raise field_error("wrong_type", "This must be text.", "Write module:function.")
     if comes_with_replan(given):
         return imported(given, None)
     return imported(given, around.folder) if around.imports else named(given, around.folder)

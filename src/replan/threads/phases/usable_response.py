@@ -8,12 +8,14 @@ from replan.errors import PhaseError, ThreadError
 from replan.state.pipeline.threads import Thread, frozen_meta
 from replan.texts.storable import storable_text
 from replan.threads.messages import message_in
-from replan.threads.phases.suggestions import SUGGESTION, check_suggestion, suggested
+from replan.threads.phases.suggestions import SUGGESTION, check_suggestion, suggested_phase
 from replan.threads.response import UPDATE, Response
 from replan.threads.task import Task
 
 
-def usable(response: object, own: Thread, name: str, following: tuple[str, ...] = ()) -> Response:
+def check_response(
+    response: object, own: Thread, name: str, following: tuple[str, ...] = ()
+) -> Response:
     """Refuse what is not a response, or says what cannot be done.
 
     Args:
@@ -36,7 +38,7 @@ def usable(response: object, own: Thread, name: str, following: tuple[str, ...] 
     if (update := response.message_update) is not None:
         message_in(own, update.message_id)
     try:
-        wanted = suggested(own) or response.phase_suggestion
+        wanted = suggested_phase(own) or response.phase_suggestion
         if wanted is not None:
             check_suggestion(own, wanted, following, name)
     except ThreadError:
@@ -46,7 +48,7 @@ def usable(response: object, own: Thread, name: str, following: tuple[str, ...] 
     return response
 
 
-def usable_below(
+def check_sub_response(
     response: object, own: Thread, name: str, following: tuple[str, ...] = ()
 ) -> Response:
     """Refuse as `usable` does, and also fields that only a response of the main thread has.
@@ -54,7 +56,7 @@ def usable_below(
     Raises:
         PhaseError: It cannot be used; nothing of it was done.
     """
-    found = usable(response, own, name, following)
+    found = check_response(response, own, name, following)
     wrong = {
         "a stream": found.is_stream,
         "a next task": bool(found.next_tasks),

@@ -9,7 +9,7 @@ from weakref import WeakSet
 from replan.errors import ConfigurationError
 from replan.threads.phases.agent_and_handler import BaseAgent
 from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent
-from replan.threads.sub_threads.sub_thread_handlers import below_of
+from replan.threads.sub_threads.sub_thread_handlers import sub_thread_agent_of
 from replan.threads.turns.phase_graph import PhaseGraph, phase_graph
 
 _DEEPEST = 20
@@ -60,7 +60,7 @@ async def _built(agent: type[BaseAgent], above: tuple[type[BaseAgent], ...], nam
     made = await agent.create()
     inner: dict[str, Pipeline] = {}
     for phase, handler in made.state_handlers.items():
-        if (below := below_of(handler)) is not None:
+        if (below := sub_thread_agent_of(handler)) is not None:
             inner[phase] = await _built(below, (*above, agent), f"{name}.{phase}")
     graphs = {phase: each.graph for phase, each in inner.items()}
     graph = phase_graph(name, made.state_handlers, graphs)

@@ -16,9 +16,9 @@ from replan.ports.thread_repository import ThreadRepository
 from replan.state.pipeline.threads import COMPLETED, HISTORY, INITIAL, Thread, ThreadMessage
 from replan.texts.storable import storable_text
 from replan.threads.host_utils import HostUtils, at_work
-from replan.threads.messages import changed, newest_bot_message, updated
+from replan.threads.messages import change_message, newest_bot_message, update_message
 from replan.threads.phases.agent_and_handler import BaseAgent
-from replan.threads.phases.suggestions import SUGGESTION, next_phase, suggested
+from replan.threads.phases.suggestions import SUGGESTION, next_phase, suggested_phase
 from replan.threads.response import Response, ends_pipeline
 from replan.threads.sub_threads.sub_thread_handlers import PLACEHOLDER, give_up
 from replan.threads.task import RETRY, UI_ACTION, Task
@@ -118,10 +118,10 @@ class Turn:
         if self._done > MOST_TASKS:
             problem, fix = f"the turn has had {MOST_TASKS} tasks", "Let a handler add no next task."
             raise PhaseError(thread.id, thread.phase, problem, fix)
-        heard = self._utils.audience.texts
+        shown_before = self._utils.audience.texts
         response = await self._agent.execute_task(task, thread)
         if response.failure is None:
-            await self._keep(task, response, heard)
+            await self._keep(task, response, shown_before)
         return response
 
     async def rest(self, stop: asyncio.Event | None = None) -> Response:
@@ -146,8 +146,8 @@ class Turn:
 
     async def keep(self, **settings: Any) -> None:
         """Store entries of the thread's settings."""
-        changed = {**self._thread.settings, **settings}
-        await self._utils.thread_repository.update_thread_settings(self._thread, changed)
+        change_message = {**self._thread.settings, **settings}
+        await self._utils.thread_repository.update_thread_settings(self._thread, change_message)
 
     @property
     def is_new(self) -> bool:
@@ -221,18 +221,18 @@ class Turn:
         meta = {**task.meta, UI_ACTION: RETRY}
         return task.replace(meta=meta, id=self._utils.new_id())
 
-    async def _keep(self, task: Task, response: Response, heard: int) -> None:
+    async def _keep(self, task: Task, response: Response, shown_before: int) -> None:
         """Store, in one write: the message, the suggestion, the sub-thread, and the next tasks."""
         thread, utils = self._thread, self._utils
-        message = await self._message(response, heard)
-        if response.phase_suggestion and suggested(thread) is None:
+        message = await self._message(response, shown_before)
+        if response.phase_suggestion and suggested_phase(thread) is None:
             thread.settings[SUGGESTION] = {"phase": response.phase_suggestion, "by": task.id}
         if message is not None and (asked := response.sub_thread_request) is not None:
             key = asked.meta_path.removeprefix("meta.")
             status = {"brief_status": {"phase": INITIAL}}
             sub_id = f"sub_{thread.id}_{utils.new_id()}"
             sub_thread = Thread(sub_id, settings={**status, **asked.settings})
-            changed(thread, message.id, meta={key: sub_thread})
+            change_message(thread, message.id, meta={key: sub_thread})
         about = {} if message is None else {"placeholder_id": message.id}
         following = [
             each.replace(meta={**about, **each.meta}, id=utils.new_id())
@@ -243,12 +243,12 @@ class Turn:
         if message is not None and message.meta.get(PLACEHOLDER) is True:
             utils.tell(PlaceholderShown, message_id=message.id, text=message.text, path="")
         elif message is not None:
-            await utils.audience.hear(message.text, heard)
+            await utils.audience.show_text(message.text, shown_before)
 
-    async def _message(self, response: Response, heard: int) -> ThreadMessage | None:
+    async def _message(self, response: Response, shown_before: int) -> ThreadMessage | None:
         """Change a message, or create one; None if the handler has done it already."""
         thread, utils = self._thread, self._utils
-        await utils.audience.follow(response.pieces(), heard)
+        await utils.audience.show_pieces(response.pieces(), shown_before)
         if response.skips_message:
             return None
         update = response.message_update
@@ -257,7 +257,7 @@ class Turn:
             raise PhaseError(thread.id, thread.phase, "the response is empty", "Return some text.")
         meta: dict[str, Any] = {**response.message_meta, "phase": thread.phase}
         if update is not None:
-            message = updated(thread, update, response.text, meta)
+            message = update_message(thread, update, response.text, meta)
             response.text = message.text
         else:
             message_id = f"bot_{utils.new_id()}"
@@ -308,7 +308,7 @@ async def turn_on(
 
 
 @contextmanager
-def alone(repository: ThreadRepository, thread_id: str) -> Generator[None]:
+def exclusively(repository: ThreadRepository, thread_id: str) -> Generator[None]:
     """Be the only one of this process on a thread; other processes are refused when they store.
 
     Raises:
