@@ -38,10 +38,10 @@ def did_you_mean(name: str, known: Iterable[str], else_: str) -> str:
 
 
 def name_like(
-    pattern: str, reason: str, fix: str, taken: Callable[[], Iterable[str]] = tuple
+    pattern: str, reason: str, fix: str, reserved: Callable[[], Iterable[str]] = tuple
 ) -> Callable[[str], str]:
     def checked(name: str) -> str:
-        if name in taken() or not re.fullmatch(pattern, name):
+        if name in reserved() or not re.fullmatch(pattern, name):
             raise field_error("bad_name", reason, fix)
         return name
 

@@ -93,6 +93,7 @@ def _found(error: ErrorDetails, kind: type[BaseModel], see: str) -> Found:
 
 
 def _code_reason_fix(error: ErrorDetails, see: str) -> tuple[str, str, str]:
+    """How a mistake that pydantic found is reported."""
     context = error.get("ctx", {})
     if "fix" in context:
         return error["type"], context["reason"], context["fix"]

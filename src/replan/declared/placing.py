@@ -73,7 +73,7 @@ class Origin:
     source: YamlSource
 
     def refusal(self, mistakes: Iterable[ConfigurationError]) -> TeamFileError:
-        """Tell mistakes that were found by the paths of fields with their places."""
+        """Return the error for mistakes that name fields, with their places in the file."""
         found = each_once_by_place(at_place(_found(each), self.source) for each in mistakes)
         return TeamFileError(self.path, found)
 

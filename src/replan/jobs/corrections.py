@@ -58,7 +58,7 @@ def merge_values(
 
 
 def _is_value(spec: JobSpec, name: str, value: object) -> bool:
-    """Whether a value is one. What is shown in place of a secret may come back from a model."""
+    """Whether a value is not empty, and not the mask that a model saw in place of a secret."""
     is_mask = isinstance(value, str) and value.strip() == MASK and spec.slot(name).secret
     return value not in NOTHING and not is_mask
 

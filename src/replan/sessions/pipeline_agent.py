@@ -19,7 +19,7 @@ from replan.ports.agent import TurnOptions
 from replan.ports.ask_user import Waiting
 from replan.ports.storage import Storage
 from replan.ports.thread_repository import ThreadRepository
-from replan.sessions.request import Said
+from replan.sessions.request import UserMessage
 from replan.sessions.session_agent import Report, SessionAgent
 from replan.sessions.session_runs import digest_of
 from replan.sessions.turn_thread import (
@@ -80,9 +80,13 @@ class PipelineAgent(SessionAgent):
         return replace(self, threads=storage.threads)
 
     async def _turn(
-        self, said: Said, session: AgentContext, options: TurnOptions, report: Report | None
+        self,
+        message: UserMessage,
+        session: AgentContext,
+        options: TurnOptions,
+        report: Report | None,
     ) -> AgentResult:
-        run_id, text = options.get("run_id") or self.new_id(), _text_of(said)
+        run_id, text = options.get("run_id") or self.new_id(), _text_of(message)
         mark = digest_of([run_id, text])
         place = place_of_threads(options.get("labels") or {"session": session.session_id})
         own = await turn_thread(session, self.threads, place, mark)
@@ -122,7 +126,7 @@ class PipelineAgent(SessionAgent):
         except LimitReachedError as limit:
             end = limit
         rows = await own.written(session)
-        result = self._result(session, said, turn, end, rows)
+        result = self._result(session, message, turn, end, rows)
         used = cast("JsonValue", meter.count.model_dump(mode="json"))
         return result.replace(metadata={**result.metadata, "usage": used})
 
@@ -151,7 +155,7 @@ class PipelineAgent(SessionAgent):
     def _result(
         self,
         session: AgentContext,
-        said: Said,
+        message: UserMessage,
         turn: Turn,
         end: Question | LimitReachedError | None,
         rows: JsonValue,
@@ -164,10 +168,10 @@ class PipelineAgent(SessionAgent):
         cut = ""
         if limit is not None:
             response, cut = turn.cut_by(limit)
-        told = [Message(role="assistant", content=response, timestamp=at)] if response else []
+        answered = [Message(role="assistant", content=response, timestamp=at)] if response else []
         stage = "question" if asked else "stopped" if stopped or failure else "done"
         after = session.replace(
-            dialogue_history=(*session.dialogue_history, *said.messages(at), *told),
+            dialogue_history=(*session.dialogue_history, *message.messages(at), *answered),
             current_stage=stage,
             project_state={**session.project_state, THREADS: rows},
             session_metadata={**session.session_metadata, "last_updated": at},
@@ -186,14 +190,14 @@ class PipelineAgent(SessionAgent):
         )
 
 
-async def _begun(turn: Turn, said: str | None, *, is_new: bool, goes_on: bool) -> list[Question]:
+async def _begun(turn: Turn, text: str | None, *, is_new: bool, goes_on: bool) -> list[Question]:
     """Begin a turn with what a user said, which may be an answer; return the questions so far."""
     questions = questions_in(turn.settings)
     open_ones = [each for each in questions if each.is_open]
-    if goes_on or said is None:
+    if goes_on or text is None:
         await turn.begin()
     elif open_ones and not is_new:
-        answered = open_ones[0].replace(answer=said)
+        answered = open_ones[0].replace(answer=text)
         questions = [answered if each is open_ones[0] else each for each in questions]
         # Stored immediately, so that no question is repeated after a limit or a failure.
         await turn.keep(**{QUESTIONS: _written(questions)})
@@ -201,7 +205,7 @@ async def _begun(turn: Turn, said: str | None, *, is_new: bool, goes_on: bool) -
     else:
         questions = []
         turn.note(**{QUESTIONS: []})
-        await turn.begin(said)
+        await turn.begin(text)
     return questions
 
 
@@ -222,12 +226,12 @@ def _written(questions: Iterable[Question]) -> list[JsonValue]:
     return [each.model_dump(mode="json") for each in questions]
 
 
-def _text_of(said: Said) -> str | None:
+def _text_of(message: UserMessage) -> str | None:
     """What a user says as text; None continues."""
-    if said.is_empty:
+    if message.is_empty:
         return None
-    if said.answers is not None:
-        return "\n".join(str(each) for each in said.answers.values())
-    if isinstance(said.content, str):
-        return said.content
+    if message.answers is not None:
+        return "\n".join(str(each) for each in message.answers.values())
+    if isinstance(message.content, str):
+        return message.content
     raise InputError("A pipeline takes text. Give a text, not content blocks.")

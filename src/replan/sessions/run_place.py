@@ -40,7 +40,7 @@ from replan.sessions.tool_calls import calls_on_record
 from replan.state.limits import RunSettings
 
 _BEHIND_ALL = "summarise"
-_UNHEARD = without_tokens({}).get("configurable", {})
+_WITHOUT_TOKENS = without_tokens({}).get("configurable", {})
 
 State = dict[str, Any]
 
@@ -49,8 +49,8 @@ State = dict[str, Any]
 class Followed:
     """How the run of a turn is followed and stopped."""
 
-    hear: Callable[[Event], None]
-    hear_again: Callable[[Event], None]  # receives what was reported before the worker was killed
+    report: Callable[[Event], None]
+    report_again: Callable[[Event], None]  # receives what was reported before the worker was killed
     tokens: bool  # whether texts are reported piece by piece
     stop: asyncio.Event | None  # None: nobody stops it
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -75,7 +75,7 @@ class CallPlace:
     async def begin(
         self, given: State, seen: State | None, settings: RunSettings | None, run_id: str
     ) -> State:
-        """Begin a run with what it is given, behind what is seen; return its state."""
+        """Begin a run with its input, on a thread whose state is `seen`; return its state."""
         if seen is not None:
             await put_before(seen, self.graph, self.thread_id)
         # Nothing that was begun stands on the thread, so there is nothing to go on with.
@@ -108,14 +108,14 @@ class CallPlace:
         self, given: Input, settings: RunSettings | None, run_id: str, *, begins: bool = False
     ) -> State:
         each = self.following
-        heard = {} if each.tokens else _UNHEARD
+        streaming = {} if each.tokens else _WITHOUT_TOKENS
         config: RunnableConfig = {
-            "configurable": {**heard, "thread_id": self.thread_id},
+            "configurable": {**streaming, "thread_id": self.thread_id},
             "metadata": {"run_id": run_id},
         }
         call = Call(given, settings, config, run_id)
         state = await followed_at_once(
-            self.graph, call, each.hear, stop=each.stop, begins=begins, texts=each.tokens
+            self.graph, call, each.report, stop=each.stop, begins=begins, texts=each.tokens
         )
         return dict(state)
 
@@ -188,7 +188,7 @@ class KeptRuns:
         record = await own_record(self.storage, run_id, self.following.labels)
         self._thread_id = record.thread_id if record else self._thread_id or run_id
         if record is not None:
-            await self._hear_again(run_id, None)
+            await self._report_again(run_id, None)
         elif seen is not None:
             await put_before(seen, self.graph, self._thread_id)
         return await self._worked(
@@ -207,7 +207,7 @@ class KeptRuns:
         run_id, key = run.run_id, TURN + self.turn
         known: Any = (await self.journal.notes(run_id, key)).get(key)
         if known is not None:
-            await self._hear_again(run_id, datetime.fromisoformat(known["at"]))
+            await self._report_again(run_id, datetime.fromisoformat(known["at"]))
             return await self._asked(run_id, known["answers"], None), True
         if run.waits and run.graphs is not None and (found := await self.snapshot()).interrupts:
             return at_rest(found), False
@@ -234,17 +234,17 @@ class KeptRuns:
     @property
     def _followed(self) -> Following:
         each = self.following
-        followed: Following = {"tokens": each.tokens, "heard": each.hear}
+        followed: Following = {"tokens": each.tokens, "heard": each.report}
         return followed if each.stop is None else {**followed, "stop": each.stop}
 
     async def _note(self, run_id: str, rows: dict[str, JsonValue]) -> None:
         """Record the request of this turn to a run, and its time."""
-        told: JsonValue = {"answers": rows, "at": self.clock().isoformat(timespec="milliseconds")}
-        await self.journal.note(run_id, TURN + self.turn, told)
+        note: JsonValue = {"answers": rows, "at": self.clock().isoformat(timespec="milliseconds")}
+        await self.journal.note(run_id, TURN + self.turn, note)
 
-    async def _hear_again(self, run_id: str, since: datetime | None) -> None:
+    async def _report_again(self, run_id: str, since: datetime | None) -> None:
         for event in await calls_on_record(self.storage.runs, run_id, since):
-            self.following.hear_again(event)
+            self.following.report_again(event)
 
     async def _asked(
         self, run_id: str, rows: dict[str, JsonValue], settings: RunSettings | None

@@ -82,15 +82,15 @@ class JobSeal:
         """A text without the values of a job's secret slots."""
         return without_secrets(self.spec, job, text)
 
-    def said(self, text: str, job: Job) -> str:
+    def shown_message(self, text: str, job: Job) -> str:
         """The user's message of the turn of this job, without secrets, even invalid ones."""
-        heard = (
+        given_names = (
             name
             for step in job.history
             if step.turn == job.turns and step.what == "heard"
             for name in step.slots
         )
-        values = [job.collected_info.get(name) for name in heard if self._is_secret(name)]
+        values = [job.collected_info.get(name) for name in given_names if self._is_secret(name)]
         # A value that was refused, or written in another way, cannot be recognised in the rest.
         is_hidden = any(value is None or str(value) not in text for value in values)
         return MASK if is_hidden else self.without_secrets(text, job)

@@ -93,7 +93,9 @@ async def turn_thread(
     return own
 
 
-async def said_in_killed(session: AgentContext, kept: ThreadRepository, place: str) -> str | None:
+async def message_of_killed_turn(
+    session: AgentContext, kept: ThreadRepository, place: str
+) -> str | None:
     """Return what a user said in a turn that was killed: empty if nothing; None if none was.
 
     Args:
@@ -110,8 +112,8 @@ async def said_in_killed(session: AgentContext, kept: ThreadRepository, place: s
     given = [each for each in questions_in(thread.settings) if each.key in waited]
     if answers := [str(each.answer) for each in given if not each.is_open]:
         return answers[-1]
-    heard = [each.text for each in thread.messages[len(before.messages) :] if each.sender == "user"]
-    return heard[-1] if heard else ""
+    texts = [each.text for each in thread.messages[len(before.messages) :] if each.sender == "user"]
+    return texts[-1] if texts else ""
 
 
 def questions_in(settings: Mapping[str, Any]) -> list[Question]:

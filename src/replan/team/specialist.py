@@ -63,11 +63,12 @@ class Specialist(Chat, Runnable, Function, JobMember, Pipeline, Ready):
 
     @classmethod
     def _other_kinds(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+        """Report that it is of no kind, and fields of other kinds than its own."""
         kinds = [each for each in cls.kinds() if _is(each, given)]
         marks = {mark for each in cls.kinds() for mark in each.marks}
-        one = f"Give exactly one of {', '.join(' or '.join(each.marks) for each in cls.kinds())}."
+        fix = f"Give exactly one of {', '.join(' or '.join(each.marks) for each in cls.kinds())}."
         if not kinds:
-            yield rule_error((), given.get("name"), "no_way", "It has no way to work.", one)
+            yield rule_error((), given.get("name"), "no_way", "It has no way to work.", fix)
             return
         way = next(mark for mark in kinds[0].marks if mark in given)
         for name in given:
@@ -75,7 +76,7 @@ class Specialist(Chat, Runnable, Function, JobMember, Pipeline, Ready):
                 continue
             if name in marks:
                 reason = f"It already has {way} as its way to work."
-                yield rule_error((name,), given[name], "two_ways", reason, one)
+                yield rule_error((name,), given[name], "two_ways", reason, fix)
             else:
                 reason = f"A specialist with {way} does not use this."
                 yield rule_error((name,), given[name], "unused_field", reason, "Leave it out.")

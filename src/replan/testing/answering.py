@@ -82,6 +82,7 @@ async def _whole(exchange: Exchange) -> web.StreamResponse:
 async def _broken_off(
     http: web.Request, body: bytes, end: Callable[[web.Request], None]
 ) -> web.StreamResponse:
+    """Send half of a body, then end the connection."""
     response = web.StreamResponse(headers={"Content-Type": _JSON})
     response.content_length = len(body)
     await response.prepare(http)

@@ -205,6 +205,7 @@ class Index:
         self._db.execute("INSERT INTO files VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def _insert(self, passages: Sequence[Passage]) -> tuple[int, int]:
+        """Add the passages of a file; return the numbers of the first and the last of them."""
         first = self._db.execute("SELECT coalesce(max(last), 0) + 1 FROM files").fetchone()[0]
         rows = (_row(number, each) for number, each in enumerate(passages, start=first))
         self._db.executemany(_INSERTED, rows)

@@ -59,8 +59,8 @@ class LastWords:
         return f"; it said: {text}" if text else ""
 
     def _read(self, source: int) -> None:
-        with os.fdopen(source, "rb", buffering=0) as said:
-            while some := said.read(_READ_AT_ONCE):
+        with os.fdopen(source, "rb", buffering=0) as output:
+            while some := output.read(_READ_AT_ONCE):
                 self._kept = (self._kept + some)[-_KEPT_WORDS:]
 
 
@@ -139,9 +139,9 @@ class Connection:
             self._words = await asyncio.to_thread(last_words.end)
         # The caller learns about a lost connection.
         except Exception as error:  # noqa: BLE001 - foreign code
-            told = _problem_of(way, self.problem or error, self._seconds)
+            problem = _problem_of(way, self.problem or error, self._seconds)
             self._words = await asyncio.to_thread(last_words.end) if last_words else ""
-            self._fail(f"{told}{self._words}")
+            self._fail(f"{problem}{self._words}")
         finally:
             self._ended.set()
             self._fail(self.problem or "its connection was closed")

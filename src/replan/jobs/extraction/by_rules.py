@@ -269,6 +269,7 @@ def _as_word(pattern: str) -> str:
 
 
 def _numbers(text: str, wanted: Wanted) -> Iterator[JsonValue]:
+    """The numbers of a text that are not part of a date, and that the user does not reject."""
     days = [span for _, span in dates_in(text, wanted.today)]
     for number, (start, end) in numbers_in(text):
         is_of_day = any(first < end and start < last for first, last in days)

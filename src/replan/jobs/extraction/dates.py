@@ -62,6 +62,7 @@ def dates_in(text: str, today: date) -> Iterator[tuple[date, Span]]:
 
 
 def _date_of(read: Reader, found: re.Match[str], today: date) -> date | None:
+    """What a reader makes of a match; None for a day that no month has."""
     try:
         return read(found, today)
     except (ValueError, OverflowError):

@@ -110,6 +110,7 @@ def _message(given: object) -> JobMessage:
 
 
 def _text(content: object) -> str:
+    """The text of a message's content: a text, or content blocks."""
     if isinstance(content, str):
         return str(content)
     blocks = cast("Sequence[Any]", content) if isinstance(content, list | tuple) else ()

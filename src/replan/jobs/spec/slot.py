@@ -110,7 +110,7 @@ SlotName = Annotated[
             r"[a-z][a-z0-9_]{0,63}",
             "This cannot be the name of a slot or a command.",
             "Use small letters, digits and '_', beginning with a letter.",
-            taken=lambda: ("command", "confirmation", "item"),
+            reserved=lambda: ("command", "confirmation", "item"),
         )
     ),
 ]

@@ -52,7 +52,7 @@ NewModel = Annotated[
             r"[A-Za-z0-9][\w.-]*",
             "This cannot be the name of a model.",
             "Use letters, digits, '_', '-' and '.'; 'offline' is the built-in model.",
-            taken=built_in_models,
+            reserved=built_in_models,
         )
     ),
 ]

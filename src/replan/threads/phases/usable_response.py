@@ -73,16 +73,16 @@ def _problems(response: Response, name: str) -> list[tuple[str, str]]:
     """Return the first problem of a response that has no failure, with its fix."""
     text = cast("object", response.text)
     if not isinstance(text, str):
-        told = f"{name} returned a Response whose text is of type {type(text).__name__}"
-        return [(told, "Return Response(text).")]
+        problem = f"{name} returned a Response whose text is of type {type(text).__name__}"
+        return [(problem, "Return Response(text).")]
     if not (
         text.strip() or response.is_stream or response.skips_message or UPDATE in response.meta
     ):
         return [(f"{name} returned an empty text", "Return some text.")]
     for task in cast("list[object]", response.next_tasks):
         if not isinstance(task, Task):
-            told = f"{name} returned a Response of which a next task is of type"
-            return [(f"{told} {type(task).__name__}", "Add a Task(name=...).")]
+            problem = f"{name} returned a Response of which a next task is of type"
+            return [(f"{problem} {type(task).__name__}", "Add a Task(name=...).")]
     try:
         frozen_meta(response.message_meta)
     except ValueError as error:
@@ -92,6 +92,6 @@ def _problems(response: Response, name: str) -> list[tuple[str, str]]:
     except ValidationError as error:
         wrong = error.errors()[-1]
         where = ".".join(map(str, wrong["loc"]))
-        told = f"{name} returned a Response whose {UPDATE} is wrong at '{where}'"
-        return [(f"{told}: {wrong['msg']}", "Give MessageUpdate(message_id=..., text=...).")]
+        problem = f"{name} returned a Response whose {UPDATE} is wrong at '{where}'"
+        return [(f"{problem}: {wrong['msg']}", "Give MessageUpdate(message_id=..., text=...).")]
     return []

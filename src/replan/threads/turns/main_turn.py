@@ -59,7 +59,7 @@ class Turn:
             return None
         return next_phase(self._thread)
 
-    async def begin(self, said: str | None = None, *, retry: bool = False) -> None:
+    async def begin(self, message: str | None = None, *, retry: bool = False) -> None:
         """Begin with what a user said, do the last task again, or continue with what is left.
 
         Raises:
@@ -75,8 +75,8 @@ class Turn:
                 raise PhaseError(thread.id, phase, problem, f"There are handlers for: {known}.")
         if retry:
             self._set_tasks([self._again()])
-        elif said is not None:
-            self._take(said)
+        elif message is not None:
+            self._take(message)
         elif not thread.settings.get(TASKS):
             if newest_bot_message(thread) is None:
                 raise ThreadError(thread.id, "there is nothing to do", "Give it a message.")
@@ -179,8 +179,8 @@ class Turn:
     def cut_by(self, limit: LimitReachedError) -> tuple[str, str]:
         """Return what there is where a limit ended the work, and why there is no more."""
         _, phase, said = self.place
-        told = f"The work ended in the phase '{phase}': {limit}"
-        return (f"{said}\n\n({told})" if said else told), told
+        why = f"The work ended in the phase '{phase}': {limit}"
+        return (f"{said}\n\n({why})" if said else why), why
 
     @property
     def answer(self) -> Response:
@@ -195,7 +195,7 @@ class Turn:
         """Whether the thread has finished the user's last message."""
         return next_phase(self._thread) == COMPLETED and not self._thread.settings.get(TASKS)
 
-    def _take(self, said: str) -> None:
+    def _take(self, message: str) -> None:
         """Take in what a user said; what is done begins again, and so does what failed or waits."""
         thread, utils = self._thread, self._utils
         if next_phase(thread) == COMPLETED or thread.error or self.tasks:
@@ -203,9 +203,11 @@ class Turn:
             thread.settings.pop(SUGGESTION, None)
             thread.set_status(phase=self._agent.first_phase)
         message_id = f"user_{utils.new_id()}"
-        said = storable_text(said)
-        thread.add(ThreadMessage(id=message_id, sender="user", text=said, timestamp=utils.clock()))
-        task = Task(name="message", type=Task.TYPE_MESSAGE, message=said, id=utils.new_id())
+        message = storable_text(message)
+        thread.add(
+            ThreadMessage(id=message_id, sender="user", text=message, timestamp=utils.clock())
+        )
+        task = Task(name="message", type=Task.TYPE_MESSAGE, message=message, id=utils.new_id())
         self._set_tasks([task])
 
     def _again(self) -> Task:
@@ -216,8 +218,8 @@ class Turn:
         elif thread.phase == COMPLETED or not thread.messages:
             raise ThreadError(thread.id, "there is nothing to repeat", "Give it a message.")
         else:
-            said = [each.text for each in thread.messages if each.sender == "user"]
-            task = Task(name="retry", message=said[-1] if said else "")
+            requests = [each.text for each in thread.messages if each.sender == "user"]
+            task = Task(name="retry", message=requests[-1] if requests else "")
         meta = {**task.meta, UI_ACTION: RETRY}
         return task.replace(meta=meta, id=self._utils.new_id())
 
@@ -316,11 +318,11 @@ def exclusively(repository: ThreadRepository, thread_id: str) -> Generator[None]
     """
     # One that serves many calls at once has another one for each.
     own: ThreadRepository = getattr(repository, "own", repository)
-    taken = _at_work.setdefault(own, set())
-    if thread_id in taken:
+    busy = _at_work.setdefault(own, set())
+    if thread_id in busy:
         raise StaleThreadError(thread_id)
-    taken.add(thread_id)
+    busy.add(thread_id)
     try:
         yield
     finally:
-        taken.discard(thread_id)
+        busy.discard(thread_id)
