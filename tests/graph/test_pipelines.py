@@ -33,7 +33,7 @@ from replan.assembly.pipelines import pipeline_agent, run_pipeline
 from replan.cli.shared.worst_case import team_of
 from replan.runs.course.story import story_of
 from replan.runs.course.whole_run import whole_run
-from replan.sessions.turn_thread import place_of_threads, said_in_killed
+from replan.sessions.turn_thread import message_of_killed_turn, place_of_threads
 from replan.testing import ScriptedModel, always
 from replan.threads.phases.agent_and_handler import BaseAgent
 from replan.threads.sub_threads.interaction_unit import InteractionUnit
@@ -537,13 +537,19 @@ async def test_the_thread_of_a_killed_turn_is_of_no_other_turn_and_goes_with_its
             except pipelines.Killed:
                 # The session is found though its first turn is not over, and what was said in it.
                 context = await client.export("s")
-                assert await said_in_killed(context, storage.threads, place) == said == "old"
+                assert (
+                    await message_of_killed_turn(context, storage.threads, place) == said == "old"
+                )
                 continue
             assert answer == "one/finish: new"
         assert await storage.threads.rows(place)
-        assert await said_in_killed(await client.export("s"), storage.threads, place) is None
+        assert (
+            await message_of_killed_turn(await client.export("s"), storage.threads, place) is None
+        )
         await client.undo("s")
-        assert await said_in_killed(await client.export("s"), storage.threads, place) is None
+        assert (
+            await message_of_killed_turn(await client.export("s"), storage.threads, place) is None
+        )
         await client.process("s", "more")
         await client.delete("s")
         assert not await storage.threads.rows(place)

@@ -99,7 +99,11 @@ def compiled(
     services = replace(services, is_served=served, open_to_clients=opened, store=store)
     check_prices(team.limits, services)
     if services.remembers and store is None and not served:
-        raise _without_store(team)
+        places = (f"specialists[{i}]" for i, each in enumerate(team.specialists) if each.remembers)
+        place = "host" if team.host.remembers else next(places)
+        problem = "there is no store for what is remembered"
+        fix = "Give build_graph a storage from open_storage, or a LangGraph store."
+        raise ConfigurationError(f"{place}.remembers", "true", problem, fix)
     nodes = host_graph(services)
     SERIALIZER_LOG.addFilter(is_news)
     inner = [part for each in team.specialists for part in (each.invokable, each.streamable)]
@@ -119,18 +123,6 @@ def compiled(
     return graph
 
 
-def _remembering(team: Team) -> list[str]:
-    """The members of a team that remember facts, by the fields that configure it."""
-    parts = {"host": team.host, **{f"specialists[{i}]": s for i, s in enumerate(team.specialists)}}
-    return [f"{place}.remembers" for place, part in parts.items() if part.remembers]
-
-
-def _without_store(team: Team) -> ConfigurationError:
-    field, told = _remembering(team)[0], "there is no store for what is remembered"
-    fix = "Give build_graph a storage from open_storage, or a LangGraph store."
-    return ConfigurationError(field, "true", told, fix)
-
-
 def _tracing(traces: Traces) -> Tracing:
     try:
         from replan.traces.tracing import tracing_of  # noqa: PLC0415 - an extra
@@ -141,12 +133,8 @@ def _tracing(traces: Traces) -> Tracing:
 
 def viewer(storage: Storage) -> Graph:
     """Return a graph that can read every run's state, and run none: it takes no team and no key."""
-    nobody = Specialist("nobody", "Does nothing.", run=_nothing)
+    nobody = Specialist("nobody", "Does nothing.", run=lambda _: "")
     return build_graph(Team(FakeListChatModel(responses=[]), [nobody]), storage=storage)
-
-
-def _nothing(_: object) -> str:
-    return ""
 
 
 def team_graph(  # noqa: PLR0913 - what a team file leaves open

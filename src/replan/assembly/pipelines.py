@@ -18,7 +18,7 @@ from replan.threads.host_utils import HostUtils
 from replan.threads.phases.agent_and_handler import BaseAgent
 from replan.threads.response import Response
 from replan.threads.turns.building import built_pipeline, check_levels
-from replan.threads.turns.pipeline_turns import alone, turn_on
+from replan.threads.turns.main_turn import exclusively, turn_on
 
 
 async def run_pipeline(  # noqa: PLR0913 - what a pipeline alone needs
@@ -58,7 +58,7 @@ async def run_pipeline(  # noqa: PLR0913 - what a pipeline alone needs
         new_id=_short_id,
     )
     await check_levels(agent)
-    with alone(repository, thread_id):
+    with exclusively(repository, thread_id):
         turn = await turn_on(agent, thread_id, utils)
         await turn.begin(said, retry=retry)
         return await turn.rest()

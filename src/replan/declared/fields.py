@@ -3,16 +3,33 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher, get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast
 
 from pydantic import BeforeValidator, ValidationInfo
 
-from replan.declared.surroundings import refused
+from replan.declared.surroundings import field_error
+
+Where = tuple[str | int, ...]
+"""The keys and numbers that lead to a value."""
+
+Effects = Literal["pure", "keyed", "unsafe"]
+"""What a second run of the same work does to the outside.
+
+- `pure`: nothing, it may run again whenever that is of use;
+- `keyed`: nothing, because it hands an idempotency key on;
+- `unsafe`: its effect again, so it is never silently run again.
+"""
 
 T = TypeVar("T")
 
 
-def meant(name: str, known: Iterable[str], else_: str) -> str:
+def field_path(where: Where) -> str:
+    """Write a path as people do, as in `specialists[1].name`."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in where)
+    return "".join(parts).removeprefix(".")
+
+
+def did_you_mean(name: str, known: Iterable[str], else_: str) -> str:
     """Suggest the names that are closest to an unknown name."""
     near = get_close_matches(name, [*known])
     likeness = [SequenceMatcher(a=each, b=name).ratio() for each in near]
@@ -21,17 +38,17 @@ def meant(name: str, known: Iterable[str], else_: str) -> str:
 
 
 def name_like(
-    pattern: str, reason: str, fix: str, taken: Callable[[], Iterable[str]] = tuple
+    pattern: str, reason: str, fix: str, reserved: Callable[[], Iterable[str]] = tuple
 ) -> Callable[[str], str]:
     def checked(name: str) -> str:
-        if name in taken() or not re.fullmatch(pattern, name):
-            raise refused("bad_name", reason, fix)
+        if name in reserved() or not re.fullmatch(pattern, name):
+            raise field_error("bad_name", reason, fix)
         return name
 
     return checked
 
 
-def listed(parts: object) -> Sequence[Any]:
+def list_in(parts: object) -> Sequence[Any]:
     """The parts of a field that is a list; none of what is something else."""
     return cast("Sequence[Any]", parts if isinstance(parts, list | tuple) else ())
 
@@ -45,7 +62,7 @@ def row(given: object, info: ValidationInfo) -> object:
     """Refuse what is not a list; a text is a sequence, too."""
     if not isinstance(given, Sequence) or isinstance(given, str | bytes):
         fix = f"Give a list: {info.field_name}=[...]; in a file begin each entry with '- '."
-        raise refused("wrong_type", "This is not a list.", fix)
+        raise field_error("wrong_type", "This is not a list.", fix)
     return cast("object", given)
 
 

@@ -1,7 +1,9 @@
-"""Read the text of a file that declares something."""
+"""The text of a file that declares something, and the JSON schema that it keeps."""
 
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, cast
+
+from pydantic import BaseModel
 
 from replan.errors import DeclaredFileError, FieldMistake
 
@@ -39,3 +41,26 @@ def text_of(path: Path, error: type[DeclaredFileError], fix_of_none: str) -> str
     except UnicodeDecodeError as problem:
         line = content[: problem.start].count(b"\n") + 1
         refuse("not_utf8", "The file is not UTF-8.", "Save it as UTF-8.", line)
+
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_NONE = {"type": "null"}
+
+
+def file_schema(kind: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema (draft 2020-12) that files of a kind keep."""
+    schema = kind.model_json_schema()
+    for definition in (schema, *schema["$defs"].values()):
+        for field in definition.get("properties", {}).values():
+            _without_none(field)
+    return {"$schema": _DIALECT, **schema}
+
+
+def _without_none(field: dict[str, Any]) -> None:
+    if field.get("default", ...) is None:
+        del field["default"]
+    kinds = cast("list[dict[str, Any]]", field.get("anyOf", []))
+    if _NONE in kinds:
+        left = [each for each in kinds if each != _NONE]
+        del field["anyOf"]
+        field.update(left[0] if len(left) == 1 else {"anyOf": left})

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, cast
 
-from replan.declared.paths import Where
+from replan.declared.fields import Where
 from replan.secrets.known import MASK
 from replan.secrets.masking import without_secrets
 from replan.secrets.shapes import holds_key

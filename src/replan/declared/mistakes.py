@@ -7,9 +7,8 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from replan.declared.fields import meant
+from replan.declared.fields import Where, did_you_mean, field_path
 from replan.declared.keys import FIX, key_fix
-from replan.declared.paths import Where, field_path
 from replan.errors import ConfigurationError
 from replan.secrets.known import MASK
 from replan.secrets.shapes import holds_key
@@ -88,12 +87,13 @@ def _found(error: ErrorDetails, kind: type[BaseModel], see: str) -> Found:
     if error["type"] == "missing":
         fix = f"Add {where[-1]}{_purpose(where, kind)}."
         return Found(where, "missing", "This is missing.", fix, in_name=True)
-    code, reason, fix = _words_of(error, see)
+    code, reason, fix = _code_reason_fix(error, see)
     value = MASK if code == "literal_secret" else error["input"]
     return Found(where, code, reason, fix, value, in_name=where != error["loc"])
 
 
-def _words_of(error: ErrorDetails, see: str) -> tuple[str, str, str]:
+def _code_reason_fix(error: ErrorDetails, see: str) -> tuple[str, str, str]:
+    """How a mistake that pydantic found is reported."""
     context = error.get("ctx", {})
     if "fix" in context:
         return error["type"], context["reason"], context["fix"]
@@ -112,7 +112,9 @@ def _unknown(where: Where, kind: type[BaseModel], value: object) -> Found:
         fixes = (key_fix(each, str(examples[0])) for each, examples in named if examples)
         return Found(where, "literal_secret", reason, next(fixes, FIX), MASK, in_name=True)
     known = list(fields)
-    fix = _FORMER.get(name) or meant(name.casefold(), known, f"The fields are: {', '.join(known)}.")
+    fix = _FORMER.get(name) or did_you_mean(
+        name.casefold(), known, f"The fields are: {', '.join(known)}."
+    )
     return Found(where, "unknown_field", "There is no such field.", fix, value, in_name=True)
 
 

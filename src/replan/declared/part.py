@@ -15,7 +15,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, InitErrorDetails
 
-from replan.declared.surroundings import Surroundings, refused
+from replan.declared.surroundings import Surroundings, field_error
 from replan.values import Value
 
 _said: set[str] = set()
@@ -101,11 +101,11 @@ class Part(Value):
         raise ValidationError.from_exception_data(cls.__name__, found)
 
 
-def broken(
+def rule_error(
     where: tuple[str | int, ...], value: object, code: Any, reason: str, fix: str
 ) -> InitErrorDetails:
     """Make the mistake of a rule, at a place below the part."""
-    return InitErrorDetails(type=refused(code, reason, fix), loc=where, input=value)
+    return InitErrorDetails(type=field_error(code, reason, fix), loc=where, input=value)
 
 
 def tell_old_name(old: str, new: str, stacklevel: int = 1) -> None:
@@ -128,5 +128,5 @@ def _again(error: ErrorDetails) -> InitErrorDetails:
     context = error.get("ctx", {})
     kind: Any = error["type"]
     if "fix" in context:
-        kind = refused(kind, context["reason"], context["fix"])
+        kind = field_error(kind, context["reason"], context["fix"])
     return InitErrorDetails(type=kind, loc=error["loc"], input=error["input"], ctx=context)

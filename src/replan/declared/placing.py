@@ -19,7 +19,7 @@ from replan.secrets.known import MASK
 P = TypeVar("P", bound=Part)
 
 
-def placed(found: Found, source: YamlSource) -> FieldMistake:
+def at_place(found: Found, source: YamlSource) -> FieldMistake:
     place = source.place_of(found.where, name=found.in_name)
     return FieldMistake(
         line=place.line,
@@ -32,7 +32,7 @@ def placed(found: Found, source: YamlSource) -> FieldMistake:
     )
 
 
-def in_order(mistakes: Iterable[FieldMistake]) -> Sequence[FieldMistake]:
+def each_once_by_place(mistakes: Iterable[FieldMistake]) -> Sequence[FieldMistake]:
     first: dict[object, FieldMistake] = {}
     for mistake in mistakes:
         first.setdefault(mistake.field or (mistake.line, mistake.column), mistake)
@@ -59,7 +59,7 @@ def part_in(
         part = kind.model_validate(source.value, strict=True, context=around)
     except ValidationError as error:
         found += found_in(error, kind)
-    mistakes = in_order([*source.mistakes, *(placed(each, source) for each in found)])
+    mistakes = each_once_by_place([*source.mistakes, *(at_place(each, source) for each in found)])
     if part is None or mistakes:
         raise refused(mistakes)
     return part
@@ -73,8 +73,8 @@ class Origin:
     source: YamlSource
 
     def refusal(self, mistakes: Iterable[ConfigurationError]) -> TeamFileError:
-        """Tell mistakes that were found by the paths of fields with their places."""
-        found = in_order(placed(_found(each), self.source) for each in mistakes)
+        """Return the error for mistakes that name fields, with their places in the file."""
+        found = each_once_by_place(at_place(_found(each), self.source) for each in mistakes)
         return TeamFileError(self.path, found)
 
     def __eq__(self, other: object) -> bool:

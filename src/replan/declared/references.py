@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
-from replan.declared.surroundings import refused
+from replan.declared.surroundings import field_error
 from replan.failures import describe
 
 _FORM = "Write module:function, as in team_tools:search."
@@ -56,7 +56,7 @@ def _divided(reference: str) -> tuple[str, str]:
     module_name, colon, attribute = reference.partition(":")
     parts = [*module_name.split("."), *attribute.split(".")]
     if not colon or not all(part.isidentifier() for part in parts):
-        raise refused("bad_reference", "This names nothing that can be imported.", _FORM)
+        raise field_error("bad_reference", "This names nothing that can be imported.", _FORM)
     return module_name, attribute
 
 
@@ -82,13 +82,9 @@ def _check_not_hidden(top: str, folder: Path) -> None:
     if loaded is None or own is None or own.origin is None:
         return
     origin = getattr(loaded.__spec__, "origin", None) or getattr(loaded, "__file__", None)
-    if origin is None or not _same_file(origin, own.origin):
+    if origin is None or Path(origin).resolve() != Path(own.origin).resolve():
         reason = f"Another module called '{top}' is already loaded."
-        raise refused("module_hidden", reason, f"Give {Path(own.origin).name} its own name.")
-
-
-def _same_file(one: str, other: str) -> bool:
-    return Path(one).resolve() == Path(other).resolve()
+        raise field_error("module_hidden", reason, f"Give {Path(own.origin).name} its own name.")
 
 
 @contextmanager
@@ -108,7 +104,7 @@ def _no_module(name: str, folder: Path | None) -> PydanticCustomError:
     near = get_close_matches(name, own, 1)
     reason = f"There is no module '{name}', neither installed nor in the folder of the file."
     fix = f"Did you mean {near[0]}?" if near else f"Install it, or write {name}.py there."
-    return refused("no_module", reason, fix)
+    return field_error("no_module", reason, fix)
 
 
 def _no_attribute(
@@ -120,9 +116,9 @@ def _no_attribute(
     near = get_close_matches(part, public, 1)
     reason = f"The module '{module.__name__}' has no '{attribute}'."
     fix = f"Did you mean {near[0]}?" if near else "Check the name of the function."
-    return refused("no_function", reason, fix)
+    return field_error("no_function", reason, fix)
 
 
 def _broken(name: str, error: BaseException) -> PydanticCustomError:
     reason = f"The module '{name}' cannot be imported: {describe(error).rstrip('.')}."
-    return refused("broken_module", reason, "Fix the module, or install what it needs.")
+    return field_error("broken_module", reason, "Fix the module, or install what it needs.")

@@ -9,18 +9,13 @@ from pydantic_core import PydanticCustomError
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """What is around a file.
+    """What is around a file."""
 
-    Attributes:
-        folder: The folder of the file; prompts and modules may be there.
-        imports: Whether what the file names is imported, which runs its code.
-    """
-
-    folder: Path
-    imports: bool = True
+    folder: Path  # the folder of the file; prompts and modules may be there
+    imports: bool = True  # whether what the file names is imported, which runs its code
 
 
-def refused(code: LiteralString, reason: str, fix: str) -> PydanticCustomError:
+def field_error(code: LiteralString, reason: str, fix: str) -> PydanticCustomError:
     """Make the error that a check of a field raises; pydantic adds where the field is."""
     # The texts go in as values: braces in them are text.
     return PydanticCustomError(code, "{reason}", {"reason": reason, "fix": fix})

@@ -9,7 +9,7 @@ from typing import Any, cast
 import yaml
 from yaml.constructor import SafeConstructor
 
-from replan.declared.paths import Where, field_path
+from replan.declared.fields import Where, field_path
 from replan.errors import FieldMistake
 from replan.secrets.masking import without_secrets
 from replan.texts.bounds import TEAM
@@ -43,19 +43,14 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class YamlSource:
-    """A YAML text as values.
+    """A YAML text as values."""
 
-    Attributes:
-        value: Mappings with text as keys, lists, text, numbers, truth values.
-        keys: Where the name of a field is.
-        values: Where the value of a field is.
-        mistakes: What is wrong with the YAML itself.
-    """
-
-    value: Any = None
+    value: Any = None  # mappings with text as keys, lists, text, numbers, truth values
+    # Where the name of a field is.
     keys: dict[Where, Place] = field(default_factory=dict[Where, Place])
+    # Where the value of a field is.
     values: dict[Where, Place] = field(default_factory=dict[Where, Place])
-    mistakes: tuple[FieldMistake, ...] = ()
+    mistakes: tuple[FieldMistake, ...] = ()  # what is wrong with the YAML itself
 
     def place_of(self, where: Where, *, name: bool = False) -> Place:
         """Find a value, or the name of its field; what is not there is where it belongs."""

@@ -13,10 +13,9 @@ from pydantic import JsonValue
 
 from replan.failures import can_pass, describe, ends_whole_work
 from replan.jobs.actions import ActionCall, Executor, Outcome, unanswered
-from replan.jobs.caller_messages import messages_of
-from replan.jobs.corrections import merged
+from replan.jobs.corrections import merge_values
 from replan.jobs.extraction.by_rules import read_by_rules
-from replan.jobs.extraction.port import Wanted
+from replan.jobs.extraction.port import Wanted, messages_of
 from replan.jobs.job import Job
 from replan.jobs.spec.job_spec import JobSpec
 from replan.texts.storable import storable
@@ -91,7 +90,7 @@ def _validated(call: ActionCall) -> JsonValue:
         known = ", ".join(each.name for each in spec.commands)
         raise ValueError(f"there is no schema {call.parameters['schema']!r}; use one of {known}")
     known = {name: each for name, each in data.items() if name in command.slots}
-    merge = merged(spec, command.slots, {}, known, call.job.language)
+    merge = merge_values(spec, command.slots, {}, known, call.job.language)
     wrong: list[JsonValue] = [issue.model_dump(mode="json") for issue in merge.issues]
     missing: list[JsonValue] = [name for name in command.needs if name not in merge.values]
     return {"valid": not wrong and not missing, "errors": wrong, "missing": missing}

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from pydantic import JsonValue
 
-from replan.declared.effects import Effects
+from replan.declared.fields import Effects
 from replan.jobs.job import Job
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import Command, JobSpec

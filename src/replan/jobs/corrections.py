@@ -17,22 +17,17 @@ NOTHING: tuple[object, ...] = (None, "", [], {})
 
 @dataclass(frozen=True, kw_only=True)
 class Merge:
-    """The outcome of given values.
-
-    Attributes:
-        values: The values after them.
-        issues: What is wrong with those that were left out or taken back.
-        changed: The slots whose value was changed or taken back for what it is itself.
-        reopened: The slots that were taken back because one on which they depend has changed.
-    """
+    """The outcome of given values."""
 
     values: dict[str, JsonValue]
-    issues: tuple[ValidationIssue, ...]
+    issues: tuple[ValidationIssue, ...]  # what is wrong with those that were left out or taken back
+    # The slots whose value was changed or taken back for what it is itself.
     changed: tuple[str, ...]
+    # The slots that were taken back because one on which they depend has changed.
     reopened: tuple[str, ...]
 
 
-def merged(
+def merge_values(
     spec: JobSpec,
     names: Sequence[str],
     held: Mapping[str, JsonValue],
@@ -55,15 +50,15 @@ def merged(
     merging = _Merging(spec, held, language)
     ordered = spec.in_order(names)
     for name in ordered:
-        if _says_something(spec, name, given.get(name)):
+        if _is_value(spec, name, given.get(name)):
             merging.take(name, given[name])
     for name in ordered:
         merging.check_again(name)
     return merging.merge
 
 
-def _says_something(spec: JobSpec, name: str, value: object) -> bool:
-    """Whether a value is one. What is shown in place of a secret may come back from a model."""
+def _is_value(spec: JobSpec, name: str, value: object) -> bool:
+    """Whether a value is not empty, and not the mask that a model saw in place of a secret."""
     is_mask = isinstance(value, str) and value.strip() == MASK and spec.slot(name).secret
     return value not in NOTHING and not is_mask
 

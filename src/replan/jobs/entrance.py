@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from replan.declared.fields import meant
+from replan.declared.fields import did_you_mean
 from replan.errors import ConfigurationError, JobError
-from replan.jobs.corrections import merged
+from replan.jobs.corrections import merge_values
 from replan.jobs.job import COMMAND, CONFIRMATION, Job
 from replan.jobs.phases.planning import has_own_id, is_stale
 from replan.jobs.spec.job_spec import JobSpec
@@ -71,12 +71,12 @@ def _mistakes(job: Job, spec: JobSpec) -> Iterator[ConfigurationError]:
         yield _mistake("version", job.version, f"this spec is of version {spec.version}", fix)
     commands = [each.name for each in spec.commands]
     if job.command and job.command not in commands:
-        fix = meant(job.command, commands, f"Use one of: {', '.join(commands)}.")
+        fix = did_you_mean(job.command, commands, f"Use one of: {', '.join(commands)}.")
         yield _mistake("command", job.command, "there is no such command", fix)
     names = [each.name for each in spec.slots]
     for field, name in _named_in(job):
         if name not in names:
-            fix = meant(name, names, f"The slots are: {', '.join(names)}.")
+            fix = did_you_mean(name, names, f"The slots are: {', '.join(names)}.")
             yield _mistake(field, name, "there is no such slot", fix)
 
 
@@ -115,7 +115,7 @@ def _grounded(job: Job, spec: JobSpec) -> Job:
     if command is not None:
         more = [name for name in job.required_info if name in names]
         required = spec.in_order(tuple(dict.fromkeys((*command.needs, *more))))
-    issues = merged(spec, names, {}, values, job.language).issues
+    issues = merge_values(spec, names, {}, values, job.language).issues
     known = {issue.field for issue in issues}
     before = tuple(each for each in job.validation_errors if each.field not in known)
     plan = job.plan

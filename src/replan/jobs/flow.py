@@ -7,8 +7,7 @@ from pydantic import ConfigDict, Field, JsonValue
 
 from replan.errors import ConfigurationError, JobError, UsageError
 from replan.failures import describe, ends_whole_work
-from replan.jobs.caller_messages import MessageLike
-from replan.jobs.extraction.port import JobMessage
+from replan.jobs.extraction.port import JobMessage, MessageLike
 from replan.jobs.job import Job, JobPhase
 from replan.jobs.job_book import JobManager
 from replan.jobs.processor import JobProcessor

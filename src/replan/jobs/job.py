@@ -221,25 +221,15 @@ class Job(Value):
     @property
     def status(self) -> JobStatus:
         """Its status."""
-        if self.phase is JobPhase.COMPLETED:
-            return "completed"
-        if self.phase is JobPhase.FAILED:
-            return "failed"
+        if (stage := self.stage) in ("completed", "failed"):
+            return stage
         return "in_progress" if self.turns or self.collected_info or self.command else "pending"
 
     @computed_field
     @property
     def stage(self) -> JobStage:
         """What it does."""
-        match self.phase:
-            case JobPhase.EXECUTION:
-                return "acting"
-            case JobPhase.COMPLETED:
-                return "completed"
-            case JobPhase.FAILED:
-                return "failed"
-            case _:
-                return "reasoning"
+        return _STAGES.get(self.phase, "reasoning")
 
     @property
     def is_over(self) -> bool:
@@ -259,9 +249,9 @@ class Job(Value):
     def to_dict(self) -> dict[str, Any]:
         """Return the job as JSON; error is left out where it is empty."""
         written = self.model_dump(mode="json")
-        empty = [name for name in ("error", "error_code") if not written[name]]
-        for name in empty:
-            del written[name]
+        for name in ("error", "error_code"):
+            if not written[name]:
+                del written[name]
         for result in written["intermediate_results"]:
             if not result["error_msg"]:
                 del result["error_msg"]
@@ -269,4 +259,9 @@ class Job(Value):
 
 
 _DERIVED = frozenset({"status", "stage"})
+_STAGES: dict[JobPhase, JobStage] = {
+    JobPhase.EXECUTION: "acting",
+    JobPhase.COMPLETED: "completed",
+    JobPhase.FAILED: "failed",
+}
 _LONGEST_HISTORY = 2_000

@@ -29,13 +29,13 @@ def problem(code: str, language: Language, **values: object) -> str:
     return render(_words()[language]["problems"][code], **values)
 
 
-def listed(names: Iterable[str], language: Language) -> str:
+def joined(names: Iterable[str], language: Language) -> str:
     return say("separator", language).join(names)
 
 
 def means(text: str, what: Literal["yes", "no", "cancel", "nothing"]) -> bool:
     """Whether a whole message says yes, no, cancel or nothing, in any of the languages."""
-    return bare(text) in _listed_words(what)
+    return bare(text) in _words_that_mean(what)
 
 
 def says_yes(text: str) -> bool:
@@ -46,7 +46,7 @@ def says_yes(text: str) -> bool:
 
 def _has_word(text: str, what: str) -> bool:
     wanted = bare(text)
-    words = (re.escape(word) for word in _listed_words(what))
+    words = (re.escape(word) for word in _words_that_mean(what))
     pattern = "|".join(rf"(?<!\w){word}(?!\w)" if word[0].isascii() else word for word in words)
     return re.search(pattern, wanted) is not None
 
@@ -90,5 +90,5 @@ def _words() -> dict[str, Any]:
 
 
 @cache
-def _listed_words(what: str) -> frozenset[str]:
+def _words_that_mean(what: str) -> frozenset[str]:
     return frozenset(word for each in _words().values() for word in each["heard"][what])

@@ -16,7 +16,7 @@ from replan.jobs.job import Job
 from replan.jobs.processor import JobProcessor, ProcessResult
 from replan.jobs.views import view_of
 from replan.ports.agent import Agent, TurnOptions
-from replan.sessions.request import Said
+from replan.sessions.request import UserMessage
 from replan.sessions.sealed_job import JOB, JobSeal
 from replan.sessions.session_agent import Report, SessionAgent
 from replan.state.session.context import AgentContext, AgentResult, Message, Stage
@@ -66,7 +66,11 @@ class JobAgent(SessionAgent):
         return None if job is None else view_of(self._processor.spec, job)
 
     async def _turn(
-        self, said: Said, session: AgentContext, options: TurnOptions, report: Report | None
+        self,
+        message: UserMessage,
+        session: AgentContext,
+        options: TurnOptions,
+        report: Report | None,
     ) -> AgentResult:
         if report is not None:
             _tell(report, options.get("run_id") or session.session_id)
@@ -77,14 +81,14 @@ class JobAgent(SessionAgent):
         if job is None:
             # A turn that was killed and is taken again under its name begins the same job.
             job = self._processor.new_job(job_id=options.get("run_id"))
-        text = _text_of(said)
+        text = _text_of(message)
         result = await self._processor.process(job, [text] if text else [])
         beside = await self._beside(text, session, result, options, report)
         response = result.response_message
         if beside is not None:
             session = session.apply(beside.context_updates)
             response = f"{beside.response}\n\n{response}"
-        after = self._after(session, said, result, response, is_beside=beside is not None)
+        after = self._after(session, message, result, response, is_beside=beside is not None)
         return self._result(result, response, session.updates_to(after), beside)
 
     def _job_in(self, session: AgentContext) -> Job | None:
@@ -118,7 +122,7 @@ class JobAgent(SessionAgent):
     def _after(
         self,
         session: AgentContext,
-        said: Said,
+        message: UserMessage,
         result: ProcessResult,
         response: str,
         *,
@@ -126,13 +130,13 @@ class JobAgent(SessionAgent):
     ) -> AgentContext:
         """The session after the turn; what was said is in it without secrets."""
         at = self._clock().isoformat()
-        asked = said.messages(at) if not is_beside else ()
+        asked = message.messages(at) if not is_beside else ()
         messages = [self._masked(each, result.job) for each in asked]
         if is_beside:
             response = result.response_message
         if response:
-            told = self._seal.without_secrets(response, result.job)
-            messages.append(Message(role="assistant", content=told, timestamp=at))
+            shown = self._seal.without_secrets(response, result.job)
+            messages.append(Message(role="assistant", content=shown, timestamp=at))
         return session.replace(
             dialogue_history=(*session.dialogue_history, *messages),
             current_stage=_stage_of(result),
@@ -143,8 +147,8 @@ class JobAgent(SessionAgent):
     def _masked(self, message: Message, job: Job) -> Message:
         """A message without the values of secret slots."""
         content = message.content
-        text = content if isinstance(content, str) else _text_of(Said(content=content))
-        shown = self._seal.said(text, job)
+        text = content if isinstance(content, str) else _text_of(UserMessage(content=content))
+        shown = self._seal.shown_message(text, job)
         return message if shown == text else message.replace(content=shown, metadata={})
 
     def _result(
@@ -193,12 +197,13 @@ def _stage_of(result: ProcessResult) -> Stage:
     return "question" if result.need_user_input else "done"
 
 
-def _text_of(said: Said) -> str:
-    if said.answers is not None:
+def _text_of(message: UserMessage) -> str:
+    if message.answers is not None:
         lines = [
-            str(each) if name == JOB else f"{name}: {each}" for name, each in said.answers.items()
+            str(each) if name == JOB else f"{name}: {each}"
+            for name, each in message.answers.items()
         ]
         return "\n".join(lines)
-    if said.content is None or isinstance(said.content, str):
-        return said.content or ""
-    return "\n".join(str(each.get("text", "")) for each in said.content)
+    if message.content is None or isinstance(message.content, str):
+        return message.content or ""
+    return "\n".join(str(each.get("text", "")) for each in message.content)

@@ -19,7 +19,7 @@ from replan.ports.agent import TurnOptions
 from replan.ports.ask_user import Waiting
 from replan.ports.storage import Storage
 from replan.ports.thread_repository import ThreadRepository
-from replan.sessions.request import Said
+from replan.sessions.request import UserMessage
 from replan.sessions.session_agent import Report, SessionAgent
 from replan.sessions.session_runs import digest_of
 from replan.sessions.turn_thread import (
@@ -39,11 +39,10 @@ from replan.state.session.context import AgentContext, AgentResult, Message
 from replan.steps.step_record import Asker
 from replan.texts.storable import well_formed
 from replan.threads.ai_adapter import AIAdapter
-from replan.threads.audience import Audience
 from replan.threads.host_utils import HostUtils
+from replan.threads.phase_at_work import Audience
 from replan.threads.phases.agent_and_handler import BaseAgent
-from replan.threads.turns.main_turn import Turn
-from replan.threads.turns.pipeline_turns import turn_on
+from replan.threads.turns.main_turn import Turn, turn_on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,23 +56,15 @@ class PipelineAgent(SessionAgent):
     all turns from a message to its end by `max_questions`; a later turn continues.
 
     Texts of phases are `specialist_token` events with step 0, those of models in pieces.
-
-    Attributes:
-        agent: The class of the pipeline's main agent.
-        chat: What its handlers ask; None if they ask no model.
-        settings: The limits of a turn.
-        prices: The prices of models, by their names.
-        clock: Returns the time, with a time zone.
-        new_id: Returns a new unique id.
-        threads: Where the thread of a turn is kept while the turn is taken; None keeps nothing.
     """
 
-    agent: type[BaseAgent]
-    chat: Chat | None
-    settings: RunSettings
-    prices: Mapping[str, Price]
-    clock: Callable[[], datetime]
-    new_id: Callable[[], str]
+    agent: type[BaseAgent]  # the class of the pipeline's main agent
+    chat: Chat | None  # what its handlers ask; None if they ask no model
+    settings: RunSettings  # the limits of a turn
+    prices: Mapping[str, Price]  # the prices of models, by their names
+    clock: Callable[[], datetime]  # returns the time, with a time zone
+    new_id: Callable[[], str]  # returns a new unique id
+    # Where the thread of a turn is kept while the turn is taken; None keeps nothing.
     threads: ThreadRepository | None = None
     # No run of a storage reports its turns.
     has_runs: ClassVar[bool] = False
@@ -89,9 +80,13 @@ class PipelineAgent(SessionAgent):
         return replace(self, threads=storage.threads)
 
     async def _turn(
-        self, said: Said, session: AgentContext, options: TurnOptions, report: Report | None
+        self,
+        message: UserMessage,
+        session: AgentContext,
+        options: TurnOptions,
+        report: Report | None,
     ) -> AgentResult:
-        run_id, text = options.get("run_id") or self.new_id(), _text_of(said)
+        run_id, text = options.get("run_id") or self.new_id(), _text_of(message)
         mark = digest_of([run_id, text])
         place = place_of_threads(options.get("labels") or {"session": session.session_id})
         own = await turn_thread(session, self.threads, place, mark)
@@ -131,7 +126,7 @@ class PipelineAgent(SessionAgent):
         except LimitReachedError as limit:
             end = limit
         rows = await own.written(session)
-        result = self._result(session, said, turn, end, rows)
+        result = self._result(session, message, turn, end, rows)
         used = cast("JsonValue", meter.count.model_dump(mode="json"))
         return result.replace(metadata={**result.metadata, "usage": used})
 
@@ -160,7 +155,7 @@ class PipelineAgent(SessionAgent):
     def _result(
         self,
         session: AgentContext,
-        said: Said,
+        message: UserMessage,
         turn: Turn,
         end: Question | LimitReachedError | None,
         rows: JsonValue,
@@ -173,10 +168,10 @@ class PipelineAgent(SessionAgent):
         cut = ""
         if limit is not None:
             response, cut = turn.cut_by(limit)
-        told = [Message(role="assistant", content=response, timestamp=at)] if response else []
+        answered = [Message(role="assistant", content=response, timestamp=at)] if response else []
         stage = "question" if asked else "stopped" if stopped or failure else "done"
         after = session.replace(
-            dialogue_history=(*session.dialogue_history, *said.messages(at), *told),
+            dialogue_history=(*session.dialogue_history, *message.messages(at), *answered),
             current_stage=stage,
             project_state={**session.project_state, THREADS: rows},
             session_metadata={**session.session_metadata, "last_updated": at},
@@ -195,14 +190,14 @@ class PipelineAgent(SessionAgent):
         )
 
 
-async def _begun(turn: Turn, said: str | None, *, is_new: bool, goes_on: bool) -> list[Question]:
+async def _begun(turn: Turn, text: str | None, *, is_new: bool, goes_on: bool) -> list[Question]:
     """Begin a turn with what a user said, which may be an answer; return the questions so far."""
     questions = questions_in(turn.settings)
     open_ones = [each for each in questions if each.is_open]
-    if goes_on or said is None:
+    if goes_on or text is None:
         await turn.begin()
     elif open_ones and not is_new:
-        answered = open_ones[0].replace(answer=said)
+        answered = open_ones[0].replace(answer=text)
         questions = [answered if each is open_ones[0] else each for each in questions]
         # Stored immediately, so that no question is repeated after a limit or a failure.
         await turn.keep(**{QUESTIONS: _written(questions)})
@@ -210,7 +205,7 @@ async def _begun(turn: Turn, said: str | None, *, is_new: bool, goes_on: bool) -
     else:
         questions = []
         turn.note(**{QUESTIONS: []})
-        await turn.begin(said)
+        await turn.begin(text)
     return questions
 
 
@@ -231,12 +226,12 @@ def _written(questions: Iterable[Question]) -> list[JsonValue]:
     return [each.model_dump(mode="json") for each in questions]
 
 
-def _text_of(said: Said) -> str | None:
+def _text_of(message: UserMessage) -> str | None:
     """What a user says as text; None continues."""
-    if said.is_empty:
+    if message.is_empty:
         return None
-    if said.answers is not None:
-        return "\n".join(str(each) for each in said.answers.values())
-    if isinstance(said.content, str):
-        return said.content
+    if message.answers is not None:
+        return "\n".join(str(each) for each in message.answers.values())
+    if isinstance(message.content, str):
+        return message.content
     raise InputError("A pipeline takes text. Give a text, not content blocks.")

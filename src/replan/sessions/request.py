@@ -17,7 +17,7 @@ from replan.texts.storable import DEEPEST
 
 
 @dataclass(frozen=True)
-class Said:
+class UserMessage:
     """A user's message."""
 
     content: Content | None = None  # a text, or content blocks
@@ -31,15 +31,15 @@ class Said:
     def messages(self, at: str) -> tuple[Message, ...]:
         """Its text in the history; empty if nothing was said."""
         if self.answers is not None:
-            told = [a if isinstance(a, str) else json.dumps(a) for a in self.answers.values()]
+            texts = [a if isinstance(a, str) else json.dumps(a) for a in self.answers.values()]
             named: dict[str, JsonValue] = {"answers": dict(self.answers)}
-            return (Message(role="user", content="\n".join(told), timestamp=at, metadata=named),)
+            return (Message(role="user", content="\n".join(texts), timestamp=at, metadata=named),)
         if self.content is None:
             return ()
         return (Message(role="user", content=self.content, timestamp=at),)
 
 
-def read_input(given: UserInput) -> Said:
+def read_input(given: UserInput) -> UserMessage:
     """Read the input of a caller.
 
     Raises:
@@ -47,20 +47,22 @@ def read_input(given: UserInput) -> Said:
         ContextError: It is neither a text, nor content blocks, nor answers that JSON keeps.
     """
     if given is None:
-        return Said()
+        return UserMessage()
     reading = Reading(deepest=DEEPEST)
     copy: Any = reading.plain(given, ("user_input",))
     reading.end()
     if isinstance(copy, dict) and copy:
-        return Said(answers=cast("dict[str, JsonValue]", copy))
+        return UserMessage(answers=cast("dict[str, JsonValue]", copy))
     if not (copy.strip() if isinstance(copy, str) else copy):
         raise InputError("The input is empty. Give a text, content blocks, or answers by key.")
     content = reading.value(Content, cast("object", copy), ("user_input",), is_copied=True)
     reading.end()
-    return Said(content=content)
+    return UserMessage(content=content)
 
 
-def answers_to(said: Said, asks: Sequence[Ask], shown: Collection[str]) -> dict[str, JsonValue]:
+def answers_to(
+    message: UserMessage, asks: Sequence[Ask], shown: Collection[str]
+) -> dict[str, JsonValue]:
     """Read the answers to open questions; if one is invalid, none is used.
 
     A text answers the one question that is asked. What lets something happen, such as an approval,
@@ -68,7 +70,7 @@ def answers_to(said: Said, asks: Sequence[Ask], shown: Collection[str]) -> dict[
     whatever reason, is taken for a decision.
 
     Args:
-        said: What the user says.
+        message: What the user says.
         asks: What is asked now.
         shown: The marks of what the user saw: where a turn was cut off after it had answered, the
             run may ask something else now.
@@ -76,14 +78,16 @@ def answers_to(said: Said, asks: Sequence[Ask], shown: Collection[str]) -> dict[
     Raises:
         InputError: It is not clear what it answers, or it answers nothing that was asked.
     """
-    if said.answers is None:
+    if message.answers is None:
         if len(asks) > 1 or asks[0].kind != "question":
             raise InputError(how_to_answer(asks))
         _check_shown(asks[0], shown)
-        content = said.content if isinstance(said.content, str) else list(said.content or ())
+        content = (
+            message.content if isinstance(message.content, str) else list(message.content or ())
+        )
         return answers_by_key({asks[0].key: content}, asks)
     by_key = {ask.key: ask for ask in asks}
-    for name, answer in said.answers.items():
+    for name, answer in message.answers.items():
         keys = keys_meant(name, by_key)
         if len(keys) != 1:
             known = ", ".join(f"'{key}'" for key in by_key)
@@ -93,7 +97,7 @@ def answers_to(said: Said, asks: Sequence[Ask], shown: Collection[str]) -> dict[
         given: Any = answer if isinstance(answer, dict) else {}
         if ask.kind != "question" and given.get("fingerprint") != ask.fingerprint:
             raise InputError(how_to_answer([ask]))
-    return answers_by_key(dict(said.answers), asks)
+    return answers_by_key(dict(message.answers), asks)
 
 
 def mark_of(ask: Ask) -> str:
@@ -113,8 +117,8 @@ def _check_shown(ask: Ask, shown: Collection[str]) -> None:
 def how_to_answer(asks: Sequence[Ask]) -> str:
     """Explain how answers are given that no text gives: by key, and decisions by fingerprint."""
     forms = [f"{json.dumps({ask.key: _form(ask)})}" for ask in asks]
-    told = "Which of these is it? Answer by key" if len(asks) > 1 else "Answer this by its key"
-    return f"{told}: {', or '.join(forms)}."
+    how = "Which of these is it? Answer by key" if len(asks) > 1 else "Answer this by its key"
+    return f"{how}: {', or '.join(forms)}."
 
 
 def _form(ask: Ask) -> JsonValue:

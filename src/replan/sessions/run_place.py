@@ -1,13 +1,15 @@
-"""Where the run of a turn works, and how it is asked and answered there."""
+"""Where the run of a turn works: in the memory of a call, or in a storage, where it continues."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
     asynccontextmanager,
+    suppress,
 )
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -17,17 +19,28 @@ from pydantic import JsonValue
 from replan.calling.compiled import Graph
 from replan.calling.new_or_continued import Call, Input, check_storable
 from replan.calling.team_graph import TeamGraph
+from replan.errors import ReplanError
 from replan.events.types import Event
 from replan.langgraph_inside.tasks import without_tokens
 from replan.ports.journal import Journal
+from replan.ports.ownership import unowned
+from replan.ports.run_book import Request
+from replan.ports.storage import Storage
 from replan.runs.asked.asks import Ask, resumption, state_at_rest
+from replan.runs.asked.requests import answer_row
 from replan.runs.looking import config_of
+from replan.runs.result import RunResult
 from replan.runs.running import followed_at_once
+from replan.runs.service import Runtime
+from replan.runs.stopping import put_an_end_to
 from replan.runs.travel.portable import PortableRun, adopted
+from replan.runs.work import Following
+from replan.sessions.session_runs import TURN, own_record
+from replan.sessions.tool_calls import calls_on_record
 from replan.state.limits import RunSettings
 
 _BEHIND_ALL = "summarise"
-_UNHEARD = without_tokens({}).get("configurable", {})
+_WITHOUT_TOKENS = without_tokens({}).get("configurable", {})
 
 State = dict[str, Any]
 
@@ -36,8 +49,8 @@ State = dict[str, Any]
 class Followed:
     """How the run of a turn is followed and stopped."""
 
-    hear: Callable[[Event], None]
-    hear_again: Callable[[Event], None]  # receives what was reported before the worker was killed
+    report: Callable[[Event], None]
+    report_again: Callable[[Event], None]  # receives what was reported before the worker was killed
     tokens: bool  # whether texts are reported piece by piece
     stop: asyncio.Event | None  # None: nobody stops it
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -62,7 +75,7 @@ class CallPlace:
     async def begin(
         self, given: State, seen: State | None, settings: RunSettings | None, run_id: str
     ) -> State:
-        """Begin a run with what it is given, behind what is seen; return its state."""
+        """Begin a run with its input, on a thread whose state is `seen`; return its state."""
         if seen is not None:
             await put_before(seen, self.graph, self.thread_id)
         # Nothing that was begun stands on the thread, so there is nothing to go on with.
@@ -95,14 +108,14 @@ class CallPlace:
         self, given: Input, settings: RunSettings | None, run_id: str, *, begins: bool = False
     ) -> State:
         each = self.following
-        heard = {} if each.tokens else _UNHEARD
+        streaming = {} if each.tokens else _WITHOUT_TOKENS
         config: RunnableConfig = {
-            "configurable": {**heard, "thread_id": self.thread_id},
+            "configurable": {**streaming, "thread_id": self.thread_id},
             "metadata": {"run_id": run_id},
         }
         call = Call(given, settings, config, run_id)
         state = await followed_at_once(
-            self.graph, call, each.hear, stop=each.stop, begins=begins, texts=each.tokens
+            self.graph, call, each.report, stop=each.stop, begins=begins, texts=each.tokens
         )
         return dict(state)
 
@@ -140,3 +153,148 @@ def at_rest(snapshot: StateSnapshot) -> State:
 async def put_before(seen: State, graph: Graph, thread_id: str) -> None:
     """Write the initial state of a new thread for a run."""
     await cast("Any", graph).aupdate_state(config_of(thread_id), seen, as_node=_BEHIND_ALL)
+
+
+@dataclass(kw_only=True)
+class KeptRuns:
+    """The runs of one turn in a storage, with the methods of `CallPlace`."""
+
+    runtime: Runtime
+    storage: Storage
+    clock: Callable[[], datetime]
+    turn: str  # the name of the turn
+    following: Followed
+    _thread_id: str = ""
+
+    @property
+    def graph(self) -> Graph:
+        return self.runtime.graph
+
+    @property
+    def journal(self) -> Journal:
+        return self.storage.journal
+
+    async def take_up(self, run: PortableRun) -> None:
+        """Have a run here that a context carries; one that is here already may be further."""
+        record = await own_record(self.storage, run.run_id, self.following.labels)
+        self._thread_id = f"{run.run_id}/{self.turn}" if record is None else record.thread_id
+        if record is None:
+            labels = self.following.labels
+            await self.runtime.adopt(run, thread_id=self._thread_id, labels=labels)
+
+    async def begin(
+        self, given: State, seen: State | None, settings: RunSettings | None, run_id: str
+    ) -> State:
+        record = await own_record(self.storage, run_id, self.following.labels)
+        self._thread_id = record.thread_id if record else self._thread_id or run_id
+        if record is not None:
+            await self._report_again(run_id, None)
+        elif seen is not None:
+            await put_before(seen, self.graph, self._thread_id)
+        return await self._worked(
+            run_id,
+            self.runtime.run(
+                given,
+                run_id=run_id,
+                thread_id=self._thread_id,
+                settings=settings,
+                labels=self.following.labels,
+                **self._followed,
+            ),
+        )
+
+    async def go_on(self, run: PortableRun, settings: RunSettings | None) -> tuple[State, bool]:
+        run_id, key = run.run_id, TURN + self.turn
+        known: Any = (await self.journal.notes(run_id, key)).get(key)
+        if known is not None:
+            await self._report_again(run_id, datetime.fromisoformat(known["at"]))
+            return await self._asked(run_id, known["answers"], None), True
+        if run.waits and run.graphs is not None and (found := await self.snapshot()).interrupts:
+            return at_rest(found), False
+        if not run.waits:
+            await self._note(run_id, {})
+        return await self._resumed(run_id, None if run.waits else settings), False
+
+    async def answer(
+        self,
+        run_id: str,
+        asks: Sequence[Ask],
+        answers: Mapping[str, JsonValue],
+        settings: RunSettings | None,
+    ) -> State:
+        rows: dict[str, JsonValue] = {
+            ask.key: answer_row(ask, answers[ask.key]) for ask in asks if ask.key in answers
+        }
+        await self._note(run_id, rows)
+        return await self._asked(run_id, rows, settings)
+
+    async def snapshot(self) -> StateSnapshot:
+        return await cast("Any", self.graph).aget_state(config_of(self._thread_id))
+
+    @property
+    def _followed(self) -> Following:
+        each = self.following
+        followed: Following = {"tokens": each.tokens, "heard": each.report}
+        return followed if each.stop is None else {**followed, "stop": each.stop}
+
+    async def _note(self, run_id: str, rows: dict[str, JsonValue]) -> None:
+        """Record the request of this turn to a run, and its time."""
+        note: JsonValue = {"answers": rows, "at": self.clock().isoformat(timespec="milliseconds")}
+        await self.journal.note(run_id, TURN + self.turn, note)
+
+    async def _report_again(self, run_id: str, since: datetime | None) -> None:
+        for event in await calls_on_record(self.storage.runs, run_id, since):
+            self.following.report_again(event)
+
+    async def _asked(
+        self, run_id: str, rows: dict[str, JsonValue], settings: RunSettings | None
+    ) -> State:
+        """Answer once in the name of the turn, even if the turn is taken several times."""
+        if rows:
+            request = Request(
+                run_id=run_id,
+                name=self.turn,
+                kind="answer",
+                at=self.clock(),
+                by=self.following.labels.get("user", ""),
+                answers=rows,
+            )
+            await self.storage.runs.add_request(request)
+        return await self._resumed(run_id, settings)
+
+    async def _resumed(self, run_id: str, settings: RunSettings | None) -> State:
+        doing = self.runtime.resume(run_id, settings=settings, **self._followed)
+        return await self._worked(run_id, doing)
+
+    async def _worked(self, run_id: str, doing: Coroutine[Any, Any, RunResult]) -> State:
+        """Wait for a run; who is cancelled stops it, so that the turn can continue later."""
+        # A run has its own owner, and the runtime serves others, too.
+        task = asyncio.get_running_loop().create_task(doing, context=unowned())
+        try:
+            result = await asyncio.shield(task)
+        except asyncio.CancelledError:
+            with suppress(ReplanError):
+                await self.runtime.stop(run_id, at_once=True)
+                await self.runtime.rested(run_id)
+            await put_an_end_to(task)
+            raise
+        return {**result.state, "outcome": result.outcome}
+
+
+RunPlace = CallPlace | KeptRuns
+"""Where runs of one turn are worked on."""
+
+RunPlaces = Callable[[str, Followed], AbstractAsyncContextManager[RunPlace]]
+"""Opens the place of one turn, by the name of the turn."""
+
+
+def kept_runs(runtime: Runtime, storage: Storage, clock: Callable[[], datetime]) -> RunPlaces:
+    """Have the runs of turns in a storage."""
+
+    @asynccontextmanager
+    async def opened(turn: str, following: Followed) -> AsyncGenerator[RunPlace]:
+        yield KeptRuns(
+            runtime=runtime, storage=storage, clock=clock, turn=turn, following=following
+        )
+
+    return opened

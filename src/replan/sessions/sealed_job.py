@@ -46,8 +46,13 @@ class JobSeal:
         }
         hidden: JsonValue = {"collected_info": secret, **{name: whole[name] for name in _HIDDEN}}
         closed = self.seal.close(hidden, *_place(whole, session))
-        shown = cast("JsonValue", self._shown(job).to_dict())
-        return {**before, JOB: shown, SECRETS: base64.b64encode(closed).decode()}
+        shown = shown_job(self.spec, job)
+        shown = shown.replace(plan=None, confirmed="", intermediate_results=())
+        return {
+            **before,
+            JOB: cast("JsonValue", shown.to_dict()),
+            SECRETS: base64.b64encode(closed).decode(),
+        }
 
     def opened(self, session: AgentContext) -> dict[str, JsonValue] | None:
         """Return the JSON of the whole job of a session; None if there is none.
@@ -77,23 +82,18 @@ class JobSeal:
         """A text without the values of a job's secret slots."""
         return without_secrets(self.spec, job, text)
 
-    def said(self, text: str, job: Job) -> str:
+    def shown_message(self, text: str, job: Job) -> str:
         """The user's message of the turn of this job, without secrets, even invalid ones."""
-        heard = (
+        given_names = (
             name
             for step in job.history
             if step.turn == job.turns and step.what == "heard"
             for name in step.slots
         )
-        values = [job.collected_info.get(name) for name in heard if self._is_secret(name)]
+        values = [job.collected_info.get(name) for name in given_names if self._is_secret(name)]
         # A value that was refused, or written in another way, cannot be recognised in the rest.
         is_hidden = any(value is None or str(value) not in text for value in values)
         return MASK if is_hidden else self.without_secrets(text, job)
-
-    def _shown(self, job: Job) -> Job:
-        """A job without anything that reveals the values of secret slots."""
-        shown = shown_job(self.spec, job)
-        return shown.replace(plan=None, confirmed="", intermediate_results=())
 
     def _is_secret(self, name: str) -> bool:
         return self.spec.knows(name) and self.spec.slot(name).secret

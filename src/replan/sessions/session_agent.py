@@ -11,7 +11,7 @@ from replan.events.types import Event
 from replan.failures import describe
 from replan.ports.agent import TurnOptions, UserInput
 from replan.runs.stopping import put_an_end_to
-from replan.sessions.request import Said, read_input
+from replan.sessions.request import UserMessage, read_input
 from replan.state.session.context import AgentContext, AgentResult
 
 Report = Callable[[Event], None]
@@ -84,7 +84,11 @@ class SessionAgent(ABC):
 
     @abstractmethod
     async def _turn(
-        self, said: Said, session: AgentContext, options: TurnOptions, report: Report | None
+        self,
+        message: UserMessage,
+        session: AgentContext,
+        options: TurnOptions,
+        report: Report | None,
     ) -> AgentResult:
         """Take a turn; `report` is None where nobody follows it."""
 

@@ -18,9 +18,8 @@ from replan.runs.travel.portable import PortableRun
 from replan.runs.work import Bench
 from replan.sessions.carried import carried_in
 from replan.sessions.history import whole_summary
-from replan.sessions.kept_runs import RunPlaces, kept_runs
-from replan.sessions.request import Said
-from replan.sessions.run_place import Followed
+from replan.sessions.request import UserMessage
+from replan.sessions.run_place import Followed, RunPlaces, kept_runs
 from replan.sessions.session_agent import Report, SessionAgent
 from replan.sessions.turn import SUMMARY, Turn
 from replan.state.memory import Summary
@@ -90,27 +89,31 @@ class StatelessAgent(SessionAgent):
         return KeptAgent(self._workplace, storage)
 
     async def _turn(
-        self, said: Said, session: AgentContext, options: TurnOptions, report: Report | None
+        self,
+        message: UserMessage,
+        session: AgentContext,
+        options: TurnOptions,
+        report: Report | None,
     ) -> AgentResult:
         place = self._workplace
         run = carried_in(session, place.key)
         begins_anew = bool(options.get("new_request"))
-        _check(said, run, begins_anew=begins_anew)
+        _check(message, run, begins_anew=begins_anew)
         turn = Turn(
             clock=place.clock,
             context=session,
-            said=said,
+            message=message,
             run=run,
             summary=summary_in(session),
             begins_anew=begins_anew,
             run_id=options.get("run_id") or place.new_id(),
             settings=options.get("settings"),
             key=place.key,
-            told=report or (lambda _: None),
+            listener=report or (lambda _: None),
         )
         following = Followed(
-            hear=turn.hear,
-            hear_again=turn.hear_again,
+            report=turn.report,
+            report_again=turn.report_again,
             tokens=report is not None,
             stop=options.get("stop"),
             labels=options.get("labels") or {},
@@ -169,15 +172,15 @@ def agent_on(
     )
 
 
-def _check(said: Said, run: PortableRun | None, *, begins_anew: bool) -> None:
+def _check(message: UserMessage, run: PortableRun | None, *, begins_anew: bool) -> None:
     """Refuse an input that has no meaning now."""
-    if begins_anew and said.content is None:
+    if begins_anew and message.content is None:
         raise InputError("A new request begins with a text or with content blocks.")
-    if run is None and said.is_empty:
+    if run is None and message.is_empty:
         raise InputError("There is nothing to continue. Give a text.")
-    if run is None and said.answers is not None:
+    if run is None and message.answers is not None:
         raise InputError("Nothing is asked. Give a text, not answers by key.")
-    if run is not None and not (run.waits or begins_anew or said.is_empty):
+    if run is not None and not (run.waits or begins_anew or message.is_empty):
         raise InputError(
             "Earlier work of this session was stopped, or failed. Continue it with the input None, "
             "or give it up with new_request=True."

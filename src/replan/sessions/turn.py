@@ -13,22 +13,21 @@ from replan.errors import UsageError
 from replan.events.types import Event, MemoryApplied
 from replan.failures import describe
 from replan.memory.conversation import Memory, resolved
-from replan.runs.asked.asks import asks_in
+from replan.runs.asked.asks import Ask, asks_in
 from replan.runs.result import RunResult, result_of
 from replan.runs.travel.portable import PortableRun, exported
 from replan.secrets.known import MASK
 from replan.services import Services
 from replan.sessions.carried import RUN, asked_in, written_run
 from replan.sessions.history import message_of, shown_of, whole_summary
-from replan.sessions.kept_runs import RunPlace
-from replan.sessions.outcome import metadata_of, response_of, stage_of
-from replan.sessions.request import Said, answers_to, mark_of
+from replan.sessions.request import UserMessage, answers_to, mark_of
+from replan.sessions.run_place import RunPlace
 from replan.sessions.tool_calls import ToolCalls
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.memory import MemoryOptions, Summary
-from replan.state.questions import Question
-from replan.state.session.context import AgentContext, AgentResult, Message
+from replan.state.questions import RESPONSES, Question
+from replan.state.session.context import AgentContext, AgentResult, Message, Stage
 
 PLAN = "plan"
 """The key of `project_state` that has the document of the newest plan."""
@@ -46,14 +45,14 @@ class Turn:
 
     clock: Callable[[], datetime]
     context: AgentContext
-    said: Said
+    message: UserMessage
     run: PortableRun | None  # that waits, or was stopped
     summary: Summary | None  # of the beginning of the history
     begins_anew: bool  # whether a new run begins, whatever waits
     run_id: str  # of a new run
     settings: RunSettings | None
     key: bytes | None  # signs runs
-    told: Callable[[Event], None]  # receives the events of the run
+    listener: Callable[[Event], None]  # receives the events of the run
     _place: RunPlace = field(init=False)
     _tools: ToolCalls = field(init=False)
     _problem: str = ""  # why what was said could not be used
@@ -63,18 +62,18 @@ class Turn:
     def __post_init__(self) -> None:
         self._tools = ToolCalls(self.clock)
 
-    def hear_again(self, event: Event) -> None:
+    def report_again(self, event: Event) -> None:
         """Take an event of the run that was reported before."""
         self._tools.take(event)
 
-    def hear(self, event: Event) -> None:
+    def report(self, event: Event) -> None:
         """Take an event of the run."""
         self._tools.take(event)
         if isinstance(event, MemoryApplied):
             # Of these the graph does not know.
             name = "summarised" if event.mode == "summary" else "left_out"
             event = event.replace(**{name: getattr(event, name) + self._held_back})
-        self.told(event)
+        self.listener(event)
 
     async def result(self, place: RunPlace) -> AgentResult:
         """Take the turn; if the work fails, the result has what was done so far.
@@ -118,11 +117,11 @@ class Turn:
             return await self._begun()
         state, is_answered = await place.go_on(self.run, self.settings)
         asks = asks_in(state) if self.run.waits and not is_answered else ()
-        if not asks or self.said.is_empty:
+        if not asks or self.message.is_empty:
             return state
         try:
             shown = {mark_of(ask) for ask in asked_in(self.run)}
-            answers = answers_to(self.said, asks, shown)
+            answers = answers_to(self.message, asks, shown)
         except UsageError as error:
             self._problem = str(error)
             return state
@@ -137,7 +136,7 @@ class Turn:
         if summary is not None:
             seen = {"messages": messages, "memory_summary": Overwrite(summary)}
             messages = []
-        content = self.said.content or ""
+        content = self.message.content or ""
         given = {"messages": [*messages, message_of("user", content, len(history))]}
         return await self._place.begin(given, seen, self.settings, self.run_id)
 
@@ -164,13 +163,13 @@ class Turn:
         before = None if self.run is None else self.run.run_id
         return bool(found and snapshot.next) and (goes_on or found != before)
 
-    def _said(self, result: RunResult, at: str) -> tuple[Message, ...]:
+    def _messages(self, result: RunResult, at: str) -> tuple[Message, ...]:
         """The message for the history: an answer that may contain a secret is masked."""
         asked: Mapping[str, Question] = result.state.get("questions", {})
-        said = self.said.messages(at)
+        messages = self.message.messages(at)
         if not any(each.secret and key in self._answered for key, each in asked.items()):
-            return said
-        return tuple(each.replace(content=MASK, metadata={}) for each in said)
+            return messages
+        return tuple(each.replace(content=MASK, metadata={}) for each in messages)
 
     async def _after(self, result: RunResult, response: str) -> AgentContext:
         """The session after the turn."""
@@ -189,7 +188,7 @@ class Turn:
         if summary is not None:
             kept[SUMMARY] = summary.model_dump(mode="json")
         return before.replace(
-            dialogue_history=(*before.dialogue_history, *self._said(result, at), *answered),
+            dialogue_history=(*before.dialogue_history, *self._messages(result, at), *answered),
             current_stage=stage_of(result),
             project_state=kept,
             tool_execution_history=(*before.tool_execution_history, *self._tools.over),
@@ -201,3 +200,68 @@ def _why_no_answer(result: RunResult) -> str | None:
     if result.outcome == "interrupted":
         return None
     return f"The run {result.run_id} ended without an answer: {result.outcome}."
+
+
+_DEGRADED = ("partial", "failed")
+
+
+def stage_of(result: RunResult) -> Stage:
+    """The status of a session after a run that has come to rest."""
+    if result.outcome == "interrupted":
+        return "stopped"
+    if result.outcome != "waiting":
+        return "done"
+    return "question" if all(ask.kind == "question" for ask in result.waiting) else "approval"
+
+
+def response_of(result: RunResult, problem: str) -> str:
+    """The answer or the questions, and why the last message could not be used."""
+    if result.outcome != "waiting":
+        return result.text
+    problems = [problem, *(ask.problem for ask in result.waiting)]
+    asked = "\n".join(f"- {ask.key}: {ask.text}" for ask in result.waiting)
+    if len(result.waiting) == 1:
+        asked = "\n\n".join([*result.waiting[0].remarks, result.waiting[0].text])
+    return "\n\n".join([*dict.fromkeys(each for each in problems if each), asked])
+
+
+def metadata_of(result: RunResult, problem: str) -> dict[str, JsonValue]:
+    """The status of the run, as JSON."""
+    failures = failures_of(result)
+    plans = [_payload(ask) for ask in result.waiting if ask.kind == "plan"]
+    return {
+        "outcome": result.outcome,
+        "stage": stage_of(result),
+        "run_id": result.run_id,
+        "usage": cast("JsonValue", result.usage.model_dump(mode="json")),
+        "questions": [_payload(ask) for ask in result.waiting if ask.kind != "plan"],
+        "approval": plans[0] if plans else None,
+        "problem": problem,
+        "degraded": result.outcome in _DEGRADED or bool(failures),
+        "failures": failures,
+        "limit_reached": result.limit_reached,
+        "warnings": list(result.warnings),
+        "plan": result.document,
+    }
+
+
+def failures_of(result: RunResult) -> list[JsonValue]:
+    """The steps that failed, and why."""
+    return [
+        {"step_id": each.step_id, "specialist": each.specialist_name, "error": each.error}
+        for each in result.results.values()
+        if each.is_failed
+    ]
+
+
+def _payload(ask: Ask) -> JsonValue:
+    """One question, in the usual form."""
+    return {
+        "key": ask.key,
+        "kind": ask.kind,
+        "text": ask.text,
+        "details": ask.details,
+        "fingerprint": ask.fingerprint,
+        "response_schema": RESPONSES[ask.kind],
+        "problem": ask.problem,
+    }

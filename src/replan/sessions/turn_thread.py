@@ -54,19 +54,12 @@ _SETTINGS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class TurnThread:
-    """The place of a session's thread while a turn is taken.
+    """The place of a session's thread while a turn is taken."""
 
-    Attributes:
-        repository: Where it is kept.
-        thread_id: Its id there.
-        run_id: What it goes with there.
-        has_begun: Whether this very turn has begun on it, and was killed.
-    """
-
-    repository: ThreadRepository
-    thread_id: str
-    run_id: str = ""
-    has_begun: bool = False
+    repository: ThreadRepository  # where it is kept
+    thread_id: str  # its id there
+    run_id: str = ""  # what it goes with there
+    has_begun: bool = False  # whether this very turn has begun on it, and was killed
 
     async def written(self, session: AgentContext) -> JsonValue:
         """The threads of the session as its context carries them after the turn."""
@@ -100,7 +93,9 @@ async def turn_thread(
     return own
 
 
-async def said_in_killed(session: AgentContext, kept: ThreadRepository, place: str) -> str | None:
+async def message_of_killed_turn(
+    session: AgentContext, kept: ThreadRepository, place: str
+) -> str | None:
     """Return what a user said in a turn that was killed: empty if nothing; None if none was.
 
     Args:
@@ -117,8 +112,8 @@ async def said_in_killed(session: AgentContext, kept: ThreadRepository, place: s
     given = [each for each in questions_in(thread.settings) if each.key in waited]
     if answers := [str(each.answer) for each in given if not each.is_open]:
         return answers[-1]
-    heard = [each.text for each in thread.messages[len(before.messages) :] if each.sender == "user"]
-    return heard[-1] if heard else ""
+    texts = [each.text for each in thread.messages[len(before.messages) :] if each.sender == "user"]
+    return texts[-1] if texts else ""
 
 
 def questions_in(settings: Mapping[str, Any]) -> list[Question]:

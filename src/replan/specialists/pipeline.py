@@ -22,13 +22,12 @@ from replan.specialists.returned_values import shaped_result
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.team import SpecialistCard
 from replan.threads.ai_adapter import AIAdapter
-from replan.threads.audience import Audience
 from replan.threads.host_utils import HostUtils
+from replan.threads.phase_at_work import Audience
 from replan.threads.response import Response
 from replan.threads.turns.building import Pipeline
-from replan.threads.turns.main_turn import Turn
+from replan.threads.turns.main_turn import Turn, exclusively, turn_on
 from replan.threads.turns.phase_graph import PhaseGraph, turn_at_work
-from replan.threads.turns.pipeline_turns import alone, turn_on
 
 _SUGGEST = "Let it return Response(text, phase_suggestion='completed'), or a next task."
 
@@ -62,7 +61,7 @@ class PipelineSpecialist:
             new_id=place.new_id,
             context=context,
         )
-        with alone(place.repository, place.thread_id):
+        with exclusively(place.repository, place.thread_id):
             agent = self.pipeline.agent
             turn = await turn_on(agent, place.thread_id, utils, run_id=place.run_id)
             if turn.is_new:

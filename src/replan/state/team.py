@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from replan.declared.effects import Effects
+from replan.declared.fields import Effects
 from replan.errors import Refusal
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, Value

@@ -54,7 +54,7 @@ def each_model(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield field, model
 
 
-def in_order(name: str, fallbacks: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+def with_fallbacks(name: str, fallbacks: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """A model and all its fallbacks of a file, each once."""
     found: dict[str, None] = {}
     left = [name]

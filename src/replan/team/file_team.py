@@ -8,10 +8,10 @@ from typing import Any, Self
 from pydantic import Field, PrivateAttr
 
 from replan.declared.fields import Row
-from replan.declared.file_schema import file_schema
+from replan.declared.files import file_schema
 from replan.declared.placing import Origin
 from replan.errors import ConfigurationError, UsageError
-from replan.team.fallback import Fallback, in_order
+from replan.team.fallback import Fallback, with_fallbacks
 from replan.team.fields.models import ModelName
 from replan.team.fields.texts import NewModel, ServerUrl, VariableName
 from replan.team.team import Team
@@ -68,7 +68,7 @@ class FileTeam(Team):
 
     def named_model(self, name: str) -> Any:
         """Return the model of a name, with those that the file gives in its place."""
-        names = in_order(name, {each: one.fallback for each, one in self.models.items()})
+        names = with_fallbacks(name, {each: one.fallback for each, one in self.models.items()})
         return Fallback(*names) if len(names) > 1 else name
 
     def refusal(self, mistakes: Sequence[ConfigurationError]) -> UsageError:

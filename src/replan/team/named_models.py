@@ -19,17 +19,12 @@ _KEY = "OPENAI_API_KEY"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TeamModels:
-    """Builds the models that a team file names; a key is looked up when its model is built.
+    """Builds the models that a team file names; a key is looked up when its model is built."""
 
-    Attributes:
-        named: The models under `models`.
-        environment: The variables to look in.
-        base_url: The server for names that have none of their own.
-    """
-
-    named: Mapping[str, NamedModel]
+    named: Mapping[str, NamedModel]  # the models under `models`
+    # The variables to look in.
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    base_url: str | None = None
+    base_url: str | None = None  # the server for names that have none of their own
 
     def chat_model(self, name: str, *, tenant: str = "") -> BaseChatModel:
         """Return the model for a name under `models`, or for a name such as `openai:gpt-...`."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import InitErrorDetails
 
-from replan.declared.part import broken
+from replan.declared.part import rule_error
 from replan.team.chats import Chats
 from replan.team.kinds.chat_kind import Chat
 from replan.team.kinds.function_kind import Function
@@ -63,11 +63,12 @@ class Specialist(Chat, Runnable, Function, JobMember, Pipeline, Ready):
 
     @classmethod
     def _other_kinds(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+        """Report that it is of no kind, and fields of other kinds than its own."""
         kinds = [each for each in cls.kinds() if _is(each, given)]
         marks = {mark for each in cls.kinds() for mark in each.marks}
-        one = f"Give exactly one of {', '.join(' or '.join(each.marks) for each in cls.kinds())}."
+        fix = f"Give exactly one of {', '.join(' or '.join(each.marks) for each in cls.kinds())}."
         if not kinds:
-            yield broken((), given.get("name"), "no_way", "It has no way to work.", one)
+            yield rule_error((), given.get("name"), "no_way", "It has no way to work.", fix)
             return
         way = next(mark for mark in kinds[0].marks if mark in given)
         for name in given:
@@ -75,10 +76,10 @@ class Specialist(Chat, Runnable, Function, JobMember, Pipeline, Ready):
                 continue
             if name in marks:
                 reason = f"It already has {way} as its way to work."
-                yield broken((name,), given[name], "two_ways", reason, one)
+                yield rule_error((name,), given[name], "two_ways", reason, fix)
             else:
                 reason = f"A specialist with {way} does not use this."
-                yield broken((name,), given[name], "unused_field", reason, "Leave it out.")
+                yield rule_error((name,), given[name], "unused_field", reason, "Leave it out.")
 
 
 def _is(kind: type[Member], fields: Mapping[str, Any]) -> bool:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, overload
 from pydantic import BeforeValidator, Field, ValidationError
 from pydantic_core import InitErrorDetails
 
-from replan.declared.fields import Row, fields_of, listed, meant
+from replan.declared.fields import Row, did_you_mean, fields_of, list_in
 from replan.declared.mistakes import mistakes_in
-from replan.declared.part import Part, broken
+from replan.declared.part import Part, rule_error
 from replan.declared.references import name_in
 from replan.errors import ConfigurationError, TeamError, UsageError
 from replan.ports.tool_provider import server_in
@@ -143,7 +143,7 @@ class Team(Part, RunSettings):
         yield from _unknown_servers(given)
         yield from _unwritten_summaries(given)
         seen: dict[str, int] = {}
-        for index, each in enumerate(listed(given.get("specialists"))):
+        for index, each in enumerate(list_in(given.get("specialists"))):
             fields = fields_of(each)
             field = "name" if "name" in fields else "use"
             name = fields.get(field)
@@ -152,7 +152,7 @@ class Team(Part, RunSettings):
             if first != index:
                 reason = f"specialists[{first}] already has this name."
                 fix = "Give each specialist its own name."
-                yield broken(
+                yield rule_error(
                     ("specialists", index, field), name, "duplicate_specialist", reason, fix
                 )
 
@@ -160,29 +160,29 @@ class Team(Part, RunSettings):
 def _unknown_servers(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
     known = [*fields_of(given.get("tool_servers"))]
     parts: dict[tuple[str | int, ...], Any] = {("host",): given.get("host")}
-    for index, each in enumerate(listed(given.get("specialists"))):
+    for index, each in enumerate(list_in(given.get("specialists"))):
         parts["specialists", index] = each
     for (where, part), field in product(parts.items(), ("tools", "approve")):
-        for index, grant in enumerate(listed(fields_of(part).get(field))):
+        for index, grant in enumerate(list_in(fields_of(part).get(field))):
             server = server_in(grant)
             if server and server not in known:
                 reason = f"There is no tool server '{server}'."
-                fix = meant(server, known, "Describe it under tool_servers.")
-                yield broken((*where, field, index), grant, "unknown_server", reason, fix)
+                fix = did_you_mean(server, known, "Describe it under tool_servers.")
+                yield rule_error((*where, field, index), grant, "unknown_server", reason, fix)
 
 
 def _unwritten_summaries(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
     """Find specialists in mode summary although the host writes none."""
     if (_mode_of(given.get("host")) or _mode_of(given)) == "summary":
         return
-    for index, each in enumerate(listed(given.get("specialists"))):
+    for index, each in enumerate(list_in(given.get("specialists"))):
         if _mode_of(each) == "summary":
             where, fix = (
                 ("specialists", index, "memory", "mode"),
                 "Give the team mode summary, too.",
             )
             reason = "The host writes the summary, and its memory has another mode."
-            yield broken(where, "summary", "no_summary", reason, fix)
+            yield rule_error(where, "summary", "no_summary", reason, fix)
 
 
 def _mode_of(part: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, cast
 from replan.declared.files import text_of
 from replan.declared.mistakes import Found
 from replan.declared.part import tell_old_name
-from replan.declared.placing import Origin, part_in, placed
+from replan.declared.placing import Origin, at_place, part_in
 from replan.declared.surroundings import folder_of
 from replan.declared.yaml_source import YamlSource, read_yaml
 from replan.errors import ConfigurationError, FieldMistake, TeamFileError, UnpricedModelError
@@ -104,10 +104,10 @@ def read_team_file(
 def _no_team(source: YamlSource) -> FieldMistake:
     if not source.value:
         fix = "Write a team; `replan init` writes a starter file."
-        return placed(Found((), "empty", "The file is empty.", fix), source)
+        return at_place(Found((), "empty", "The file is empty.", fix), source)
     fix = "Begin with fields such as host: and specialists:."
     reason = "A team file must have fields."
-    return placed(Found((), "wrong_type", reason, fix, source.value), source)
+    return at_place(Found((), "wrong_type", reason, fix, source.value), source)
 
 
 def _under_new_names(source: YamlSource) -> YamlSource:

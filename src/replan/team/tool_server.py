@@ -9,8 +9,8 @@ from pydantic import Field, PlainValidator, ValidationInfo, WithJsonSchema, Wrap
 from pydantic_core import InitErrorDetails
 
 from replan.declared.fields import Row, name_like
-from replan.declared.part import Part, broken
-from replan.declared.surroundings import Surroundings, refused
+from replan.declared.part import Part, rule_error
+from replan.declared.surroundings import Surroundings, field_error
 from replan.errors import ConfigurationError
 from replan.ports.tool_provider import SERVER_NAME, ToolProvider
 from replan.secrets.sources import holds_secret, learn_values
@@ -28,13 +28,13 @@ def _folder(given: object, info: ValidationInfo) -> object:
     """Take a folder; in a file it is relative to the file, whose own folder is the usual one."""
     around = cast("Surroundings | None", info.context)
     if given is not None and not isinstance(given, str | Path):
-        raise refused("wrong_type", "This must be text.", "Write the name of a folder.")
+        raise field_error("wrong_type", "This must be text.", "Write the name of a folder.")
     if around is None:
         return None if given is None else Path(given)
     folder = around.folder / (given or "")
     if not folder.is_dir():
         fix = "Create it, or name another; it is relative to the team file."
-        raise refused("no_folder", f"There is no folder '{folder}'.", fix)
+        raise field_error("no_folder", f"There is no folder '{folder}'.", fix)
     return folder
 
 
@@ -83,19 +83,19 @@ class ToolServer(Part):
         ways = [name for name in ("command", "url") if name in given]
         if len(ways) != 1 and given.keys() <= cls.model_fields.keys():
             reason = "It has two ways to be reached." if ways else "It has no way to be reached."
-            yield broken((), None, "no_way", reason, "Give exactly one of command, url.")
+            yield rule_error((), None, "no_way", reason, "Give exactly one of command, url.")
             return
         for name in _OF_ADDRESS if ways == ["command"] else _OF_PROGRAM:
             if given.get(name):
                 reason = f"A server with {ways[0]} does not use this." if ways else "It is unused."
-                yield broken((name,), given[name], "unused_field", reason, "Leave it out.")
+                yield rule_error((name,), given[name], "unused_field", reason, "Leave it out.")
         for field, instead in (("env", "env_from"), ("headers", "headers_from")):
             values = given.get(field)
             for name in cast("dict[str, Any]", values) if isinstance(values, dict) else {}:
                 if holds_secret(str(name)):
                     reason = "A team must not contain a key."
                     fix = f"Put it into an environment variable and name that under {instead}."
-                    yield broken((field, name), None, "literal_secret", reason, fix)
+                    yield rule_error((field, name), None, "literal_secret", reason, fix)
 
     def built(self, name: str, environment: Mapping[str, str]) -> ToolProvider:
         """Build a client that connects when it is needed.
@@ -142,7 +142,7 @@ def _server(given: object, handler: Any) -> object:
         return given
     if not isinstance(given, ToolServer | Mapping):
         fix = "Give a ToolServer, or an object with list_tools, get_tool and execute."
-        raise refused("wrong_type", "This is not a tool server.", fix)
+        raise field_error("wrong_type", "This is not a tool server.", fix)
     return handler(given)
 
 

@@ -47,7 +47,9 @@ async def answer(exchange: Exchange) -> web.StreamResponse:
             _reset(exchange.http)
             return web.Response()
         case Malformed():
-            return _malformed(stream=exchange.request.stream)
+            if exchange.request.stream:
+                return web.Response(body=b"data: " + _BROKEN_JSON + b"\n\n", content_type=_EVENTS)
+            return web.Response(body=_BROKEN_JSON, content_type=_JSON)
         case _:
             pass
     return await (_stream(exchange) if exchange.request.stream else _whole(exchange))
@@ -80,6 +82,7 @@ async def _whole(exchange: Exchange) -> web.StreamResponse:
 async def _broken_off(
     http: web.Request, body: bytes, end: Callable[[web.Request], None]
 ) -> web.StreamResponse:
+    """Send half of a body, then end the connection."""
     response = web.StreamResponse(headers={"Content-Type": _JSON})
     response.content_length = len(body)
     await response.prepare(http)
@@ -114,12 +117,6 @@ async def _end(exchange: Exchange, response: web.StreamResponse) -> web.StreamRe
         await response.write(chunk)
     await response.write_eof()
     return response
-
-
-def _malformed(*, stream: bool) -> web.Response:
-    if stream:
-        return web.Response(body=b"data: " + _BROKEN_JSON + b"\n\n", content_type=_EVENTS)
-    return web.Response(body=_BROKEN_JSON, content_type=_JSON)
 
 
 def _reset(http: web.Request) -> None:

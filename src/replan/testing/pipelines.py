@@ -35,19 +35,12 @@ _STARTING = {
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """What a package does that the rules forbid.
+    """What a package does that the rules forbid."""
 
-    Attributes:
-        file: The file, relative to the package.
-        line: The line, from 1.
-        problem: What is wrong.
-        fix: What to do.
-    """
-
-    file: str
-    line: int
-    problem: str
-    fix: str
+    file: str  # the file, relative to the package
+    line: int  # the line, from 1
+    problem: str  # what is wrong
+    fix: str  # what to do
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.problem}. {self.fix}"
@@ -208,26 +201,26 @@ def _of_class(found: _Package, of: _Class) -> Iterator[Finding]:
     name, path, line, _ = of
     kind = found.kind(name, path)
     suffix = next((each for each in _FILES if name.endswith(each)), "")
-    told: list[tuple[str, str]] = []
+    problems: list[tuple[str, str]] = []
     if kind and not name.endswith(kind):
-        told.append(
+        problems.append(
             (f"{name} is a component and does not end in '{kind}'", f"Call it {name}{kind}.")
         )
     elif suffix and suffix != kind:
         bases = ", ".join(each for each, of in _KINDS.items() if of == suffix)
-        told.append(
+        problems.append(
             (f"{name} has none of Replan's base classes", f"Derive it from one of: {bases}.")
         )
     is_vague = any(each in name for each in _ABSTRACT) or name == kind or name in _KINDS
     if is_vague or (kind and not _CAMEL.fullmatch(name)):
-        told.append(
+        problems.append(
             (f"{name} does not say what it is about, in CamelCase", "Name it after its business.")
         )
     if kind and not path.name.endswith(_FILES[kind]):
-        told.append(
+        problems.append(
             (f"{name} is in {path.name}", f"Put it into a file that ends in {_FILES[kind]}.")
         )
-    for problem, fix in (*told, *_of_bases(found, of, kind)):
+    for problem, fix in (*problems, *_of_bases(found, of, kind)):
         yield found.finding(path, line, problem, fix)
 
 

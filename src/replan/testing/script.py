@@ -67,7 +67,9 @@ class Script:
     """
 
     def __init__(self, replies: Replies) -> None:
-        by_key = _by_key(replies)
+        if isinstance(replies, str):
+            raise TypeError("A script is a mapping or a list of replies, not one text.")
+        by_key = replies if isinstance(replies, Mapping) else {ANY: replies}
         self._entries = {_checked(key): deque(_entries(by_key[key])) for key in by_key}
         self._failures: list[AssertionError] = []
         self._lock = threading.Lock()
@@ -169,12 +171,6 @@ def keys_of(call: Call | None) -> tuple[str, ...]:
     step = f"step {call.step}"
     narrow = (f"{step}/{call.specialist}", step) if call.specialist else (step,)
     return (*narrow, call.node, ANY)
-
-
-def _by_key(replies: Replies) -> Mapping[str, Entry | Always | Sequence[Entry | Always]]:
-    if isinstance(replies, str):
-        raise TypeError("A script is a mapping or a list of replies, not one text.")
-    return replies if isinstance(replies, Mapping) else {ANY: replies}
 
 
 def _checked(key: str) -> str:

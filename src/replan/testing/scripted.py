@@ -18,8 +18,7 @@ from pydantic import PrivateAttr
 from replan.prompts.sections import Call, call_of
 from replan.state.usage import TokenCount, sum_counts
 from replan.testing.faults import Hang
-from replan.testing.playing import chunks_of, message_of
-from replan.testing.replies import Reply
+from replan.testing.replies import Reply, chunks_of, message_of
 from replan.testing.script import Replies, Script
 
 
@@ -167,7 +166,8 @@ class ScriptedModel(BaseChatModel):
 
     def _seen(self, messages: Sequence[BaseMessage]) -> Call | None:
         call = call_of(messages)
-        self._calls.append(_recorded(call, messages))
+        named = (call.node, call.step, call.specialist) if call else (None, None, None)
+        self._calls.append(ModelCall(*named, tuple(messages)))
         return call
 
     def _whole(self, reply: Reply, messages: Sequence[BaseMessage]) -> ChatResult:
@@ -182,13 +182,5 @@ class ScriptedModel(BaseChatModel):
     def _count(self, message: AIMessage) -> None:
         usage = message.usage_metadata
         if usage is not None:
-            tokens = (usage["input_tokens"], usage["output_tokens"])
-            self._counts.append(
-                TokenCount(calls=1, input_tokens=tokens[0], output_tokens=tokens[1])
-            )
-
-
-def _recorded(call: Call | None, messages: Sequence[BaseMessage]) -> ModelCall:
-    if call is None:
-        return ModelCall(None, None, None, tuple(messages))
-    return ModelCall(call.node, call.step, call.specialist, tuple(messages))
+            read, made = usage["input_tokens"], usage["output_tokens"]
+            self._counts.append(TokenCount(calls=1, input_tokens=read, output_tokens=made))

@@ -19,10 +19,17 @@ from replan.failures import describe
 from replan.own_loop import Portal
 from replan.state.usage import TokenCount, sum_counts
 from replan.testing.answering import Exchange, answer, refusal
-from replan.testing.embeddings import embeddings_body, texts_in
 from replan.testing.replies import Reply, Said, as_reply
 from replan.testing.script import Replies, Script, keys_of
-from replan.testing.wire import BadRequest, Capabilities, ChatRequest, models_body, read_request
+from replan.testing.wire import (
+    BadRequest,
+    Capabilities,
+    ChatRequest,
+    embeddings_body,
+    models_body,
+    read_request,
+    texts_in,
+)
 
 Freeform = Callable[[ChatRequest], Said | Awaitable[Said]]
 """A function, sync or async, that answers every request."""

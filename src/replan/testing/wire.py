@@ -1,7 +1,10 @@
-"""The OpenAI chat protocol as JSON: what a request says, and how replies and errors look."""
+"""The OpenAI protocol as JSON: what a request says, how replies, vectors and errors look."""
 
+import hashlib
 import itertools
 import json
+import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +14,7 @@ from langchain_core.messages import BaseMessage, convert_to_messages
 from replan.prompts.sections import Call, call_of
 from replan.state.usage import TokenCount
 from replan.testing.faults import Truncated
-from replan.testing.playing import finish_reason
-from replan.testing.replies import Reply
+from replan.testing.replies import Reply, finish_reason
 
 _HIDDEN = frozenset({"authorization", "api-key", "x-api-key", "cookie"})
 _END = b"data: [DONE]\n\n"
@@ -191,3 +193,47 @@ def _event(data: dict[str, Any]) -> bytes:
 
 def _json(data: dict[str, Any]) -> bytes:
     return json.dumps(data, ensure_ascii=False).encode()
+
+
+WIDTH = 64
+"""Numbers of a vector."""
+
+_WORD = re.compile(r"\w+")
+
+
+def vector_of(text: str) -> list[float]:
+    """Return a vector of length 1 in which each word is at its own place, by its hash."""
+    vector = [0.0] * WIDTH
+    for word in _WORD.findall(text.casefold()):
+        digest = hashlib.sha256(word.encode("utf-8", "surrogatepass")).digest()
+        vector[digest[0] % WIDTH] += 1.0 if digest[1] % 2 else -1.0
+    length = math.sqrt(sum(each * each for each in vector))
+    return [each / length for each in vector] if length else [1.0, *vector[1:]]
+
+
+def texts_in(raw: bytes) -> tuple[str, list[str]]:
+    """The model and the texts of a request.
+
+    Raises:
+        BadRequest: It cannot be read.
+    """
+    try:
+        body = json.loads(raw)
+        given = body["input"]
+        texts: tuple[Any, ...] = (given,) if isinstance(given, str) else tuple(given)
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadRequest(f"The request cannot be read: {error}") from error
+    if not texts or any(not isinstance(each, str) for each in texts):
+        raise BadRequest("'input' must be a text or a list of texts.", "input")
+    return str(body.get("model", "")), [*texts]
+
+
+def embeddings_body(model: str, texts: list[str]) -> bytes:
+    """The answer, with the words of the texts as its tokens."""
+    data = [
+        {"object": "embedding", "index": index, "embedding": vector_of(text)}
+        for index, text in enumerate(texts)
+    ]
+    tokens = sum(len(_WORD.findall(text)) for text in texts)
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return json.dumps({"object": "list", "model": model, "data": data, "usage": usage}).encode()

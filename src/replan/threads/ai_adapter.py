@@ -88,8 +88,8 @@ class AIAdapter:
             phase=at_work.phase,
             path=at_work.path or None,
         )
-        told = "\n\n".join(part for part in (system_message, call_tag(call)) if part)
-        asked = [SystemMessage(told), *to_langchain(messages)]
+        system = "\n\n".join(part for part in (system_message, call_tag(call)) if part)
+        asked = [SystemMessage(system), *to_langchain(messages)]
         audience = at_work.audience
         is_heard = audience.on_text is not None or has_listener(self._config)
         # Counted before the reply is complete, so that no piece of it is shown again.

@@ -9,11 +9,11 @@ from replan.texts.storable import storable_text
 from replan.threads.response import MessageUpdate
 
 
-def holder_of(thread: Thread, message_id: str) -> Thread | None:
-    """Find who has a message: the thread, or a sub-thread of it at any depth."""
-    if thread.place_of(message_id) is not None:
-        return thread
-    found = (holder_of(each, message_id) for _, each in thread.sub_threads())
+def _find(thread: Thread, message_id: str) -> tuple[Thread, ThreadMessage] | None:
+    """Find a message in a thread, or in a sub-thread of it at any depth; and who has it."""
+    if (place := thread.place_of(message_id)) is not None:
+        return thread, thread.messages[place]
+    found = (_find(each, message_id) for _, each in thread.sub_threads())
     return next((each for each in found if each is not None), None)
 
 
@@ -23,15 +23,17 @@ def message_in(thread: Thread, message_id: str) -> ThreadMessage:
     Raises:
         ThreadError: There is none.
     """
-    holder = holder_of(thread, message_id)
-    place = None if holder is None else holder.place_of(message_id)
-    if holder is None or place is None:
+    return _holder_and_message(thread, message_id)[1]
+
+
+def _holder_and_message(thread: Thread, message_id: str) -> tuple[Thread, ThreadMessage]:
+    if (found := _find(thread, message_id)) is None:
         problem = f"neither it nor a sub-thread of it has a message '{message_id}'"
         raise ThreadError(thread.id, problem, "Use the id of a message that is there.")
-    return holder.messages[place]
+    return found
 
 
-def changed(
+def change_message(
     thread: Thread,
     message_id: str,
     *,
@@ -43,10 +45,9 @@ def changed(
     Raises:
         ThreadError: There is no such message, or a field cannot have the value.
     """
-    message = message_in(thread, message_id)
+    holder, message = _holder_and_message(thread, message_id)
     if meta is not None:
         changes["meta"] = {**message.meta, **meta}
-    holder = holder_of(thread, message_id) or thread
     try:
         return holder.replace(message.replace(**changes))
     except ValueError as error:
@@ -54,13 +55,13 @@ def changed(
         raise ThreadError(thread.id, problem, "Give fields of a ThreadMessage.") from error
 
 
-def updated(
+def update_message(
     thread: Thread, update: MessageUpdate, text: str, meta: Mapping[str, Any]
 ) -> ThreadMessage:
     """Update a message from a response, whose text counts only if it is not empty."""
-    said = text if update.text is None else storable_text(update.text)
-    changes = {"text": said} if said.strip() else {}
-    return changed(thread, update.message_id, meta={**update.meta, **meta}, **changes)
+    new = text if update.text is None else storable_text(update.text)
+    changes = {"text": new} if new.strip() else {}
+    return change_message(thread, update.message_id, meta={**update.meta, **meta}, **changes)
 
 
 def newest_bot_message(thread: Thread) -> ThreadMessage | None:

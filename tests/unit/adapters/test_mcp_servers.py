@@ -8,7 +8,7 @@ import pytest
 
 import mcp_servers
 from replan import ConfigurationError, Specialist, Team, TeamError, ToolServer
-from replan.adapters.mcp.last_words import LastWords
+from replan.adapters.mcp.connection import LastWords
 from replan.adapters.mcp.server import McpServer
 from replan.adapters.mcp.ways import Program
 from replan.errors import ToolCallLostError, ToolServerError

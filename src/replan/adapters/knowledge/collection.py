@@ -78,7 +78,7 @@ class Collection:
 
     @contextmanager
     def alone(self, connection: Connection) -> Generator[None]:
-        """Change it under a lock."""
+        """Hold the lock under which the passages of a tenant are changed."""
         key = f"{self.name}/{self.tenant}"
         connection.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", (key,))
         # The lock ends with the connection at the latest.

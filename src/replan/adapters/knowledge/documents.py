@@ -29,18 +29,16 @@ KINDS = tuple(PACKAGES)
 """The endings of documents."""
 
 
-class UnreadableDocumentError(Exception):
-    """Why a document gives no passages."""
+class UnreadableFileError(Exception):
+    """Why a file gives no passages."""
 
 
 def can_be_read(ending: str) -> bool:
     """Whether what reads documents with this ending is installed."""
-    return _is_installed(PACKAGES[ending])
+    return _spec_of(PACKAGES[ending]) is not None
 
 
-@cache
-def _is_installed(package: str) -> bool:
-    return find_spec(package) is not None
+_spec_of = cache(find_spec)
 
 
 def document_passages(name: str, content: bytes) -> Iterator[Passage]:
@@ -50,22 +48,18 @@ def document_passages(name: str, content: bytes) -> Iterator[Passage]:
     """
     ending = Path(name).suffix.casefold()
     if not can_be_read(ending):
-        raise UnreadableDocumentError(f"to read it, {EXTRA}")
+        raise UnreadableFileError(f"to read it, {EXTRA}")
     *lines, end = _extracted(ending, content)
     if end:
-        raise UnreadableDocumentError(str(end))
-    passages = (
-        piece
+        raise UnreadableFileError(str(end))
+    # The fonts of a PDF may make halves of characters of its signs.
+    whole = (
+        Passage(file=name, line=place, heading=storable_text(heading), text=storable_text(text))
         for place, heading, text in cast("list[tuple[int, str, str]]", lines)
-        for piece in cut(_passage(name, place, heading, text))
     )
+    passages = (piece for each in whole for piece in cut(each))
     # A page is a separate place; paragraphs under one heading stay together.
     yield from passages if ending == ".pdf" else merged(passages)
-
-
-def _passage(name: str, place: int, heading: str, text: str) -> Passage:
-    # The fonts of a PDF may make halves of characters of its signs.
-    return Passage(file=name, line=place, heading=storable_text(heading), text=storable_text(text))
 
 
 def _extracted(ending: str, content: bytes) -> list[Any]:
@@ -83,9 +77,9 @@ def _extracted(ending: str, content: bytes) -> list[Any]:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise UnreadableDocumentError(f"reading it takes more than {SECONDS:g} s") from None
+        raise UnreadableFileError(f"reading it takes more than {SECONDS:g} s") from None
     except OSError as error:
-        raise UnreadableDocumentError(f"its reader did not start: {error.strerror}") from error
+        raise UnreadableFileError(f"its reader did not start: {error.strerror}") from error
     if done.returncode:
-        raise UnreadableDocumentError(f"its reader stopped ({done.returncode})")
+        raise UnreadableFileError(f"its reader stopped ({done.returncode})")
     return [json.loads(line) for line in done.stdout.splitlines()]

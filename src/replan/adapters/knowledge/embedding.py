@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.messages import AIMessage, HumanMessage
@@ -31,19 +31,13 @@ class EmbeddingError(Exception):
 
 @dataclass(frozen=True)
 class Embedding:
-    """A model for embeddings, as one search asks it.
+    """A model for embeddings, as one search asks it."""
 
-    Attributes:
-        embeddings: The model.
-        name: What the team calls it; empty if it was not given by a name.
-        config: The configuration of the step that searches; its callbacks count and charge.
-        seconds: How long a call may take; None: as long as it takes.
-    """
-
-    embeddings: Embeddings
-    name: str = ""
+    embeddings: Embeddings  # the model
+    name: str = ""  # what the team calls it; empty if it was not given by a name
+    # The configuration of the step that searches; its callbacks count and charge.
     config: RunnableConfig | None = None
-    seconds: float | None = None
+    seconds: float | None = None  # how long a call may take; None: as long as it takes
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -67,6 +61,33 @@ class Embedding:
             _check(vectors, texts)
             ended(tokens)
         return vectors
+
+
+class WithEmbeddings:
+    """Knowledge, a dataclass, with a model for embeddings or the name of one that a team builds."""
+
+    embeddings: Any  # an Embeddings, a name, or None
+    built: Any  # the model of the name, once there is one
+
+    def with_embeddings(self, built: Embeddings) -> Self:
+        """Return a copy with this model, which was built for the name in `embeddings`."""
+        return replace(cast("Any", self), built=built)
+
+    @property
+    def embedding(self) -> Embedding | None:
+        """The embedding model; None without one, or if it is not built yet."""
+        if isinstance(self.embeddings, str):
+            return None if self.built is None else Embedding(self.built, self.embeddings)
+        return None if self.embeddings is None else Embedding(self.embeddings)
+
+    def asked_by(self, config: RunnableConfig | None, seconds: float | None) -> Embedding:
+        """The embedding model for a search with a configuration, and the time that it has."""
+        if self.embedding is None:
+            reason = (
+                f"{self.embeddings} is the name of a model, and no graph of a team has built it"
+            )
+            raise RetrievalError(reason, "Give embeddings=..., an Embeddings of LangChain.")
+        return replace(self.embedding, config=config, seconds=seconds)
 
 
 def charged_call(
@@ -110,12 +131,6 @@ def asked(embedding: Embedding, ask: Callable[[], T]) -> tuple[T | None, str]:
             raise
         problem = f"{embedding.names[0]} failed, so passages are found by their words alone"
         return None, f"{problem}: {describe(error).rstrip('.')}."
-
-
-def unbuilt(name: object) -> RetrievalError:
-    """Return the error for a name without a model."""
-    reason = f"{name} is the name of a model, and no graph of a team has built it"
-    return RetrievalError(reason, "Give embeddings=..., an Embeddings of LangChain.")
 
 
 def embedded_text(heading: str, text: str) -> str:

@@ -1,22 +1,20 @@
 """A folder as knowledge: its texts, found by their words, up to date whenever they are searched."""
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableConfig
 from platformdirs import user_cache_path
 
-from replan.adapters.knowledge.embedding import SECONDS, Embedding, asked, unbuilt
-from replan.adapters.knowledge.fusing import DEEPEST, fused
+from replan.adapters.knowledge.embedding import SECONDS, WithEmbeddings, asked
+from replan.adapters.knowledge.fusing import DEEPEST, chunk_of, fused
 from replan.adapters.knowledge.index import Hit, Index, opened, path_in
 from replan.adapters.knowledge.read_files import KINDS
 from replan.adapters.knowledge.vectors import Vectors
 from replan.errors import RetrievalError
 from replan.ports.retriever import SearchRequest, SearchResponse
-from replan.state.knowledge import Chunk
 
 TENANT = "{tenant}"
 """What is in a folder's name where each tenant has one of its own."""
@@ -25,7 +23,7 @@ _FILTERS = frozenset({"file"})
 
 
 @dataclass(frozen=True)
-class FolderRetriever:
+class FolderRetriever(WithEmbeddings):
     """Finds passages in the texts of a folder: text, Markdown, HTML, PDF, DOCX.
 
     PDF and DOCX need the extra `documents`.
@@ -67,7 +65,11 @@ class FolderRetriever:
         with opened(path_in(self._cache, folder)) as index:
             left_out = index.update(folder)
             hits, problems = self._found(index, request, glob, config)
-            found = [_chunk(hit) for hit in hits if hit.score >= request.min_score]
+            found = [
+                chunk_of(f"{hit.passage.file}:{hit.passage.line}", hit.passage, hit.score)
+                for hit in hits
+                if hit.score >= request.min_score
+            ]
             return SearchResponse(chunks=found[: request.top_k], left_out=[*left_out, *problems])
 
     def prepare(self, *, tenant: str = "") -> list[str]:
@@ -88,7 +90,7 @@ class FolderRetriever:
         with opened(path_in(self._cache, folder)) as index:
             left_out = index.update(folder)
             if self.embeddings is not None:
-                Vectors(index.path, index.connection, self._asked_by(None, None)).complete()
+                Vectors(index.path, index.connection, self.asked_by(None, None)).complete()
             return left_out
 
     def looked_through(self) -> tuple[int, int, list[str]]:
@@ -98,17 +100,13 @@ class FolderRetriever:
             left_out = index.update(folder)
             return *index.size(), left_out
 
-    def with_embeddings(self, built: Embeddings) -> "FolderRetriever":
-        """Return a copy with this model, which was built for the name in `embeddings`."""
-        return replace(self, built=built)
-
     def _found(
         self, index: Index, request: SearchRequest, glob: str, config: RunnableConfig | None
     ) -> tuple[list[Hit], list[str]]:
         """Return the passages, the best first, and what kept others from being found."""
         if self.embeddings is None:
             return index.search(request.query, request.top_k, glob), []
-        embedding = self._asked_by(config, SECONDS)
+        embedding = self.asked_by(config, SECONDS)
         most = max(DEEPEST, request.top_k)
         by_words = [hit.id for hit in index.search(request.query, most, glob)]
         vectors = Vectors(index.path, index.connection, embedding)
@@ -118,19 +116,6 @@ class FolderRetriever:
         passages = index.passages([id_ for id_, _ in places])
         found = [Hit(id_, score, passages[id_]) for id_, score in places if id_ in passages]
         return found, [each for each in (problem, vectors.problem) if each]
-
-    def _asked_by(self, config: RunnableConfig | None, seconds: float | None) -> Embedding:
-        if self.embedding is None:
-            raise unbuilt(self.embeddings)
-        return replace(self.embedding, config=config, seconds=seconds)
-
-    @property
-    def embedding(self) -> Embedding | None:
-        """The embedding model; None without one, or if it is not built yet."""
-        is_named = isinstance(self.embeddings, str)
-        name = str(self.embeddings) if is_named else ""
-        built = self.built if is_named else self.embeddings
-        return None if built is None else Embedding(cast("Embeddings", built), name)
 
     @property
     def _cache(self) -> Path:
@@ -156,15 +141,3 @@ def _glob_in(request: SearchRequest) -> str:
         reason = f"a folder has no filter {', '.join(unknown)}"
         raise RetrievalError(reason, "Use file, with a pattern such as policies/*.")
     return str(request.filters.get("file", ""))
-
-
-def _chunk(hit: Hit) -> Chunk:
-    passage = hit.passage
-    return Chunk(
-        id=f"{passage.file}:{passage.line}",
-        content=passage.text,
-        score=hit.score,
-        source=passage.file,
-        line=passage.line,
-        heading=passage.heading,
-    )

@@ -1,8 +1,11 @@
-"""One ranking from several: reciprocal rank fusion."""
+"""One ranking from several, by reciprocal rank fusion; and its passages as they are given."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from typing import TypeVar
+
+from replan.state.knowledge import Chunk
+from replan.texts.passages import Passage
 
 T = TypeVar("T", bound=Hashable)
 
@@ -23,3 +26,14 @@ def fused(rankings: Sequence[Sequence[T]]) -> list[tuple[T, float]]:
         for place, each in enumerate(ranking, start=1):
             scores[each] += (_SMOOTH + 1) / (_SMOOTH + place) / len(rankings)
     return sorted(scores.items(), key=lambda each: -each[1])
+
+
+def chunk_of(id_: str, passage: Passage, score: float) -> Chunk:
+    return Chunk(
+        id=id_,
+        content=passage.text,
+        score=score,
+        source=passage.file,
+        line=passage.line,
+        heading=passage.heading,
+    )

@@ -4,16 +4,16 @@ import hashlib
 import os
 import sqlite3
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_random
 
+from replan.adapters.knowledge.documents import UnreadableFileError
 from replan.adapters.knowledge.read_files import (
     KINDS,
-    UnreadableFileError,
     content_of,
     is_waiting,
     passages_in,
@@ -176,7 +176,8 @@ class Index:
         )
 
     def _catch_up(self, files: Mapping[str, FolderFile]) -> None:
-        known = self._known()
+        rows = self._db.execute("SELECT name, stamp, digest, first, last, problem FROM files")
+        known = {name: _Known(*rest) for name, *rest in rows}
         for name in known.keys() - files.keys():
             self._forget(name, known[name])
         for name, file in files.items():
@@ -204,6 +205,7 @@ class Index:
         self._db.execute("INSERT INTO files VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def _insert(self, passages: Sequence[Passage]) -> tuple[int, int]:
+        """Add the passages of a file; return the numbers of the first and the last of them."""
         first = self._db.execute("SELECT coalesce(max(last), 0) + 1 FROM files").fetchone()[0]
         rows = (_row(number, each) for number, each in enumerate(passages, start=first))
         self._db.executemany(_INSERTED, rows)
@@ -213,25 +215,13 @@ class Index:
         self._db.execute("DELETE FROM passages WHERE rowid BETWEEN ? AND ?", (old.first, old.last))
         self._db.execute("DELETE FROM files WHERE name = ?", (name,))
 
-    def _known(self) -> dict[str, _Known]:
-        rows = self._db.execute("SELECT name, stamp, digest, first, last, problem FROM files")
-        return {name: _Known(*rest) for name, *rest in rows}
-
 
 def _row(number: int, passage: Passage) -> tuple[object, ...]:
-    # What is in the index as it is in the file is kept once.
-    shown = f"{passage.heading} ({passage.file})"
+    shown = indexed(with_parts(f"{passage.heading} ({passage.file})"))
     body = indexed(passage.text)
+    # What is in the index as it is in the file is kept once.
     text = None if body == passage.text else passage.text
-    return (
-        number,
-        indexed(with_parts(shown)),
-        body,
-        text,
-        passage.heading,
-        passage.file,
-        passage.line,
-    )
+    return (number, shown, body, text, passage.heading, passage.file, passage.line)
 
 
 def _stamp(file: FolderFile) -> str:
@@ -274,8 +264,8 @@ def _connected(path: Path) -> sqlite3.Connection:
         raise
     except sqlite3.DatabaseError:
         # It is not a database, or damaged: all of it can be made again.
-        for each in _files_of(path):
-            each.unlink(missing_ok=True)
+        for ending in ("", "-wal", "-shm"):
+            path.with_name(path.name + ending).unlink(missing_ok=True)
         _make_private(path)
         return _prepared(path)
 
@@ -292,7 +282,3 @@ def _prepared(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def _files_of(path: Path) -> Iterator[Path]:
-    return (path.with_name(path.name + ending) for ending in ("", "-wal", "-shm"))

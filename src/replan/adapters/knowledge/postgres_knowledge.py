@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,18 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableConfig
 
 from replan.adapters.knowledge.collection import Collection, Row
-from replan.adapters.knowledge.embedding import SECONDS, Embedding, asked, embedded_text, unbuilt
-from replan.adapters.knowledge.fusing import DEEPEST, fused
+from replan.adapters.knowledge.documents import UnreadableFileError
+from replan.adapters.knowledge.embedding import (
+    SECONDS,
+    Embedding,
+    WithEmbeddings,
+    asked,
+    embedded_text,
+)
+from replan.adapters.knowledge.fusing import DEEPEST, chunk_of, fused
 from replan.adapters.knowledge.index import DEEPEST as DEEPEST_FOLDER, MOST_FILES
 from replan.adapters.knowledge.read_files import (
     KINDS,
-    UnreadableFileError,
     content_of,
     passages_in,
 )
@@ -29,7 +35,6 @@ from replan.errors import RetrievalError
 from replan.failures import describe, ends_whole_work
 from replan.ports.retriever import SearchRequest, SearchResponse
 from replan.secrets.sources import learn_address
-from replan.state.knowledge import Chunk
 from replan.texts.passages import Passage
 from replan.texts.safe_folder import FolderFile, files_below
 
@@ -38,7 +43,7 @@ BATCH = 128
 
 
 @dataclass(frozen=True)
-class PostgresRetriever:
+class PostgresRetriever(WithEmbeddings):
     """Finds passages in a table of PostgreSQL with pgvector; fill it with sync.
 
     Needs the extra `postgres`. Every passage belongs to one tenant, which may be the empty
@@ -78,7 +83,7 @@ class PostgresRetriever:
         """
         table = self._table(request)
         most = max(DEEPEST, request.top_k)
-        embedding = self._asked_by(config, SECONDS)
+        embedding = self.asked_by(config, SECONDS)
         vector, problem = asked(embedding, lambda: embedding.of_query(request.query))
         with self._connected() as connection:
             rankings = [table.by_words(connection, request.query, most)]
@@ -90,7 +95,7 @@ class PostgresRetriever:
                 whose = f" of tenant {request.tenant_id}" if request.tenant_id else ""
                 problem = f"There is nothing{whose} in {self.collection}."
         found = [
-            _chunk(id_, passages[id_], score)
+            chunk_of(str(id_), passages[id_], score)
             for id_, score in places
             if id_ in passages and score >= request.min_score
         ]
@@ -113,7 +118,7 @@ class PostgresRetriever:
         """
         if not Path(folder).is_dir():
             raise RetrievalError(f"there is no folder {folder}", "Create it, or name another.")
-        embedding, left_out = self._asked_by(config, None), list[str]()
+        embedding, left_out = self.asked_by(config, None), list[str]()
         table = self._table(SearchRequest(query="", tenant_id=tenant))
         with self._connected() as connection, table.alone(connection):
             table.prepare(connection)
@@ -127,22 +132,6 @@ class PostgresRetriever:
                 if passages is not None:
                     table.replace(connection, each.name, _rows(embedding, digest, passages))
         return [*found.left_out, *left_out]
-
-    def with_embeddings(self, built: Embeddings) -> "PostgresRetriever":
-        """Return a copy with this model, which was built for the name in `embeddings`."""
-        return replace(self, built=built)
-
-    @property
-    def embedding(self) -> Embedding | None:
-        """The embedding model; None if it is not built yet."""
-        if isinstance(self.embeddings, str):
-            return self.built and Embedding(self.built, self.embeddings)
-        return Embedding(self.embeddings)
-
-    def _asked_by(self, config: RunnableConfig | None, seconds: float | None) -> Embedding:
-        if self.embedding is None:
-            raise unbuilt(self.embeddings)
-        return replace(self.embedding, config=config, seconds=seconds)
 
     def _table(self, request: SearchRequest) -> Collection:
         if request.knowledge_base_ids or request.filters.keys() - {"file"}:
@@ -195,14 +184,3 @@ def _rows(embedding: Embedding, digest: str, passages: Sequence[Passage]) -> Ite
             raise RetrievalError(reason, "Try again, or give other embeddings.") from error
         for passage, vector in zip(batch, vectors, strict=True):
             yield Row(digest, model, passage, vector)
-
-
-def _chunk(id_: int, passage: Passage, score: float) -> Chunk:
-    return Chunk(
-        id=str(id_),
-        content=passage.text,
-        score=score,
-        source=passage.file,
-        line=passage.line,
-        heading=passage.heading,
-    )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from replan.adapters.knowledge import documents
+from replan.adapters.knowledge.documents import UnreadableFileError
 from replan.texts.html import html_passages
 from replan.texts.passages import Passage, decoded, merged, passages_of
 
@@ -14,10 +15,6 @@ MOST_PASSAGES = 10_000
 """Passages of a file; one with more is left out."""
 
 _Reader = Callable[[str, bytes], Iterable[Passage]]
-
-
-class UnreadableFileError(Exception):
-    """Why a file gives no passages."""
 
 
 def content_of(path: Path) -> bytes:
@@ -52,13 +49,6 @@ def _ending(path: Path) -> str:
     return path.suffix.casefold()
 
 
-def _document(name: str, content: bytes) -> Iterable[Passage]:
-    try:
-        yield from documents.document_passages(name, content)
-    except documents.UnreadableDocumentError as error:
-        raise UnreadableFileError(str(error)) from error
-
-
 def _text(name: str, content: bytes) -> Iterable[Passage]:
     return merged(passages_of(name, _decoded(content)))
 
@@ -78,7 +68,7 @@ def _decoded(content: bytes) -> str:
 _READERS: Mapping[str, _Reader] = {
     **dict.fromkeys((".txt", ".md", ".markdown", ".rst"), _text),
     **dict.fromkeys((".html", ".htm"), _html),
-    **dict.fromkeys(documents.KINDS, _document),
+    **dict.fromkeys(documents.KINDS, documents.document_passages),
 }
 KINDS = tuple(_READERS)
 """The endings of the files that are read."""

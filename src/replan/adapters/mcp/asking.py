@@ -94,10 +94,10 @@ def _how(schema: dict[str, Any]) -> str:
     fields = _fields(schema)
     if not fields:
         return "Answer yes or no."
-    told = [_field(name, each) for name, each in fields.items()]
-    if len(told) == 1:
-        return f"Answer with {told[0]}; or no."
-    return f"Answer with a JSON object of {', '.join(told)}; or no."
+    fields_shown = [_field(name, each) for name, each in fields.items()]
+    if len(fields_shown) == 1:
+        return f"Answer with {fields_shown[0]}; or no."
+    return f"Answer with a JSON object of {', '.join(fields_shown)}; or no."
 
 
 def _field(name: str, schema: Any) -> str:

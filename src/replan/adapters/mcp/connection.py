@@ -6,6 +6,8 @@ calls tools is another one.
 
 import asyncio
 import contextlib
+import os
+import threading
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextvars import Context, ContextVar
 from dataclasses import dataclass
@@ -21,7 +23,6 @@ from mcp_types import ElicitRequestParams, ElicitResult, ErrorData
 from replan.adapters.mcp.asking import Call
 from replan.adapters.mcp.bounds import LINES, LONGEST_MESSAGE, TOO_LONG, told_too_long
 from replan.adapters.mcp.http import ToolClient
-from replan.adapters.mcp.last_words import LastWords
 from replan.adapters.mcp.ways import Address, Program, Way
 from replan.errors import ToolServerError
 from replan.failures import describe
@@ -31,7 +32,36 @@ _SILENCE = httpx2.Timeout(30, read=None)
 
 _MOST_UNREAD = 20
 
+_KEPT_WORDS, _READ_AT_ONCE = 500, 65_536
+_PARTING = 1.0
+"""How long the last words are waited for; a program that outlives the server may hold them open."""
+
 _call_at_work: ContextVar[Call | None] = ContextVar("replan_mcp_call", default=None)
+
+
+class LastWords:
+    """What a server's program says for people: all of it is read, and the end of it kept."""
+
+    def __init__(self) -> None:
+        source, sink = os.pipe()
+        self.sink = os.fdopen(sink, "w")
+        self._kept = b""
+        self._reader = threading.Thread(
+            target=self._read, args=(source,), name="replan-last-words", daemon=True
+        )
+        self._reader.start()
+
+    def end(self) -> str:
+        """Return the end of what the program said, which has ended."""
+        self.sink.close()
+        self._reader.join(_PARTING)
+        text = self._kept.decode(errors="replace").strip()
+        return f"; it said: {text}" if text else ""
+
+    def _read(self, source: int) -> None:
+        with os.fdopen(source, "rb", buffering=0) as output:
+            while some := output.read(_READ_AT_ONCE):
+                self._kept = (self._kept + some)[-_KEPT_WORDS:]
 
 
 class Connection:
@@ -109,9 +139,9 @@ class Connection:
             self._words = await asyncio.to_thread(last_words.end)
         # The caller learns about a lost connection.
         except Exception as error:  # noqa: BLE001 - foreign code
-            told = _problem_of(way, self.problem or error, self._seconds)
+            problem = _problem_of(way, self.problem or error, self._seconds)
             self._words = await asyncio.to_thread(last_words.end) if last_words else ""
-            self._fail(f"{told}{self._words}")
+            self._fail(f"{problem}{self._words}")
         finally:
             self._ended.set()
             self._fail(self.problem or "its connection was closed")

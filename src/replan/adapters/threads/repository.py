@@ -8,7 +8,7 @@ from replan.adapters.uninterrupted import uninterrupted
 from replan.errors import StaleThreadError
 from replan.state.pipeline.thread_rows import Changes, Rows, Saved, thread_from
 from replan.state.pipeline.threads import Thread
-from replan.threads.messages import changed
+from replan.threads.messages import change_message
 
 
 class RowRepository(ABC):
@@ -52,7 +52,7 @@ class RowRepository(ABC):
         self, thread: Thread, message_id: str, changes: Mapping[str, Any]
     ) -> None:
         """Change fields of one message, and store the thread."""
-        changed(thread, message_id, **changes)
+        change_message(thread, message_id, **changes)
         await self.save_thread(thread)
 
     async def save_thread(self, thread: Thread, *, lasting: bool = True) -> None:

@@ -23,7 +23,7 @@ from replan.ports.storage import Storage
 from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.job_agent import JobAgent
 from replan.sessions.session_runs import TURN, labels_of, name_of_turn, run_in, thread_of
-from replan.sessions.turn_thread import place_of_threads, said_in_killed
+from replan.sessions.turn_thread import message_of_killed_turn, place_of_threads
 from replan.state.session.context import AgentContext
 from replan.team.file_team import DEFAULT_TEAM
 from replan.team.kinds.pipeline_kind import pipeline_named
@@ -67,7 +67,9 @@ class Opened:
         key = SessionKey("", self.user, context.session_id)
         if await self.storage.holds.is_held(thread_of(key)):
             return None
-        said = await said_in_killed(context, self.storage.threads, place_of_threads(labels_of(key)))
+        said = await message_of_killed_turn(
+            context, self.storage.threads, place_of_threads(labels_of(key))
+        )
         return said if said is None or "\n" not in said else ""
 
     async def answers_on_record(

@@ -43,16 +43,11 @@ _MOST = 50  # places where a value of one slot may be
 
 @dataclass(frozen=True)
 class Reading:
-    """The values that the rules found, and the text that they did not understand.
-
-    Attributes:
-        found: What was found.
-        is_sure: Whether all of the message is understood, so that no model need be asked.
-        guessed: The slots that were given a whole message, since they were asked for.
-    """
+    """The values that the rules found, and the text that they did not understand."""
 
     found: Extracted
-    is_sure: bool
+    is_sure: bool  # whether all of the message is understood, so that no model need be asked
+    # The slots that were given a whole message, since they were asked for.
     guessed: frozenset[str] = frozenset()
 
 
@@ -274,6 +269,7 @@ def _as_word(pattern: str) -> str:
 
 
 def _numbers(text: str, wanted: Wanted) -> Iterator[JsonValue]:
+    """The numbers of a text that are not part of a date, and that the user does not reject."""
     days = [span for _, span in dates_in(text, wanted.today)]
     for number, (start, end) in numbers_in(text):
         is_of_day = any(first < end and start < last for first, last in days)

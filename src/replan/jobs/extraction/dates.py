@@ -55,13 +55,14 @@ def dates_in(text: str, today: date) -> Iterator[tuple[date, Span]]:
                 continue
             # What is not a date is not part of another one, either.
             taken.append(span)
-            day = _made(read, each, today)
+            day = _date_of(read, each, today)
             if day is not None and not _is_repeated(day, each, found, text):
                 found.append((day, span))
     yield from found
 
 
-def _made(read: Reader, found: re.Match[str], today: date) -> date | None:
+def _date_of(read: Reader, found: re.Match[str], today: date) -> date | None:
+    """What a reader makes of a match; None for a day that no month has."""
     try:
         return read(found, today)
     except (ValueError, OverflowError):

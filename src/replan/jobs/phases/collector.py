@@ -6,10 +6,10 @@ from datetime import date
 
 from pydantic import JsonValue
 
-from replan.jobs.corrections import merged
+from replan.jobs.corrections import merge_values
 from replan.jobs.extraction.port import Extractor, JobMessage, Wanted
 from replan.jobs.job import Job
-from replan.jobs.sayings import Language, listed, say
+from replan.jobs.sayings import Language, joined, say
 from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.spec.slot import Slot, ValidationIssue, said_in
 
@@ -44,7 +44,7 @@ class InformationCollector:
     ) -> tuple[ValidationIssue, ...]:
         """The problems of collected information: wrong values, and missing required slots."""
         known = [name for name in (*requirements, *info) if self.spec.knows(name)]
-        merge = merged(self.spec, tuple(dict.fromkeys(known)), {}, info, language)
+        merge = merge_values(self.spec, tuple(dict.fromkeys(known)), {}, info, language)
         wrong = {issue.field for issue in merge.issues}
         return (
             *merge.issues,
@@ -72,7 +72,7 @@ class InformationCollector:
         if missing_info:
             lines.append(self._question(self.spec.slot(missing_info[0]), language))
         if others := [self.spec.slot(name).called(language) for name in missing_info[1:]]:
-            lines.append(say("also", language, names=listed(others, language)))
+            lines.append(say("also", language, names=joined(others, language)))
         return "\n".join(lines)
 
     def _issue_text(self, issue: ValidationIssue, language: Language) -> str:
@@ -87,5 +87,5 @@ class InformationCollector:
         question = said_in(slot.question, language) or slot.called(language)
         if not slot.choices:
             return question
-        choices = listed((slot.worded(each, language) for each in slot.choices), language)
+        choices = joined((slot.worded(each, language) for each in slot.choices), language)
         return f"{question} {say('choices', language, choices=choices)}"

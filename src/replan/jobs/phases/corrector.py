@@ -8,10 +8,6 @@ from replan.jobs.job import Job, JobPhase
 
 _log = logging.getLogger(__name__)
 
-_NO_COMMAND = "the command is not recognised"
-_INCOMPLETE = "the information of the plan is incomplete"
-_NO_PLAN = "the execution plan is missing"
-
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseRule:
@@ -99,13 +95,12 @@ class PhaseCorrector:
     def validate_phase_prerequisites(self, job: Job, target: JobPhase) -> tuple[bool, list[str]]:
         """Whether a job may be in a phase, and everything that is missing for it."""
         issues: list[str] = []
-        needs_command = target in _WITH_COMMAND
-        if needs_command and not job.command:
-            issues.append(_NO_COMMAND)
+        if target in _WITH_COMMAND and not job.command:
+            issues.append("the command is not recognised")
         if target is JobPhase.PLAN_GENERATION and not is_complete(job):
-            issues.append(_INCOMPLETE)
+            issues.append("the information of the plan is incomplete")
         if target is JobPhase.EXECUTION and (job.plan is None or not job.plan.id):
-            issues.append(_NO_PLAN)
+            issues.append("the execution plan is missing")
         return not issues, issues
 
     def get_rollback_reason(self, job: Job, suggested: JobPhase) -> str:

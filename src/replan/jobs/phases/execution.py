@@ -136,6 +136,7 @@ class ExecutionHandler(PhaseHandler):
     async def _attempted(
         self, job: Job, command: Command, call: ActionCall, number: int
     ) -> tuple[Job, Outcome]:
+        """Do an action for an item, again if it may be repeated; each outcome is recorded."""
         problems = call.action.problems(call.parameters) if call.action.parameters else []
         if problems:
             outcome = Outcome(success=False, error=f"{call.action.type}: {'; '.join(problems)}.")

@@ -13,8 +13,8 @@ from replan.jobs.phases.outputs import (
     go_on,
     too_many_corrections,
 )
-from replan.jobs.phases.planning import planned
-from replan.jobs.sayings import listed, say
+from replan.jobs.phases.planning import with_plan
+from replan.jobs.sayings import joined, say
 from replan.jobs.spec.slot import said_in
 
 
@@ -40,7 +40,7 @@ class IntentRecognitionHandler(PhaseHandler):
 
     def _question(self, job: Job) -> str:
         spec, language = self._engine.spec, job.language
-        called = listed([each.called(language) for each in spec.commands], language)
+        called = joined([each.called(language) for each in spec.commands], language)
         return said_in(spec.question, language) or say("which", language, commands=called)
 
 
@@ -85,7 +85,7 @@ class PlanGenerationHandler(PhaseHandler):
             return go_on(job, JobPhase.INFORMATION_COLLECTION)
         if draft.lacks or not draft.items:
             return fail(job, "broken", "The planner gave no plan, and asks for nothing new.")
-        job = planned(spec, job, draft.items)
+        job = with_plan(spec, job, draft.items)
         return go_on(job.replace(validation_errors=()), self.next_phase)
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from datetime import date
 
-from replan.jobs.corrections import merged
+from replan.jobs.corrections import merge_values
 from replan.jobs.extraction.port import Extracted, JobMessage, Wanted
 from replan.jobs.job import CONFIRMATION, Job
 from replan.jobs.phases.collector import REOPENED, InformationCollector
 from replan.jobs.phases.tracker import ProgressTracker
-from replan.jobs.sayings import listed, say
+from replan.jobs.sayings import joined, say
 from replan.jobs.spec.job_spec import JobSpec
 from replan.jobs.spec.slot import ValidationIssue
 from replan.texts.storable import storable_text
@@ -76,7 +76,7 @@ async def apply_message(
     names = spec.slots_of(job.command)
     given = {name: each for name, each in found.values.items() if name in names}
     dropped = (*found.dropped, *(name for name in found.values if name not in names))
-    merge = merged(spec, names, job.collected_info, given, job.language)
+    merge = merge_values(spec, names, job.collected_info, given, job.language)
     turn.progressed |= switched or tracker.has_progressed(job, merge.values)
     is_changed = switched or not same(merge.values, before.collected_info)
     job = job.replace(
@@ -111,7 +111,7 @@ def _reopened(
         return ()
 
     def called(names: Sequence[str]) -> str:
-        return listed([spec.slot(name).called(job.language) for name in names], job.language)
+        return joined([spec.slot(name).called(job.language) for name in names], job.language)
 
     text = say("taken_back", job.language, name=called(changed), names=called(reopened))
     return (ValidationIssue(field=reopened[0], message=text, code=REOPENED),)

@@ -13,26 +13,17 @@ from replan.jobs.phases.collector import InformationCollector
 from replan.jobs.phases.job_turn import Turn
 from replan.jobs.phases.planning import Planner
 from replan.jobs.phases.tracker import ProgressTracker
-from replan.jobs.sayings import listed, say
+from replan.jobs.sayings import joined, say
 from replan.jobs.spec.job_spec import JobSpec
 
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """What the handlers of a job work with; each part can be replaced.
-
-    Attributes:
-        spec: The spec.
-        collector: Knows what is needed, and asks for it.
-        tracker: Keeps a job from marking time.
-        planner: Makes the plan.
-        executor: Does actions.
-        clock: Gives the time.
-    """
+    """What the handlers of a job work with; each part can be replaced."""
 
     spec: JobSpec
-    collector: InformationCollector
-    tracker: ProgressTracker
+    collector: InformationCollector  # knows what is needed, and asks for it
+    tracker: ProgressTracker  # keeps a job from marking time
     planner: Planner
     executor: Executor
     clock: Callable[[], datetime]
@@ -40,31 +31,19 @@ class Engine:
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessInput:
-    """What a handler is given in addition to the job.
+    """What a handler is given in addition to the job."""
 
-    Attributes:
-        turn: What the user said.
-    """
-
-    turn: Turn
+    turn: Turn  # what the user said
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessOutput:
-    """The output of a phase.
+    """The output of a phase."""
 
-    Attributes:
-        job: The job after it.
-        next_phase: The phase that comes next.
-        needs_user_interaction: Whether the user is needed first.
-        user_prompt: What the user is told or asked.
-        execution_result: What the action gave.
-    """
-
-    job: Job
-    next_phase: JobPhase
-    needs_user_interaction: bool = False
-    user_prompt: str = ""
+    job: Job  # the job after it
+    next_phase: JobPhase  # the phase that comes next
+    needs_user_interaction: bool = False  # whether the user is needed first
+    user_prompt: str = ""  # what the user is told or asked
     execution_result: JsonValue = None
 
 
@@ -105,7 +84,7 @@ def ask(engine: Engine, job: Job, turn: Turn, names: tuple[str, ...], text: str)
     progressed = turn.progressed
     is_stuck = engine.tracker.is_stuck(job, progressed=progressed)
     if is_stuck and engine.tracker.detect_loop(job):
-        called = listed([_called(engine.spec, name, job) for name in names], job.language)
+        called = joined([_called(engine.spec, name, job) for name in names], job.language)
         count = engine.tracker.max_asks
         return fail(job, "no_progress", say("no_progress", job.language, count=count, names=called))
     is_again = is_stuck and names == job.asked.names

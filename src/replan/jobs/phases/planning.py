@@ -53,7 +53,7 @@ def items_of(command: Command, job: Job) -> Items:
     return tuple({**values, command.each: row} for row in rows)
 
 
-def planned(spec: JobSpec, job: Job, items: Items) -> Job:
+def with_plan(spec: JobSpec, job: Job, items: Items) -> Job:
     """Return a job with the plan of these items, and the plan's id.
 
     The id is the same in each process, so no key can be in it that only some processes have. So it
@@ -115,14 +115,11 @@ def following_id(job: Job) -> str:
 def is_stale(job: Job, plan: JobPlan) -> bool:
     """Whether a plan differs from the collected values of the job."""
     return any(
-        not _agrees(job.collected_info.get(name), value)
+        not same(held := job.collected_info.get(name), value)
+        and not (isinstance(held, list) and value in held)
         for item in plan.items
         for name, value in item.items()
     )
-
-
-def _agrees(held: JsonValue, planned: JsonValue) -> bool:
-    return same(held, planned) or (isinstance(held, list) and planned in held)
 
 
 def _digest(*parts: JsonValue) -> str:

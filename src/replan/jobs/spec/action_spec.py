@@ -5,8 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from replan.declared.effects import Effects
-from replan.declared.fields import Row
+from replan.declared.fields import Effects, Row
 from replan.declared.part import Part
 from replan.jobs.spec.slot import Function
 

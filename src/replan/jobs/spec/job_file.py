@@ -4,10 +4,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from replan.declared.file_schema import file_schema
-from replan.declared.files import text_of
+from replan.declared.files import file_schema, text_of
 from replan.declared.mistakes import Found
-from replan.declared.placing import part_in, placed
+from replan.declared.placing import at_place, part_in
 from replan.declared.surroundings import Surroundings, folder_of
 from replan.declared.yaml_source import read_yaml
 from replan.errors import JobFileError
@@ -35,6 +34,6 @@ def read_job_file(path: Path, *, imports: bool = True) -> JobSpec:
     if not isinstance(content, dict) or not content:
         fix = "Begin with fields such as name:, slots: and commands:."
         none = Found((), "empty", "A job file must have fields.", fix)
-        raise JobFileError(path, source.mistakes or [placed(none, source)])
+        raise JobFileError(path, source.mistakes or [at_place(none, source)])
     around = Surroundings(folder=folder_of(path), imports=imports)
     return part_in(source, JobSpec, around, partial(JobFileError, path))

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, JsonValue, StringConstraints, ValidationError
 from pydantic_core import InitErrorDetails
 
-from replan.declared.effects import Effects
-from replan.declared.fields import Row
+from replan.declared.fields import Effects, Row
 from replan.declared.mistakes import mistakes_in
 from replan.declared.part import Part
 from replan.errors import JobSpecError

@@ -18,9 +18,9 @@ from pydantic import (
 from replan.declared.fields import Row, name_like
 from replan.declared.part import Part
 from replan.declared.references import imported, named
-from replan.declared.surroundings import Surroundings, refused
+from replan.declared.surroundings import Surroundings, field_error
 from replan.failures import describe
-from replan.jobs.sayings import LANGUAGES, Language, bare, listed, problem, say
+from replan.jobs.sayings import LANGUAGES, Language, bare, joined, problem, say
 from replan.jobs.spec.slot_values import OF_TYPE, SlotType
 from replan.secrets.known import MASK
 from replan.texts.storable import storable_text
@@ -57,13 +57,13 @@ def texts(given: object) -> object:
         given = {ANY: given}
     if not isinstance(given, Mapping):
         fix = "Write a text, or one for each language: {en: ..., zh: ...}."
-        raise refused("wrong_type", "This is not text.", fix)
+        raise field_error("wrong_type", "This is not text.", fix)
     for language, text in cast("Mapping[Any, Any]", given).items():
         if language not in (*LANGUAGES, ANY):
             fix = f"The languages are: {', '.join(LANGUAGES)}."
-            raise refused("unknown_language", f"There is no language '{language}'.", fix)
+            raise field_error("unknown_language", f"There is no language '{language}'.", fix)
         if not isinstance(text, str) or not text.strip():
-            raise refused("empty", f"The text for '{language}' is empty.", "Write a text.")
+            raise field_error("empty", f"The text for '{language}' is empty.", "Write a text.")
     return cast("object", given)
 
 
@@ -76,7 +76,7 @@ def _choices(given: object) -> object:
         for word, also in cast("Mapping[Any, Any]", given).items()
     ):
         fix = "Write a list of texts, or a mapping of each to other words for it."
-        raise refused("wrong_type", "These are not choices.", fix)
+        raise field_error("wrong_type", "These are not choices.", fix)
     found = cast("Mapping[str, Any]", given)
     return {word: tuple(map(str, also or ())) for word, also in found.items()}
 
@@ -86,7 +86,7 @@ def _pattern(given: str) -> str:
         re.compile(given)
     except re.error as error:
         fix = "Write a regular expression of Python."
-        raise refused("bad_pattern", f"This is not a pattern: {error}.", fix) from error
+        raise field_error("bad_pattern", f"This is not a pattern: {error}.", fix) from error
     return given
 
 
@@ -95,11 +95,11 @@ def function(given: object, info: ValidationInfo) -> object:
     around = cast("Surroundings | None", info.context)
     if around is not None:
         if not isinstance(given, str):
-            raise refused("wrong_type", "This must be text.", "Write module:function.")
+            raise field_error("wrong_type", "This must be text.", "Write module:function.")
         given = (imported if around.imports else named)(given, around.folder)
     if not callable(given):
         reason = f"It is of type {type(given).__name__}, and cannot be called."
-        raise refused("no_function", reason, "Give a function.")
+        raise field_error("no_function", reason, "Give a function.")
     return cast("object", given)
 
 
@@ -110,7 +110,7 @@ SlotName = Annotated[
             r"[a-z][a-z0-9_]{0,63}",
             "This cannot be the name of a slot or a command.",
             "Use small letters, digits and '_', beginning with a letter.",
-            taken=lambda: ("command", "confirmation", "item"),
+            reserved=lambda: ("command", "confirmation", "item"),
         )
     ),
 ]
@@ -195,9 +195,9 @@ class Slot(Part):
         if isinstance(value, bool):
             return say("yes" if value else "no", language)
         if isinstance(value, list):
-            return listed((self.worded(str(each), language) for each in value), language)
+            return joined((self.worded(str(each), language) for each in value), language)
         if isinstance(value, dict):
-            return listed((f"{name}: {each}" for name, each in value.items()), language)
+            return joined((f"{name}: {each}" for name, each in value.items()), language)
         return self.worded(str(value), language)
 
     def worded(self, value: str, language: Language) -> str:
@@ -256,7 +256,7 @@ class Slot(Part):
     ) -> ValidationIssue:
         """Return what is wrong with a value."""
         known = cast("Mapping[str, Any]", self.choices)
-        choices = listed((self.worded(each, language) for each in known), language)
+        choices = joined((self.worded(each, language) for each in known), language)
         message = problem(code, language, choices=choices, **facts)
         is_form = isinstance(value, dict)
         shown = self.shown(cast("JsonValue", value), language) if is_form else str(value)

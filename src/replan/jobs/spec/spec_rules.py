@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from pydantic_core import InitErrorDetails
 
-from replan.declared.fields import fields_of, listed, meant
-from replan.declared.part import broken
+from replan.declared.fields import did_you_mean, fields_of, list_in
+from replan.declared.part import rule_error
 from replan.jobs.spec.action_spec import BUILT_IN
 from replan.jobs.spec.slot import ANY
 
@@ -21,17 +21,19 @@ Found = Iterator[InitErrorDetails]
 
 def broken_rules_of(given: Mapping[str, Any]) -> Found:
     """Find mistakes between the parts, in addition to mistakes in each."""
-    slots = [fields_of(each) for each in listed(given.get("slots"))]
+    slots = [fields_of(each) for each in list_in(given.get("slots"))]
     names = [name for each in slots if isinstance(name := each.get("name"), str)]
     yield from _names_twice("slots", slots)
-    yield from _names_twice("commands", [fields_of(each) for each in listed(given.get("commands"))])
+    yield from _names_twice(
+        "commands", [fields_of(each) for each in list_in(given.get("commands"))]
+    )
     for index, slot in enumerate(slots):
         yield from _slot_rules(slot, ("slots", index), names)
     yield from _cycles(slots)
     yield from _missing_texts(slots, given)
-    for index, command in enumerate(listed(given.get("commands"))):
+    for index, command in enumerate(list_in(given.get("commands"))):
         yield from _command_rules(fields_of(command), ("commands", index), names, given)
-    for index, action in enumerate(listed(given.get("actions"))):
+    for index, action in enumerate(list_in(given.get("actions"))):
         yield from _action_rules(fields_of(action), ("actions", index))
 
 
@@ -42,41 +44,45 @@ def _names_twice(where: str, parts: Sequence[Mapping[str, Any]]) -> Found:
         first = seen.setdefault(name, index) if isinstance(name, str) else index
         if first != index:
             reason = f"{where}[{first}] already has this name."
-            yield broken((where, index, "name"), name, "duplicate_name", reason, "Rename one.")
+            yield rule_error((where, index, "name"), name, "duplicate_name", reason, "Rename one.")
 
 
 def _slot_rules(slot: Mapping[str, Any], where: Where, names: Sequence[str]) -> Found:
     yield from _unknown_slots(slot, where, ("depends_on",), names)
     if inspect.iscoroutinefunction(slot.get("check")):
         reason, fix = "A check is not asynchronous.", "Write it without async."
-        yield broken((*where, "check"), None, "asynchronous", reason, fix)
+        yield rule_error((*where, "check"), None, "asynchronous", reason, fix)
     kind = slot.get("type", "text")
     if slot.get("choices") and kind not in ("text", "list"):
         fix = "Make it a slot of type text or list."
-        yield broken((*where, "choices"), None, "unused_field", f"A {kind} has no choices.", fix)
+        yield rule_error(
+            (*where, "choices"), None, "unused_field", f"A {kind} has no choices.", fix
+        )
     if slot.get("pattern") is not None and kind != "text":
         fix = "Make it a slot of type text."
-        yield broken((*where, "pattern"), None, "unused_field", f"A {kind} has no pattern.", fix)
+        yield rule_error(
+            (*where, "pattern"), None, "unused_field", f"A {kind} has no pattern.", fix
+        )
     for bound in ("minimum", "maximum"):
         if slot.get(bound) is not None and kind not in ("integer", "number"):
             reason = f"A slot of type {kind} has no bound."
             fix = "Make it an integer or a number."
-            yield broken((*where, bound), slot[bound], "unused_field", reason, fix)
+            yield rule_error((*where, bound), slot[bound], "unused_field", reason, fix)
 
 
 def _unknown_slots(
     part: Mapping[str, Any], where: Where, fields: Sequence[str], names: Sequence[str]
 ) -> Found:
     for field in fields:
-        for index, name in enumerate(listed(part.get(field))):
+        for index, name in enumerate(list_in(part.get(field))):
             if name not in names:
-                fix = meant(str(name), names, "Declare it under slots.")
+                fix = did_you_mean(str(name), names, "Declare it under slots.")
                 reason = f"There is no slot '{name}'."
-                yield broken((*where, field, index), name, "unknown_slot", reason, fix)
+                yield rule_error((*where, field, index), name, "unknown_slot", reason, fix)
 
 
 def _cycles(slots: Sequence[Mapping[str, Any]]) -> Found:
-    needs = {_text(each, "name"): [*listed(each.get("depends_on"))] for each in slots}
+    needs = {_text(each, "name"): [*list_in(each.get("depends_on"))] for each in slots}
 
     def path_back(start: str) -> list[str]:
         waiting: list[list[str]] = [[start]]
@@ -95,11 +101,11 @@ def _cycles(slots: Sequence[Mapping[str, Any]]) -> Found:
         if path := path_back(_text(slot, "name")):
             reason = f"It depends on itself: {' -> '.join(path)}."
             where = ("slots", index, "depends_on")
-            yield broken(where, None, "cycle", reason, "Take one of these out.")
+            yield rule_error(where, None, "cycle", reason, "Take one of these out.")
 
 
 def _missing_texts(slots: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) -> Found:
-    languages = [each for each in listed(given.get("languages", ("en",))) if each in ("en", "zh")]
+    languages = [each for each in list_in(given.get("languages", ("en",))) if each in ("en", "zh")]
     for index, slot in enumerate(slots):
         question = slot.get("question")
         if isinstance(question, str):
@@ -110,7 +116,7 @@ def _missing_texts(slots: Sequence[Mapping[str, Any]], given: Mapping[str, Any])
             named = ", ".join(lacking)
             reason = f"It has no text in the language {named}."
             fix = "Write one for each: {en: ..., zh: ...}; or take a language out of languages."
-            yield broken(("slots", index, "question"), None, "no_text", reason, fix)
+            yield rule_error(("slots", index, "question"), None, "no_text", reason, fix)
 
 
 _SEVERAL = 2
@@ -120,29 +126,31 @@ def _command_rules(
     command: Mapping[str, Any], where: Where, names: Sequence[str], given: Mapping[str, Any]
 ) -> Found:
     yield from _unknown_slots(command, where, ("needs", "takes"), names)
-    own = [fields_of(each) for each in listed(given.get("actions"))]
+    own = [fields_of(each) for each in list_in(given.get("actions"))]
     types = [*(each.get("type") for each in own), *(each.type for each in BUILT_IN)]
     wanted = command.get("action")
     if isinstance(wanted, str) and wanted not in types:
-        fix = meant(wanted, map(str, types), "Declare it under actions.")
+        fix = did_you_mean(wanted, map(str, types), "Declare it under actions.")
         reason = f"There is no action '{wanted}'."
-        yield broken((*where, "action"), wanted, "unknown_action", reason, fix)
+        yield rule_error((*where, "action"), wanted, "unknown_action", reason, fix)
     for status, name in fields_of(command.get("refusals")).items():
         if name not in names:
-            fix = meant(str(name), names, "Declare it under slots.")
+            fix = did_you_mean(str(name), names, "Declare it under slots.")
             reason = f"There is no slot '{name}'."
-            yield broken((*where, "refusals", status), name, "unknown_slot", reason, fix)
+            yield rule_error((*where, "refusals", status), name, "unknown_slot", reason, fix)
     if command.get("refusals") and command.get("each") is not None:
         # The items before would be done again, under the plan of the new value.
         reason = "A command with `each` cannot ask for a value again."
-        yield broken((*where, "refusals"), None, "refusals_of_each", reason, "Leave it out.")
-    each, needs = command.get("each"), [*listed(command.get("needs"))]
+        yield rule_error((*where, "refusals"), None, "refusals_of_each", reason, "Leave it out.")
+    each, needs = command.get("each"), [*list_in(command.get("needs"))]
     if isinstance(each, str):
-        of_type = {_text(each, "name"): each for each in map(fields_of, listed(given.get("slots")))}
+        of_type = {
+            _text(each, "name"): each for each in map(fields_of, list_in(given.get("slots")))
+        }
         if each not in needs or of_type.get(each, {}).get("type") != "list":
             reason = "This is not a slot of type list that the command needs."
             fix = "Name a slot of type list from needs."
-            yield broken((*where, "each"), each, "no_list", reason, fix)
+            yield rule_error((*where, "each"), each, "no_list", reason, fix)
     yield from _parameter_rules(command, where, own)
 
 
@@ -150,12 +158,12 @@ def _parameter_rules(
     command: Mapping[str, Any], where: Where, own: Sequence[Mapping[str, Any]]
 ) -> Found:
     parameters = command.get("parameters")
-    known = [*listed(command.get("needs")), *listed(command.get("takes")), "item"]
+    known = [*list_in(command.get("needs")), *list_in(command.get("takes")), "item"]
     for path, name in _placeholders(parameters, ()):
         if name not in known:
-            fix = meant(name, map(str, known), "Put it into needs or takes.")
+            fix = did_you_mean(name, map(str, known), "Put it into needs or takes.")
             reason = f"The command has no slot '{name}'."
-            yield broken((*where, "parameters", *path), name, "unknown_slot", reason, fix)
+            yield rule_error((*where, "parameters", *path), name, "unknown_slot", reason, fix)
     built_in = next((each for each in BUILT_IN if each.type == command.get("action")), None)
     declared: Any = built_in or next(
         (each for each in own if each.get("type") == command.get("action")), None
@@ -163,11 +171,11 @@ def _parameter_rules(
     if declared is None or (built_in is None and parameters is None):
         return
     present = fields_of(parameters)
-    for each in map(fields_of, listed(fields_of(declared).get("parameters"))):
+    for each in map(fields_of, list_in(fields_of(declared).get("parameters"))):
         name = each.get("name")
         if each.get("required", True) and name not in present:
             reason = f"The action needs the parameter '{name}'."
-            yield broken(
+            yield rule_error(
                 (*where, "parameters"), None, "missing_parameter", reason, f"Add {name}: ..."
             )
 
@@ -188,10 +196,10 @@ def _action_rules(action: Mapping[str, Any], where: Where) -> Found:
     kind = _text(action, "type")
     if kind in {each.type for each in BUILT_IN}:
         reason = "This is the name of a built-in action."
-        yield broken((*where, "type"), kind, "duplicate_name", reason, "Give it another name.")
+        yield rule_error((*where, "type"), kind, "duplicate_name", reason, "Give it another name.")
     elif action.get("run") is None:
         fix = "Give run a function, in a file as module:function."
-        yield broken(where, None, "no_function", "The action has no function.", fix)
+        yield rule_error(where, None, "no_function", "The action has no function.", fix)
 
 
 def _text(part: Mapping[str, Any], field: str) -> str:

@@ -143,8 +143,8 @@ class ClientAgentAdapter:
             turn = await self._turn(session_id, user_input, turn_id, options, edit=edit)
             if isinstance(turn, AgentResult):
                 return turn
-            told = self._options(turn, options)
-            result = await self._agent.process(user_input, turn.context, **told)
+            turn_options = self._options(turn, options)
+            result = await self._agent.process(user_input, turn.context, **turn_options)
             return await self._kept(turn, result)
 
     async def stream(
@@ -167,8 +167,8 @@ class ClientAgentAdapter:
             if isinstance(turn, AgentResult):
                 yield turn
                 return
-            told = self._options(turn, options)
-            parts = as_owner(owner, self._agent.stream(user_input, turn.context, **told))
+            turn_options = self._options(turn, options)
+            parts = as_owner(owner, self._agent.stream(user_input, turn.context, **turn_options))
             async with aclosing(parts) as given:
                 async for part in given:
                     if not isinstance(part, AgentResult):
@@ -326,12 +326,12 @@ class ClientAgentAdapter:
 
     def _options(self, turn: KeptTurn, options: TurnOptions) -> TurnOptions:
         """The options of the agent: whose the run is, and its name."""
-        told: TurnOptions = {**options, "run_id": options.get("run_id") or turn.name}
+        all_options: TurnOptions = {**options, "run_id": options.get("run_id") or turn.name}
         begins = options.get("new_request") or not run_in(turn.context)
         settings = options.get("settings") or (RunSettings() if begins else None)
         tenant, user = self._sessions.tenant, self._sessions.user
         if settings is not None and (tenant or user):
-            told["settings"] = settings.replace(tenant=tenant, user=user)
+            all_options["settings"] = settings.replace(tenant=tenant, user=user)
         if self._is_kept:
-            told["labels"] = {**options.get("labels", {}), **labels_of(turn.key)}
-        return told
+            all_options["labels"] = {**options.get("labels", {}), **labels_of(turn.key)}
+        return all_options

@@ -88,13 +88,13 @@ class KeptTurn:
 
     def _told(self, result: AgentResult) -> AgentResult:
         """The result with the fields that only the client knows."""
-        told: dict[str, JsonValue] = {
+        facts: dict[str, JsonValue] = {
             "session_id": self.key.session_id,
             "turn_id": self.turn_id,
             VERSION: self.version + 1,
         }
         return result.replace(
-            metadata={**result.metadata, **told},
+            metadata={**result.metadata, **facts},
             context_updates=with_version(result.context_updates, self.version + 1, self.agent),
         )
 
@@ -104,10 +104,10 @@ def with_version(
 ) -> dict[str, JsonValue]:
     """Updates with the version that they make, and its author if known."""
     metadata = cast("dict[str, JsonValue]", updates.get("session_metadata", {}))
-    told: dict[str, JsonValue] = {VERSION: {"set": version}}
+    changes: dict[str, JsonValue] = {VERSION: {"set": version}}
     if agent:
-        told[AGENT] = {"set": agent}
-    return {**updates, "session_metadata": {**metadata, **told}}
+        changes[AGENT] = {"set": agent}
+    return {**updates, "session_metadata": {**metadata, **changes}}
 
 
 def check_agent(context: AgentContext, agent: str) -> None:
@@ -166,8 +166,8 @@ def given_digest(user_input: UserInput, *, is_new: bool, is_edit: bool) -> str:
 def title_of(user_input: UserInput) -> str:
     """What a turn is about: the beginning of its text."""
     blocks = cast("Any", user_input if isinstance(user_input, list | tuple) else ())
-    told = [str(cast("Any", each).get("text", "")) for each in blocks if isinstance(each, dict)]
-    text = user_input if isinstance(user_input, str) else " ".join(told)
+    texts = [str(cast("Any", each).get("text", "")) for each in blocks if isinstance(each, dict)]
+    text = user_input if isinstance(user_input, str) else " ".join(texts)
     return " ".join(text.split())[:_TITLE]
 
 
@@ -175,14 +175,14 @@ def title_in(updates: Mapping[str, JsonValue], title: str) -> str:
     """What a turn is about, as its history has it: an agent may keep secrets out of that."""
     change = cast("Any", updates.get("dialogue_history", {}))
     added = change.get("append", ())
-    said = (each["content"] for each in added if each["role"] == "user")
-    return title_of(next(said, title))
+    texts = (each["content"] for each in added if each["role"] == "user")
+    return title_of(next(texts, title))
 
 
 def title_of_history(context: AgentContext) -> str:
     """The title of a session, from its user's first message."""
-    said = (each.content for each in context.dialogue_history if each.role == "user")
-    return title_of(next(said, None))
+    texts = (each.content for each in context.dialogue_history if each.role == "user")
+    return title_of(next(texts, None))
 
 
 def _behind(now: tuple[Any, ...], before: tuple[Any, ...]) -> tuple[Any, ...]:

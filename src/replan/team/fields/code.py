@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, cast
 from pydantic import PlainValidator, ValidationError, ValidationInfo, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from replan.declared.part import Part, broken
+from replan.declared.part import Part, rule_error
 from replan.declared.references import name_in
-from replan.declared.surroundings import Surroundings, refused
+from replan.declared.surroundings import Surroundings, field_error
 from replan.ports.tool_provider import server_in
 from replan.state.team import SpecialistCard
-from replan.team.fields.given import is_left_alone, surroundings_of, thing
+from replan.team.fields.given import is_left_alone, resolve, surroundings_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -29,7 +29,7 @@ _TOOL = {"anyOf": [_REFERENCE, _GRANT, {"type": "object", "required": ["type"]}]
 
 
 def function(given: object, info: ValidationInfo) -> object:
-    found = thing(given, surroundings_of(info))
+    found = resolve(given, surroundings_of(info))
     if not callable(found) or hasattr(found, "ainvoke"):
         raise _not_callable(found, "Give a function.")
     return found
@@ -37,7 +37,7 @@ def function(given: object, info: ValidationInfo) -> object:
 
 def work(given: object, info: ValidationInfo) -> object:
     """Take a function or a runnable, or in a file its name."""
-    found = thing(given, surroundings_of(info))
+    found = resolve(given, surroundings_of(info))
     if not callable(found) and not callable(getattr(found, "ainvoke", None)):
         raise _not_callable(found, "Give a function, a runnable or a graph.")
     return found
@@ -49,7 +49,7 @@ def tool(given: object, info: ValidationInfo) -> object:
         return given
     # A mapping such as {type: web_search}.
     found = (
-        cast("object", given) if isinstance(given, dict) else thing(given, surroundings_of(info))
+        cast("object", given) if isinstance(given, dict) else resolve(given, surroundings_of(info))
     )
     if not isinstance(found, dict) and not callable(found) and not hasattr(found, "ainvoke"):
         raise _not_callable(found, "Give a function or a LangChain tool.")
@@ -61,7 +61,7 @@ def output_type(given: object, info: ValidationInfo) -> object:
     from replan.replies.shape import Shape  # noqa: PLC0415 - few teams have some
 
     around = surroundings_of(info)
-    found = thing(given, around)
+    found = resolve(given, around)
     if is_left_alone(given, around):
         return found
     try:
@@ -69,7 +69,7 @@ def output_type(given: object, info: ValidationInfo) -> object:
     except TypeError as error:
         reason = f"pydantic cannot make a JSON schema for it: {error}"
         fix = "Give a pydantic model, a dataclass, a TypedDict or a type such as list[Model]."
-        raise refused("no_type", reason, fix) from error
+        raise field_error("no_type", reason, fix) from error
     return found
 
 
@@ -87,24 +87,24 @@ def pipeline(given: object, info: ValidationInfo) -> object:
             self.state_handlers = {"not_imported": StateHandler(phase="not_imported")}
 
     around = surroundings_of(info)
-    found = thing(given, around)
+    found = resolve(given, around)
     if is_left_alone(given, around):
         return NotImported
     if not (isinstance(found, type) and issubclass(found, BaseAgent)):
         fix = "Give a subclass of BaseAgent: the class, not an instance."
-        raise refused("no_pipeline", "This is not the class of a pipeline's main agent.", fix)
+        raise field_error("no_pipeline", "This is not the class of a pipeline's main agent.", fix)
     return found
 
 
 def callback(given: object, info: ValidationInfo) -> object:
     from replan.events import callbacks  # noqa: PLC0415 - few teams have some
 
-    found = thing(given, surroundings_of(info))
+    found = resolve(given, surroundings_of(info))
     if isinstance(found, type):
         fix = f"Give an instance: {found.__name__}()."
-        raise refused("no_callback", "This is a class.", fix)
+        raise field_error("no_callback", "This is a class.", fix)
     wrong = [
-        broken((name,), found, "no_hook", "There is no such hook.", f"Did you mean {hook}?")
+        rule_error((name,), found, "no_hook", "There is no such hook.", f"Did you mean {hook}?")
         for name, hook in callbacks.misspelt_hooks(found).items()
     ]
     if wrong:
@@ -115,7 +115,7 @@ def callback(given: object, info: ValidationInfo) -> object:
             f"{', '.join((*callbacks.HOOKS.values(), callbacks.ANY_EVENT))}. "
             "LangChain's callbacks go into the configuration of a run."
         )
-        raise refused("no_callback", "It has none of the hooks.", fix)
+        raise field_error("no_callback", "It has none of the hooks.", fix)
     return found
 
 
@@ -132,7 +132,7 @@ def card_of(given: object, around: Surroundings | None) -> SpecialistCard | None
 
 
 def _ready(given: object, around: Surroundings | None) -> object:
-    found: Any = thing(given, around)
+    found: Any = resolve(given, around)
     if isinstance(getattr(found, "card", None), SpecialistCard) and callable(found.run):
         return found
     if is_left_alone(given, around):
@@ -140,11 +140,11 @@ def _ready(given: object, around: Surroundings | None) -> object:
         card = SpecialistCard(name=name_in(reference), intended_use=reference)
         return SimpleNamespace(card=card, run=found)
     reason = f"This is a {type(found).__name__}, not a specialist."
-    raise refused("no_specialist", reason, "Name an object with a card and a way to run.")
+    raise field_error("no_specialist", reason, "Name an object with a card and a way to run.")
 
 
 def _not_callable(found: object, fix: str) -> Exception:
-    return refused(
+    return field_error(
         "no_function", f"It is of type {type(found).__name__}, and cannot be called.", fix
     )
 

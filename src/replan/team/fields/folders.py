@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from pydantic import PlainValidator, ValidationError, ValidationInfo, WithJsonSchema
 from pydantic_core import InitErrorDetails
 
-from replan.declared.part import broken
-from replan.declared.surroundings import refused
-from replan.team.fields.given import surroundings_of, thing
+from replan.declared.part import rule_error
+from replan.declared.surroundings import field_error
+from replan.team.fields.given import resolve, surroundings_of
 
 if TYPE_CHECKING:
     from replan.ports.retriever import Retriever
@@ -39,10 +39,10 @@ def workspace(given: object, info: ValidationInfo) -> object:
     if given is None or (around is None and isinstance(given, str | Path)):
         return around and around.workspace if given is None else Path(cast("str", given))
     if around is None or not isinstance(given, str):
-        raise refused("wrong_type", "This must be text.", "Write the name of a folder.")
+        raise field_error("wrong_type", "This must be text.", "Write the name of a folder.")
     if not around.workspace.is_dir():
         fix = "Create it, or name another folder; the path is relative to the team file."
-        raise refused("no_folder", f"There is no folder '{around.workspace}'.", fix)
+        raise field_error("no_folder", f"There is no folder '{around.workspace}'.", fix)
     return around.workspace
 
 
@@ -56,16 +56,16 @@ def knowledge(given: object, info: ValidationInfo) -> object:
     if isinstance(given, str | Path) and (model or around is None or not _is_reference(given)):
         folder = str(given if around is None else around.folder / given)
         if not folder.strip() or "\0" in folder:
-            raise refused("no_folder", "This is not a folder.", "Write the name of a folder.")
+            raise field_error("no_folder", "This is not a folder.", "Write the name of a folder.")
         if around is not None and TENANT not in folder and not Path(folder).is_dir():
             fix = "Create it, or name another; it is relative to the team file."
-            raise refused("no_folder", f"There is no folder '{folder}'.", fix)
+            raise field_error("no_folder", f"There is no folder '{folder}'.", fix)
         return FolderRetriever(Path(folder), embeddings=model)
-    found: Any = thing(given, around)
+    found: Any = resolve(given, around)
     is_imported = around is None or around.imports
     if isinstance(found, type) or (is_imported and not callable(getattr(found, "search", None))):
         reason = f"It is of type {type(found).__name__}, and has no search."
-        raise refused("no_retriever", reason, "Give a folder, or an object with a search.")
+        raise field_error("no_retriever", reason, "Give a folder, or an object with a search.")
     return cast("object", found)
 
 
@@ -80,15 +80,15 @@ def _folder_and_model(given: Mapping[str, object]) -> tuple[str, str | None]:
 def _mistakes(given: Mapping[str, object]) -> Iterator[InitErrorDetails]:
     for key in given.keys() - set(_KEYS):
         fix = f"Use {' and '.join(_KEYS)}."
-        yield broken((key,), given[key], "unknown_field", "There is no such field.", fix)
+        yield rule_error((key,), given[key], "unknown_field", "There is no such field.", fix)
     if "folder" not in given:
         fix = "Write folder: and the name of one, relative to the file."
-        yield broken(("folder",), None, "no_folder", "The folder is missing.", fix)
+        yield rule_error(("folder",), None, "no_folder", "The folder is missing.", fix)
     for key in _KEYS:
         value = given.get(key, "x")
         if not isinstance(value, str) or not value.strip():
             fix = "Write a folder." if key == "folder" else "Write a model, such as openai:NAME."
-            yield broken((key,), value, "wrong_type", "This must be text.", fix)
+            yield rule_error((key,), value, "wrong_type", "This must be text.", fix)
 
 
 def _is_reference(given: object) -> bool:
@@ -101,7 +101,7 @@ def out(given: object, info: ValidationInfo) -> object:
     if around is None and (given is None or isinstance(given, str | Path)):
         return None if given is None else Path(given)
     if given is not None and (not isinstance(given, str) or "\0" in given):
-        raise refused("wrong_type", "This must be text.", "Write the name of a folder.")
+        raise field_error("wrong_type", "This must be text.", "Write the name of a folder.")
     if around is None or around.out is not None or given is None:
         return around and around.out
     return (around.folder / given).resolve()

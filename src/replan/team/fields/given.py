@@ -8,24 +8,18 @@ from typing import cast
 from pydantic import ValidationInfo
 
 from replan.declared.references import imported, named
-from replan.declared.surroundings import Surroundings, refused
+from replan.declared.surroundings import Surroundings, field_error
 from replan.ports.built_in import comes_with_replan
 
 
 @dataclass(frozen=True, kw_only=True)
 class TeamSurroundings(Surroundings):
-    """What is around a team file.
+    """What is around a team file."""
 
-    Attributes:
-        workspace: The folder that specialists may read and write.
-        out: The folder for the files that steps make; none: the workspace.
-        models: The names under `models`.
-        fallbacks: For those that have some, the names that are in their place.
-    """
-
-    workspace: Path
-    out: Path | None = None
-    models: frozenset[str] = frozenset()
+    workspace: Path  # the folder that specialists may read and write
+    out: Path | None = None  # the folder for the files that steps make; none: the workspace
+    models: frozenset[str] = frozenset()  # the names under `models`
+    # For those that have some, the names that are in their place.
     fallbacks: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
 
 
@@ -34,12 +28,12 @@ def surroundings_of(info: ValidationInfo) -> TeamSurroundings | None:
     return cast("TeamSurroundings | None", info.context)
 
 
-def thing(given: object, around: Surroundings | None) -> object:
+def resolve(given: object, around: Surroundings | None) -> object:
     """Return what a file names; in Python it is what is given."""
     if around is None:
         return given
     if not isinstance(given, str):
-        raise refused("wrong_type", "This must be text.", "Write module:function.")
+        raise field_error("wrong_type", "This must be text.", "Write module:function.")
     if comes_with_replan(given):
         return imported(given, None)
     return imported(given, around.folder) if around.imports else named(given, around.folder)

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from pydantic import BaseModel, BeforeValidator, PlainValidator, ValidationInfo, WithJsonSchema
 
-from replan.declared.fields import meant
-from replan.declared.surroundings import refused
+from replan.declared.fields import did_you_mean
+from replan.declared.surroundings import field_error
 from replan.ports.built_in import built_in_models, is_built_in
-from replan.team.fallback import Fallback, in_order
+from replan.team.fallback import Fallback, with_fallbacks
 from replan.team.fields.given import surroundings_of
 
 if TYPE_CHECKING:
@@ -40,12 +40,12 @@ def model(given: object, info: ValidationInfo) -> object:
     if isinstance(given, Fallback) and around is None:
         if len(given.models) == 1:
             fix = "Add a second model, or give the model without Fallback."
-            raise refused("no_fallback", "This Fallback has only one model.", fix)
+            raise field_error("no_fallback", "This Fallback has only one model.", fix)
         return Fallback(*(one_model(each, info) for each in given.models))
     found = one_model(given, info)
     if around is None or not isinstance(found, str):
         return found
-    names = in_order(found, around.fallbacks)
+    names = with_fallbacks(found, around.fallbacks)
     return Fallback(*names) if len(names) > 1 else found
 
 
@@ -56,14 +56,14 @@ def one_model(given: object, info: ValidationInfo) -> Any:
         if around is None and _is_chat_model(given):
             return given
         fix = "Give a name such as 'openai:NAME', or in Python a LangChain chat model."
-        raise refused("wrong_type", "This is not a chat model.", fix)
+        raise field_error("wrong_type", "This is not a chat model.", fix)
     if around is None or given in around.models or is_built_in([given]):
         return given
     if ":" in given.strip(": "):
         return given
     other = "Name it under models, or write offline, openai:NAME or PROVIDER:NAME."
-    fix = meant(given, [*around.models, *built_in_models()], other)
-    raise refused("unknown_model", "No model has this name.", fix)
+    fix = did_you_mean(given, [*around.models, *built_in_models()], other)
+    raise field_error("unknown_model", "No model has this name.", fix)
 
 
 def models_of(part: BaseModel) -> dict[str, Any]:
@@ -85,10 +85,10 @@ def _prompt_text(given: object, folder: Path) -> object:
     name = fields.get("file")
     if not isinstance(name, str) or len(fields) != 1:
         fix = "Write the prompt itself, or {file: NAME.md} and nothing else."
-        raise refused("bad_prompt", "This does not name a prompt file.", fix)
+        raise field_error("bad_prompt", "This does not name a prompt file.", fix)
     text = _prompt_in(_prompt_path(name, folder), name).strip()
     if not text:
-        raise refused("bad_prompt", f"The prompt file '{name}' is empty.", "Write the prompt.")
+        raise field_error("bad_prompt", f"The prompt file '{name}' is empty.", "Write the prompt.")
     return text
 
 
@@ -100,7 +100,7 @@ def _prompt_path(name: str, folder: Path) -> Path:
     if path is None or not path.is_relative_to(folder):
         reason = f"The prompt file '{name}' is not in the folder of the team file."
         fix = "Put it next to or below the team file, and write its path relative to the file."
-        raise refused("prompt_outside", reason, fix)
+        raise field_error("prompt_outside", reason, fix)
     return path
 
 
@@ -108,17 +108,17 @@ def _prompt_in(path: Path, name: str) -> str:
     try:
         if not path.is_file():
             fix = "Check the name; the path is relative to the team file."
-            raise refused("no_prompt_file", f"There is no prompt file '{name}'.", fix)
+            raise field_error("no_prompt_file", f"There is no prompt file '{name}'.", fix)
         if path.stat().st_size > _LARGEST_PROMPT:
             reason = f"The prompt file '{name}' is larger than {_LARGEST_PROMPT:,} bytes."
-            raise refused("bad_prompt", reason, "Keep prompts short.")
+            raise field_error("bad_prompt", reason, "Keep prompts short.")
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         reason = f"The prompt file '{name}' is not UTF-8."
-        raise refused("bad_prompt", reason, "Save it as UTF-8.") from None
+        raise field_error("bad_prompt", reason, "Save it as UTF-8.") from None
     except OSError as error:
         reason = f"The prompt file '{name}' cannot be read: {error.strerror}."
-        raise refused("bad_prompt", reason, "Check its name and its permissions.") from None
+        raise field_error("bad_prompt", reason, "Check its name and its permissions.") from None
 
 
 def _is_chat_model(given: object) -> bool:

@@ -5,16 +5,16 @@ from typing import Annotated
 
 from pydantic import AfterValidator, WithJsonSchema
 
-from replan.declared.fields import meant, name_like
+from replan.declared.fields import did_you_mean, name_like
 from replan.declared.keys import FIX as KEY_FIX
-from replan.declared.surroundings import refused
+from replan.declared.surroundings import field_error
 from replan.ports.built_in import built_in_models
 from replan.state.tightening import CAN_BE_OPENED
 
 
 def sentence(text: str) -> str:
     if not text.strip():
-        raise refused(
+        raise field_error(
             "empty",
             "This is empty.",
             "Say in a sentence when to choose it; the planner reads this.",
@@ -25,15 +25,15 @@ def sentence(text: str) -> str:
 def open_field(name: str) -> str:
     if name not in CAN_BE_OPENED:
         known = sorted(CAN_BE_OPENED)
-        fix = meant(name, known, f"Use some of: {', '.join(known)}.")
-        raise refused("unknown_setting", "There is no such setting, limit or key.", fix)
+        fix = did_you_mean(name, known, f"Use some of: {', '.join(known)}.")
+        raise field_error("unknown_setting", "There is no such setting, limit or key.", fix)
     return name
 
 
 def server(url: str) -> str:
     if not re.match(r"https?://[^\s/]", url):
         fix = "Write it with http:// or https://, as in http://127.0.0.1:8000/v1."
-        raise refused("bad_url", "This is not the address of a server.", fix)
+        raise field_error("bad_url", "This is not the address of a server.", fix)
     return url
 
 
@@ -41,7 +41,7 @@ def variable(name: str) -> str:
     """Refuse what is not a name of a variable: it may be a key."""
     if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", name):
         reason = "This is not the name of an environment variable in capital letters."
-        raise refused("literal_secret", reason, KEY_FIX)
+        raise field_error("literal_secret", reason, KEY_FIX)
     return name
 
 
@@ -52,7 +52,7 @@ NewModel = Annotated[
             r"[A-Za-z0-9][\w.-]*",
             "This cannot be the name of a model.",
             "Use letters, digits, '_', '-' and '.'; 'offline' is the built-in model.",
-            taken=built_in_models,
+            reserved=built_in_models,
         )
     ),
 ]

@@ -7,7 +7,7 @@ from pydantic import Field
 from pydantic_core import InitErrorDetails
 
 from replan.declared.fields import Row
-from replan.declared.part import broken
+from replan.declared.part import rule_error
 from replan.team.chats import Chats
 from replan.team.fields.code import Tool
 from replan.team.fields.models import Model
@@ -47,7 +47,7 @@ class Chat(Answering):
         """Approval is about tools."""
         if given.get("approve") and not (given.get("tools") or given.get("remembers")):
             fix = "Name tools of the field tools."
-            yield broken(("approve",), given["approve"], "no_tools", "It has no tools.", fix)
+            yield rule_error(("approve",), given["approve"], "no_tools", "It has no tools.", fix)
         yield from super().broken_rules(given)
 
     @property

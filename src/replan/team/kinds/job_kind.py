@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
 
-from replan.declared.surroundings import Surroundings, refused
+from replan.declared.surroundings import Surroundings, field_error
 from replan.errors import JobFileError
 from replan.team.chats import Chats
 from replan.team.fields.models import Model
@@ -25,7 +25,7 @@ def job_spec(given: object, info: ValidationInfo) -> object:
     if isinstance(given, JobSpec) and around is None:
         return given
     if not isinstance(given, str | Path):
-        raise refused(
+        raise field_error(
             "wrong_type", "This is not a job.", "Give a JobSpec, or the name of a job file."
         )
     path = Path(given) if around is None else around.folder / given
@@ -33,7 +33,7 @@ def job_spec(given: object, info: ValidationInfo) -> object:
         return read_job_file(path, imports=around is None or around.imports)
     except JobFileError as error:
         reason = f"The job cannot be used: {error}."
-        raise refused("bad_job", reason, "Correct the job file.") from error
+        raise field_error("bad_job", reason, "Correct the job file.") from error
 
 
 # A type checker sees what Python gives.

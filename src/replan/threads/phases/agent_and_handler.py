@@ -9,15 +9,15 @@ from replan.state.pipeline.threads import COMPLETED, INITIAL, Thread, status_in
 from replan.threads.ai_adapter import AIAdapter
 from replan.threads.host_utils import host_utils, in_phase
 from replan.threads.phases.suggestions import (
-    apply,
     check_suggestion,
+    enter_suggested_phase,
+    phase_unchanged,
+    report_phase,
     round_of,
-    same_phase,
-    suggest,
+    store_suggestion,
     thread_of,
-    told_phase,
 )
-from replan.threads.phases.usable_response import usable
+from replan.threads.phases.usable_response import check_response
 from replan.threads.phases.walkable import check_phases, first_phase
 from replan.threads.response import Response
 from replan.threads.task import Task
@@ -79,7 +79,7 @@ class StateHandler:
         """Suggest the next phase, or another one of those that may follow."""
         wanted = phase or self.following[0]
         check_suggestion(thread, wanted, self.following, type(self).__name__)
-        await suggest(task, thread, wanted)
+        await store_suggestion(task, thread, wanted)
 
 
 @dataclass(frozen=True)
@@ -185,13 +185,13 @@ class BaseAgent:
             known = ", ".join(self.state_handlers)
             fix = f"Register one in _initialize_state_handlers. There are handlers for: {known}."
             raise PhaseError(thread.id, phase, f"{type(self).__name__} has no handler", fix)
-        told_phase(thread, task)
+        report_phase(thread, task)
         with in_phase(phase, task.sub_thread_path, round_of(own)):
             name = type(handler).__name__
-            with same_phase(task, thread, name):
+            with phase_unchanged(task, thread, name):
                 response = await handler.handle(task, thread, self)
-            return usable(response, own, name, handler.following)
+            return check_response(response, own, name, handler.following)
 
     async def _apply_phase_update_suggestion(self, task: Task, thread: Thread) -> None:
         """Enter the suggested phase, unless the task is a retry."""
-        await apply(task, thread)
+        await enter_suggested_phase(task, thread)

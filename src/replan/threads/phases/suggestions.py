@@ -32,7 +32,7 @@ def round_of(thread: Thread) -> int:
     return int(thread.status.get(ROUND, 1))
 
 
-def suggested(thread: Thread) -> str | None:
+def suggested_phase(thread: Thread) -> str | None:
     """Return the phase that is suggested for a thread; None if there is none.
 
     Raises:
@@ -53,10 +53,10 @@ def suggested(thread: Thread) -> str | None:
 
 def next_phase(thread: Thread) -> str:
     """Return the phase in which a thread continues."""
-    return suggested(thread) or thread.phase
+    return suggested_phase(thread) or thread.phase
 
 
-async def suggest(task: Task, thread: Thread, phase: str) -> None:
+async def store_suggestion(task: Task, thread: Thread, phase: str) -> None:
     """Store a suggestion with the thread that a task is about."""
     own = thread_of(task, thread)
     own.settings[SUGGESTION] = {"phase": phase, "by": task.id}
@@ -67,7 +67,7 @@ async def suggest(task: Task, thread: Thread, phase: str) -> None:
         await repository.save_thread(thread)
 
 
-async def apply(task: Task, thread: Thread) -> None:
+async def enter_suggested_phase(task: Task, thread: Thread) -> None:
     """Enter the suggested phase, and store that; what is done again stays in its phase."""
     own = thread_of(task, thread)
     found = own.settings.pop(SUGGESTION, None)
@@ -82,7 +82,7 @@ async def apply(task: Task, thread: Thread) -> None:
 
 
 @contextmanager
-def same_phase(task: Task, thread: Thread, by: str) -> Generator[None]:
+def phase_unchanged(task: Task, thread: Thread, by: str) -> Generator[None]:
     """Let foreign code work that must not change where a thread is: it suggests phases.
 
     Raises:
@@ -95,7 +95,7 @@ def same_phase(task: Task, thread: Thread, by: str) -> Generator[None]:
     try:
         yield
     finally:
-        changed = [each for name, each in threads.items() if not _stands(each, before[name])]
+        changed = [each for name, each in threads.items() if not _is_unchanged(each, before[name])]
         for each in changed:
             each.settings["brief_status"] = before[each.id][2]
     for each in changed:
@@ -104,14 +104,14 @@ def same_phase(task: Task, thread: Thread, by: str) -> Generator[None]:
         raise PhaseError(thread_of(task, thread).id, each.phase, problem, fix)
 
 
-def _stands(thread: Thread, before: tuple[str, int, object]) -> bool:
+def _is_unchanged(thread: Thread, before: tuple[str, int, object]) -> bool:
     try:
         return (thread.phase, round_of(thread)) == before[:2]
     except (ThreadError, TypeError, ValueError):
         return False
 
 
-def told_phase(thread: Thread, task: Task) -> None:
+def report_phase(thread: Thread, task: Task) -> None:
     """Report that a thread works in its phase."""
     own = thread_of(task, thread)
     task.host_utils.tell(PhaseEntered, phase=own.phase, path=task.sub_thread_path or "")

@@ -8,12 +8,14 @@ from replan.errors import PhaseError, ThreadError
 from replan.state.pipeline.threads import Thread, frozen_meta
 from replan.texts.storable import storable_text
 from replan.threads.messages import message_in
-from replan.threads.phases.suggestions import SUGGESTION, check_suggestion, suggested
+from replan.threads.phases.suggestions import SUGGESTION, check_suggestion, suggested_phase
 from replan.threads.response import UPDATE, Response
 from replan.threads.task import Task
 
 
-def usable(response: object, own: Thread, name: str, following: tuple[str, ...] = ()) -> Response:
+def check_response(
+    response: object, own: Thread, name: str, following: tuple[str, ...] = ()
+) -> Response:
     """Refuse what is not a response, or says what cannot be done.
 
     Args:
@@ -36,7 +38,7 @@ def usable(response: object, own: Thread, name: str, following: tuple[str, ...] 
     if (update := response.message_update) is not None:
         message_in(own, update.message_id)
     try:
-        wanted = suggested(own) or response.phase_suggestion
+        wanted = suggested_phase(own) or response.phase_suggestion
         if wanted is not None:
             check_suggestion(own, wanted, following, name)
     except ThreadError:
@@ -46,7 +48,7 @@ def usable(response: object, own: Thread, name: str, following: tuple[str, ...] 
     return response
 
 
-def usable_below(
+def check_sub_response(
     response: object, own: Thread, name: str, following: tuple[str, ...] = ()
 ) -> Response:
     """Refuse as `usable` does, and also fields that only a response of the main thread has.
@@ -54,7 +56,7 @@ def usable_below(
     Raises:
         PhaseError: It cannot be used; nothing of it was done.
     """
-    found = usable(response, own, name, following)
+    found = check_response(response, own, name, following)
     wrong = {
         "a stream": found.is_stream,
         "a next task": bool(found.next_tasks),
@@ -71,16 +73,16 @@ def _problems(response: Response, name: str) -> list[tuple[str, str]]:
     """Return the first problem of a response that has no failure, with its fix."""
     text = cast("object", response.text)
     if not isinstance(text, str):
-        told = f"{name} returned a Response whose text is of type {type(text).__name__}"
-        return [(told, "Return Response(text).")]
+        problem = f"{name} returned a Response whose text is of type {type(text).__name__}"
+        return [(problem, "Return Response(text).")]
     if not (
         text.strip() or response.is_stream or response.skips_message or UPDATE in response.meta
     ):
         return [(f"{name} returned an empty text", "Return some text.")]
     for task in cast("list[object]", response.next_tasks):
         if not isinstance(task, Task):
-            told = f"{name} returned a Response of which a next task is of type"
-            return [(f"{told} {type(task).__name__}", "Add a Task(name=...).")]
+            problem = f"{name} returned a Response of which a next task is of type"
+            return [(f"{problem} {type(task).__name__}", "Add a Task(name=...).")]
     try:
         frozen_meta(response.message_meta)
     except ValueError as error:
@@ -90,6 +92,6 @@ def _problems(response: Response, name: str) -> list[tuple[str, str]]:
     except ValidationError as error:
         wrong = error.errors()[-1]
         where = ".".join(map(str, wrong["loc"]))
-        told = f"{name} returned a Response whose {UPDATE} is wrong at '{where}'"
-        return [(f"{told}: {wrong['msg']}", "Give MessageUpdate(message_id=..., text=...).")]
+        problem = f"{name} returned a Response whose {UPDATE} is wrong at '{where}'"
+        return [(f"{problem}: {wrong['msg']}", "Give MessageUpdate(message_id=..., text=...).")]
     return []

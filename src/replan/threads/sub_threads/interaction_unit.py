@@ -7,18 +7,18 @@ from typing import Literal, Self
 from replan.errors import ConfigurationError, PhaseError
 from replan.state.pipeline.threads import COMPLETED, Thread, ThreadMessage
 from replan.texts.storable import storable_text
-from replan.threads.messages import changed, newest_bot_message, updated
+from replan.threads.messages import change_message, newest_bot_message, update_message
 from replan.threads.phases.agent_and_handler import BaseAgent, StateHandler
 from replan.threads.phases.suggestions import (
     ROUND,
     SUGGESTION,
+    phase_unchanged,
     round_of,
-    same_phase,
-    suggest,
-    suggested,
+    store_suggestion,
+    suggested_phase,
     thread_of,
 )
-from replan.threads.phases.usable_response import usable_below
+from replan.threads.phases.usable_response import check_sub_response
 from replan.threads.response import Response
 from replan.threads.task import Task
 
@@ -93,7 +93,7 @@ class InteractionUnit:
             # Of a handler that was cut off before its message was stored.
             own.settings.pop(SUGGESTION, None)
             bot = await self._execute_bot_message_generation(task, thread, agent)
-        following = suggested(own) or self.next_phase
+        following = suggested_phase(own) or self.next_phase
         if following != COMPLETED and _stored(own, "user") is None:
             await self._add_user_message(bot, task, thread, agent)
         await self._suggest_and_store(task, thread)
@@ -101,7 +101,7 @@ class InteractionUnit:
 
     async def _suggest_and_store(self, task: Task, thread: Thread) -> None:
         """Store the round with the phase that follows, in one write."""
-        if suggested(thread_of(task, thread)) is None:
+        if suggested_phase(thread_of(task, thread)) is None:
             await self._suggest_phase_update(task, thread)
         await task.host_utils.thread_repository.save_thread(thread)
 
@@ -116,17 +116,17 @@ class InteractionUnit:
     ) -> ThreadMessage:
         """Let the handler produce the bot's message, and store it."""
         audience = task.host_utils.audience
-        heard = audience.texts
+        shown_before = audience.texts
         response = await self._handled(task, thread, agent)
         own = thread_of(task, thread)
-        if response.phase_suggestion and suggested(own) is None:
+        if response.phase_suggestion and suggested_phase(own) is None:
             own.settings[SUGGESTION] = {"phase": response.phase_suggestion, "by": task.id}
         bot = self._put(response, own, thread, task)
-        if (suggested(own) or self.next_phase) == COMPLETED:
+        if (suggested_phase(own) or self.next_phase) == COMPLETED:
             await self._suggest_and_store(task, thread)
         else:
             await task.host_utils.thread_repository.save_thread(thread)
-        await audience.hear(bot.text, heard)
+        await audience.show_text(bot.text, shown_before)
         return bot
 
     async def _handled(self, task: Task, thread: Thread, agent: BaseAgent) -> Response:
@@ -134,7 +134,7 @@ class InteractionUnit:
         name = type(handler).__name__
         try:
             async with asyncio.timeout(self.timeout):
-                with same_phase(task, thread, name):
+                with phase_unchanged(task, thread, name):
                     response = await handler.handle(task, thread, agent)
         except TimeoutError as error:
             if self.timeout is None:
@@ -142,7 +142,7 @@ class InteractionUnit:
             problem = f"{name} took more than {self.timeout:g} s"
             raise PhaseError(thread.id, phase, problem, "Raise the unit's timeout.") from error
         own = thread_of(task, thread)
-        response = usable_below(response, own, name, handler.following)
+        response = check_sub_response(response, own, name, handler.following)
         if response.failure is not None:
             raise response.failure
         return response
@@ -151,11 +151,11 @@ class InteractionUnit:
         """Put the handler's message into the sub-thread, as that of this round."""
         meta = {**response.message_meta, "phase": self.phase, ROUND: round_of(own)}
         if (update := response.message_update) is not None:
-            return updated(own, update, response.text, meta)
+            return update_message(own, update, response.text, meta)
         if response.skips_message:
             found = newest_bot_message(own)
             if found is not None:
-                return changed(own, found.id, meta=meta)
+                return change_message(own, found.id, meta=meta)
             about = {"thread_id": thread.id, "phase": self.phase}
             _log.warning("there is no bot message to keep, so one is created", extra=about)
             if not response.text.strip():
@@ -177,7 +177,7 @@ class InteractionUnit:
         self, bot: ThreadMessage, task: Task, thread: Thread, agent: BaseAgent
     ) -> None:
         name = f"{type(self).__name__}.generate_user_message"
-        with same_phase(task, thread, name):
+        with phase_unchanged(task, thread, name):
             text = await self.generate_user_message(bot, task, thread, agent)
         own, utils = thread_of(task, thread), task.host_utils
         text = storable_text(str(text or ""))
@@ -196,7 +196,7 @@ class InteractionUnit:
 
     async def _suggest_phase_update(self, task: Task, thread: Thread) -> None:
         """Suggest the next phase."""
-        await suggest(task, thread, self.next_phase)
+        await store_suggestion(task, thread, self.next_phase)
 
 
 def _stored(thread: Thread, sender: Literal["bot", "user"]) -> ThreadMessage | None:

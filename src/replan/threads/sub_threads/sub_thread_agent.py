@@ -12,13 +12,13 @@ from replan.threads.host_utils import in_phase
 from replan.threads.phases.agent_and_handler import BaseAgent
 from replan.threads.phases.suggestions import (
     ROUND,
+    phase_unchanged,
+    report_phase,
     round_of,
-    same_phase,
-    suggested,
+    suggested_phase,
     thread_of,
-    told_phase,
 )
-from replan.threads.phases.usable_response import usable_below
+from replan.threads.phases.usable_response import check_sub_response
 from replan.threads.response import Response, ends_pipeline
 from replan.threads.sub_threads.interaction_unit import InteractionUnit
 from replan.threads.task import Task
@@ -76,9 +76,9 @@ class SubThreadAgent(BaseAgent):
         """Run the units, then summarise their results."""
         results = await self._execute_interaction_units(task, thread)
         name = f"{type(self).__name__}._summarize_results"
-        with same_phase(task, thread, name):
+        with phase_unchanged(task, thread, name):
             response = await self._summarize_results(results, task, thread)
-        return usable_below(response, thread_of(task, thread), name)
+        return check_sub_response(response, thread_of(task, thread), name)
 
     async def _execute_interaction_units(
         self, task: Task, thread: Thread
@@ -94,10 +94,10 @@ class SubThreadAgent(BaseAgent):
             if (stop := task.host_utils.stop) is not None and stop.is_set():
                 raise GraphDrained("a stop after the phase")
             unit = self._unit(own)
-            told_phase(thread, task)
+            report_phase(thread, task)
             with in_phase(own.phase, task.sub_thread_path, round_of(own)):
                 await unit.execute(going_on, thread, self)
-            if suggested(own) is None:
+            if suggested_phase(own) is None:
                 problem = f"{type(unit).__name__} has suggested no phase"
                 fix = "Let its _suggest_phase_update call that of InteractionUnit."
                 raise PhaseError(own.id, own.phase, problem, fix)

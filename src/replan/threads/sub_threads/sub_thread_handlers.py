@@ -174,7 +174,7 @@ def _new_thread(thread_id: str, task: Task) -> Thread:
     return Thread(thread_id, settings={"brief_status": {"phase": INITIAL}, _MADE_BY: task.id})
 
 
-def below_of(handler: StateHandler) -> type[SubThreadAgent] | None:
+def sub_thread_agent_of(handler: StateHandler) -> type[SubThreadAgent] | None:
     """Return the class of the agent below a handler; None if it starts no sub-thread.
 
     Raises:

@@ -1,19 +1,16 @@
 """A pipeline built once: its phases checked at every level, and assembled as a graph."""
 
 import asyncio
-from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from threading import Thread as OsThread
-from typing import Any, TypeVar, cast
+from typing import Any
 from weakref import WeakSet
 
 from replan.errors import ConfigurationError
 from replan.threads.phases.agent_and_handler import BaseAgent
 from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent
-from replan.threads.sub_threads.sub_thread_handlers import below_of
+from replan.threads.sub_threads.sub_thread_handlers import sub_thread_agent_of
 from replan.threads.turns.phase_graph import PhaseGraph, phase_graph
-
-T = TypeVar("T")
 
 _DEEPEST = 20
 
@@ -22,17 +19,11 @@ _walked: WeakSet[type[BaseAgent]] = WeakSet()
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A pipeline that can be walked.
+    """A pipeline that can be walked."""
 
-    Attributes:
-        agent: The class of its main agent.
-        graph: Its phases, with those of its sub-threads.
-        most_calls: The most model calls of one request, if each unit makes as many as it says.
-    """
-
-    agent: type[BaseAgent]
-    graph: PhaseGraph
-    most_calls: int
+    agent: type[BaseAgent]  # the class of its main agent
+    graph: PhaseGraph  # its phases, with those of its sub-threads
+    most_calls: int  # the most model calls of one request, if each unit makes as many as it says
 
 
 def built_pipeline(agent: type[BaseAgent], name: str = "") -> Pipeline:
@@ -45,7 +36,9 @@ def built_pipeline(agent: type[BaseAgent], name: str = "") -> Pipeline:
     Raises:
         ConfigurationError: Phases of a level cannot be walked, or levels have no end.
     """
-    return _completed(_built(agent, (), name or agent.__name__))
+    # In a loop of its own, whether or not one runs here.
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, _built(agent, (), name or agent.__name__)).result()
 
 
 async def check_levels(agent: type[BaseAgent]) -> None:
@@ -67,7 +60,7 @@ async def _built(agent: type[BaseAgent], above: tuple[type[BaseAgent], ...], nam
     made = await agent.create()
     inner: dict[str, Pipeline] = {}
     for phase, handler in made.state_handlers.items():
-        if (below := below_of(handler)) is not None:
+        if (below := sub_thread_agent_of(handler)) is not None:
             inner[phase] = await _built(below, (*above, agent), f"{name}.{phase}")
     graphs = {phase: each.graph for phase, each in inner.items()}
     graph = phase_graph(name, made.state_handlers, graphs)
@@ -81,21 +74,3 @@ def _most_calls(
         dearest = max([agent.calls_of_unit, *(each.most_calls for each in inner.values())])
         return agent.max_units * dearest
     return sum(inner[phase].most_calls if phase in inner else 1 for phase in handlers)
-
-
-def _completed(work: Coroutine[Any, Any, T]) -> T:
-    """Do asynchronous work on its own loop, whether or not one runs here."""
-    done: list[T | BaseException] = []
-
-    def do() -> None:
-        try:
-            done.append(asyncio.run(work))
-        except BaseException as error:  # noqa: BLE001 - whoever waits gets it
-            done.append(error)
-
-    thread = OsThread(target=do, name="replan-build")
-    thread.start()
-    thread.join()
-    if isinstance(done[0], BaseException):
-        raise done[0]
-    return cast("T", done[0])

@@ -1,21 +1,24 @@
 """A turn of a main thread: its tasks one after another, each stored with its outcome."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 from langgraph.errors import GraphDrained
 
-from replan.errors import LimitReachedError, PhaseError, ThreadError
+from replan.errors import LimitReachedError, PhaseError, StaleThreadError, ThreadError
 from replan.events.types import PlaceholderShown
 from replan.failures import describe
+from replan.ports.thread_repository import ThreadRepository
 from replan.state.pipeline.threads import COMPLETED, HISTORY, INITIAL, Thread, ThreadMessage
 from replan.texts.storable import storable_text
 from replan.threads.host_utils import HostUtils, at_work
-from replan.threads.messages import changed, newest_bot_message, updated
+from replan.threads.messages import change_message, newest_bot_message, update_message
 from replan.threads.phases.agent_and_handler import BaseAgent
-from replan.threads.phases.suggestions import SUGGESTION, next_phase, suggested
+from replan.threads.phases.suggestions import SUGGESTION, next_phase, suggested_phase
 from replan.threads.response import Response, ends_pipeline
 from replan.threads.sub_threads.sub_thread_handlers import PLACEHOLDER, give_up
 from replan.threads.task import RETRY, UI_ACTION, Task
@@ -56,7 +59,7 @@ class Turn:
             return None
         return next_phase(self._thread)
 
-    async def begin(self, said: str | None = None, *, retry: bool = False) -> None:
+    async def begin(self, message: str | None = None, *, retry: bool = False) -> None:
         """Begin with what a user said, do the last task again, or continue with what is left.
 
         Raises:
@@ -72,8 +75,8 @@ class Turn:
                 raise PhaseError(thread.id, phase, problem, f"There are handlers for: {known}.")
         if retry:
             self._set_tasks([self._again()])
-        elif said is not None:
-            self._take(said)
+        elif message is not None:
+            self._take(message)
         elif not thread.settings.get(TASKS):
             if newest_bot_message(thread) is None:
                 raise ThreadError(thread.id, "there is nothing to do", "Give it a message.")
@@ -115,10 +118,10 @@ class Turn:
         if self._done > MOST_TASKS:
             problem, fix = f"the turn has had {MOST_TASKS} tasks", "Let a handler add no next task."
             raise PhaseError(thread.id, thread.phase, problem, fix)
-        heard = self._utils.audience.texts
+        shown_before = self._utils.audience.texts
         response = await self._agent.execute_task(task, thread)
         if response.failure is None:
-            await self._keep(task, response, heard)
+            await self._keep(task, response, shown_before)
         return response
 
     async def rest(self, stop: asyncio.Event | None = None) -> Response:
@@ -143,8 +146,8 @@ class Turn:
 
     async def keep(self, **settings: Any) -> None:
         """Store entries of the thread's settings."""
-        changed = {**self._thread.settings, **settings}
-        await self._utils.thread_repository.update_thread_settings(self._thread, changed)
+        change_message = {**self._thread.settings, **settings}
+        await self._utils.thread_repository.update_thread_settings(self._thread, change_message)
 
     @property
     def is_new(self) -> bool:
@@ -176,8 +179,8 @@ class Turn:
     def cut_by(self, limit: LimitReachedError) -> tuple[str, str]:
         """Return what there is where a limit ended the work, and why there is no more."""
         _, phase, said = self.place
-        told = f"The work ended in the phase '{phase}': {limit}"
-        return (f"{said}\n\n({told})" if said else told), told
+        why = f"The work ended in the phase '{phase}': {limit}"
+        return (f"{said}\n\n({why})" if said else why), why
 
     @property
     def answer(self) -> Response:
@@ -192,7 +195,7 @@ class Turn:
         """Whether the thread has finished the user's last message."""
         return next_phase(self._thread) == COMPLETED and not self._thread.settings.get(TASKS)
 
-    def _take(self, said: str) -> None:
+    def _take(self, message: str) -> None:
         """Take in what a user said; what is done begins again, and so does what failed or waits."""
         thread, utils = self._thread, self._utils
         if next_phase(thread) == COMPLETED or thread.error or self.tasks:
@@ -200,9 +203,11 @@ class Turn:
             thread.settings.pop(SUGGESTION, None)
             thread.set_status(phase=self._agent.first_phase)
         message_id = f"user_{utils.new_id()}"
-        said = storable_text(said)
-        thread.add(ThreadMessage(id=message_id, sender="user", text=said, timestamp=utils.clock()))
-        task = Task(name="message", type=Task.TYPE_MESSAGE, message=said, id=utils.new_id())
+        message = storable_text(message)
+        thread.add(
+            ThreadMessage(id=message_id, sender="user", text=message, timestamp=utils.clock())
+        )
+        task = Task(name="message", type=Task.TYPE_MESSAGE, message=message, id=utils.new_id())
         self._set_tasks([task])
 
     def _again(self) -> Task:
@@ -213,23 +218,23 @@ class Turn:
         elif thread.phase == COMPLETED or not thread.messages:
             raise ThreadError(thread.id, "there is nothing to repeat", "Give it a message.")
         else:
-            said = [each.text for each in thread.messages if each.sender == "user"]
-            task = Task(name="retry", message=said[-1] if said else "")
+            requests = [each.text for each in thread.messages if each.sender == "user"]
+            task = Task(name="retry", message=requests[-1] if requests else "")
         meta = {**task.meta, UI_ACTION: RETRY}
         return task.replace(meta=meta, id=self._utils.new_id())
 
-    async def _keep(self, task: Task, response: Response, heard: int) -> None:
+    async def _keep(self, task: Task, response: Response, shown_before: int) -> None:
         """Store, in one write: the message, the suggestion, the sub-thread, and the next tasks."""
         thread, utils = self._thread, self._utils
-        message = await self._message(response, heard)
-        if response.phase_suggestion and suggested(thread) is None:
+        message = await self._message(response, shown_before)
+        if response.phase_suggestion and suggested_phase(thread) is None:
             thread.settings[SUGGESTION] = {"phase": response.phase_suggestion, "by": task.id}
         if message is not None and (asked := response.sub_thread_request) is not None:
             key = asked.meta_path.removeprefix("meta.")
             status = {"brief_status": {"phase": INITIAL}}
             sub_id = f"sub_{thread.id}_{utils.new_id()}"
             sub_thread = Thread(sub_id, settings={**status, **asked.settings})
-            changed(thread, message.id, meta={key: sub_thread})
+            change_message(thread, message.id, meta={key: sub_thread})
         about = {} if message is None else {"placeholder_id": message.id}
         following = [
             each.replace(meta={**about, **each.meta}, id=utils.new_id())
@@ -240,12 +245,12 @@ class Turn:
         if message is not None and message.meta.get(PLACEHOLDER) is True:
             utils.tell(PlaceholderShown, message_id=message.id, text=message.text, path="")
         elif message is not None:
-            await utils.audience.hear(message.text, heard)
+            await utils.audience.show_text(message.text, shown_before)
 
-    async def _message(self, response: Response, heard: int) -> ThreadMessage | None:
+    async def _message(self, response: Response, shown_before: int) -> ThreadMessage | None:
         """Change a message, or create one; None if the handler has done it already."""
         thread, utils = self._thread, self._utils
-        await utils.audience.follow(response.pieces(), heard)
+        await utils.audience.show_pieces(response.pieces(), shown_before)
         if response.skips_message:
             return None
         update = response.message_update
@@ -254,7 +259,7 @@ class Turn:
             raise PhaseError(thread.id, thread.phase, "the response is empty", "Return some text.")
         meta: dict[str, Any] = {**response.message_meta, "phase": thread.phase}
         if update is not None:
-            message = updated(thread, update, response.text, meta)
+            message = update_message(thread, update, response.text, meta)
             response.text = message.text
         else:
             message_id = f"bot_{utils.new_id()}"
@@ -290,3 +295,34 @@ class Turn:
                 "Let its method migrate take threads of this version, or begin a new thread.",
             )
         thread.settings[VERSION] = version
+
+
+_at_work: WeakKeyDictionary[ThreadRepository, set[str]] = WeakKeyDictionary()
+
+
+async def turn_on(
+    agent: type[BaseAgent], thread_id: str, utils: HostUtils, *, run_id: str = ""
+) -> Turn:
+    """Return a turn on a thread, which is read, or created if it does not exist."""
+    thread = await utils.thread_repository.get_thread(thread_id)
+    thread = thread or Thread(thread_id, run_id=run_id)
+    return Turn(await agent.create(settings=thread.settings), thread, utils)
+
+
+@contextmanager
+def exclusively(repository: ThreadRepository, thread_id: str) -> Generator[None]:
+    """Be the only one of this process on a thread; other processes are refused when they store.
+
+    Raises:
+        StaleThreadError: Somebody works on it.
+    """
+    # One that serves many calls at once has another one for each.
+    own: ThreadRepository = getattr(repository, "own", repository)
+    busy = _at_work.setdefault(own, set())
+    if thread_id in busy:
+        raise StaleThreadError(thread_id)
+    busy.add(thread_id)
+    try:
+        yield
+    finally:
+        busy.discard(thread_id)

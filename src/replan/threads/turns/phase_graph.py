@@ -24,13 +24,9 @@ PhaseGraph = CompiledStateGraph[Any, Any, Any, Any]
 
 
 class Walk(TypedDict):
-    """Where a turn is.
+    """Where a turn is."""
 
-    Attributes:
-        phase: The phase that works next; empty if nothing is left to do.
-    """
-
-    phase: str
+    phase: str  # the phase that works next; empty if nothing is left to do
 
 
 def phase_graph(
