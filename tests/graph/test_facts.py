@@ -18,8 +18,7 @@ from replan import (
     run,
     stream,
 )
-from replan.facts.kept import Facts
-from replan.facts.whose import Whose
+from replan.facts.kept import Facts, Whose
 from replan.prompts.host import REMEMBERS
 from replan.prompts.sections import sections_of
 from replan.testing import ScriptedModel, always

@@ -27,7 +27,7 @@ from replan.events.types import (
 )
 from replan.failures import describe
 from replan.langgraph_inside.tasks import inherited_config
-from replan.memory.asked_again import AskedAgain
+from replan.memory.conversation import AskedAgain
 from replan.state.team import Effects
 from replan.state.usage import TokenCount
 from replan.texts.storable import storable, storable_text

@@ -1,5 +1,7 @@
 """The facts of a user in a LangGraph store: stored, found by words, forgotten."""
 
+import hashlib
+import re
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +11,6 @@ from typing import Any
 from langgraph.store.base import BaseStore, Item
 
 from replan.errors import ConfigurationError, FactError
-from replan.facts.whose import Whose
 from replan.plan.model import Value
 from replan.secrets.masking import without_secrets
 from replan.texts.storable import storable_text, unstorable
@@ -28,6 +29,41 @@ RECALLED = 8
 _PAGE = 1_000
 _LONGEST_ID = 100
 _SHORTEST = 4
+
+
+_PLAIN = re.compile(r"[a-z][a-z0-9-]{0,99}")
+
+
+@dataclass(frozen=True)
+class Whose:
+    """A user of a tenant. No model names them.
+
+    Raises:
+        ConfigurationError: No user is named.
+    """
+
+    user: str
+    tenant: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.user:
+            fix = "Name one: RunSettings(user=...), at the terminal --user NAME."
+            raise ConfigurationError("user", self.user, "facts belong to a user", fix)
+
+    @property
+    def namespace(self) -> tuple[str, ...]:
+        """Where the facts are."""
+        # Stores find a namespace by the beginning of its text, some of them with wildcards and
+        # without regard to case. The last label ends it, so that "eva" does not find "evan".
+        return ("replan", _label(self.tenant), _label(self.user), "facts")
+
+
+def _label(name: str) -> str:
+    """Write a name as a label; two names never have the same one."""
+    if _PLAIN.fullmatch(name):
+        return name
+    # No plain name begins with a digit.
+    return "0" + hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class Fact(Value):

@@ -19,7 +19,7 @@ from replan.failures import can_pass, describe, ends_whole_work
 from replan.host.answer_stream import AnswerStream
 from replan.langgraph_inside.callbacks import has_listener
 from replan.langgraph_inside.tasks import stream_is_heard, with_handlers
-from replan.memory.asked_again import asked_again
+from replan.memory.conversation import asked_again
 from replan.memory.summary import is_due
 from replan.models.chat import Chat
 from replan.models.reply_end import WHOLE, ReplyEnd, end_of

@@ -11,7 +11,7 @@ from replan.events.types import TaskCompleted
 from replan.events.warnings import told_secret
 from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall
-from replan.memory.asked_again import asked_again
+from replan.memory.conversation import asked_again
 from replan.models.chat import Chat
 from replan.prompts.sections import within_budget
 from replan.replies.shape import MisshapenError, Shape, as_text

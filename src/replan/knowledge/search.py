@@ -1,9 +1,14 @@
-"""One search, and its event."""
+"""One search: what of its answer counts, and its event.
+
+A retriever may not know of the bounds here, so they are checked again.
+"""
 
 import asyncio
+import math
 import time
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, islice
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -12,11 +17,51 @@ from replan.events.emitter import Emitter
 from replan.events.types import KnowledgeRetrieved
 from replan.failures import describe, ends_whole_work
 from replan.knowledge.condensing import Ask, Reading
-from replan.knowledge.found import best_of
 from replan.ports.retriever import Retriever, SearchRequest, SearchResponse
+from replan.prompts.knowledge_section import place_of
+from replan.prompts.sections import within_budget
 from replan.specialists.function import call
 from replan.spending.deadline import Timed, in_time
-from replan.state.knowledge import Knowledge, RAGOptions
+from replan.state.knowledge import Chunk, Knowledge, RAGOptions
+from replan.texts.storable import storable_text
+
+LONGEST_CHUNK = 4_000
+"""The most characters of a chunk that are shown; other retrievers may return whole books."""
+
+LONGEST_NAME = 400
+"""Characters of a source, a heading, or a sentence of a retriever."""
+
+MOST_TOLD = 20
+"""Sentences about what could not be searched."""
+
+
+def _best_of(found: SearchResponse, options: RAGOptions) -> tuple[list[Chunk], tuple[str, ...]]:
+    """Return the chunks that count, the best first, and a sentence for each that is left out."""
+    least, most = options.said["min_score"], options.said["top_k"]
+    odd = [each for each in found.chunks if not math.isfinite(each.score)]
+    counting = (each for each in found.chunks if math.isfinite(each.score) and each.score >= least)
+    told = (each for each in counting if not each.content.isspace() and each.content)
+    best = sorted(told, key=lambda each: -each.score)[:most]
+    left_out = [*islice(chain(map(_name, found.left_out), map(_without, odd)), MOST_TOLD)]
+    more = len(found.left_out) + len(odd) - len(left_out)
+    rest = (f"{more} more are left out.",) if more else ()
+    return [_bounded(each) for each in best], (*left_out, *rest)
+
+
+def _bounded(chunk: Chunk) -> Chunk:
+    content = storable_text(within_budget(chunk.content.strip("\r\n"), LONGEST_CHUNK))
+    names = {name: _name(getattr(chunk, name)) for name in ("id", "source", "heading")}
+    return chunk.replace(content=content, **names)
+
+
+def _without(chunk: Chunk) -> str:
+    return f"{place_of(_bounded(chunk))} is left out: its score is {chunk.score}."
+
+
+def _name(text: str) -> str:
+    text = text[: LONGEST_NAME + 1]
+    cut = text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
+    return storable_text(cut)
 
 
 @dataclass(frozen=True)
@@ -36,7 +81,7 @@ class Search:
         started = time.monotonic()
         knowledge, left_out, error = Knowledge(), (), ""
         try:
-            chunks, left_out = best_of(await self._found(), self.options)
+            chunks, left_out = _best_of(await self._found(), self.options)
             reading = Reading(self.options, self.task, self.timed, self.ask)
             knowledge = await reading.of(chunks)
         except Exception as problem:

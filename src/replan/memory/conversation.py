@@ -10,6 +10,7 @@ from langchain_core.messages import (
     AIMessage,
     AnyMessage,
     BaseMessage,
+    HumanMessage,
     SystemMessage,
     ToolCall,
 )
@@ -73,6 +74,15 @@ class Parts:
     since: list[AnyMessage]  # what was said since
     request: list[AnyMessage]
     summary: Summary | None = None
+
+
+class AskedAgain(HumanMessage):
+    """What is wrong with the reply before it, and what to write instead."""
+
+
+def asked_again(messages: list[BaseMessage], reply: str, complaint: str) -> list[BaseMessage]:
+    """Give the messages that show a model its reply, and why another one is wanted."""
+    return [*messages, AIMessage(reply or "(empty)"), AskedAgain(content=complaint)]
 
 
 @lru_cache(maxsize=256)

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 
 from replan.errors import LimitReachedError
-from replan.memory.asked_again import asked_again
+from replan.memory.conversation import asked_again
 from replan.models.reply_end import ReplyEnd, end_of
 from replan.prompts.step import StepPrompt
 from replan.replies.shape import MisshapenError, Shape

@@ -10,8 +10,7 @@ from replan import ConfigurationError, Fact, open_storage
 from replan.errors import FactError
 from replan.facts import kept
 from replan.facts.fact_tools import facts_text
-from replan.facts.kept import Facts, facts_of
-from replan.facts.whose import Whose
+from replan.facts.kept import Facts, Whose, facts_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NAMES = [
