@@ -245,10 +245,10 @@ class HostCall:
 def host_call(
     node: Node,
     state: EnhancedState,
-    *,
     services: Services,
     runtime: Runtime[RunSettings],
     config: RunnableConfig,
+    *,
     closing: bool,
 ) -> HostCall:
     """Prepare a call; only a `closing` call may use the closing reserve."""

@@ -35,9 +35,7 @@ async def direct_answer(
     services: Services,
 ) -> EnhancedState:
     """Answer, and end the run."""
-    call = host_call(
-        "direct_answer", state, services=services, runtime=runtime, config=config, closing=True
-    )
+    call = host_call("direct_answer", state, services, runtime, config, closing=True)
     answer, outcome, limit = state.get("final_answer"), "answered", state.get("limit_reached", "")
     raw = ""
     if answer is None:

@@ -45,12 +45,7 @@ async def feedback(
     if collected is None:
         raise InputError("There are no collected results in the state to judge.")
     call = host_call(
-        "feedback",
-        state,
-        services=services,
-        runtime=runtime,
-        config=config,
-        closing=services.prompts.merged_final_answer,
+        "feedback", state, services, runtime, config, closing=services.prompts.merged_final_answer
     )
     limit = reached_limit(state)
     if limit:

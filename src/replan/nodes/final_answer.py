@@ -14,12 +14,12 @@ from replan.host.new_settings import with_new_settings
 from replan.host.shaped_answer import Answer, shaped, told_as_last
 from replan.langgraph_inside.callbacks import has_listener
 from replan.plan.markdown.seal import sealed
-from replan.plan.model import StepStatus, TaskPlan
+from replan.plan.model import StepStatus
 from replan.prompts.host import build_final_answer_prompt, told_unread
 from replan.replies.readings import read_answer
 from replan.services import Services
 from replan.state.cuts import CUTS
-from replan.state.enhanced import EnhancedState, with_history
+from replan.state.enhanced import EnhancedState, plan_of, with_history
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
 from replan.state.results import Outcome
@@ -35,9 +35,7 @@ async def final_answer(
     services: Services,
 ) -> EnhancedState:
     """Answer, and end the run: the answer of the feedback, a model's, or one from the results."""
-    call = host_call(
-        "final_answer", state, services=services, runtime=runtime, config=config, closing=True
-    )
+    call = host_call("final_answer", state, services, runtime, config, closing=True)
     judged = state.get("current_feedback_result")
     answer = None if judged is None else judged.final_answer
     raw = ""
@@ -51,7 +49,7 @@ async def final_answer(
     outcome, limit = await _ended(state, call, problem)
     told = await told_as_last(state, call, Answer(answer, output, problem), outcome, limit)
     # A person may edit the document and hand it in again: it tells what its steps were asked.
-    plan = state.get("current_plan") or TaskPlan()
+    plan = plan_of(state)
     whole = sealed(with_history(plan, state), origin(state))
     return {
         **told,
@@ -61,7 +59,7 @@ async def final_answer(
 
 async def _ended(state: EnhancedState, call: HostCall, problem: str) -> tuple[Outcome, str]:
     """Return how the run ended, and at which limit; `problem` says why there is no output."""
-    plan, limit = state.get("current_plan") or TaskPlan(), state.get("limit_reached", "")
+    plan, limit = plan_of(state), state.get("limit_reached", "")
     if call.refused is not None and not limit:
         limit = call.refused.limit
         await call.tell_limit(limit, call.refused.value, call.refused.why)
@@ -86,7 +84,7 @@ def origin(state: EnhancedState) -> str:
 
 def generate_final_answer(state: EnhancedState) -> str:
     """The answer without a model: the results, in the order of the plan, under their steps."""
-    plan = state.get("current_plan") or TaskPlan()
+    plan = plan_of(state)
     results = state.get("current_specialist_results", {}).values()
     parts = list[str]()
     for step in plan.steps:

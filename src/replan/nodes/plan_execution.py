@@ -16,7 +16,7 @@ from replan.plan.rerun import Rerun
 from replan.plan.revision import unstarted
 from replan.plan.statuses import with_statuses
 from replan.services import Services
-from replan.state.enhanced import EnhancedState, rounds_of, settings_of, with_history
+from replan.state.enhanced import EnhancedState, plan_of, rounds_of, settings_of, with_history
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
 from replan.state.results import (
@@ -141,7 +141,7 @@ def _leading(
 ) -> ExecutionContext | None:
     if not ready:
         return None
-    step, plan = ready[0], state.get("current_plan") or TaskPlan()
+    step, plan = ready[0], plan_of(state)
     name = places_of(step, services.team)[0].specialist
     inputs = inputs_of(step, plan.by_id, results_in(state))
     key = keys_in(state, step, name, inputs).idempotency

@@ -39,9 +39,7 @@ async def plan_update(
     judged, old = state.get("current_feedback_result"), state.get("current_plan")
     if judged is None or old is None:
         raise InputError("There is no feedback or no plan in the state to revise a plan from.")
-    call = host_call(
-        "plan_update", state, services=services, runtime=runtime, config=config, closing=False
-    )
+    call = host_call("plan_update", state, services, runtime, config, closing=False)
     old = with_history(old, state)
     revision = Revision(old)
     asked_by_person = judged.by == "person"

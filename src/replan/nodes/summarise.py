@@ -40,9 +40,7 @@ async def summarise(
     services: Services,
 ) -> EnhancedState:
     """Write the summary; if that fails, the earlier one and the answer stay unchanged."""
-    call = host_call(
-        "memory_summary", state, services=services, runtime=runtime, config=config, closing=False
-    )
+    call = host_call("memory_summary", state, services, runtime, config, closing=False)
     update: EnhancedState = {}
     try:
         update["memory_summary"] = await written_summary(state, call)

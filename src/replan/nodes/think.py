@@ -40,9 +40,7 @@ async def think(
         # A version whose `think` began the run, too, has left it here.
         late = await begin(state, runtime, config, services=services)
         state = _updated(state, late)
-    call = host_call(
-        "think", state, services=services, runtime=runtime, config=config, closing=True
-    )
+    call = host_call("think", state, services, runtime, config, closing=True)
     request = request_messages(state)
     await call.emitter.emit(ThinkingStarted, request=request_text(request))
     if not (seen := services.prompts.seen_in(state)).is_whole:

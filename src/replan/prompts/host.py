@@ -30,7 +30,7 @@ from replan.prompts.sections import (
     within_budget,
 )
 from replan.prompts.templates import load, render
-from replan.state.enhanced import EnhancedState, settings_of
+from replan.state.enhanced import EnhancedState, plan_of, settings_of
 from replan.state.memory import MemoryOptions
 from replan.state.results import (
     CollectedResults,
@@ -280,7 +280,7 @@ def _data(
     missing: str = "",
     budget: int = RESULTS_BUDGET,
 ) -> HumanMessage:
-    plan = state.get("current_plan") or TaskPlan()
+    plan = plan_of(state)
     shown, left_out, each = _results(state, collected, budget)
     # What stays the same from round to round comes first, because of prompt caches.
     said = host.seen_in(state).messages
@@ -307,7 +307,7 @@ def _results(
     digest = {} if collected is None else collected.results
     kept = state.get("kept_results", {})
     results = kept | digest | state.get("current_specialist_results", {})
-    ordered = _in_order(results, state.get("current_plan") or TaskPlan())
+    ordered = _in_order(results, plan_of(state))
     most = max(1, budget // LEAST_RESULT)
     shown, left_out = ordered[:most], ordered[most:]
     return shown, left_out, min(RESULT_BUDGET, budget // max(1, len(shown)))

@@ -81,9 +81,9 @@ async def _with_next(state: EnhancedState, graph: Graph, config: RunnableConfig)
     call = host_call(
         "memory_summary",
         state,
-        services=services_in(graph),
-        runtime=cast("Runtime[RunSettings]", Runtime()),
-        config=config,
+        services_in(graph),
+        cast("Runtime[RunSettings]", Runtime()),
+        config,
         closing=False,
     )
     update: EnhancedState = {}
