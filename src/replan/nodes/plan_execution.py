@@ -26,7 +26,7 @@ from replan.state.results import (
     SpecialistResult,
 )
 from replan.state.rules import round_results, runnable_steps, waiting_steps, within_limit
-from replan.state.team import SpecialistCard, places_of
+from replan.state.team import SpecialistCard, assignments_of
 from replan.steps.on_record import keys_in
 from replan.steps.outcomes import inputs_of, results_in
 from replan.steps.stale import stale_steps
@@ -105,9 +105,9 @@ def _dispatched(
     """The assignments of a round; a step that nobody can do fails when its turn comes."""
     begins = {step.id for step in ready}
     return [
-        Assignment(step_id=step.id, specialist=each.specialist, refused=each.refused)
+        each
         for step in steps
-        for each in places_of(step, team)
+        for each in assignments_of(step, team)
         if step.id in begins or not each.refused
     ]
 
@@ -142,7 +142,7 @@ def _leading(
     if not ready:
         return None
     step, plan = ready[0], plan_of(state)
-    name = places_of(step, services.team)[0].specialist
+    name = assignments_of(step, services.team)[0].specialist
     inputs = inputs_of(step, plan.by_id, results_in(state))
     key = keys_in(state, step, name, inputs).idempotency
     # The conversation is in the state already, and so are the results.

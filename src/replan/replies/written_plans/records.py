@@ -9,6 +9,7 @@ from replan.replies.vocabulary.naming import Names, squeezed
 from replan.replies.written_plans.entries import Entry, document
 from replan.replies.written_plans.openings import opening_of
 from replan.replies.written_plans.order_phrases import label_of, read_order
+from replan.replies.written_plans.step_fields import part_of
 from replan.replies.written_plans.step_line import read_line
 
 LISTS = frozenset(
@@ -28,13 +29,6 @@ _HEADS = frozenset(("title", "goal", "name", "objective", "heading"))
 _MARKS = {"completed": "x", "complete": "x", "done": "x", "failed": "!"} | dict.fromkeys(
     ("skipped", "removed", "dropped", "deleted", "cancelled", "canceled"), "-"
 )
-_PARTS = ("who", "after", "task", "brief", "id", "status")
-_WORD_OF = {squeezed(word): part for part in reversed(_PARTS) for word in words.FIELDS[part]} | {
-    squeezed(word): part
-    for part, names in (("after", ("depends_on", "needs", "after")), ("who", ("assigned_to",)))
-    for name in names
-    for word in words.listed(name)
-}
 _CERTAIN = frozenset(("who", "after"))
 _LEAST_NAMED = ("owner", "role", "by", "who", "name")
 _NUMBERS = frozenset(
@@ -46,11 +40,6 @@ _MOST_STEPS = 2_000
 _DEEPEST = 6
 
 Record = Mapping[str, object]
-
-
-def part_of(key: str) -> str | None:
-    """Return which part of a step a key, a column or a tag holds; None if it holds no part."""
-    return _WORD_OF.get(squeezed(key), "id" if key.strip() in ("#", "№") else None)
 
 
 def plan_text(value: object, names: Names) -> str | None:

@@ -11,7 +11,8 @@ import yaml
 from replan.plan.markdown import words
 from replan.replies.forms.json_text import decode, decode_lines
 from replan.replies.vocabulary.naming import squeezed
-from replan.replies.written_plans.records import LISTS, has_step_fields, part_of
+from replan.replies.written_plans.records import LISTS, has_step_fields
+from replan.replies.written_plans.step_fields import part_of
 from replan.texts.bounds import REPLY_YAML
 from replan.texts.yaml_events import load_bounded
 
