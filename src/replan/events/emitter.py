@@ -96,13 +96,10 @@ class Emitter:
         if kind not in _OFTEN:
             self.warnings.extend(warnings_in(event))
             log(event)
-        if self.trace is not None:
-            self.trace.take(event)
-        self.write(event)
-        self.hooks.tell(event)
+        self.pass_on(event)
 
     def pass_on(self, event: BaseEvent) -> None:
-        """Report an event of this run that came from another process."""
+        """Report an event as it is, such as one of this run that came from another process."""
         if self.trace is not None:
             self.trace.take(event)
         self.write(event)
