@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from langchain_core.tools import BaseTool, StructuredTool
 
 from replan.errors import FactError
-from replan.events.calls import tell_here
+from replan.events.calls import report_here
 from replan.events.types import FactForgotten, FactRemembered
 from replan.facts.kept import LONGEST_FACT, Fact, Facts
 from replan.prompts.sections import section
@@ -37,7 +37,7 @@ class FactsAtWork:
 
     def tell(self, kind: type[FactRemembered | FactForgotten], fact: Fact) -> None:
         """Report what happened to a fact."""
-        tell_here(kind, fact_id=fact.id, text=fact.text, node=self.node, **self.place)
+        report_here(kind, fact_id=fact.id, text=fact.text, node=self.node, **self.place)
 
 
 facts_at_work: ContextVar[FactsAtWork | None] = ContextVar("replan_facts", default=None)

@@ -13,7 +13,7 @@ from replan.errors import ConfigurationError, InputError
 from replan.events.types import RunStarted, StepsReopened
 from replan.host.handed_plan import NOTHING_TO_DO, read_handed_plan
 from replan.host.host_call import emitter_of
-from replan.host.new_settings import asked_in, refused_in, settings_in
+from replan.host.new_settings import refusals_of_call, settings_in, settings_of_call
 from replan.langgraph_inside.tasks import checkpoint_of, user_of_server
 from replan.plan.markdown.rendering import render_for_model
 from replan.plan.markdown.seal import origin_of
@@ -54,7 +54,7 @@ async def begin(
     emitter = emitter_of({"run_id": run_id}, services, runtime)
     request = request_messages({"messages": [*state.get("messages", []), *given]})
     await emitter.emit(RunStarted, request=request_text(request))
-    await emitter.warn(*refused_in(runtime, services))
+    await emitter.warn(*refusals_of_call(runtime, services))
     answers = given_answers(state.get("answers") or {}, services.clock())
     for question in answers.values():
         await tell_answered(question, question.answer, emitter, services.journal)
@@ -79,7 +79,7 @@ async def begin(
 
 def _settings(runtime: Runtime[RunSettings], services: Services) -> RunSettings:
     """The settings of a new run, after a check that the team can satisfy them."""
-    asked = asked_in(runtime, services)
+    asked = settings_of_call(runtime, services)
     settings = settings_in(runtime, services).overridden_by(asked)
     _check_user(settings, runtime, services)
     check_prices(settings.limits, services)

@@ -11,11 +11,11 @@ from replan.host.answer_stream import AnswerStream, show
 from replan.host.host_call import HostCall, host_call
 from replan.host.host_knowledge import with_sources
 from replan.host.new_settings import with_new_settings
-from replan.host.shaped_answer import Answer, shaped, told_as_last
+from replan.host.shaped_answer import Answer, end_run, shaped
 from replan.langgraph_inside.callbacks import has_listener
 from replan.plan.markdown.seal import sealed
 from replan.plan.model import StepStatus
-from replan.prompts.host import build_final_answer_prompt, told_unread
+from replan.prompts.host import build_final_answer_prompt, unread_warning
 from replan.replies.readings import read_answer
 from replan.services import Services
 from replan.state.cuts import CUTS
@@ -47,7 +47,7 @@ async def final_answer(
         answer, output, problem = await shaped(call, model, _prompt_of(state, call), answer, raw)
     answer = _with_missing(with_sources(answer, state, call), state, call)
     outcome, limit = await _ended(state, call, problem)
-    told = await told_as_last(state, call, Answer(answer, output, problem), outcome, limit)
+    told = await end_run(state, call, Answer(answer, output, problem), outcome, limit)
     # A person may edit the document and hand it in again: it tells what its steps were asked.
     plan = plan_of(state)
     whole = sealed(with_history(plan, state), origin(state))
@@ -62,8 +62,8 @@ async def _ended(state: EnhancedState, call: HostCall, problem: str) -> tuple[Ou
     plan, limit = plan_of(state), state.get("limit_reached", "")
     if call.refused is not None and not limit:
         limit = call.refused.limit
-        await call.tell_limit(limit, call.refused.value, call.refused.why)
-    cut = await call.tell_cut() or (limit if limit in CUTS else "")
+        await call.report_limit(limit, call.refused.value, call.refused.why)
+    cut = await call.report_cut() or (limit if limit in CUTS else "")
     outcome: Outcome = "rejected" if is_rejected(state) else outcome_of(plan, limit)
     limit = limit or cut
     if outcome == "completed" and ((limit and proposed_in(state)) or cut):
@@ -115,7 +115,7 @@ async def _answered(state: EnhancedState, call: HostCall) -> tuple[AIMessage, st
             call.services.models.answering, _prompt_of(state, call), shown
         )
         text = read_answer(reply)
-        if text and (unread := told_unread(state, call.services.prompts, budget)):
+        if text and (unread := unread_warning(state, call.services.prompts, budget)):
             await call.emitter.warn(unread)
         if not text and call.end.cut:
             text = _as_they_came(state, f"There is no other answer: {call.end.why}.")

@@ -5,7 +5,7 @@ from datetime import datetime
 from langgraph.runtime import Runtime
 
 from replan.events.types import PlanUpdated
-from replan.events.warnings import told_secret
+from replan.events.warnings import secret_warnings
 from replan.host.host_call import emitter_of
 from replan.host.new_settings import with_new_settings
 from replan.plan.dependencies import settle_conditions
@@ -67,7 +67,7 @@ def _about_secrets(results: dict[str, SpecialistResult]) -> list[str]:
     return [
         warning
         for result in results.values()
-        for warning in told_secret(f"The result of step {result.step_id}", result.text)
+        for warning in secret_warnings(f"The result of step {result.step_id}", result.text)
     ]
 
 

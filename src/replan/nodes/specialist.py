@@ -17,7 +17,7 @@ from langgraph.runtime import Runtime
 
 from replan.events.emitter import Emitter
 from replan.events.types import MemoryApplied, SpecialistCompleted, SpecialistParked
-from replan.host.new_settings import as_called
+from replan.host.new_settings import with_settings_of_call
 from replan.langgraph_inside.tasks import bounds_in, checkpoint_of, is_checkpointed
 from replan.memory.conversation import resolved
 from replan.plan.dependencies import readiness
@@ -77,7 +77,7 @@ def _state_of_round(
     state = read_state(sent, config)
     if services.is_served or cast("object", runtime.context) is not None:
         # Settings of the call apply immediately; the collector puts them into the state.
-        return as_called(state, runtime, services)
+        return with_settings_of_call(state, runtime, services)
     return state
 
 

@@ -58,7 +58,7 @@ async def think(
         reading, answer, unreadable = await _judged(seen.messages, state, call)
     if has_plan:
         reading, answer = reading.replace(complexity=TaskComplexity.COMPLEX), None
-    cut = await call.tell_cut() if answer is not None and not refusal_in(answer) else ""
+    cut = await call.report_cut() if answer is not None and not refusal_in(answer) else ""
     thinking = ThinkingResult(
         thought=reading.body,
         complexity=reading.complexity or TaskComplexity.SIMPLE,

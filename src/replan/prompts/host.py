@@ -313,7 +313,7 @@ def _results(
     return shown, left_out, min(RESULT_BUDGET, budget // max(1, len(shown)))
 
 
-def told_unread(
+def unread_warning(
     state: EnhancedState, host: HostPrompts, budget: int, collected: CollectedResults | None = None
 ) -> str:
     """Describe what an answer was made without because its prompt had no room; else empty."""

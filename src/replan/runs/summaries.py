@@ -91,7 +91,7 @@ async def _with_next(state: EnhancedState, graph: Graph, config: RunnableConfig)
         update["memory_summary"] = await written_summary(state, call)
     finally:
         update["usage"] = await call.usage(state)
-        await call.let_go()
+        await call.release()
         await graph.aupdate_state(config, cast("Any", update), as_node=_NODE)
     return {**state, **update}
 

@@ -82,7 +82,7 @@ def unknown_names(steps: Iterable[PlanStep], team: Sequence[SpecialistCard]) -> 
                 yield Refusal(code="unknown_specialist", step_id=step.id, reason=reason)
 
 
-def told_with_place(refusal: Refusal, document: PlanDocument) -> str:
+def refusal_text(refusal: Refusal, document: PlanDocument) -> str:
     """A refusal as its reader finds it: with the step, and its line if the document has it."""
     line = None if refusal.step_id is None else document.line_of(refusal.step_id)
     place = "" if line is None else f" (line {line})"

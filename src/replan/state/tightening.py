@@ -105,7 +105,7 @@ def refused(asked: Value, taken: Value) -> Iterator[str]:
             yield f"{name}={wanted!r} is looser than the team's, so {name}={kept!r} holds."
 
 
-def told_loosened(before: RunSettings, after: RunSettings, by: str, at: datetime) -> list[str]:
+def loosening_warnings(before: RunSettings, after: RunSettings, by: str, at: datetime) -> list[str]:
     if after == before:
         return []
     looser = ", ".join(_loosened(before, after))

@@ -17,7 +17,7 @@ from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.revision import unstarted
 from replan.state.patches import PlanChannel, patched
 from replan.state.step_options import option_mistakes
-from replan.state.team import SpecialistCard, told_with_place, unknown_names
+from replan.state.team import SpecialistCard, refusal_text, unknown_names
 
 _TOLD = ("status", "result", "feedback")
 """The fields of a document that show a step's outcome; the others are its task."""
@@ -121,7 +121,7 @@ def _refusals(
         yield "Its document and its title say different things. Change one of them."
     yield from _touched(old, document)
     fresh = [step for step in _honoured(before, plan).steps if step not in old.steps]
-    yield from (told_with_place(each, document) for each in unknown_names(fresh, team))
+    yield from (refusal_text(each, document) for each in unknown_names(fresh, team))
 
 
 def _refusals_of_steps(
