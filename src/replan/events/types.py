@@ -43,10 +43,10 @@ class StepEvent(BaseEvent):
 
 
 class WorkEvent(BaseEvent):
-    """What all events share that happen in a step or outside of the plan's steps.
+    """What all events share that happen in a step or outside the plan's steps.
 
     Attributes:
-        step_id: The step; None where the host is at work, and outside of a plan.
+        step_id: The step; None where the host is at work, and outside a plan.
         specialist: Who does the step; empty where `step_id` is None.
     """
 

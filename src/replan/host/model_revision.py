@@ -9,9 +9,9 @@ from replan.plan.applying import apply_valid
 from replan.plan.changes import difference
 from replan.plan.markdown.document import PlanDocument, too_large
 from replan.plan.markdown.overlooked import Overlooked
-from replan.plan.merging import matched, taken_over
+from replan.plan.merging import matched, merged_plan
 from replan.plan.model import PlanStep, TaskPlan
-from replan.replies.dropping import crossed_out, taken_away
+from replan.replies.dropping import crossed_out, removed_steps
 from replan.replies.vocabulary.naming import Names
 from replan.replies.written_plans.finding import problems_of
 from replan.services import Services
@@ -54,8 +54,8 @@ def revision_of(
         return Revision(old, [str(mistake) for mistake in document.mistakes])
     wanted = matched(old, document.plan)
     texts = (judged.feedback, judged.plan_update_suggestion, reply, text)
-    gone = taken_away(old.steps, wanted.steps, texts)
-    merged, unsaid = taken_over(old, wanted, gone)
+    gone = removed_steps(old.steps, wanted.steps, texts)
+    merged, unsaid = merged_plan(old, wanted, gone)
     new, withheld = bounded(assigned(merged, services.team), services, step_timeout, old)
     plan, refusals = apply_valid(
         old,

@@ -47,7 +47,7 @@ async def shaped(
         return Answer(whole, output)
     if call.refused is not None:
         return Answer(answer, None, f"There is no output: {call.refused}")
-    complaint = f"Your answer cannot be used: {problem}. {shape.asked}"
+    complaint = f"Your answer cannot be used: {problem}. {shape.instruction}"
 
     def again(budget: int) -> list[BaseMessage]:
         return asked_again(prompt_of(budget), within_budget(answer.text, budget), complaint)

@@ -37,12 +37,14 @@ MOST_TOLD = 20
 
 def _best_of(found: SearchResponse, options: RAGOptions) -> tuple[list[Chunk], tuple[str, ...]]:
     """Return the chunks that count, the best first, and a sentence for each that is left out."""
-    least, most = options.said["min_score"], options.said["top_k"]
+    least, most = options.given["min_score"], options.given["top_k"]
     odd = [each for each in found.chunks if not math.isfinite(each.score)]
     counting = (each for each in found.chunks if math.isfinite(each.score) and each.score >= least)
     told = (each for each in counting if not each.content.isspace() and each.content)
     best = sorted(told, key=lambda each: -each.score)[:most]
-    left_out = [*islice(chain(map(_name, found.left_out), map(_without, odd)), MOST_TOLD)]
+    left_out = [
+        *islice(chain(map(_name, found.left_out), map(_left_out_for_score, odd)), MOST_TOLD)
+    ]
     more = len(found.left_out) + len(odd) - len(left_out)
     rest = (f"{more} more are left out.",) if more else ()
     return [_bounded(each) for each in best], (*left_out, *rest)
@@ -54,7 +56,7 @@ def _bounded(chunk: Chunk) -> Chunk:
     return chunk.replace(content=content, **names)
 
 
-def _without(chunk: Chunk) -> str:
+def _left_out_for_score(chunk: Chunk) -> str:
     return f"{place_of(_bounded(chunk))} is left out: its score is {chunk.score}."
 
 
@@ -76,14 +78,14 @@ class Search:
     timed: Timed  # whose time it takes
     ask: Ask
 
-    async def told(self, emitter: Emitter, **about: Any) -> Knowledge | None:
+    async def run(self, emitter: Emitter, **about: Any) -> Knowledge | None:
         """Search, and report it; None if it failed, and the work continues without knowledge."""
         started = time.monotonic()
         knowledge, left_out, error = Knowledge(), (), ""
         try:
-            chunks, left_out = _best_of(await self._found(), self.options)
+            chunks, left_out = _best_of(await self._search(), self.options)
             reading = Reading(self.options, self.task, self.timed, self.ask)
-            knowledge = await reading.of(chunks)
+            knowledge = await reading.read(chunks)
         except Exception as problem:
             # A retriever is code of others.
             if ends_whole_work(problem):
@@ -102,16 +104,16 @@ class Search:
         )
         return None if error else knowledge
 
-    async def _found(self) -> SearchResponse:
-        options = self.options.said
+    async def _search(self) -> SearchResponse:
+        options = self.options.given
         names = ("knowledge_base_ids", "top_k", "min_score", "filters")
         request = SearchRequest(
             query=self.task, tenant_id=self.tenant, **{name: options[name] for name in names}
         )
-        seconds = self.options.said["timeout_seconds"]
-        return await in_time(partial(self._asked, request), self.timed, seconds)
+        seconds = self.options.given["timeout_seconds"]
+        return await in_time(partial(self._call_retriever, request), self.timed, seconds)
 
-    async def _asked(self, request: SearchRequest) -> SearchResponse:
+    async def _call_retriever(self, request: SearchRequest) -> SearchResponse:
         try:
             found = await call(self.retriever.search, request, self.config)
         except SystemExit as error:

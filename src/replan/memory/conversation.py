@@ -131,7 +131,7 @@ def parts_of(state: EnhancedState) -> Parts:
     told = _leading_instructions(earlier)
     said, summary = earlier[len(told) :], state.get("memory_summary")
     # A summary of removed messages must not outlive them.
-    if summary is None or not _is_of(summary, said):
+    if summary is None or not _is_summary_of(summary, said):
         return Parts(told, [], said, request)
     return Parts(told, said[: summary.covered], said[summary.covered :], request, summary)
 
@@ -206,7 +206,7 @@ def _message_of(summary: Summary) -> SystemMessage:
     return SystemMessage(f"{_NOTE}\n<memory>\n{text}\n</memory>")
 
 
-def _is_of(summary: Summary, said: Sequence[AnyMessage]) -> bool:
+def _is_summary_of(summary: Summary, said: Sequence[AnyMessage]) -> bool:
     covered = summary.covered
     return 0 < covered <= len(said) and said[covered - 1].id == summary.last_covered_id
 

@@ -30,7 +30,7 @@ from replan.state.memory import MemoryOptions, log_unused
 from replan.state.options import joined
 from replan.state.person.answers import given_answers
 from replan.state.results import ExecutionRecord, SpecialistResult
-from replan.state.step_options import vain_wishes
+from replan.state.step_options import requests_without_knowledge
 from replan.steps.answers_told import tell_answered
 from replan.steps.kept import kept_results, note_kept
 from replan.steps.outcomes import collect
@@ -50,7 +50,7 @@ async def begin(
     checkpoint = checkpoint_of(runtime) or services.new_id()
     name = str(config.get("metadata", {}).get("run_id") or "")
     run_id = await _run_id(name, checkpoint, services)
-    kept = await _kept(plan, run_id, state, services)
+    kept = await _whole_results(plan, run_id, state, services)
     emitter = emitter_of({"run_id": run_id}, services, runtime)
     request = request_messages({"messages": [*state.get("messages", []), *given]})
     await emitter.emit(RunStarted, request=request_text(request))
@@ -59,7 +59,7 @@ async def begin(
     for question in answers.values():
         await tell_answered(question, question.answer, emitter, services.journal)
     if services.knowledge is None:
-        await emitter.warn(*vain_wishes(settings.rag, plan))
+        await emitter.warn(*requests_without_knowledge(settings.rag, plan))
     if reruns:
         await emitter.emit(StepsReopened, reruns=reruns)
     update = {
@@ -73,7 +73,7 @@ async def begin(
         "kept_results": Overwrite(kept),
         "questions": Overwrite(answers),
     }
-    added = {"messages": given, "execution_history": await _unsettled(state, services)}
+    added = {"messages": given, "execution_history": await _dropped_work(state, services)}
     return {**_changed(update, state), **added}
 
 
@@ -111,7 +111,7 @@ def _request_of(state: EnhancedState, plan: TaskPlan | None) -> list[AnyMessage]
     return [HumanMessage(plan.title or "Run this plan.")]
 
 
-async def _kept(
+async def _whole_results(
     plan: TaskPlan | None, run_id: str, state: EnhancedState, services: Services
 ) -> dict[str, SpecialistResult]:
     """The whole results of finished steps of a handed-in plan, noted for this run."""
@@ -156,7 +156,7 @@ async def _began_at(name: str, began: str, journal: Journal) -> JsonValue:
     return noted or await journal.note(name, BEGAN, began)
 
 
-async def _unsettled(state: EnhancedState, services: Services) -> list[ExecutionRecord]:
+async def _dropped_work(state: EnhancedState, services: Services) -> list[ExecutionRecord]:
     """Finished work of an earlier run that LangGraph drops when a new message overtakes it."""
     run_id = state.get("run_id")
     if run_id is None or state.get("is_completed"):

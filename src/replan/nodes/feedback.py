@@ -115,12 +115,12 @@ async def _judged(
         return fallback_feedback(state, "The judgement could not be read."), unreadable
     judged = _result(reading, state, shown)
     if asks_for_revision(judged) and not may_be_revised(state):
-        await call.emitter.emit(ReplyUnreadable, **dict(_FIXED))
-        unreadable = [*unreadable, _FIXED]
+        await call.emitter.emit(ReplyUnreadable, **dict(_REVISION_REFUSED))
+        unreadable = [*unreadable, _REVISION_REFUSED]
     return judged, unreadable
 
 
-_FIXED = UnreadableReply(
+_REVISION_REFUSED = UnreadableReply(
     node="feedback",
     complaint="The reply requests a change, but the plan must not be revised.",
     fallback="the plan stays as it is",

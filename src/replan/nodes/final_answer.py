@@ -46,7 +46,7 @@ async def final_answer(
         model = call.services.models.answering
         answer, output, problem = await shaped(call, model, _prompt_of(state, call), answer, raw)
     answer = _with_missing(with_sources(answer, state, call), state, call)
-    outcome, limit = await _ended(state, call, problem)
+    outcome, limit = await _outcome_and_limit(state, call, problem)
     told = await end_run(state, call, Answer(answer, output, problem), outcome, limit)
     # A person may edit the document and hand it in again: it tells what its steps were asked.
     plan = plan_of(state)
@@ -57,7 +57,9 @@ async def final_answer(
     }
 
 
-async def _ended(state: EnhancedState, call: HostCall, problem: str) -> tuple[Outcome, str]:
+async def _outcome_and_limit(
+    state: EnhancedState, call: HostCall, problem: str
+) -> tuple[Outcome, str]:
     """Return how the run ended, and at which limit; `problem` says why there is no output."""
     plan, limit = plan_of(state), state.get("limit_reached", "")
     if call.refused is not None and not limit:
@@ -118,11 +120,11 @@ async def _answered(state: EnhancedState, call: HostCall) -> tuple[AIMessage, st
         if text and (unread := unread_warning(state, call.services.prompts, budget)):
             await call.emitter.warn(unread)
         if not text and call.end.cut:
-            text = _as_they_came(state, f"There is no other answer: {call.end.why}.")
+            text = _results_as_answer(state, f"There is no other answer: {call.end.why}.")
     except ModelCallError:
         text = ""
     except LimitReachedError as error:
-        text = _as_they_came(state, str(error))
+        text = _results_as_answer(state, str(error))
     return shown.finish(text or generate_final_answer(state)), reply
 
 
@@ -136,7 +138,7 @@ def _prompt_of(state: EnhancedState, call: HostCall) -> Callable[[int], list[Bas
     return prompt_of
 
 
-def _as_they_came(state: EnhancedState, why: str) -> str:
+def _results_as_answer(state: EnhancedState, why: str) -> str:
     return f"{generate_final_answer(state)}\n\nThese are the results as they came. {why}"
 
 

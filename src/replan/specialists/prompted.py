@@ -54,7 +54,7 @@ class PromptedSpecialist:
         """Answer the messages of the step; the last returned message is the answer."""
         asked = ""
         if self.shape is not None:
-            asked, context = self.shape.asked, context.replace(expected_format="json")
+            asked, context = self.shape.instruction, context.replace(expected_format="json")
         messages = await self._messages(context, asked, config)
         answer = await self.answer(messages, config)
         if self.shape is not None and (structured := structured_in(answer)) is not None:

@@ -56,9 +56,9 @@ def shaped_result(answer: object, shape: Shape) -> SpecialistResult:
         given = result.output
         if result.is_failed:
             return result
-        output = shape.read(result.text) if given is None else shape.taken(given)
+        output = shape.read(result.text) if given is None else shape.checked(given)
         return _with_text(result.replace(output=output))
-    return _with_text(SpecialistResult(output=shape.taken(answer)))
+    return _with_text(SpecialistResult(output=shape.checked(answer)))
 
 
 def structured_in(answer: object) -> object:

@@ -43,7 +43,7 @@ class _Reading:
     attributes: Attributes = field(default_factory=Attributes)
     complaints: list[Complaint] = field(default_factory=list[Complaint])
 
-    def take(self, found: Attributes) -> None:
+    def add(self, found: Attributes) -> None:
         """Add attributes that are further left than those already found."""
         name = found.conflict(self.attributes)
         if name is not None:
@@ -199,7 +199,7 @@ def _read_mentions(reading: _Reading, rest: str) -> bool:
     before = _without_connector(rest[:at])
     joined = _AND_MENTION.search(before, before.rfind("@")) if "@" in before else None
     reading.rest = before[: joined.start(1)] + joined[1] if joined else before
-    reading.take(Attributes(specialists=(decode(found["name"]),)))
+    reading.add(Attributes(specialists=(decode(found["name"]),)))
     return True
 
 
@@ -208,7 +208,7 @@ def _read_words(reading: _Reading, rest: str) -> bool:
     if found is None:
         return False
     reading.rest = _without_connector(rest[: found[0]])
-    reading.take(found[1])
+    reading.add(found[1])
     return True
 
 
@@ -229,7 +229,7 @@ def _read_group(reading: _Reading, rest: str) -> bool:
     reading.complaints.extend(_complaints(phrases))
     for phrase in reversed(phrases):
         if phrase.attributes is not None:
-            reading.take(phrase.attributes)
+            reading.add(phrase.attributes)
     return True
 
 

@@ -72,7 +72,7 @@ def find_plan(
     fewest = 0
     for form, is_proof in _forms(_unwrapped(body), names):
         text = form.rstrip() + _ENDLESS if is_cut else form
-        problems = problems_of(text, names) or tuple(_lost(body, text, names))
+        problems = problems_of(text, names) or tuple(_unaccounted(body, text, names))
         found = FoundPlan(text, problems, _is_bound(text, names))
         if not (expected or is_proof) or not _has_steps(found):
             continue
@@ -130,7 +130,7 @@ def _strangers(text: str, names: Names) -> int:
     return sum(name.casefold() not in known for name in named) if known else 0
 
 
-def _lost(body: str, text: str, names: Names) -> Iterator[Mistake]:
+def _unaccounted(body: str, text: str, names: Names) -> Iterator[Mistake]:
     return unaccounted(body, _steps_in(text), names) if len(body) <= _LONGEST else iter(())
 
 

@@ -46,14 +46,14 @@ def plan_text(value: object, names: Names) -> str | None:
     """Write steps that came as data as a document; without usable numbers, counted from 1."""
     title, items = _items(value)
     items = items[:_MOST_STEPS]
-    found = [_parted(item, names) for item in items]
+    found = [_fields_by_part(item, names) for item in items]
     parts = [each for each in found if each and each.get("task")]
     if not parts:
         return None
     own = [_label(each) for each in parts]
     labels = {label for label in own if label} or {str(at) for at in range(len(parts) + 1)}
     if not any(each.get("after") for each in parts):
-        _take_order_column(items, found, labels)
+        _read_order_column(items, found, labels)
     titles = {
         squeezed(as_text(each["task"])): label or str(at)
         for at, (each, label) in enumerate(zip(parts, own, strict=True), 1)
@@ -66,7 +66,7 @@ def plan_text(value: object, names: Names) -> str | None:
 
 def has_step_fields(value: object) -> bool:
     for item in _items(value)[1]:
-        parts = _parted(item, Names()) or {}
+        parts = _fields_by_part(item, Names()) or {}
         keys: Record = cast("Record", item) if isinstance(item, dict) else {}
         said = {part_of(key) for key in keys if squeezed(key) not in _LEAST_NAMED}
         if said & _CERTAIN and parts.get("task"):
@@ -97,7 +97,7 @@ def _keyed(key: str, item: object) -> Record:
     )
 
 
-def _parted(item: object, names: Names) -> dict[str, object] | None:
+def _fields_by_part(item: object, names: Names) -> dict[str, object] | None:
     """Sort the fields of a step by what they are; of two, the first that says something counts."""
     if isinstance(item, str):
         return {"task": item, "line": True}
@@ -127,7 +127,7 @@ def _further(part: str | None, key: str, value: object) -> str:
     return "" if part is not None or _is_none(text.strip("-—–")) else f"{key}: {text}"
 
 
-def _take_order_column(
+def _read_order_column(
     items: Sequence[object], found: Sequence[dict[str, object] | None], labels: set[str]
 ) -> None:
     """Treat an unknown key that all steps have as the order, if its values are labels of steps."""
