@@ -150,7 +150,9 @@ class _BodyReader:
             if token.level == 0 and token.map is not None:
                 self._read_block(token, *token.map)
             elif token.type == "list_item_open" and token.level == 1 and token.map is not None:
-                self._read_list_item(*token.map)
+                start, end = token.map
+                if not trim_blank(self._lines[start + 1 : end]):
+                    self._read_key_line(start)
         self._body.brief = "\n\n".join([*self._free_text(), *self._verbatim])
         return self._body
 
@@ -166,10 +168,6 @@ class _BodyReader:
         elif token.type == "paragraph_open":
             for at in range(start, end):
                 self._read_key_line(at)
-
-    def _read_list_item(self, start: int, end: int) -> None:
-        if not trim_blank(self._lines[start + 1 : end]):
-            self._read_key_line(start)
 
     def _read_key_line(self, at: int) -> None:
         line = self._lines[at]

@@ -94,8 +94,9 @@ class _StepsReader:
             read_body(self._texts[item.start + head : item.end])
             for item, head in zip(self._items, heads, strict=True)
         ]
-        said = [(title.number, item.start + 1) for title, item in self._paired(titles)]
-        numbers = number_steps(said, self._known)
+        written = [title.number for title in titles]
+        lines = [item.start + 1 for item in self._items]
+        numbers = number_steps(list(zip(written, lines, strict=True)), self._known)
         parts = list(zip(self._items, titles, bodies, numbers, strict=True))
         for part, head in zip(parts, heads, strict=True):
             self._complain(*part, head)
@@ -120,9 +121,6 @@ class _StepsReader:
                 self._mistake(item.start, _TOO_MANY_DEPENDENCIES, item)
             attributes = replace(attributes, dependencies=None) if left < 0 else attributes
             yield _step(item, title.description, body, number.id, attributes)
-
-    def _paired(self, titles: Sequence[Title]) -> Iterator[tuple[Title, Item]]:
-        return zip(titles, self._items, strict=True)
 
     def _title(self, item: Item, head: int) -> Title:
         counter = None if item.group in self._lazy else item.counter

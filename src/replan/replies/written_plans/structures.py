@@ -3,7 +3,6 @@
 import html
 import json
 import re
-from collections.abc import Iterator
 from typing import NamedTuple, cast
 
 import yaml
@@ -116,7 +115,7 @@ def _markup(text: str) -> Data | None:
     current: dict[str, object] | None = None
     part, start = "", 0
     is_cut = False
-    for tag in _tags(text):
+    for tag in _TAG.finditer(text) if "<" in text else ():
         name = squeezed(tag["name"])
         if current is None:
             if name in _STEP_TAGS and not tag["close"] and (part_of(name) == "task"):
@@ -138,10 +137,6 @@ def _markup(text: str) -> Data | None:
             part, start = "", tag.end()
         is_cut = current is not None
     return Data(steps, is_cut, has_step_fields(steps)) if steps else None
-
-
-def _tags(text: str) -> Iterator[re.Match[str]]:
-    return _TAG.finditer(text) if "<" in text else iter(())
 
 
 def _record(fields: dict[str, object]) -> dict[str, object]:
