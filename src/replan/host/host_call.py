@@ -27,7 +27,7 @@ from replan.models.retries import error_raised, pause_if_busy, retried
 from replan.plan.preview import HOST_TRIES
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
 from replan.prompts.sections import Node, within_budget
-from replan.replies.readings import Complaint
+from replan.replies.unreadable import Complaint
 from replan.services import Services
 from replan.spending.account import Account
 from replan.spending.deadline import in_time

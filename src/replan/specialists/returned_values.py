@@ -6,8 +6,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, conver
 from langchain_core.prompt_values import PromptValue
 
 from replan.models.reply_end import ReplyEnd, end_of
-from replan.replies.readings import read_specialist
 from replan.replies.shape import Shape, as_text
+from replan.replies.specialist_reading import read_specialist
 from replan.state.results import ExecutionStatus, SpecialistResult
 from replan.texts.storable import storable_text
 

@@ -147,15 +147,7 @@ class _StepsReader:
         line = self._texts[at] if at < len(self._texts) else ""
         place = line.rfind(complaint.about) if item else line.find(complaint.about)
         column = place if complaint.about and place >= 0 else item.content if item else 0
-        self._mistakes.append(
-            Mistake(
-                line=at + 1,
-                column=column + 1,
-                code=complaint.code,
-                reason=complaint.reason,
-                fix=complaint.fix,
-            )
-        )
+        self._mistakes.append(complaint.at(at + 1, column + 1))
 
 
 def _step(
@@ -183,21 +175,14 @@ def _step(
 
 
 def _bad_mark(mark: str) -> Complaint:
-    return Complaint(
-        "bad_mark",
-        f"[{mark}]",
-        f"'[{mark}]' is not the mark of a step.",
-        "Use [ ] pending, [~] executing, [x] completed, [!] failed or [-] skipped.",
-    )
+    reason = f"'[{mark}]' is not the mark of a step."
+    fix = "Use [ ] pending, [~] executing, [x] completed, [!] failed or [-] skipped."
+    return Complaint("bad_mark", f"[{mark}]", reason, fix)
 
 
 def _no_description(step_id: int) -> Complaint:
-    return Complaint(
-        "empty_description",
-        "",
-        f"Step {step_id} does not say what is to be done.",
-        "Write it after the number.",
-    )
+    reason = f"Step {step_id} does not say what is to be done."
+    return Complaint("empty_description", "", reason, "Write it after the number.")
 
 
 _TOO_MANY_DEPENDENCIES = Complaint(
@@ -271,18 +256,10 @@ def _stated_number(
         return None
     value = int(number) if len(number) <= _MOST_DIGITS else 0
     if value < 1:
-        return Complaint(
-            "bad_number",
-            number,
-            f"'{number}' is not the number of a step.",
-            "Number the steps from 1.",
-        )
+        reason = f"'{number}' is not the number of a step."
+        return Complaint("bad_number", number, reason, "Number the steps from 1.")
     if value in first_line:
-        return Complaint(
-            "duplicate_step",
-            number,
-            f"Lines {first_line[value]} and {line} both have step {value}.",
-            "Give each step its own number.",
-        )
+        reason = f"Lines {first_line[value]} and {line} both have step {value}."
+        return Complaint("duplicate_step", number, reason, "Give each step its own number.")
     first_line[value] = line
     return value

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from replan.errors import Mistake
 from replan.plan.markdown import words
 from replan.plan.markdown.attributes import KNOWN, Attributes, write_attributes
 from replan.plan.markdown.encoding import decode, encode, encode_name, encode_where
@@ -23,6 +24,10 @@ class Complaint:
     about: str
     reason: str
     fix: str
+
+    def at(self, line: int, column: int) -> Mistake:
+        """Return it with its position in the document, counted from 1."""
+        return Mistake(line=line, column=column, code=self.code, reason=self.reason, fix=self.fix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +118,8 @@ def write_title(step: PlanStep, *, number: str) -> str:
 
 def repeated(name: str, about: str) -> Complaint:
     """Report an attribute that is given twice, with different values."""
-    return Complaint(
-        "repeated_attribute",
-        about,
-        f"This step says '{name}' twice, with different values.",
-        "Say it once.",
-    )
+    reason = f"This step says '{name}' twice, with different values."
+    return Complaint("repeated_attribute", about, reason, "Say it once.")
 
 
 def _attributes_in(attributes: str) -> Attributes:
@@ -255,33 +256,22 @@ def _opening(text: str) -> int | None:
 def _complaints(phrases: list[Phrase]) -> Iterator[Complaint]:
     for phrase in phrases:
         if phrase.kind == "unknown":
-            yield Complaint(
-                "unknown_attribute",
-                phrase.text,
-                f"'{phrase.text}' is not an attribute of a step.",
-                f"Known are: {KNOWN}.",
-            )
+            reason = f"'{phrase.text}' is not an attribute of a step."
+            yield Complaint("unknown_attribute", phrase.text, reason, f"Known are: {KNOWN}.")
         elif phrase.kind == "bad_number":
             yield bad_number(phrase.text)
 
 
 def bad_number(text: str) -> Complaint:
     """Report a value that is not a number, or not a usable one."""
-    return Complaint(
-        "bad_number",
-        text,
-        f"'{text}' has no number that can be used.",
-        "Write it like this: after 1, 2; priority 2; retries 1; timeout 30s.",
-    )
+    reason = f"'{text}' has no number that can be used."
+    fix = "Write it like this: after 1, 2; priority 2; retries 1; timeout 30s."
+    return Complaint("bad_number", text, reason, fix)
 
 
 def _too_long(length: int) -> Complaint:
-    return Complaint(
-        "too_large",
-        "",
-        f"The line of this step has {length:,} characters; at most {STEP_LINE:,} are read.",
-        "Write the details on indented lines below it.",
-    )
+    reason = f"The line of this step has {length:,} characters; at most {STEP_LINE:,} are read."
+    return Complaint("too_large", "", reason, "Write the details on indented lines below it.")
 
 
 _TOO_MANY = Complaint(
