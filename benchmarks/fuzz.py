@@ -25,13 +25,8 @@ from replan import open_storage
 from replan.errors import ReplanError
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.overlooked import overlooked
-from replan.replies.readings import (
-    read_answer,
-    read_feedback,
-    read_plan,
-    read_specialist,
-    read_think,
-)
+from replan.replies.readings import read_answer, read_feedback, read_plan, read_think
+from replan.replies.specialist_reading import read_specialist
 from replan.state.person.answers import read_decision
 from replan.team.team_file import read_team_file
 from replan.texts.safe_folder import FolderFile

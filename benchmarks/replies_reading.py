@@ -8,14 +8,9 @@ from reply_families.drawing import Item, Meant, Task
 from replan.host.plan_texts import assigned, complaint_about, plan_in
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import TaskPlan
-from replan.replies.readings import (
-    Complaint,
-    read_answer,
-    read_feedback,
-    read_plan,
-    read_specialist,
-    read_think,
-)
+from replan.replies.readings import read_answer, read_feedback, read_plan, read_think
+from replan.replies.specialist_reading import read_specialist
+from replan.replies.unreadable import Complaint
 from replan.replies.written_plans.finding import FoundPlan
 from replan.spending import charging
 from replan.state.team import SpecialistCard

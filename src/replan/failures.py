@@ -127,7 +127,7 @@ def brought_nothing(error: BaseException) -> bool:
 def describe(error: BaseException) -> str:
     """Say an error in one line for people: class and message, secrets masked, not too long."""
     # Clients wrap what happened ("Connection error."), so the first cause is reported too.
-    text, root = _said(error), _said(_root(error))
+    text, root = _said(error), _said(list(_causes(error))[-1])
     # A limit says itself all there is to say.
     is_limit = isinstance(error, LimitReachedError)
     if not is_limit and root.partition(": ")[2] not in text:
@@ -164,10 +164,6 @@ def is_signal(error: BaseException) -> bool:
 def _is_of(error: BaseException, names: AbstractSet[str]) -> bool:
     """Whether an error is of a class of one of these names, or of one derived from it."""
     return any(kind.__name__ in names for kind in type(error).__mro__)
-
-
-def _root(error: BaseException) -> BaseException:
-    return list(_causes(error))[-1]
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -147,7 +147,9 @@ class Portal:
         self._ready: Future[asyncio.AbstractEventLoop] = Future()
         self._ended: asyncio.Event
         self._exits: AsyncExitStack
-        self._thread = threading.Thread(target=self._served, name="replan", daemon=True)
+        self._thread = threading.Thread(
+            target=completed, args=(self._serve,), name="replan", daemon=True
+        )
         self._thread.start()
         self._loop = self._ready.result()
 
@@ -180,9 +182,6 @@ class Portal:
         """Leave all contexts, and end the thread."""
         self._loop.call_soon_threadsafe(self._ended.set)
         self._thread.join()
-
-    def _served(self) -> None:
-        completed(self._serve)
 
     async def _serve(self) -> None:
         self._ended = asyncio.Event()

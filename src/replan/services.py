@@ -10,7 +10,7 @@ from langgraph.store.base import BaseStore
 
 from replan.errors import ConfigurationError
 from replan.events.emitter import Hooks
-from replan.facts.fact_tools import FactsAtWork
+from replan.facts.fact_tools import CurrentFacts
 from replan.facts.kept import facts_of
 from replan.models.chat import Chat
 from replan.ports.elsewhere import Elsewhere
@@ -93,14 +93,14 @@ class Services:
 
     def facts(
         self, settings: RunSettings, of_graph: BaseStore | None, run_id: str, **place: Any
-    ) -> FactsAtWork | None:
+    ) -> CurrentFacts | None:
         """The facts of the user of a run; None if no member of the team remembers.
 
         Args:
             settings: Those of the run.
             of_graph: The store that LangGraph found, of a server or of a graph around this one.
             run_id: The run.
-            place: Who is at work, as `FactsAtWork` says it.
+            place: Who is at work, as `CurrentFacts` says it.
 
         Raises:
             ConfigurationError: The run names no user, or there is no store.
@@ -112,7 +112,7 @@ class Services:
             fix = _USER_OF_A_CLIENT if self.is_served else "Set RunSettings(user=...)."
             raise ConfigurationError("user", settings.user, problem, fix)
         facts = facts_of(self.store or of_graph, settings.user, settings.tenant)
-        return FactsAtWork(facts=facts, run_id=run_id, clock=self.clock, **place)
+        return CurrentFacts(facts=facts, run_id=run_id, clock=self.clock, **place)
 
     @property
     def team(self) -> tuple[SpecialistCard, ...]:

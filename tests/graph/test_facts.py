@@ -18,8 +18,7 @@ from replan import (
     run,
     stream,
 )
-from replan.facts.kept import Facts
-from replan.facts.whose import Whose
+from replan.facts.kept import FactOwner, Facts
 from replan.prompts.host import REMEMBERS
 from replan.prompts.sections import sections_of
 from replan.testing import ScriptedModel, always
@@ -51,7 +50,7 @@ async def answered(store, *replies, settings=EVA, request="Well?"):
 
 
 async def kept(store, user="eva", tenant=""):
-    return await Facts(store, Whose(user, tenant)).all()
+    return await Facts(store, FactOwner(user, tenant)).all()
 
 
 async def test_a_fact_of_one_conversation_is_known_in_the_next_one_to_its_user_alone():

@@ -32,7 +32,7 @@ from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import Command as JobCommand, JobSpec
 from replan.jobs.spec.slot import Slot
 from replan.ports.journal import Bound, Reservation, Spending
-from replan.prompts.host import HostPrompts, told_unread
+from replan.prompts.host import HostPrompts, unread_warning
 from replan.state.rules import least_value, rounded_up
 from replan.testing import Reply, ScriptedModel, always
 from states import state_of
@@ -579,8 +579,8 @@ async def test_results_that_a_prompt_has_no_room_for_are_named():
     model = scripted("-")
     end = await run(team(model, worker), {"plan": plan_of(4)})
     host = HostPrompts(team=())
-    assert told_unread(end.state, host, 100_000) == ""
-    assert told_unread(end.state, host, 200) == (
+    assert unread_warning(end.state, host, 100_000) == ""
+    assert unread_warning(end.state, host, 200) == (
         "The answer was made without the result of steps 3, 4, with 100 characters of the result "
         "of steps 1, 2: there was no room for more."
     )

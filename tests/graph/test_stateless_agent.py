@@ -377,13 +377,13 @@ async def test_a_stream_ends_with_the_result_of_process():
 
 
 async def test_prompts_are_written_out_only_for_whoever_gets_them(monkeypatch):
-    written, write = [], calls.said
+    written, write = [], calls.message_as_text
 
     def counted(message: Any) -> Any:
         written.append(message)
         return write(message)
 
-    monkeypatch.setattr(calls, "said", counted)
+    monkeypatch.setattr(calls, "message_as_text", counted)
     with ScriptedModel({"think": [f"{SIMPLE}Paris."] * 2}) as model:
         await agent_of(model).process("The capital?", EMPTY)
         assert not written

@@ -158,9 +158,9 @@ async def test_where_nobody_hears_a_tool_is_not_looked_at():
 
     team = [Specialist("buyer", "Buys.", run=looks)]
     await run(Team(Host(ScriptedModel(DONE)), team), PLAN)
-    assert "MetTools" not in seen
+    assert "ForeignTools" not in seen
     await run(Team(Host(ScriptedModel(DONE)), team, callbacks=[Hears()]), PLAN)
-    assert "MetTools" in seen
+    assert "ForeignTools" in seen
 
 
 async def test_the_tools_of_an_inner_run_are_told_by_the_run_around_it_too():

@@ -25,7 +25,7 @@ from replan.services import HOST, HostModels, Services
 from replan.specialists.function import call
 from replan.specialists.given_tools import chat_with_tools
 from replan.spending.scopes import price_of, with_free_ones
-from replan.state.knowledge import SEARCHED, log_in_vain
+from replan.state.knowledge import SEARCHED, log_unused_knowledge_options
 from replan.state.limits import Price
 from replan.state.memory import MemoryOptions, log_unused
 from replan.state.options import joined
@@ -72,7 +72,7 @@ def services_of(
     parts = {HOST: host, **{each.name: each for each in team.specialists}}
     log_unused(memory)
     if team.knowledge is None:
-        log_in_vain(team.rag, *(part.rag for part in parts.values()))
+        log_unused_knowledge_options(team.rag, *(part.rag for part in parts.values()))
     workspace = Path(team.workspace or "")
     return Services(
         models=models,
@@ -138,7 +138,7 @@ def _host_prompts(team: Team, models: HostModels, memory: MemoryOptions) -> Host
         merged_answer=merged and models.direct is models.thinking,
         merged_final_answer=merged and models.answering is models.feedback,
         remembers=host.remembers,
-        output="" if host.shape is None else host.shape.asked,
+        output="" if host.shape is None else host.shape.instruction,
         memory=memory,
     )
 

@@ -14,7 +14,7 @@ from replan.state.entrance import Entrance
 from replan.state.limits import RunSettings
 from replan.state.person.plan_edits import EditablePlan
 from replan.state.team import SpecialistCard
-from replan.state.tightening import told_loosened
+from replan.state.tightening import loosening_warnings
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -48,7 +48,7 @@ def team_of(graph: Graph) -> Sequence[SpecialistCard]:
 
 def loosened(graph: Graph, before: RunSettings, after: RunSettings, by: str) -> list[str]:
     """Say who loosens which settings of a run that is under way now; at most one sentence."""
-    return told_loosened(before, after, by, entrance_of(graph).clock())
+    return loosening_warnings(before, after, by, entrance_of(graph).clock())
 
 
 def entrance_of(graph: Graph) -> Entrance:

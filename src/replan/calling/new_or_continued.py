@@ -23,7 +23,7 @@ from replan.calling.compiled import Graph, entrance_of, is_served, loosened
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
 from replan.host.handed_plan import NOTHING_TO_DO
-from replan.host.new_settings import resumed_with
+from replan.host.new_settings import changed_settings
 from replan.state.channels import conversation
 from replan.state.enhanced import EnhancedState, has_begun, settings_of
 from replan.state.limits import RunSettings
@@ -159,7 +159,7 @@ async def _resumed(graph: Graph, call: Call) -> Call:
         return _named(replace(call, input=given, name=name))
     state = cast("EnhancedState", snapshot.values)
     call = _named(replace(call, name=state.get("run_id", "")))
-    update = dict(resumed_with(state, call.settings))
+    update = dict(changed_settings(state, call.settings))
     if update and not is_served(graph):
         new = cast("RunSettings", update["settings"])
         update["warnings"] = loosened(graph, settings_of(state), new, "the settings of a call")

@@ -58,7 +58,7 @@ async def list_(
             sys.stdout.write("".join(f"{each.model_dump_json()}\n" for each in found))
             return
         if not found:
-            sys.stdout.write(_NONE.format(user=one_line(facts.whose.user)))
+            sys.stdout.write(_NONE.format(user=one_line(facts.owner.user)))
         if not fit and found:
             sys.stdout.write("No fact has these words. The newest:\n")
         sys.stdout.write("".join(f"{line}\n" for line in _lines(found, sys.stdout)))
@@ -81,7 +81,7 @@ async def export(
         check_output(output)
         found = await facts.all()
         records = [each.model_dump(mode="json") for each in found]
-        record = {"user": facts.whose.user, "tenant": facts.whose.tenant, "facts": records}
+        record = {"user": facts.owner.user, "tenant": facts.owner.tenant, "facts": records}
         text = json.dumps(record, ensure_ascii=False, indent=1) + "\n"
         write_out(output, text, f"wrote {counted(len(found), 'fact')} to")
 
@@ -108,7 +108,7 @@ async def forget(
         known = {each.id: each for each in await facts.all()}
         wanted = [*known] if everything else [*dict.fromkeys(ids or ())]
         if unknown := [one_line(each) for each in wanted if each not in known]:
-            whose = one_line(facts.whose.user)
+            whose = one_line(facts.owner.user)
             raise InputError(f"The user '{whose}' has no fact {', '.join(unknown)}.")
         if wanted and not yes and not _confirm([known[each] for each in wanted]):
             typer.echo("Nothing was forgotten.")

@@ -85,7 +85,7 @@ def hooks_of(callback: object) -> dict[str, Hook]:
     return {
         name: cast("Hook", hook)
         for name, hook in found.items()
-        if callable(hook) and getattr(hook, "__func__", None) is not _nothing(name)
+        if callable(hook) and getattr(hook, "__func__", None) is not vars(MultiAgentCallback)[name]
     }
 
 
@@ -100,10 +100,6 @@ def misspelt_hooks(callback: object) -> dict[str, str]:
     named = [name for name in dir(callback) if name.startswith("on") and name not in known]
     close = {name: get_close_matches(name, known, 1, _CLOSE) for name in named}
     return {name: hooks[0] for name, hooks in close.items() if hooks}
-
-
-def _nothing(name: str) -> object:
-    return vars(MultiAgentCallback)[name]
 
 
 _CLOSE = 0.8

@@ -27,7 +27,7 @@ from replan.events.types import (
 )
 from replan.failures import describe
 from replan.langgraph_inside.tasks import inherited_config
-from replan.memory.asked_again import AskedAgain
+from replan.memory.conversation import AskedAgain
 from replan.state.team import Effects
 from replan.state.usage import TokenCount
 from replan.texts.storable import storable, storable_text
@@ -49,10 +49,10 @@ class Calls:
         self, call: str, model: str, messages: Sequence[BaseMessage], provider: str = ""
     ) -> None:
         self._began[call] = time.monotonic()
-        prompt = tuple(map(said, messages)) if self.emitter.tells_texts else ()
+        prompt = tuple(map(message_as_text, messages)) if self.emitter.reports_texts else ()
         again = isinstance(messages[-1], AskedAgain) if messages else False
         about = {"model": model, "provider": provider, "asks_again": again}
-        self._tell(ModelCalled, call=call, **about, prompt=prompt)
+        self._report(ModelCalled, call=call, **about, prompt=prompt)
 
     def answered(
         self,
@@ -64,7 +64,7 @@ class Calls:
     ) -> None:
         counted = reported if reported.total_tokens else None
         failed = isinstance(came, BaseException)
-        self._tell(
+        self._report(
             ModelAnswered,
             call=call,
             model=model,
@@ -73,24 +73,24 @@ class Calls:
             cost=cost,
             seconds=self._seconds(call),
             error=describe(came) if failed else "",
-            reply=None if failed or not self.emitter.tells_texts else _reply_in(came),
+            reply=None if failed or not self.emitter.reports_texts else _reply_in(came),
         )
 
     def tool_begins(self, about: Mapping[str, Any]) -> None:
         """A tool is called, or a person did not allow it."""
         self._began[about["call"]] = time.monotonic()
         if about["approval"] != "rejected":
-            self._tell(ToolInvoked, **about)
+            self._report(ToolInvoked, **about)
 
-    def tool_ends(self, about: Mapping[str, Any], told: "ToolTold") -> None:
-        ended = {"status": told.status, "result": storable_text(told.result)}
-        self._tell(ToolCompleted, **about, **ended, seconds=self._seconds(about["call"]))
+    def tool_ends(self, about: Mapping[str, Any], outcome: "ToolOutcome") -> None:
+        ended = {"status": outcome.status, "result": storable_text(outcome.result)}
+        self._report(ToolCompleted, **about, **ended, seconds=self._seconds(about["call"]))
 
     def _seconds(self, call: str) -> float:
         now = time.monotonic()
         return round(now - self._began.pop(call, now), 6)
 
-    def _tell(self, kind: type[BaseEvent], **fields: Any) -> None:
+    def _report(self, kind: type[BaseEvent], **fields: Any) -> None:
         token = inherited_config.set(self.config)
         try:
             self.emitter.stream(kind, **self.about, **fields)
@@ -99,7 +99,7 @@ class Calls:
 
 
 @dataclass
-class ToolTold:
+class ToolOutcome:
     """What is reported about a tool's call when it is over."""
 
     status: ToolEnd = "cancelled"  # how it ended; a call that was cut off says no word
@@ -113,7 +113,7 @@ class ToolTold:
     def answered(self, messages: Sequence[BaseMessage]) -> None:
         """Record what the tool returned."""
         failed = any(getattr(each, "status", "") == "error" for each in messages)
-        text = "\n".join(said(each).text for each in messages)
+        text = "\n".join(message_as_text(each).text for each in messages)
         self.ends("failed" if failed else "success", text)
 
     def broke_off(self, error: BaseException) -> None:
@@ -138,10 +138,10 @@ emitter_at_work: ContextVar[tuple[Emitter, RunnableConfig] | None] = ContextVar(
 
 def warn_here(text: str) -> None:
     """Report what a person may not expect of the node that works here, whatever runs in it."""
-    tell_here(WarningGiven, text=text)
+    report_here(WarningGiven, text=text)
 
 
-def tell_here(kind: type[BaseEvent], **fields: Any) -> None:
+def report_here(kind: type[BaseEvent], **fields: Any) -> None:
     """Report an event of the node that works here, whatever runs in it."""
     at_work = emitter_at_work.get()
     if at_work is None:
@@ -157,34 +157,34 @@ def tell_here(kind: type[BaseEvent], **fields: Any) -> None:
 calls_at_work: ContextVar[Calls | None] = ContextVar("replan_calls", default=None)
 """What reports the tools that are called here; None if nothing listens."""
 
-tool_at_work: ContextVar[ToolTold | None] = ContextVar("replan_tool", default=None)
+tool_at_work: ContextVar[ToolOutcome | None] = ContextVar("replan_tool", default=None)
 """The call of a tool that a loop of ours makes here, and reports."""
 
 
 @contextmanager
-def telling_of(
+def reported_tool_call(
     call: str, called: ToolCall, effects: Effects, approval: Approved | None
-) -> Generator[ToolTold]:
+) -> Generator[ToolOutcome]:
     """Report a tool's call that is made inside, if something listens."""
     calls = calls_at_work.get()
     if calls is None:
-        yield ToolTold()
+        yield ToolOutcome()
         return
-    about = about_tool(call, called["name"], called["args"], effects, approval, called["id"])
-    told = ToolTold(awaited=(calls, called["name"]))
+    about = tool_fields(call, called["name"], called["args"], effects, approval, called["id"])
+    outcome = ToolOutcome(awaited=(calls, called["name"]))
     calls.tool_begins(about)
-    token = tool_at_work.set(told)
+    token = tool_at_work.set(outcome)
     try:
-        yield told
+        yield outcome
     except BaseException as error:
-        told.broke_off(error)
+        outcome.broke_off(error)
         raise
     finally:
         tool_at_work.reset(token)
-        calls.tool_ends(about, told)
+        calls.tool_ends(about, outcome)
 
 
-def about_tool(
+def tool_fields(
     call: str,
     tool: str,
     arguments: Mapping[str, Any],
@@ -199,7 +199,7 @@ def about_tool(
     return {**about, **named, "effects": effects, "approval": approval}
 
 
-def said(message: BaseMessage) -> Said:
+def message_as_text(message: BaseMessage) -> Said:
     """Return a message as text: with the tools that it calls, and the kinds of what is not text."""
     parts = [message.text, *_others_in(message)]
     if isinstance(message, AIMessage):
@@ -227,5 +227,5 @@ def _reply_in(came: LLMResult) -> Said | None:
         return None
     first = found[0]
     if isinstance(first, ChatGeneration):
-        return said(first.message)
+        return message_as_text(first.message)
     return Said(role="ai", text=storable_text(first.text))

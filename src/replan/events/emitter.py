@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 from replan.events.at_once import Listener, listener_at_work
 from replan.events.callbacks import ANY_EVENT, HOOKS, Hook, hears_tokens, hooks_of
 from replan.events.log import log
-from replan.events.masked_events import without_known
+from replan.events.masked_events import without_known_secrets
 from replan.events.trace import AttemptEnded, Trace, trace_at_work
 from replan.events.types import (
     AnswerToken,
@@ -64,19 +64,19 @@ class Emitter:
     @property
     def is_heard(self) -> bool:
         """Whether something listens, so that events are worth building."""
-        return self.trace is not None or self._is_told
+        return self.trace is not None or self._is_received
 
     @property
-    def tells_texts(self) -> bool:
+    def reports_texts(self) -> bool:
         """Whether something receives the prompts and replies of models."""
         if not self.keeps_prompts:
             return False
         is_traced = self.trace is not None and self.trace.hears_texts
         listens = not isinstance(self.write, Listener) or self.write.hears_texts
-        return is_traced or self.hooks.hears_events or (listens and self._is_told)
+        return is_traced or self.hooks.hears_events or (listens and self._is_received)
 
     @property
-    def _is_told(self) -> bool:
+    def _is_received(self) -> bool:
         return self.hooks.hears_events or not does_nothing(self.write)
 
     async def warn(self, *texts: str) -> None:
@@ -91,18 +91,15 @@ class Emitter:
 
     def stream(self, kind: type[BaseEvent], /, **fields: Any) -> None:
         """Report an event at once: the stream first, then the callbacks."""
-        told = without_known(kind, fields) if KNOWN.forms else fields
-        event = kind(run_id=self.run_id, round=self.round, **told)
+        masked = without_known_secrets(kind, fields) if KNOWN.forms else fields
+        event = kind(run_id=self.run_id, round=self.round, **masked)
         if kind not in _OFTEN:
             self.warnings.extend(warnings_in(event))
             log(event)
-        if self.trace is not None:
-            self.trace.take(event)
-        self.write(event)
-        self.hooks.tell(event)
+        self.pass_on(event)
 
     def pass_on(self, event: BaseEvent) -> None:
-        """Report an event of this run that came from another process."""
+        """Report an event as it is, such as one of this run that came from another process."""
         if self.trace is not None:
             self.trace.take(event)
         self.write(event)
@@ -111,10 +108,10 @@ class Emitter:
     def attempt_ended(self, outcome: str, error: str, names: Mapping[str, Any]) -> None:
         """Tell the trace, if there is one, how an attempt ended without a result."""
         if self.trace is not None:
-            told = AttemptEnded(
+            ended = AttemptEnded(
                 run_id=self.run_id, round=self.round, outcome=outcome, error=error, **names
             )
-            self.trace.take(told)
+            self.trace.take(ended)
 
 
 async def call_here(hook: Hook, event: BaseEvent) -> None:
@@ -160,24 +157,24 @@ class RunHooks:
 
     def __init__(self, hooks: Hooks, run_id: str) -> None:
         self._seconds = hooks.seconds
-        self._lines = [_Line(each, hooks, run_id, self) for each in hooks.callbacks]
+        self._queues = [_HookQueue(each, hooks, run_id, self) for each in hooks.callbacks]
         # Gives the events that are reported with the next one, in their order.
         self._opening: Callable[[BaseEvent], Iterable[BaseEvent]] | None = None
 
     @property
     def hears_tokens(self) -> bool:
-        return any(line.hears_tokens for line in self._lines)
+        return any(queue.hears_tokens for queue in self._queues)
 
     @property
     def hears_events(self) -> bool:
-        return any(line.hears_events for line in self._lines)
+        return any(queue.hears_events for queue in self._queues)
 
     def tell(self, event: BaseEvent) -> None:
         """Have the hooks of an event called, in their time; from whatever thread."""
         opening, self._opening = self._opening, None
         for each in (event,) if opening is None else opening(event):
-            for line in self._lines:
-                line.put(each)
+            for queue in self._queues:
+                queue.put(each)
 
     def open_with(self, opening: Callable[[BaseEvent], Iterable[BaseEvent]]) -> None:
         """Report the opening of a piece of work with its first event, and in order."""
@@ -187,15 +184,17 @@ class RunHooks:
         """Wait until the hooks of all events so far were called, or their time is over."""
         # A callback with a hook that was left alone, and is at work still, is waited for only after
         # the last event of a run; one with many slow hooks, for twice the time of one.
-        behind = [line for line in self._lines if line.is_at_work and (is_last or not line.is_late)]
+        behind = [
+            queue for queue in self._queues if queue.is_at_work and (is_last or not queue.is_late)
+        ]
         if behind:
-            marks = [line.mark(is_last=is_last) for line in behind]
+            marks = [queue.mark(is_last=is_last) for queue in behind]
             _, missed = await asyncio.wait(marks, timeout=2 * self._seconds)
             if missed and is_last:
                 logger.error("a run does not wait for its callbacks", extra={"late": len(missed)})
 
 
-class _Line:
+class _HookQueue:
     """What one callback is still to receive of one run."""
 
     def __init__(self, callback: object, hooks: Hooks, run_id: str, owner: RunHooks) -> None:
@@ -203,10 +202,10 @@ class _Line:
         self.hears_events = ANY_EVENT in self._own
         self.hears_tokens = hears_tokens(callback)
         self._hooks, self._run_id = hooks, run_id
-        # Other code of the same run finds this line by the run while its hooks are at work.
+        # Other code of the same run finds this queue by the run while its hooks are at work.
         self._owner = owner
         self._loop = asyncio.get_running_loop()
-        self._told: deque[_Told | asyncio.Future[None]] = deque()
+        self._waiting: deque[_HookCall | asyncio.Future[None]] = deque()
         self._marks: list[asyncio.Future[None]] = []
         self._worker: asyncio.Task[None] | None = None
         self._left_alone: set[asyncio.Task[None]] = set()
@@ -227,13 +226,13 @@ class _Line:
         context = contextvars.copy_context()
         for name in (HOOKS.get(type(event), ""), ANY_EVENT):
             if name in self._own:
-                self._told.append(_Told(name, self._own[name], event, context))
+                self._waiting.append(_HookCall(name, self._own[name], event, context))
                 self._wake()
 
     def mark(self, *, is_last: bool) -> asyncio.Future[None]:
         """A future that is done once all hooks so far were called, or one was left alone."""
         mark: asyncio.Future[None] = self._loop.create_future()
-        self._told.append(mark)
+        self._waiting.append(mark)
         if not is_last:
             self._marks.append(mark)
         self._wake()
@@ -254,38 +253,38 @@ class _Line:
             self._worker = self._hooks.begin(self._drain(), contextvars.Context())
 
     async def _drain(self) -> None:
-        while self._told:
-            told = self._told.popleft()
-            if isinstance(told, _Told):
-                await self._in_time(told)
+        while self._waiting:
+            call = self._waiting.popleft()
+            if isinstance(call, _HookCall):
+                await self._call_in_time(call)
             else:
-                _settle([told])
+                _settle([call])
         self._marks.clear()
 
-    async def _in_time(self, told: "_Told") -> None:
-        task = self._hooks.begin(self._called(told), told.context)
+    async def _call_in_time(self, call: "_HookCall") -> None:
+        task = self._hooks.begin(self._call(call), call.context)
         _, late = await asyncio.wait({task}, timeout=self._hooks.seconds)
         if late:
             self._left_alone.add(task)
             task.add_done_callback(self._left_alone.discard)
             about = {"seconds": self._hooks.seconds}
-            logger.error("callback left alone", extra=self._about(told) | about)
+            logger.error("callback left alone", extra=self._about(call) | about)
             _settle(self._marks)
 
-    async def _called(self, told: "_Told") -> None:
+    async def _call(self, call: "_HookCall") -> None:
         task = asyncio.current_task()
         try:
-            await self._hooks.call(told.hook, told.event)
+            await self._hooks.call(call.hook, call.event)
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
             # A cancellation without a request is the hook's own, and an error like any other.
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise
-            logger.exception("callback failed", extra=self._about(told))
+            logger.exception("callback failed", extra=self._about(call))
 
-    def _about(self, told: "_Told") -> dict[str, object]:
-        return {"hook": told.name, "run_id": self._run_id}
+    def _about(self, call: "_HookCall") -> dict[str, object]:
+        return {"hook": call.name, "run_id": self._run_id}
 
 
 def _settle(marks: Iterable[asyncio.Future[None]]) -> None:
@@ -295,7 +294,7 @@ def _settle(marks: Iterable[asyncio.Future[None]]) -> None:
 
 
 @dataclass(frozen=True)
-class _Told:
+class _HookCall:
     """One call of a hook, in the context in which its event was reported."""
 
     name: str

@@ -16,7 +16,7 @@ _WHOLE = (AnswerToken, SpecialistToken, PlanCreated, PlanUpdated)
 _KEPT = frozenset({"key", "thought", "approve", "draft", "changes", "revised_plan", "usage"})
 
 
-def without_known(kind: type[BaseEvent], fields: Mapping[str, Any]) -> Mapping[str, Any]:
+def without_known_secrets(kind: type[BaseEvent], fields: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the fields of an event without known secret values."""
     if not KNOWN.forms or issubclass(kind, _WHOLE):
         return fields

@@ -42,21 +42,29 @@ class StepEvent(BaseEvent):
     attempt: int = 1
 
 
-class CallEvent(BaseEvent):
+class WorkEvent(BaseEvent):
+    """What all events share that happen in a step or outside the plan's steps.
+
+    Attributes:
+        step_id: The step; None where the host is at work, and outside a plan.
+        specialist: Who does the step; empty where `step_id` is None.
+    """
+
+    step_id: int | None = None
+    specialist: str = ""
+
+
+class CallEvent(WorkEvent):
     """The fields that all events of one call of a model or a tool share.
 
     Attributes:
         call: Names the call among those of its node or attempt.
         node: The node that is at work.
-        step_id: The step; None where the host calls.
-        specialist: Who does the step; empty where the host calls.
         attempt: The attempt of the step, from 1; None where the host calls.
     """
 
     call: str
     node: str
-    step_id: int | None = None
-    specialist: str = ""
     attempt: int | None = None
 
 
@@ -88,7 +96,7 @@ class ThinkingStarted(BaseEvent):
     request: str = ""
 
 
-class MemoryApplied(BaseEvent):
+class MemoryApplied(WorkEvent):
     """A part of a long conversation is not seen as it was said.
 
     `think` reports it for the host and all specialists that see the same. A specialist that sees
@@ -101,8 +109,6 @@ class MemoryApplied(BaseEvent):
         summarised: Messages that a summary replaces.
         left_out: Messages that were left out without a summary.
         cut: Messages among those that are seen of which only the beginning is.
-        step_id: The step; None for the host.
-        specialist: Who does it; empty for the host.
     """
 
     type: Literal["memory_applied"] = "memory_applied"
@@ -112,8 +118,6 @@ class MemoryApplied(BaseEvent):
     summarised: int = 0
     left_out: int = 0
     cut: int = 0
-    step_id: int | None = None
-    specialist: str = ""
 
 
 class ThinkingCompleted(BaseEvent):
@@ -212,7 +216,7 @@ Answered = Literal["answered", "approved", "edited", "rejected"]
 """How a person answered what a run asked."""
 
 
-class AnswerGiven(BaseEvent):
+class AnswerGiven(WorkEvent):
     """A person answered what the run asked, and the run has taken it.
 
     Attributes:
@@ -222,8 +226,6 @@ class AnswerGiven(BaseEvent):
         by: Who it was, where the caller said it.
         text: The answer, the reason of a rejection, or the changed arguments of a call as JSON; of
             a changed plan, nothing.
-        step_id: The step that asked; None for a plan.
-        specialist: Who asked; empty for a plan.
     """
 
     type: Literal["answer_given"] = "answer_given"
@@ -232,8 +234,6 @@ class AnswerGiven(BaseEvent):
     action: Answered
     by: str = ""
     text: str = ""
-    step_id: int | None = None
-    specialist: str = ""
 
 
 class ModelCalled(CallEvent):
@@ -269,7 +269,7 @@ class ModelAnswered(CallEvent):
     reply: Said | None = Field(default=None, exclude=True, repr=False)
 
 
-class KnowledgeRetrieved(BaseEvent):
+class KnowledgeRetrieved(WorkEvent):
     """The team's knowledge was searched.
 
     Attributes:
@@ -282,8 +282,6 @@ class KnowledgeRetrieved(BaseEvent):
         failed: What is missing or longer since a model failed, a sentence each.
         error: Why there is no knowledge; empty where the search came to an end.
         seconds: How long it took, calls of models included.
-        step_id: The step; None for the host.
-        specialist: Who does it; empty for the host.
         attempt: The attempt of the step; None for the host.
     """
 
@@ -296,8 +294,6 @@ class KnowledgeRetrieved(BaseEvent):
     failed: tuple[str, ...] = ()
     error: str = ""
     seconds: float = 0.0
-    step_id: int | None = None
-    specialist: str = ""
     attempt: int | None = None
 
 
@@ -336,22 +332,18 @@ class ToolCompleted(ToolEvent):
     seconds: float = 0.0
 
 
-class FactEvent(BaseEvent):
+class FactEvent(WorkEvent):
     """What the events of a fact share.
 
     Attributes:
         fact_id: The fact.
         text: What it says.
         node: `direct_answer` or `specialist`.
-        step_id: The step; None for the host.
-        specialist: Who does it; empty for the host.
     """
 
     fact_id: str
     text: str
     node: str
-    step_id: int | None = None
-    specialist: str = ""
 
 
 class FactRemembered(FactEvent):
@@ -366,40 +358,32 @@ class FactForgotten(FactEvent):
     type: Literal["fact_forgotten"] = "fact_forgotten"
 
 
-class PhaseEntered(BaseEvent):
+class PhaseEntered(WorkEvent):
     """A pipeline works in a phase.
 
     Attributes:
         phase: The phase.
         path: The path of the sub-thread; empty in the main thread.
-        step_id: The step; None outside a plan.
-        specialist: Who does it; empty outside a plan.
     """
 
     type: Literal["phase_entered"] = "phase_entered"
     phase: str
     path: str = ""
-    step_id: int | None = None
-    specialist: str = ""
 
 
-class PlaceholderShown(BaseEvent):
+class PlaceholderShown(WorkEvent):
     """A pipeline shows a text that its result replaces.
 
     Attributes:
         message_id: The message.
         text: What it says until then.
         path: The path of the sub-thread; empty in the main thread.
-        step_id: The step; None outside a plan.
-        specialist: Who does it; empty outside a plan.
     """
 
     type: Literal["placeholder_shown"] = "placeholder_shown"
     message_id: str
     text: str
     path: str = ""
-    step_id: int | None = None
-    specialist: str = ""
 
 
 class FeedbackGenerated(BaseEvent):

@@ -38,14 +38,14 @@ def warnings_in(event: BaseEvent) -> tuple[str, ...]:  # noqa: PLR0911 - one for
             told = ", ".join(map(str, reruns))
             return (f"What settled steps were given has changed, so they are done again: {told}.",)
         case KnowledgeRetrieved() | MemorySummary():
-            return _lacking(event)
+            return _missing_context(event)
         case LimitReached(limit=limit) if limit in CUTS:
             return (f"The answer is incomplete: {CUTS[limit]}.",)
         case _:
-            return told_secret("The plan", _new_plan_in(event))
+            return secret_warnings("The plan", _new_plan_in(event))
 
 
-def _lacking(event: KnowledgeRetrieved | MemorySummary) -> tuple[str, ...]:
+def _missing_context(event: KnowledgeRetrieved | MemorySummary) -> tuple[str, ...]:
     """Requested context that models do not receive."""
     if isinstance(event, MemorySummary):
         why = f"No new summary of the conversation was written: {event.error}"
@@ -66,7 +66,7 @@ def _new_plan_in(event: BaseEvent) -> str:
             return ""
 
 
-def told_secret(what: str, text: str) -> tuple[str, ...]:
+def secret_warnings(what: str, text: str) -> tuple[str, ...]:
     """The warning about a text that is kept unchanged, if it holds a known secret value."""
     if not KNOWN.stand_in(text):
         return ()

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from langchain_core.tools import BaseTool, StructuredTool
 
 from replan.errors import FactError
-from replan.events.calls import tell_here
+from replan.events.calls import report_here
 from replan.events.types import FactForgotten, FactRemembered
 from replan.facts.kept import LONGEST_FACT, Fact, Facts
 from replan.prompts.sections import section
@@ -20,7 +20,7 @@ _NOTHING_FITS = f"{_NOTE} None has the words of the query; these are the newest.
 
 
 @dataclass(frozen=True, kw_only=True)
-class FactsAtWork:
+class CurrentFacts:
     """The facts that the tools here are about, and who uses the tools."""
 
     facts: Facts
@@ -37,10 +37,10 @@ class FactsAtWork:
 
     def tell(self, kind: type[FactRemembered | FactForgotten], fact: Fact) -> None:
         """Report what happened to a fact."""
-        tell_here(kind, fact_id=fact.id, text=fact.text, node=self.node, **self.place)
+        report_here(kind, fact_id=fact.id, text=fact.text, node=self.node, **self.place)
 
 
-facts_at_work: ContextVar[FactsAtWork | None] = ContextVar("replan_facts", default=None)
+facts_at_work: ContextVar[CurrentFacts | None] = ContextVar("replan_facts", default=None)
 """The facts of the user of this run."""
 
 
@@ -95,7 +95,7 @@ def facts_text(facts: list[Fact]) -> str:
     )
 
 
-def _here() -> FactsAtWork:
+def _here() -> CurrentFacts:
     here = facts_at_work.get()
     if here is None:
         problem = "No run of a team that remembers is at work here."

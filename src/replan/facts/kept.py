@@ -1,5 +1,7 @@
 """The facts of a user in a LangGraph store: stored, found by words, forgotten."""
 
+import hashlib
+import re
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +11,6 @@ from typing import Any
 from langgraph.store.base import BaseStore, Item
 
 from replan.errors import ConfigurationError, FactError
-from replan.facts.whose import Whose
 from replan.plan.model import Value
 from replan.secrets.masking import without_secrets
 from replan.texts.storable import storable_text, unstorable
@@ -28,6 +29,41 @@ RECALLED = 8
 _PAGE = 1_000
 _LONGEST_ID = 100
 _SHORTEST = 4
+
+
+_PLAIN = re.compile(r"[a-z][a-z0-9-]{0,99}")
+
+
+@dataclass(frozen=True)
+class FactOwner:
+    """A user of a tenant. No model names them.
+
+    Raises:
+        ConfigurationError: No user is named.
+    """
+
+    user: str
+    tenant: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.user:
+            fix = "Name one: RunSettings(user=...), at the terminal --user NAME."
+            raise ConfigurationError("user", self.user, "facts belong to a user", fix)
+
+    @property
+    def namespace(self) -> tuple[str, ...]:
+        """Where the facts are."""
+        # Stores find a namespace by the beginning of its text, some of them with wildcards and
+        # without regard to case. The last label ends it, so that "eva" does not find "evan".
+        return ("replan", _label(self.tenant), _label(self.user), "facts")
+
+
+def _label(name: str) -> str:
+    """Write a name as a label; two names never have the same one."""
+    if _PLAIN.fullmatch(name):
+        return name
+    # No plain name begins with a digit.
+    return "0" + hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class Fact(Value):
@@ -55,7 +91,7 @@ class Facts:
     """The facts of a user in a store."""
 
     store: BaseStore
-    whose: Whose
+    owner: FactOwner
 
     async def remember(self, fact: Fact) -> Fact:
         """Keep a fact; return the one that is kept already if it says the very same.
@@ -68,11 +104,11 @@ class Facts:
             if known.text == fact.text:
                 return known
         # The store counts nothing, but it can be asked for the last one that there may be.
-        last = await self.store.asearch(self.whose.namespace, limit=1, offset=MOST_FACTS - 1)
-        if last and await self.store.aget(self.whose.namespace, fact.id) is None:
+        last = await self.store.asearch(self.owner.namespace, limit=1, offset=MOST_FACTS - 1)
+        if last and await self.store.aget(self.owner.namespace, fact.id) is None:
             raise FactError(f"{MOST_FACTS:,} facts are kept of this user. Forget some first.")
         value = fact.model_dump(mode="json", exclude={"id"})
-        await self.store.aput(self.whose.namespace, fact.id, value, index=["text"])
+        await self.store.aput(self.owner.namespace, fact.id, value, index=["text"])
         return fact
 
     async def recall(self, query: str, most: int = RECALLED) -> tuple[list[Fact], bool]:
@@ -85,7 +121,7 @@ class Facts:
         """Every fact, the newest first."""
         found: dict[str, Fact] = {}
         for offset in range(0, MOST_FACTS, _PAGE):
-            page = await self.store.asearch(self.whose.namespace, limit=_PAGE, offset=offset)
+            page = await self.store.asearch(self.owner.namespace, limit=_PAGE, offset=offset)
             found |= {each.key: _fact(each) for each in self._own(page)}
             if len(page) < _PAGE:
                 break
@@ -95,14 +131,14 @@ class Facts:
         """Take a fact away, and return it; None where there is none of this id."""
         if not 0 < len(id_) <= _LONGEST_ID or unstorable(id_):
             return None
-        item = await self.store.aget(self.whose.namespace, id_)
+        item = await self.store.aget(self.owner.namespace, id_)
         if item is None:
             return None
-        await self.store.adelete(self.whose.namespace, id_)
+        await self.store.adelete(self.owner.namespace, id_)
         return _fact(item)
 
     async def _found(self, query: str, most: int = RECALLED) -> list[Fact]:
-        page = await self.store.asearch(self.whose.namespace, query=query, limit=most)
+        page = await self.store.asearch(self.owner.namespace, query=query, limit=most)
         own = self._own(page)
         if any(each.score is not None for each in own):
             return [_fact(each) for each in own]
@@ -111,7 +147,7 @@ class Facts:
 
     def _own(self, page: list[Any]) -> list[Any]:
         # A store may give what lies below a namespace, too.
-        return [each for each in page if tuple(each.namespace) == self.whose.namespace]
+        return [each for each in page if tuple(each.namespace) == self.owner.namespace]
 
 
 def facts_of(store: BaseStore | None, user: str, tenant: str = "") -> Facts:
@@ -123,7 +159,7 @@ def facts_of(store: BaseStore | None, user: str, tenant: str = "") -> Facts:
     if store is None:
         problem = "there is no store for facts"
         raise ConfigurationError("store", "none", problem, "Give a storage from open_storage.")
-    return Facts(store, Whose(user, tenant))
+    return Facts(store, FactOwner(user, tenant))
 
 
 def ranked(query: str, facts: list[Fact], most: int) -> list[Fact]:

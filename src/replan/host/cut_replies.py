@@ -39,16 +39,18 @@ def with_end(found: FoundPlan, end: ReplyEnd) -> FoundPlan:
     if not end.cut:
         return found
     line = found.text.count("\n") + 1
-    mistake = Mistake(line=line, column=1, code="cut_off", reason=told(end), fix=SHORTER)
+    mistake = Mistake(line=line, column=1, code="cut_off", reason=reason_of_cut(end), fix=SHORTER)
     return found._replace(problems=(mistake,), is_cut=True)
 
 
-def told(end: ReplyEnd) -> str:
+def reason_of_cut(end: ReplyEnd) -> str:
     return f"The reply is incomplete: {end.why}."
 
 
 def _complaint(reading: R, end: ReplyEnd, done: str) -> Complaint[R]:
-    return Complaint(wrong=told(end), form=f"{SHORTER} {PLAN_FORM}", reading=reading, done=done)
+    return Complaint(
+        wrong=reason_of_cut(end), form=f"{SHORTER} {PLAN_FORM}", reading=reading, done=done
+    )
 
 
 def _reading(read: R | Complaint[R]) -> R | None:
@@ -60,4 +62,4 @@ def _with_reason(read: R | Complaint[R], end: ReplyEnd) -> R | Complaint[R]:
     if not end.cut or not isinstance(read, Complaint):
         return read
     complaint = cast("Complaint[R]", read)
-    return complaint.replace(wrong=f"{told(end)} {complaint.wrong}")
+    return complaint.replace(wrong=f"{reason_of_cut(end)} {complaint.wrong}")

@@ -14,7 +14,7 @@ from replan.plan.rerun import Rerun, reopened, rerun_reasons
 from replan.services import Services
 from replan.state.channels import checked, conversation
 from replan.state.step_options import option_mistakes
-from replan.state.team import refusals_of, told_with_place
+from replan.state.team import refusal_text, refusals_of
 
 NOTHING_TO_DO = "There is nothing to do: give `messages` with words, or a `plan`."
 """The error for an empty input."""
@@ -59,7 +59,7 @@ def read_handed_plan(
     plan = document.plan
     reruns = rerun_reasons(plan)
     plan = reopened(plan, reruns)
-    refused = [told_with_place(each, document) for each in refusals_of(plan.steps, services.team)]
+    refused = [refusal_text(each, document) for each in refusals_of(plan.steps, services.team)]
     if refused:
         # A name in the wrong place is often why a step names nobody.
         names = [f"In {each}." for each in overlooked(text) if each.kind == "name"]

@@ -19,7 +19,7 @@ from replan.failures import can_pass, describe, ends_whole_work
 from replan.host.answer_stream import AnswerStream
 from replan.langgraph_inside.callbacks import has_listener
 from replan.langgraph_inside.tasks import stream_is_heard, with_handlers
-from replan.memory.asked_again import asked_again
+from replan.memory.conversation import asked_again
 from replan.memory.summary import is_due
 from replan.models.chat import Chat
 from replan.models.reply_end import WHOLE, ReplyEnd, end_of
@@ -27,7 +27,7 @@ from replan.models.retries import error_raised, pause_if_busy, retried
 from replan.plan.preview import HOST_TRIES
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
 from replan.prompts.sections import Node, within_budget
-from replan.replies.readings import Complaint
+from replan.replies.unreadable import Complaint
 from replan.services import Services
 from replan.spending.account import Account
 from replan.spending.deadline import in_time
@@ -56,7 +56,7 @@ class HostCall:
     seconds: float  # how long one turn of an attempt may take
     run_id: str
     scope: Scope  # the run, and what of it is kept back for others
-    tells_calls: bool = True  # whether each call is reported
+    reports_calls: bool = True  # whether each call is reported
     used: TokenCount = field(default_factory=TokenCount)  # what the calls so far used
     # The limit that kept the newest call from being made, or none.
     refused: LimitReachedError | None = None
@@ -182,22 +182,22 @@ class HostCall:
         await self.emitter.emit(ReplyUnreadable, **dict(record))
         return complaint.reading, [record]
 
-    async def tell_limit(self, limit: str, value: float, why: str = "") -> None:
+    async def report_limit(self, limit: str, value: float, why: str = "") -> None:
         await self.emitter.emit(LimitReached, limit=limit, value=value, why=why)
 
-    async def tell_cut(self) -> str:
+    async def report_cut(self) -> str:
         """Report that the newest answer is incomplete; return why, or an empty text."""
         if self.end.cut:
-            await self.tell_limit(self.end.cut, self.end.tokens)
+            await self.report_limit(self.end.cut, self.end.tokens)
         return self.end.cut
 
     async def close(self, state: EnhancedState, answer: AIMessage) -> None:
         """Release what only a run that continues needs; a summary may still be written."""
         said: EnhancedState = {**state, "messages": [*state.get("messages", []), answer]}
         if not is_due(said, self.services.prompts.memory_in(state)):
-            await self.let_go()
+            await self.release()
 
-    async def let_go(self) -> None:
+    async def release(self) -> None:
         """Release what only a run that continues needs."""
         await self.services.journal.closed(self.run_id)
         await self.services.threads.closed(self.run_id)
@@ -218,7 +218,7 @@ class HostCall:
 
     def meter(self) -> Meter:
         calls, services = None, self.services
-        if self.tells_calls and self.emitter.is_heard:
+        if self.reports_calls and self.emitter.is_heard:
             about = {"node": self.node}
             calls = Calls(emitter=self.emitter, config=self.config, about=about)
         # Those of its tools are reported, too. Each node is a task, and its context ends with it.
@@ -245,10 +245,10 @@ class HostCall:
 def host_call(
     node: Node,
     state: EnhancedState,
-    *,
     services: Services,
     runtime: Runtime[RunSettings],
     config: RunnableConfig,
+    *,
     closing: bool,
 ) -> HostCall:
     """Prepare a call; only a `closing` call may use the closing reserve."""

@@ -41,7 +41,7 @@ async def knowledge_of_request(state: EnhancedState, call: HostCall) -> Knowledg
     )
     try:
         async with meter:
-            found = await search.told(call.emitter, node="think")
+            found = await search.run(call.emitter, node="think")
     except LimitReachedError:
         # The calls of the host report it.
         return None

@@ -28,7 +28,7 @@ def bounded(
     taken = tuple(
         Overlooked(line=document.line_of(step.id) or 1, kind=kind, step=step.id, text=text)
         for step, within in zip(plan.steps, steps, strict=True)
-        for kind, text in _taken(step, within)
+        for kind, text in _removed(step, within)
     )
     return written(plan.replace(steps=steps)), taken
 
@@ -55,7 +55,7 @@ def _given_retries(step: PlanStep, before: PlanStep | None) -> int:
     return before.max_retries if is_same else -1
 
 
-def _taken(step: PlanStep, within: PlanStep) -> Iterator[tuple[Kind, str]]:
+def _removed(step: PlanStep, within: PlanStep) -> Iterator[tuple[Kind, str]]:
     if within.max_retries != step.max_retries:
         yield "retries", f"retries {step.max_retries}"
     if within.timeout != step.timeout:

@@ -9,14 +9,14 @@ from replan.plan.applying import apply_valid
 from replan.plan.changes import difference
 from replan.plan.markdown.document import PlanDocument, too_large
 from replan.plan.markdown.overlooked import Overlooked
-from replan.plan.merging import matched, taken_over
+from replan.plan.merging import matched, merged_plan
 from replan.plan.model import PlanStep, TaskPlan
-from replan.replies.dropping import crossed_out, taken_away
+from replan.replies.dropping import crossed_out, removed_steps
 from replan.replies.vocabulary.naming import Names
 from replan.replies.written_plans.finding import problems_of
 from replan.services import Services
 from replan.state.results import ActionType, FeedbackResult
-from replan.state.team import refusals_of, told_with_place
+from replan.state.team import refusal_text, refusals_of
 from replan.texts.bounds import MODEL_PLAN
 
 SUGGESTION = "Plan updated from execution feedback."
@@ -43,7 +43,7 @@ def revision_of(
     services: Services,
     *,
     step_timeout: float,
-    said: str = "",
+    reply: str = "",
 ) -> Revision:
     """Apply the valid changes of a model's revised plan document."""
     if beyond := too_large(text, MODEL_PLAN):
@@ -53,9 +53,9 @@ def revision_of(
     if not document.plan.steps:
         return Revision(old, [str(mistake) for mistake in document.mistakes])
     wanted = matched(old, document.plan)
-    spoken = (judged.feedback, judged.plan_update_suggestion, said, text)
-    gone = taken_away(old.steps, wanted.steps, spoken)
-    merged, unsaid = taken_over(old, wanted, gone)
+    texts = (judged.feedback, judged.plan_update_suggestion, reply, text)
+    gone = removed_steps(old.steps, wanted.steps, texts)
+    merged, unsaid = merged_plan(old, wanted, gone)
     new, withheld = bounded(assigned(merged, services.team), services, step_timeout, old)
     plan, refusals = apply_valid(
         old,
@@ -70,7 +70,7 @@ def revision_of(
     problems = [p for p in problems_of(text, names, old.by_id) if p.reason not in known]
     # Whoever names somebody whom the team does not have is asked once; then the step fails.
     fresh = [step for step in plan.steps if step not in old.steps]
-    strangers = [told_with_place(each, document) for each in refusals_of(fresh, services.team)]
+    strangers = [refusal_text(each, document) for each in refusals_of(fresh, services.team)]
     complaints = [*map(str, problems), *map(str, refusals), *strangers]
     if plan.version == old.version and not complaints and not unsaid and _wants_another(judged):
         complaints = [NOTHING_NEW, *map(str, withheld)]

@@ -15,23 +15,23 @@ from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
 from replan.state.questions import fingerprint_of
-from replan.state.tightening import LOOSENED, refused, tightened, told_loosened
+from replan.state.tightening import LOOSENED, loosening_warnings, refused, tightened
 
 Node = Callable[..., Awaitable[Any]]
 """A node of the graph: an async function of the state that returns its changes."""
 
 
-def asked_in(runtime: Runtime[RunSettings], services: Services) -> RunSettings | None:
+def settings_of_call(runtime: Runtime[RunSettings], services: Services) -> RunSettings | None:
     """The settings that came with the call; from outside the process they only tighten."""
     context = cast("object", runtime.context)
     if not isinstance(context, RunSettings):
         return None
-    return _within(context, runtime, services) if services.is_served else context
+    return _tightened(context, runtime, services) if services.is_served else context
 
 
-def refused_in(runtime: Runtime[RunSettings], services: Services) -> list[str]:
+def refusals_of_call(runtime: Runtime[RunSettings], services: Services) -> list[str]:
     """What the call asked for that only the team may loosen, one sentence each."""
-    context, taken = cast("object", runtime.context), asked_in(runtime, services)
+    context, taken = cast("object", runtime.context), settings_of_call(runtime, services)
     if taken is None or not isinstance(context, RunSettings):
         return []
     return [*refused(context, taken)]
@@ -49,17 +49,19 @@ def within_team(
     """The state, with no looser settings than the team's where clients of a server may edit it."""
     if not services.is_served or "settings" not in state:
         return state
-    return {**state, "settings": _within(settings_of(state), runtime, services)}
+    return {**state, "settings": _tightened(settings_of(state), runtime, services)}
 
 
-def _within(asked: RunSettings, runtime: Runtime[RunSettings], services: Services) -> RunSettings:
+def _tightened(
+    asked: RunSettings, runtime: Runtime[RunSettings], services: Services
+) -> RunSettings:
     opened = services.open_to_clients
     if user_of_server(runtime):
         opened -= {"user"}
     return tightened(settings_in(runtime, services), asked, opened)
 
 
-def resumed_with(state: EnhancedState, asked: RunSettings | None) -> EnhancedState:
+def changed_settings(state: EnhancedState, asked: RunSettings | None) -> EnhancedState:
     """What new settings change in the state of a running run; empty if they are the same."""
     if asked is None:
         return {}
@@ -72,12 +74,12 @@ def resumed_with(state: EnhancedState, asked: RunSettings | None) -> EnhancedSta
     return {"settings": new, "max_rounds": max(1, more)}
 
 
-def as_called(
+def with_settings_of_call(
     state: EnhancedState, runtime: Runtime[RunSettings], services: Services
 ) -> EnhancedState:
     """The state with the settings that came with the call, within what the team allows."""
     kept = within_team(state, runtime, services)
-    return {**kept, **resumed_with(kept, asked_in(runtime, services))}
+    return {**kept, **changed_settings(kept, settings_of_call(runtime, services))}
 
 
 def with_new_settings(node: Node) -> Node:
@@ -92,26 +94,28 @@ def with_new_settings(node: Node) -> Node:
         services: Services,
     ) -> dict[str, Any]:
         edited, state = state, within_team(state, runtime, services)
-        changes: dict[str, Any] = {**resumed_with(state, asked_in(runtime, services))}
+        changes: dict[str, Any] = {**changed_settings(state, settings_of_call(runtime, services))}
         if settings_of(edited) != settings_of(state):
             changes = {"settings": settings_of(state), **changes}
         by = "a client" if services.is_served else "the context of a call"
         new = changes.get("settings", settings_of(state))
-        told = told_loosened(settings_of(state), new, by, services.clock())
+        warnings = loosening_warnings(settings_of(state), new, by, services.clock())
         if services.is_served:
-            told += _untold(edited, state, runtime, services)
-        told = await _told(told, state, runtime, services)
-        known = {**state, **changes, "warnings": [*state.get("warnings", []), *told]}
+            warnings += _refusals_to_report(edited, state, runtime, services)
+        warnings = await _report_warnings(warnings, state, runtime, services)
+        known = {**state, **changes, "warnings": [*state.get("warnings", []), *warnings]}
         given = {"runtime": runtime, "config": config}
         asked = {name: value for name, value in given.items() if name in wanted}
         update = {**changes, **await node(known, services=services, **asked)}
-        return {**update, "warnings": _after(told, update.get("warnings", []))} if told else update
+        if warnings:
+            update["warnings"] = _with_first(warnings, update.get("warnings", []))
+        return update
 
     settled.__name__, settled.__doc__ = node.__name__, node.__doc__
     return settled
 
 
-async def _told(
+async def _report_warnings(
     new: list[str], state: EnhancedState, runtime: Runtime[RunSettings], services: Services
 ) -> list[str]:
     """Report new warnings, and of those that came with a call, by one event each."""
@@ -132,21 +136,21 @@ async def _told(
     return new
 
 
-def _after(told: list[str], warnings: list[str] | Overwrite) -> list[str] | Overwrite:
+def _with_first(first: list[str], warnings: list[str] | Overwrite) -> list[str] | Overwrite:
     if isinstance(warnings, Overwrite):
-        return Overwrite([*told, *warnings.value])
-    return [*told, *warnings]
+        return Overwrite([*first, *warnings.value])
+    return [*first, *warnings]
 
 
-def _untold(
+def _refusals_to_report(
     edited: EnhancedState,
     state: EnhancedState,
     runtime: Runtime[RunSettings],
     services: Services,
 ) -> list[str]:
     """What a client wrote into the state, or asked for with the call, without effect."""
-    told = [
+    refusals = [
         *refused(settings_of(edited), settings_of(state)),
-        *refused_in(runtime, services),
+        *refusals_of_call(runtime, services),
     ]
-    return [each for each in dict.fromkeys(told) if each not in state.get("warnings", [])]
+    return [each for each in dict.fromkeys(refusals) if each not in state.get("warnings", [])]

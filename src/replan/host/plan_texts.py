@@ -13,7 +13,7 @@ from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.replies.readings import read_plan
 from replan.replies.vocabulary.naming import Names
 from replan.replies.written_plans.finding import FoundPlan, problems_of
-from replan.state.team import SpecialistCard, find_specialist, refusals_of, told_with_place
+from replan.state.team import SpecialistCard, find_specialist, refusal_text, refusals_of
 from replan.texts.bounds import MODEL_PLAN
 
 LONGEST_LINE = 300
@@ -62,7 +62,7 @@ def complaint_about(found: FoundPlan, team: Sequence[SpecialistCard]) -> str:
     document = _document_of(found)
     # The marks of a model's own plan do not count: all of its steps are to be done.
     steps = [step.replace(status=StepStatus.PENDING) for step in document.plan.steps]
-    refused = (told_with_place(each, document) for each in refusals_of(steps, team))
+    refused = (refusal_text(each, document) for each in refusals_of(steps, team))
     return "\n".join([*map(str, found.problems), *refused])
 
 

@@ -8,10 +8,10 @@ from pydantic import JsonValue
 
 from replan.errors import LimitReachedError, ModelCallError
 from replan.events.types import TaskCompleted
-from replan.events.warnings import told_secret
+from replan.events.warnings import secret_warnings
 from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall
-from replan.memory.asked_again import asked_again
+from replan.memory.conversation import asked_again
 from replan.models.chat import Chat
 from replan.prompts.sections import within_budget
 from replan.replies.shape import MisshapenError, Shape, as_text
@@ -43,11 +43,11 @@ async def shaped(
     except MisshapenError as error:
         problem = str(error)
     else:
-        whole = answer if is_shown else _instead(call, answer, as_text(output))
+        whole = answer if is_shown else _shown_instead(call, answer, as_text(output))
         return Answer(whole, output)
     if call.refused is not None:
         return Answer(answer, None, f"There is no output: {call.refused}")
-    complaint = f"Your answer cannot be used: {problem}. {shape.asked}"
+    complaint = f"Your answer cannot be used: {problem}. {shape.instruction}"
 
     def again(budget: int) -> list[BaseMessage]:
         return asked_again(prompt_of(budget), within_budget(answer.text, budget), complaint)
@@ -55,7 +55,7 @@ async def shaped(
     try:
         reply, _ = await call.ask_in_room(chat, again)
         output = shape.read(reply)
-        return Answer(_instead(call, answer, reply), output)
+        return Answer(_shown_instead(call, answer, reply), output)
     except MisshapenError as error:
         problem = str(error)
     except (ModelCallError, LimitReachedError) as error:
@@ -63,14 +63,14 @@ async def shaped(
     return Answer(answer, None, f"There is no output: {problem}.")
 
 
-async def told_as_last(
+async def end_run(
     state: EnhancedState, call: HostCall, answer: Answer, outcome: Outcome, limit: str
 ) -> EnhancedState:
     """Report that the run is over, and return the update of the state."""
     usage = await call.usage(state)
     await call.close(state, answer.message)
     await call.emitter.warn(*([answer.problem] if answer.problem else []))
-    await call.emitter.warn(*told_secret("The answer", answer.message.text))
+    await call.emitter.warn(*secret_warnings("The answer", answer.message.text))
     new = call.emitter.warnings
     warnings = (*state.get("warnings", []), *new)
     await call.emitter.emit(
@@ -105,6 +105,6 @@ def _read(shape: Shape, raw: str, text: str) -> tuple[JsonValue, bool]:
         return output, False
 
 
-def _instead(call: HostCall, shown: AIMessage, text: str) -> AIMessage:
+def _shown_instead(call: HostCall, shown: AIMessage, text: str) -> AIMessage:
     """Retract the answer that was shown, and show another one."""
     return AnswerStream(call.emitter, None, shown.text).finish(text)

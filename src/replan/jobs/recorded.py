@@ -10,7 +10,7 @@ from langchain_core.messages import ToolCall
 from pydantic import JsonValue
 
 from replan.errors import InDoubtError
-from replan.events.calls import telling_of
+from replan.events.calls import reported_tool_call
 from replan.failures import describe
 from replan.jobs.actions import ActionCall, Executor, Outcome
 from replan.jobs.extraction.port import Extracted, Extractor, Wanted
@@ -65,7 +65,7 @@ class RecordedExecutor:
         await self.record.begin(place, run)
         name, approval = call.action.type, "approved" if call.job.confirmed else None
         called = ToolCall(name=name, args=dict(run.arguments), id=call.key)
-        with telling_of(place, called, call.effects, approval) as reported:
+        with reported_tool_call(place, called, call.effects, approval) as reported:
             outcome = await self.executor.execute(call)
             text = outcome.error or json.dumps(outcome.result, ensure_ascii=False)
             reported.ends(

@@ -52,16 +52,16 @@ class Reading:
     timed: Timed  # whose time it takes
     ask: Ask
 
-    async def of(self, chunks: Sequence[Chunk]) -> Knowledge:
+    async def read(self, chunks: Sequence[Chunk]) -> Knowledge:
         """Return the chunks, or what a model makes of them; the chunks again if that fails."""
         if not chunks:
             return Knowledge()
         if self.options.mode == "map_reduce":
-            return await self._mapped(chunks)
+            return await self._read_each(chunks)
         return await self._as_found(chunks)
 
-    async def _mapped(self, chunks: Sequence[Chunk]) -> Knowledge:
-        most = self.options.said["map_max_chunks"]
+    async def _read_each(self, chunks: Sequence[Chunk]) -> Knowledge:
+        most = self.options.given["map_max_chunks"]
         notes = [*zip(chunks, await self._notes(chunks[:most]), strict=False)]
         failed = tuple(_failures(notes))
         if all(note.error for _, note in notes):
@@ -110,7 +110,7 @@ class Reading:
     async def _note(self, text: str) -> _Note:
         """Have a text read."""
         prompt = build_knowledge_prompt(self.task, text)
-        seconds = self.options.said["timeout_seconds"]
+        seconds = self.options.given["timeout_seconds"]
         try:
             reply = await in_time(partial(self.ask, prompt), self.timed, seconds)
         except Exception as error:

@@ -10,6 +10,7 @@ from langchain_core.messages import (
     AIMessage,
     AnyMessage,
     BaseMessage,
+    HumanMessage,
     SystemMessage,
     ToolCall,
 )
@@ -75,6 +76,15 @@ class Parts:
     summary: Summary | None = None
 
 
+class AskedAgain(HumanMessage):
+    """What is wrong with the reply before it, and what to write instead."""
+
+
+def asked_again(messages: list[BaseMessage], reply: str, complaint: str) -> list[BaseMessage]:
+    """Give the messages that show a model its reply, and why another one is wanted."""
+    return [*messages, AIMessage(reply or "(empty)"), AskedAgain(content=complaint)]
+
+
 @lru_cache(maxsize=256)
 def resolved(*levels: MemoryOptions) -> Memory:
     """Combine the options of several levels, the innermost last."""
@@ -121,7 +131,7 @@ def parts_of(state: EnhancedState) -> Parts:
     told = _leading_instructions(earlier)
     said, summary = earlier[len(told) :], state.get("memory_summary")
     # A summary of removed messages must not outlive them.
-    if summary is None or not _is_of(summary, said):
+    if summary is None or not _is_summary_of(summary, said):
         return Parts(told, [], said, request)
     return Parts(told, said[: summary.covered], said[summary.covered :], request, summary)
 
@@ -196,7 +206,7 @@ def _message_of(summary: Summary) -> SystemMessage:
     return SystemMessage(f"{_NOTE}\n<memory>\n{text}\n</memory>")
 
 
-def _is_of(summary: Summary, said: Sequence[AnyMessage]) -> bool:
+def _is_summary_of(summary: Summary, said: Sequence[AnyMessage]) -> bool:
     covered = summary.covered
     return 0 < covered <= len(said) and said[covered - 1].id == summary.last_covered_id
 

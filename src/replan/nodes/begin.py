@@ -13,7 +13,7 @@ from replan.errors import ConfigurationError, InputError
 from replan.events.types import RunStarted, StepsReopened
 from replan.host.handed_plan import NOTHING_TO_DO, read_handed_plan
 from replan.host.host_call import emitter_of
-from replan.host.new_settings import asked_in, refused_in, settings_in
+from replan.host.new_settings import refusals_of_call, settings_in, settings_of_call
 from replan.langgraph_inside.tasks import checkpoint_of, user_of_server
 from replan.plan.markdown.rendering import render_for_model
 from replan.plan.markdown.seal import origin_of
@@ -30,7 +30,7 @@ from replan.state.memory import MemoryOptions, log_unused
 from replan.state.options import joined
 from replan.state.person.answers import given_answers
 from replan.state.results import ExecutionRecord, SpecialistResult
-from replan.state.step_options import vain_wishes
+from replan.state.step_options import requests_without_knowledge
 from replan.steps.answers_told import tell_answered
 from replan.steps.kept import kept_results, note_kept
 from replan.steps.outcomes import collect
@@ -50,16 +50,16 @@ async def begin(
     checkpoint = checkpoint_of(runtime) or services.new_id()
     name = str(config.get("metadata", {}).get("run_id") or "")
     run_id = await _run_id(name, checkpoint, services)
-    kept = await _kept(plan, run_id, state, services)
+    kept = await _whole_results(plan, run_id, state, services)
     emitter = emitter_of({"run_id": run_id}, services, runtime)
     request = request_messages({"messages": [*state.get("messages", []), *given]})
     await emitter.emit(RunStarted, request=request_text(request))
-    await emitter.warn(*refused_in(runtime, services))
+    await emitter.warn(*refusals_of_call(runtime, services))
     answers = given_answers(state.get("answers") or {}, services.clock())
     for question in answers.values():
         await tell_answered(question, question.answer, emitter, services.journal)
     if services.knowledge is None:
-        await emitter.warn(*vain_wishes(settings.rag, plan))
+        await emitter.warn(*requests_without_knowledge(settings.rag, plan))
     if reruns:
         await emitter.emit(StepsReopened, reruns=reruns)
     update = {
@@ -73,13 +73,13 @@ async def begin(
         "kept_results": Overwrite(kept),
         "questions": Overwrite(answers),
     }
-    added = {"messages": given, "execution_history": await _unsettled(state, services)}
+    added = {"messages": given, "execution_history": await _dropped_work(state, services)}
     return {**_changed(update, state), **added}
 
 
 def _settings(runtime: Runtime[RunSettings], services: Services) -> RunSettings:
     """The settings of a new run, after a check that the team can satisfy them."""
-    asked = asked_in(runtime, services)
+    asked = settings_of_call(runtime, services)
     settings = settings_in(runtime, services).overridden_by(asked)
     _check_user(settings, runtime, services)
     check_prices(settings.limits, services)
@@ -111,7 +111,7 @@ def _request_of(state: EnhancedState, plan: TaskPlan | None) -> list[AnyMessage]
     return [HumanMessage(plan.title or "Run this plan.")]
 
 
-async def _kept(
+async def _whole_results(
     plan: TaskPlan | None, run_id: str, state: EnhancedState, services: Services
 ) -> dict[str, SpecialistResult]:
     """The whole results of finished steps of a handed-in plan, noted for this run."""
@@ -156,7 +156,7 @@ async def _began_at(name: str, began: str, journal: Journal) -> JsonValue:
     return noted or await journal.note(name, BEGAN, began)
 
 
-async def _unsettled(state: EnhancedState, services: Services) -> list[ExecutionRecord]:
+async def _dropped_work(state: EnhancedState, services: Services) -> list[ExecutionRecord]:
     """Finished work of an earlier run that LangGraph drops when a new message overtakes it."""
     run_id = state.get("run_id")
     if run_id is None or state.get("is_completed"):

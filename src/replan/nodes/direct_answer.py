@@ -13,7 +13,7 @@ from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall, host_call
 from replan.host.host_knowledge import with_sources
 from replan.host.new_settings import with_new_settings
-from replan.host.shaped_answer import Answer, shaped, told_as_last
+from replan.host.shaped_answer import Answer, end_run, shaped
 from replan.models.reply_end import refusal_in, refused
 from replan.models.transcript import Transcript, transcript_at_work
 from replan.ports.folders import within
@@ -35,9 +35,7 @@ async def direct_answer(
     services: Services,
 ) -> EnhancedState:
     """Answer, and end the run."""
-    call = host_call(
-        "direct_answer", state, services=services, runtime=runtime, config=config, closing=True
-    )
+    call = host_call("direct_answer", state, services, runtime, config, closing=True)
     answer, outcome, limit = state.get("final_answer"), "answered", state.get("limit_reached", "")
     raw = ""
     if answer is None:
@@ -57,7 +55,7 @@ async def direct_answer(
     elif limit in CUTS and outcome == "answered":
         outcome = "partial"
     last = Answer(with_sources(answer, state, call), output, problem)
-    return {**await told_as_last(state, call, last, outcome, limit), "is_simple_task": True}
+    return {**await end_run(state, call, last, outcome, limit), "is_simple_task": True}
 
 
 def _prompt(state: EnhancedState, call: HostCall) -> list[BaseMessage]:
@@ -78,12 +76,12 @@ async def _answered(
         with _at_work(record), within(services.folders):
             reply = await call.ask(services.models.direct, prompt, shown)
     except LimitReachedError as error:
-        await call.tell_limit(error.limit, error.value, error.why)
+        await call.report_limit(error.limit, error.value, error.why)
         return shown.finish(f"There is no answer. {error}"), reply, "failed", error.limit
     text = read_answer(reply)
     if text and call.end.words:
         return refused(shown.finish(text), call.end.words), reply, "failed", ""
-    limit = await call.tell_cut()
+    limit = await call.report_cut()
     if text:
         return shown.finish(text), reply, "answered", limit
     why = call.end.why or "the model returned an empty reply"

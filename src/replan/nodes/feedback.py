@@ -11,7 +11,7 @@ from replan.host.answer_stream import AnswerStream
 from replan.host.cut_replies import unless_cut_judgement
 from replan.host.host_call import HostCall, host_call
 from replan.host.new_settings import with_new_settings
-from replan.prompts.host import RESULTS_BUDGET, build_feedback_prompt, told_unread
+from replan.prompts.host import RESULTS_BUDGET, build_feedback_prompt, unread_warning
 from replan.replies.readings import FeedbackReading, read_feedback, says_complete
 from replan.services import Services
 from replan.state.enhanced import EnhancedState
@@ -45,16 +45,11 @@ async def feedback(
     if collected is None:
         raise InputError("There are no collected results in the state to judge.")
     call = host_call(
-        "feedback",
-        state,
-        services=services,
-        runtime=runtime,
-        config=config,
-        closing=services.prompts.merged_final_answer,
+        "feedback", state, services, runtime, config, closing=services.prompts.merged_final_answer
     )
     limit = reached_limit(state)
     if limit:
-        await call.tell_limit(limit, limit_value(state, limit), why_reached(state, limit))
+        await call.report_limit(limit, limit_value(state, limit), why_reached(state, limit))
     unreadable = list[UnreadableReply]()
     if not needs_model(state):
         judged = fallback_feedback(state, "The plan goes on.")
@@ -62,20 +57,20 @@ async def feedback(
         judged, unreadable = await _judged(state, collected, call)
     goes_on = should_continue_execution(judged, state)
     if not limit and (limit := cut_off_by(judged, state)):
-        await call.tell_limit(limit, limit_value(state, limit), why_reached(state, limit))
+        await call.report_limit(limit, limit_value(state, limit), why_reached(state, limit))
     # Where every step is done, the answer may still find room: a shorter question asks for it.
     if call.refused is not None and not limit and not goes_on and missing_from(state):
         limit = call.refused.limit
-        await call.tell_limit(limit, call.refused.value, call.refused.why)
+        await call.report_limit(limit, call.refused.value, call.refused.why)
     judged = judged.replace(
         collected_results=collected,
         should_continue=goes_on,
         final_answer=None if goes_on else judged.final_answer,
     )
     if judged.final_answer is not None:
-        cut = await call.tell_cut()
+        cut = await call.report_cut()
         limit = limit or cut
-        unread = told_unread(state, services.prompts, RESULTS_BUDGET, collected)
+        unread = unread_warning(state, services.prompts, RESULTS_BUDGET, collected)
         await call.emitter.warn(*([unread] if unread else []))
     await call.emitter.emit(FeedbackGenerated, feedback=judged)
     return {
@@ -120,12 +115,12 @@ async def _judged(
         return fallback_feedback(state, "The judgement could not be read."), unreadable
     judged = _result(reading, state, shown)
     if asks_for_revision(judged) and not may_be_revised(state):
-        await call.emitter.emit(ReplyUnreadable, **dict(_FIXED))
-        unreadable = [*unreadable, _FIXED]
+        await call.emitter.emit(ReplyUnreadable, **dict(_REVISION_REFUSED))
+        unreadable = [*unreadable, _REVISION_REFUSED]
     return judged, unreadable
 
 
-_FIXED = UnreadableReply(
+_REVISION_REFUSED = UnreadableReply(
     node="feedback",
     complaint="The reply requests a change, but the plan must not be revised.",
     fallback="the plan stays as it is",

@@ -11,15 +11,15 @@ from replan.host.answer_stream import AnswerStream, show
 from replan.host.host_call import HostCall, host_call
 from replan.host.host_knowledge import with_sources
 from replan.host.new_settings import with_new_settings
-from replan.host.shaped_answer import Answer, shaped, told_as_last
+from replan.host.shaped_answer import Answer, end_run, shaped
 from replan.langgraph_inside.callbacks import has_listener
 from replan.plan.markdown.seal import sealed
-from replan.plan.model import StepStatus, TaskPlan
-from replan.prompts.host import build_final_answer_prompt, told_unread
+from replan.plan.model import StepStatus
+from replan.prompts.host import build_final_answer_prompt, unread_warning
 from replan.replies.readings import read_answer
 from replan.services import Services
 from replan.state.cuts import CUTS
-from replan.state.enhanced import EnhancedState, with_history
+from replan.state.enhanced import EnhancedState, plan_of, with_history
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
 from replan.state.results import Outcome
@@ -35,9 +35,7 @@ async def final_answer(
     services: Services,
 ) -> EnhancedState:
     """Answer, and end the run: the answer of the feedback, a model's, or one from the results."""
-    call = host_call(
-        "final_answer", state, services=services, runtime=runtime, config=config, closing=True
-    )
+    call = host_call("final_answer", state, services, runtime, config, closing=True)
     judged = state.get("current_feedback_result")
     answer = None if judged is None else judged.final_answer
     raw = ""
@@ -48,10 +46,10 @@ async def final_answer(
         model = call.services.models.answering
         answer, output, problem = await shaped(call, model, _prompt_of(state, call), answer, raw)
     answer = _with_missing(with_sources(answer, state, call), state, call)
-    outcome, limit = await _ended(state, call, problem)
-    told = await told_as_last(state, call, Answer(answer, output, problem), outcome, limit)
+    outcome, limit = await _outcome_and_limit(state, call, problem)
+    told = await end_run(state, call, Answer(answer, output, problem), outcome, limit)
     # A person may edit the document and hand it in again: it tells what its steps were asked.
-    plan = state.get("current_plan") or TaskPlan()
+    plan = plan_of(state)
     whole = sealed(with_history(plan, state), origin(state))
     return {
         **told,
@@ -59,13 +57,15 @@ async def final_answer(
     }
 
 
-async def _ended(state: EnhancedState, call: HostCall, problem: str) -> tuple[Outcome, str]:
+async def _outcome_and_limit(
+    state: EnhancedState, call: HostCall, problem: str
+) -> tuple[Outcome, str]:
     """Return how the run ended, and at which limit; `problem` says why there is no output."""
-    plan, limit = state.get("current_plan") or TaskPlan(), state.get("limit_reached", "")
+    plan, limit = plan_of(state), state.get("limit_reached", "")
     if call.refused is not None and not limit:
         limit = call.refused.limit
-        await call.tell_limit(limit, call.refused.value, call.refused.why)
-    cut = await call.tell_cut() or (limit if limit in CUTS else "")
+        await call.report_limit(limit, call.refused.value, call.refused.why)
+    cut = await call.report_cut() or (limit if limit in CUTS else "")
     outcome: Outcome = "rejected" if is_rejected(state) else outcome_of(plan, limit)
     limit = limit or cut
     if outcome == "completed" and ((limit and proposed_in(state)) or cut):
@@ -86,7 +86,7 @@ def origin(state: EnhancedState) -> str:
 
 def generate_final_answer(state: EnhancedState) -> str:
     """The answer without a model: the results, in the order of the plan, under their steps."""
-    plan = state.get("current_plan") or TaskPlan()
+    plan = plan_of(state)
     results = state.get("current_specialist_results", {}).values()
     parts = list[str]()
     for step in plan.steps:
@@ -117,14 +117,14 @@ async def _answered(state: EnhancedState, call: HostCall) -> tuple[AIMessage, st
             call.services.models.answering, _prompt_of(state, call), shown
         )
         text = read_answer(reply)
-        if text and (unread := told_unread(state, call.services.prompts, budget)):
+        if text and (unread := unread_warning(state, call.services.prompts, budget)):
             await call.emitter.warn(unread)
         if not text and call.end.cut:
-            text = _as_they_came(state, f"There is no other answer: {call.end.why}.")
+            text = _results_as_answer(state, f"There is no other answer: {call.end.why}.")
     except ModelCallError:
         text = ""
     except LimitReachedError as error:
-        text = _as_they_came(state, str(error))
+        text = _results_as_answer(state, str(error))
     return shown.finish(text or generate_final_answer(state)), reply
 
 
@@ -138,7 +138,7 @@ def _prompt_of(state: EnhancedState, call: HostCall) -> Callable[[int], list[Bas
     return prompt_of
 
 
-def _as_they_came(state: EnhancedState, why: str) -> str:
+def _results_as_answer(state: EnhancedState, why: str) -> str:
     return f"{generate_final_answer(state)}\n\nThese are the results as they came. {why}"
 
 

@@ -11,13 +11,13 @@ from replan.events.types import LimitReached, PlanUpdated
 from replan.host.approvals import approval_of, changed_by_person
 from replan.host.host_call import emitter_of
 from replan.host.new_settings import with_new_settings
-from replan.host.newest_word import newest_word
+from replan.host.newest_answer import newest_answer
 from replan.langgraph_inside.tasks import checkpoint_of
 from replan.plan.model import TaskPlan
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, new_version, with_history
 from replan.state.limits import RunSettings
-from replan.state.person.answers import given_for, read_decision
+from replan.state.person.answers import read_decision, unwrapped_answer
 from replan.state.person.reviews import PLAN_SCHEMA, plan_decided, review_of_plan
 from replan.state.questions import Approval, Decision
 from replan.state.results import ActionType, FeedbackResult
@@ -54,7 +54,7 @@ async def plan_approval(
     update: EnhancedState = {"approval": None, "decision": decided.decision.replace(plan="")}
     if decided.decision.action == "reject":
         return {**update, **await _rejected(decided.decision, state, runtime, services)}
-    return {**update, **await _taken(decided.plan, plan, state, runtime, services)}
+    return {**update, **await _changed_plan(decided.plan, plan, state, runtime, services)}
 
 
 def decision_key(plan: TaskPlan, current_round: int) -> str:
@@ -69,12 +69,12 @@ def decision_key(plan: TaskPlan, current_round: int) -> str:
 class _Gate:
     """Takes a person's decisions about a plan, one after another."""
 
-    approval: Approval  # what is asked; with the problem of the last word, if it could not be taken
+    approval: Approval  # what is asked; with the problem of the last answer, if there was one
     plan: TaskPlan
-    services: Services  # who is on the team, and where words are on record
+    services: Services  # who is on the team, and where answers are on record
     run_id: str
     key: str  # under which key the decision is on record
-    asked_at: str  # the checkpoint at which the words are counted
+    asked_at: str  # the checkpoint at which the answers are counted
 
     async def decided(self) -> _Decided:
         """Take the decision on record, else ask until the newest decision can be used."""
@@ -83,9 +83,9 @@ class _Gate:
         noted = (await journal.notes(self.run_id, self.key)).get(self.key)
         if noted is not None:
             try:
-                return self._judged(noted)
+                return self._read(noted)
             except (InputError, PlanDocumentError) as error:
-                self.approval = self._told(str(error), noted)
+                self.approval = self._with_problem(str(error), noted)
                 await journal.strike(self.run_id, self.key)
         decided = await self._asked()
         value = decided.decision.model_dump(mode="json", exclude_defaults=True)
@@ -94,23 +94,23 @@ class _Gate:
 
     async def _asked(self) -> _Decided:
         def show(problem: str, last: object) -> object:
-            approval = self._told(problem, last) if problem else self.approval
+            approval = self._with_problem(problem, last) if problem else self.approval
             return {**approval.payload, **review_of_plan(approval)}
 
         place, journal = f"{self.key}/{self.asked_at}", self.services.journal
-        return await newest_word(
-            journal, self.run_id, place, show, self._judged, schema=PLAN_SCHEMA
+        return await newest_answer(
+            journal, self.run_id, place, show, self._read, schema=PLAN_SCHEMA
         )
 
-    def _judged(self, given: object) -> _Decided:
-        bound = given_for(plan_decided(given), "plan", self.approval.fingerprint)
+    def _read(self, given: object) -> _Decided:
+        bound = unwrapped_answer(plan_decided(given), "plan", self.approval.fingerprint)
         decision = read_decision(bound)
         if decision.action != "edit":
             return _Decided(decision, self.plan)
         team, now = self.services.team, self.services.clock()
         return _Decided(decision, changed_by_person(self.plan, decision.plan, team, now))
 
-    def _told(self, problem: str, last: object) -> Approval:
+    def _with_problem(self, problem: str, last: object) -> Approval:
         problem = problem.encode("utf-8", "replace").decode()
         return self.approval.replace(problem=problem, draft=_draft_in(last))
 
@@ -121,7 +121,7 @@ def _draft_in(given: object) -> str:
     return ""
 
 
-async def _taken(
+async def _changed_plan(
     new: TaskPlan,
     old: TaskPlan,
     state: EnhancedState,

@@ -41,9 +41,7 @@ async def plan_creation(
     services: Services,
 ) -> EnhancedState:
     """Create version 1 of the plan, and begin round 1."""
-    call = host_call(
-        "plan_creation", state, services=services, runtime=runtime, config=config, closing=False
-    )
+    call = host_call("plan_creation", state, services, runtime, config, closing=False)
     plan, unreadable = state.get("current_plan"), list[UnreadableReply]()
     settings, handed_in = settings_of(state), plan is not None
     withheld: tuple[Overlooked, ...] = ()

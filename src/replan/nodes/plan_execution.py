@@ -16,7 +16,7 @@ from replan.plan.rerun import Rerun
 from replan.plan.revision import unstarted
 from replan.plan.statuses import with_statuses
 from replan.services import Services
-from replan.state.enhanced import EnhancedState, rounds_of, settings_of, with_history
+from replan.state.enhanced import EnhancedState, plan_of, rounds_of, settings_of, with_history
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
 from replan.state.results import (
@@ -26,7 +26,7 @@ from replan.state.results import (
     SpecialistResult,
 )
 from replan.state.rules import round_results, runnable_steps, waiting_steps, within_limit
-from replan.state.team import SpecialistCard, places_of
+from replan.state.team import SpecialistCard, assignments_of
 from replan.steps.on_record import keys_in
 from replan.steps.outcomes import inputs_of, results_in
 from replan.steps.stale import stale_steps
@@ -43,10 +43,10 @@ async def plan_execution(
     emitter = emitter_of(state, services, runtime)
     update: EnhancedState = {}
     if reruns := stale_steps(state):
-        before, plan = plan, _opened(plan, reruns, services)
+        before, plan = plan, _reopened(plan, reruns, services)
         update = {"current_plan": plan_write(before, plan)}
         state = {**state, "current_plan": plan}
-        await _tell_opened(plan, reruns, state, emitter)
+        await _report_reopened(plan, reruns, state, emitter)
     waiting = waiting_steps(state)
     ready = tuple(step for step in runnable_steps(state) if step.id not in waiting)
     if state.get("current_round", 1) > rounds_of(state):
@@ -67,21 +67,21 @@ async def plan_execution(
         )
     update |= {
         "dispatched": dispatched,
-        "current_execution": _leading(ready, state, services),
+        "current_execution": _leading_context(ready, state, services),
         "warnings": emitter.warnings,
     }
-    results = _past(steps, state) | {result.key: result for result in failed}
+    results = _results_of_reopened(steps, state) | {result.key: result for result in failed}
     if results:
         update["current_specialist_results"] = results
     return update
 
 
-def _opened(plan: TaskPlan, reruns: Sequence[Rerun], services: Services) -> TaskPlan:
+def _reopened(plan: TaskPlan, reruns: Sequence[Rerun], services: Services) -> TaskPlan:
     again = [unstarted(plan.step(rerun.step)) for rerun in reruns]
     return with_statuses(plan, again, services.clock())
 
 
-async def _tell_opened(
+async def _report_reopened(
     plan: TaskPlan, reruns: tuple[Rerun, ...], state: EnhancedState, emitter: Emitter
 ) -> None:
     await emitter.emit(StepsReopened, reruns=reruns)
@@ -89,7 +89,9 @@ async def _tell_opened(
     await emitter.emit(PlanUpdated, plan=whole, markdown=plan.content, by="rule")
 
 
-def _past(steps: Sequence[PlanStep], state: EnhancedState) -> dict[str, SpecialistResult]:
+def _results_of_reopened(
+    steps: Sequence[PlanStep], state: EnhancedState
+) -> dict[str, SpecialistResult]:
     """The results of steps that a person reopened in this round, without a round."""
     opened = {step.id for step in steps}
     return {
@@ -105,9 +107,9 @@ def _dispatched(
     """The assignments of a round; a step that nobody can do fails when its turn comes."""
     begins = {step.id for step in ready}
     return [
-        Assignment(step_id=step.id, specialist=each.specialist, refused=each.refused)
+        each
         for step in steps
-        for each in places_of(step, team)
+        for each in assignments_of(step, team)
         if step.id in begins or not each.refused
     ]
 
@@ -136,13 +138,13 @@ def _failed(refused: Assignment, state: EnhancedState) -> SpecialistResult:
     )
 
 
-def _leading(
+def _leading_context(
     ready: Sequence[PlanStep], state: EnhancedState, services: Services
 ) -> ExecutionContext | None:
     if not ready:
         return None
-    step, plan = ready[0], state.get("current_plan") or TaskPlan()
-    name = places_of(step, services.team)[0].specialist
+    step, plan = ready[0], plan_of(state)
+    name = assignments_of(step, services.team)[0].specialist
     inputs = inputs_of(step, plan.by_id, results_in(state))
     key = keys_in(state, step, name, inputs).idempotency
     # The conversation is in the state already, and so are the results.

@@ -9,7 +9,7 @@ from langgraph.runtime import Runtime
 from replan.errors import InputError, LimitReachedError, ModelCallError
 from replan.events.types import ApprovalRequested, PlanDoubtful, PlanUpdated, ReplyUnreadable
 from replan.host.approvals import approval_of, revision_waits
-from replan.host.cut_replies import told
+from replan.host.cut_replies import reason_of_cut
 from replan.host.host_call import HostCall, host_call
 from replan.host.model_revision import Revision, revision_of
 from replan.host.new_settings import with_new_settings
@@ -39,9 +39,7 @@ async def plan_update(
     judged, old = state.get("current_feedback_result"), state.get("current_plan")
     if judged is None or old is None:
         raise InputError("There is no feedback or no plan in the state to revise a plan from.")
-    call = host_call(
-        "plan_update", state, services=services, runtime=runtime, config=config, closing=False
-    )
+    call = host_call("plan_update", state, services, runtime, config, closing=False)
     old = with_history(old, state)
     revision = Revision(old)
     asked_by_person = judged.by == "person"
@@ -52,7 +50,7 @@ async def plan_update(
         revision = await _revised(old.replace(allow_dynamic_update=True), judged, state, call)
     elif old.allow_dynamic_update and asks_for_revision(judged):
         revision.complaints.append("The run has used all its rounds, so its plan is not revised.")
-    unreadable = await _told(revision, old, call)
+    unreadable = await _report_problems(revision, old, call)
     new = revision.plan.replace(allow_dynamic_update=old.allow_dynamic_update)
     update: EnhancedState = {}
     if new.version != old.version:
@@ -63,7 +61,7 @@ async def plan_update(
         update = new_version(new, old, state)
         if repeats_revision(old.update_history, newest):
             update["stalls"] = state.get("stalls", 0) + 1
-    await _tell_doubts(old, new, revision.withheld, call)
+    await _report_doubts(old, new, revision.withheld, call)
     if asked_by_person or (new.version != old.version and revision_waits(settings_of(state))):
         approval = _approval(new, old, judged, revision.problems)
         await call.emitter.emit(ApprovalRequested, approval=approval)
@@ -77,7 +75,9 @@ async def plan_update(
     }
 
 
-async def _told(revision: Revision, old: TaskPlan, call: HostCall) -> list[UnreadableReply]:
+async def _report_problems(
+    revision: Revision, old: TaskPlan, call: HostCall
+) -> list[UnreadableReply]:
     """Report which parts of a revision could not be applied, and return them for the record."""
     if not revision.problems:
         return []
@@ -91,7 +91,7 @@ async def _told(revision: Revision, old: TaskPlan, call: HostCall) -> list[Unrea
     return [record]
 
 
-async def _tell_doubts(
+async def _report_doubts(
     old: TaskPlan, new: TaskPlan, withheld: Sequence[Overlooked], call: HostCall
 ) -> None:
     """Report what in a revision's document may have been misread, and what does not count."""
@@ -107,11 +107,11 @@ async def _revised(
 ) -> Revision:
     """Read the revised document and apply what is valid; mistakes are shown to the model once."""
     services = call.services
-    text, said = judged.revised_plan, ""
+    text, reply = judged.revised_plan, ""
     # What a model wants to change came with its judgement, where one call does both.
-    has_said = judged.by != "person" and services.prompts.merged_planning
+    has_document = judged.by != "person" and services.prompts.merged_planning
     wanted = asks_for_revision(judged) or judged.suggested_action is ActionType.UPDATE_PLAN
-    if not text.strip() and (has_said or not wanted):
+    if not text.strip() and (has_document or not wanted):
         return Revision(old)
 
     seconds = settings_of(state).limits.step_timeout
@@ -121,13 +121,13 @@ async def _revised(
 
     try:
         if not text.strip():
-            said = await call.ask(services.models.planning, prompt())
-            text = read_plan(crossed_out(said), services.names).text
+            reply = await call.ask(services.models.planning, prompt())
+            text = read_plan(crossed_out(reply), services.names).text
     except (ModelCallError, LimitReachedError) as error:
         return Revision(old, [str(error)])
-    revision = _taken(old, text, judged, call, said, seconds)
+    revision = _applied(old, text, judged, call, reply, seconds)
     # What a document says itself that it leaves out was asked about where it was read.
-    is_known = has_said and judged.is_partial
+    is_known = has_document and judged.is_partial
     problems = revision.complaints if is_known else revision.problems
     if not problems:
         return revision
@@ -135,26 +135,26 @@ async def _revised(
         ["These changes cannot be taken:", *problems, "Write the whole revised plan again, fixed."]
     )
     try:
-        said = await call.ask_again(services.models.planning, prompt(), said or text, problem)
+        reply = await call.ask_again(services.models.planning, prompt(), reply or text, problem)
     except (ModelCallError, LimitReachedError):
         return revision
-    text = read_plan(crossed_out(said), services.names).text
-    second = _taken(old, text, judged, call, said, seconds)
+    text = read_plan(crossed_out(reply), services.names).text
+    second = _applied(old, text, judged, call, reply, seconds)
     return second if second.plan.version != old.version else revision
 
 
-def _taken(
+def _applied(
     old: TaskPlan,
     text: str,
     judged: FeedbackResult,
     call: HostCall,
-    said: str,
+    reply: str,
     step_timeout: float,
 ) -> Revision:
     """Apply what is valid in a reply; nothing of one that was cut off: its rest may follow."""
     if call.end.cut:
-        return Revision(old, [told(call.end)])
-    return revision_of(old, text, judged, call.services, step_timeout=step_timeout, said=said)
+        return Revision(old, [reason_of_cut(call.end)])
+    return revision_of(old, text, judged, call.services, step_timeout=step_timeout, reply=reply)
 
 
 def _approval(

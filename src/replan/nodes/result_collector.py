@@ -5,7 +5,7 @@ from datetime import datetime
 from langgraph.runtime import Runtime
 
 from replan.events.types import PlanUpdated
-from replan.events.warnings import told_secret
+from replan.events.warnings import secret_warnings
 from replan.host.host_call import emitter_of
 from replan.host.new_settings import with_new_settings
 from replan.plan.dependencies import settle_conditions
@@ -13,7 +13,7 @@ from replan.plan.model import TaskPlan
 from replan.plan.progress import made_progress, repeats_revision
 from replan.plan.statuses import with_statuses
 from replan.services import Services
-from replan.state.enhanced import EnhancedState, with_history
+from replan.state.enhanced import EnhancedState, plan_of, with_history
 from replan.state.generations import after_round
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
@@ -36,7 +36,7 @@ async def result_collector(
     state: EnhancedState, runtime: Runtime[RunSettings], *, services: Services
 ) -> EnhancedState:
     """Settle the steps of the round, and keep its digest in the history."""
-    before = state.get("current_plan") or TaskPlan()
+    before = plan_of(state)
     results = round_results(state)
     now = services.clock()
     plan = settle_round(before, state, now)
@@ -67,7 +67,7 @@ def _about_secrets(results: dict[str, SpecialistResult]) -> list[str]:
     return [
         warning
         for result in results.values()
-        for warning in told_secret(f"The result of step {result.step_id}", result.text)
+        for warning in secret_warnings(f"The result of step {result.step_id}", result.text)
     ]
 
 

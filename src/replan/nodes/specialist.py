@@ -17,7 +17,7 @@ from langgraph.runtime import Runtime
 
 from replan.events.emitter import Emitter
 from replan.events.types import MemoryApplied, SpecialistCompleted, SpecialistParked
-from replan.host.new_settings import as_called
+from replan.host.new_settings import with_settings_of_call
 from replan.langgraph_inside.tasks import bounds_in, checkpoint_of, is_checkpointed
 from replan.memory.conversation import resolved
 from replan.plan.dependencies import readiness
@@ -77,7 +77,7 @@ def _state_of_round(
     state = read_state(sent, config)
     if services.is_served or cast("object", runtime.context) is not None:
         # Settings of the call apply immediately; the collector puts them into the state.
-        return as_called(state, runtime, services)
+        return with_settings_of_call(state, runtime, services)
     return state
 
 
@@ -128,7 +128,7 @@ class StepRun:
         recorded = (await self._journal()).known.get(self.key)
         if recorded is not None:
             return self._recall(recorded)
-        return await self._take() or self.part
+        return await self._do_in_turn() or self.part
 
     def _recall(self, result: SpecialistResult) -> SpecialistResult:
         if result.round == self.board.round:
@@ -139,11 +139,11 @@ class StepRun:
         self.board.publish_earlier(self.key, result)
         return result
 
-    async def _take(self) -> SpecialistResult | None:
+    async def _do_in_turn(self) -> SpecialistResult | None:
         """Do the step when its turn comes in this round."""
         inputs: Mapping[int, str] = {}
         if self.step.dependencies or self.step.condition:
-            awaited, results = await self._awaited()
+            awaited, results = await self._dependencies()
             match readiness(self.step, awaited):
                 case "skip":
                     self.board.publish(self.key, "skipped")
@@ -169,7 +169,7 @@ class StepRun:
     async def _work(self, inputs: Mapping[int, str]) -> SpecialistResult | None:
         state, services, settings = self.board.state, self.services, self.board.settings
         keys = keys_in(state, self.step, self.specialist, inputs)
-        said = self._said()
+        said = self._messages()
         context = context_of(self.step, inputs, keys.idempotency, state, services, messages=said)
         record = StepRecord(
             context,
@@ -198,7 +198,7 @@ class StepRun:
         self.board.publish(self.key, result)
         return result
 
-    def _said(self) -> Sequence[AnyMessage]:
+    def _messages(self) -> Sequence[AnyMessage]:
         """The messages that the specialist sees; an event reports if the host sees others."""
         board, services = self.board, self.services
         of_host = resolved(services.prompts.memory, board.settings.memory)
@@ -213,7 +213,7 @@ class StepRun:
             )
         return seen.messages
 
-    async def _awaited(
+    async def _dependencies(
         self,
     ) -> tuple[dict[int, PlanStep], dict[int, list[SpecialistResult]]]:
         """The steps that this one waits for, with their outcomes, and the results by step."""

@@ -8,7 +8,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from replan.errors import ModelCallError, ReplanError, StorageError
-from replan.events.calls import said
+from replan.events.calls import message_as_text
 from replan.events.types import MemorySummary
 from replan.host.host_call import HostCall, host_call
 from replan.host.new_settings import with_new_settings
@@ -40,9 +40,7 @@ async def summarise(
     services: Services,
 ) -> EnhancedState:
     """Write the summary; if that fails, the earlier one and the answer stay unchanged."""
-    call = host_call(
-        "memory_summary", state, services=services, runtime=runtime, config=config, closing=False
-    )
+    call = host_call("memory_summary", state, services, runtime, config, closing=False)
     update: EnhancedState = {}
     try:
         update["memory_summary"] = await written_summary(state, call)
@@ -53,7 +51,7 @@ async def summarise(
     if call.emitter.warnings:
         update["warnings"] = call.emitter.warnings
     update["usage"] = await call.usage(state)
-    await call.let_go()
+    await call.release()
     return update
 
 
@@ -64,7 +62,7 @@ async def written_summary(state: EnhancedState, call: HostCall) -> Summary:
         ReplanError: There is none: the model failed, refused or wrote nothing, or a limit of the
             run leaves no room for it.
     """
-    call.tells_calls = False
+    call.reports_calls = False
     host, began, reply = call.services.prompts, time.monotonic(), ""
     memory, summary = host.memory_in(state), state.get("memory_summary")
     before, added = to_cover(state, memory)
@@ -88,8 +86,8 @@ async def written_summary(state: EnhancedState, call: HostCall) -> Summary:
         cost=None if price is None else used.cost,
         seconds=round(time.monotonic() - began, 3),
         error="" if failed is None else str(failed),
-        prompt=tuple(map(said, prompt)) if keeps else (),
-        reply=said(AIMessage(reply)) if keeps and reply else None,
+        prompt=tuple(map(message_as_text, prompt)) if keeps else (),
+        reply=message_as_text(AIMessage(reply)) if keeps and reply else None,
     )
     if failed is not None or summary is None:
         raise failed or ModelCallError(call.node, "there is nothing to summarise")

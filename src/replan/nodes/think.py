@@ -40,9 +40,7 @@ async def think(
         # A version whose `think` began the run, too, has left it here.
         late = await begin(state, runtime, config, services=services)
         state = _updated(state, late)
-    call = host_call(
-        "think", state, services=services, runtime=runtime, config=config, closing=True
-    )
+    call = host_call("think", state, services, runtime, config, closing=True)
     request = request_messages(state)
     await call.emitter.emit(ThinkingStarted, request=request_text(request))
     if not (seen := services.prompts.seen_in(state)).is_whole:
@@ -60,7 +58,7 @@ async def think(
         reading, answer, unreadable = await _judged(seen.messages, state, call)
     if has_plan:
         reading, answer = reading.replace(complexity=TaskComplexity.COMPLEX), None
-    cut = await call.tell_cut() if answer is not None and not refusal_in(answer) else ""
+    cut = await call.report_cut() if answer is not None and not refusal_in(answer) else ""
     thinking = ThinkingResult(
         thought=reading.body,
         complexity=reading.complexity or TaskComplexity.SIMPLE,

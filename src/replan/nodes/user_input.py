@@ -6,7 +6,7 @@ from pydantic import JsonValue
 
 from replan.host.host_call import emitter_of
 from replan.host.new_settings import with_new_settings
-from replan.host.newest_word import OldWordError, newest_word
+from replan.host.newest_answer import RepeatedAnswerError, newest_answer
 from replan.langgraph_inside.tasks import checkpoint_of
 from replan.ports.ask_user import path_of_step
 from replan.ports.journal import Journal
@@ -33,7 +33,7 @@ async def user_input(
     known = {key: noted[ANSWERS + key] for key in by_key if ANSWERS + key in noted}
     now, asked_at = services.clock(), checkpoint_of(runtime)
     try:
-        given = await _given(asked, _taken(state), journal, run_id, asked_at)
+        given = await _ask(asked, _earlier_answers(state), journal, run_id, asked_at)
     except GraphInterrupt:
         if not known:
             raise
@@ -52,16 +52,16 @@ async def user_input(
     }
 
 
-def _is_within(given: object, old: dict[str, JsonValue]) -> bool:
+def _repeats(given: object, old: dict[str, JsonValue]) -> bool:
     return isinstance(given, dict) and len(given) > 0 and old.items() >= given.items()  # pyright: ignore[reportUnknownArgumentType]
 
 
-def _taken(state: EnhancedState) -> dict[str, JsonValue]:
+def _earlier_answers(state: EnhancedState) -> dict[str, JsonValue]:
     questions = state.get("questions", {}).values()
     return {question.key: question.answer for question in questions if not question.is_open}
 
 
-async def _given(
+async def _ask(
     asked: tuple[Question, ...],
     taken: dict[str, JsonValue],
     journal: Journal,
@@ -76,8 +76,8 @@ async def _given(
     old = {path + key: answer for key, answer in taken.items()}
 
     def judged(given: object) -> dict[str, JsonValue]:
-        if _is_within(given, old):
-            raise OldWordError
+        if _repeats(given, old):
+            raise RepeatedAnswerError
         answers = read_answers(answers_decided(given, shown), shown)
         return {key.removeprefix(path): each for key, each in answers.items()}
 
@@ -86,4 +86,4 @@ async def _given(
         return {**asked, **review_of_questions(shown)}
 
     place, schema = f"questions/{asked_at}", schema_of(shown)
-    return await newest_word(journal, run_id, place, show, judged, schema=schema)
+    return await newest_answer(journal, run_id, place, show, judged, schema=schema)

@@ -17,7 +17,7 @@ from replan.plan.changes import (
 )
 from replan.plan.markdown.document import refresh_content
 from replan.plan.model import Author, PlanStep, PlanUpdate, TaskPlan
-from replan.plan.revision import Draft, Refused, attempt, carry_out, step_of, unstarted
+from replan.plan.revision import Draft, Refused, carry_out, step_of, try_changes, unstarted
 
 _SPECIALISTS = ("assigned_to", "joined_by")
 
@@ -47,7 +47,7 @@ def apply(
     Raises:
         PlanChangeError: Changes are refused; the error has every reason, with its fix.
     """
-    draft, refused = attempt(plan, changes, team)
+    draft, refused = try_changes(plan, changes, team)
     if refused:
         raise PlanChangeError([each.refusal for each in refused])
     return _next_version(plan, draft, _Revision(at, by, description))
@@ -82,7 +82,7 @@ def apply_valid(  # noqa: PLR0913 - one name for each thing that a revision says
         The plan in its next version (or the same plan), and the reasons against the rest.
     """
     left, refusals = valid_part(plan, changes, team=team, misread=misread)
-    draft, _ = attempt(plan, left, team)
+    draft, _ = try_changes(plan, left, team)
     return _next_version(plan, draft, _Revision(at, by, description)), refusals
 
 
@@ -97,7 +97,7 @@ def valid_part(
     gone = set(misread)
     left, found = _kept_changes(plan, changes, gone)
     refusals = dict.fromkeys(found)
-    while refused := attempt(plan, left := _without_lost_ids(plan, left, gone), team)[1]:
+    while refused := try_changes(plan, left := _without_lost_ids(plan, left, gone), team)[1]:
         first = refused[0]
         refusals[first.refusal] = None
         change = left.pop(first.change)

@@ -53,13 +53,13 @@ def merge_revision(old: TaskPlan, new: TaskPlan, *, keep: Collection[int] = ()) 
     return old.replace(steps=tuple(steps), title=new.title or old.title)
 
 
-def taken_over(
+def merged_plan(
     old: TaskPlan, new: TaskPlan, gone: Collection[int]
 ) -> tuple[TaskPlan, tuple[PlanStep, ...]]:
     """Read a model's whole revised plan; only the steps that it removes explicitly are removed."""
     unsaid = left_out(old, matched(old, new), gone)
     keep = {step.id for step in unsaid} | set(gone)
-    return without(merge_revision(old, new, keep=keep), gone), unsaid
+    return without_steps(merge_revision(old, new, keep=keep), gone), unsaid
 
 
 def matched(old: TaskPlan, new: TaskPlan) -> TaskPlan:
@@ -94,7 +94,7 @@ def left_out(old: TaskPlan, new: TaskPlan, gone: Collection[int]) -> tuple[PlanS
     return tuple(unsaid) if is_partial else ()
 
 
-def without(plan: TaskPlan, gone: Collection[int]) -> TaskPlan:
+def without_steps(plan: TaskPlan, gone: Collection[int]) -> TaskPlan:
     """Return a plan without some steps; their dependents inherit their dependencies."""
     if not gone:
         return plan

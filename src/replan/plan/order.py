@@ -45,7 +45,7 @@ def run_order(plan: TaskPlan | Iterable[PlanStep]) -> tuple[PlanStep, ...]:
 
     Steps in a cycle, and those that wait for them, come last in their given order.
     """
-    steps = _steps(plan)
+    steps = plan.steps if isinstance(plan, TaskPlan) else tuple(plan)
     by_id = {step.id: step for step in steps}
     missing = {step.id: sum(other in by_id for other in step.awaits) for step in steps}
     dependents: dict[int, list[int]] = {step.id: [] for step in steps}
@@ -102,7 +102,8 @@ def _longest_chain(
             continue
         awaited = [other for other in step.awaits if other in length]
         before[step.id] = max(awaited, key=lambda other: (length[other], -other), default=None)
-        own = (durations or {}).get(step.id, _estimate(step))
+        estimated = 1.0 if step.estimated_duration is None else step.estimated_duration
+        own = (durations or {}).get(step.id, estimated)
         length[step.id] = own + max((length[other] for other in awaited), default=0.0)
     last = max(length, key=lambda step_id: (length[step_id], -step_id), default=None)
     total = 0.0 if last is None else length[last]
@@ -113,16 +114,8 @@ def _longest_chain(
     return total, tuple(reversed(chain))
 
 
-def _estimate(step: PlanStep) -> float:
-    return 1.0 if step.estimated_duration is None else step.estimated_duration
-
-
 def _urgency(step: PlanStep) -> tuple[int, int]:
     return -step.priority, step.id
-
-
-def _steps(plan: TaskPlan | Iterable[PlanStep]) -> tuple[PlanStep, ...]:
-    return plan.steps if isinstance(plan, TaskPlan) else tuple(plan)
 
 
 def width(plan: TaskPlan) -> int:

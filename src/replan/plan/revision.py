@@ -48,7 +48,7 @@ def carry_out(plan: TaskPlan, changes: Sequence[PlanChange]) -> Draft:
     return draft
 
 
-def attempt(
+def try_changes(
     plan: TaskPlan, changes: Sequence[PlanChange], team: Collection[str] | None
 ) -> tuple[Draft, list[Refused]]:
     """Apply the valid changes, and return why the others are refused."""

@@ -13,8 +13,7 @@ from pydantic import Field, JsonValue, SerializationInfo, field_serializer
 
 from replan.errors import StorageError
 from replan.plan.model import Value
-from replan.state.result_json import result_as_json
-from replan.state.results import SpecialistResult
+from replan.state.results import SpecialistResult, result_as_json
 
 BEGAN = "began"
 """The key of the note with the checkpoint at which the run began."""

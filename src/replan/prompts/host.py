@@ -30,7 +30,7 @@ from replan.prompts.sections import (
     within_budget,
 )
 from replan.prompts.templates import load, render
-from replan.state.enhanced import EnhancedState, settings_of
+from replan.state.enhanced import EnhancedState, plan_of, settings_of
 from replan.state.memory import MemoryOptions
 from replan.state.results import (
     CollectedResults,
@@ -117,7 +117,7 @@ def build_thinking_prompt(
     output = host.output if host.merged_answer else ""
     facts = REMEMBERS if host.remembers else ""
     text = (host.thinking or load("thinking"), plan_format, reply_format, _team(host), facts)
-    told, said = _opened(messages, state, host)
+    told, said = _split_instructions(messages, state, host)
     system = _system("think", host, *text, output, told, _knowledge(state))
     return [system, *_with_data(said, _unfinished(state))]
 
@@ -127,7 +127,7 @@ def build_direct_answer_prompt(
 ) -> list[BaseMessage]:
     thought = section("feedback", thinking_result.reasoning)
     known = f"Your judgement so far, as data:\n{thought}" if thinking_result.reasoning else ""
-    told, said = _opened(host.seen_in(state).messages, state, host)
+    told, said = _split_instructions(host.seen_in(state).messages, state, host)
     text = (load("direct_answer"), host.output, told, _knowledge(state))
     system = _system("direct_answer", host, *text)
     return [system, *_with_data(said, known)]
@@ -141,7 +141,7 @@ def build_planning_prompt(
     if thinking_result.reasoning:
         parts.append(section("feedback", thinking_result.reasoning))
     return [
-        _system("plan_creation", host, *text, _told(state, host)),
+        _system("plan_creation", host, *text, _instructions(state, host)),
         HumanMessage("\n\n".join(parts)),
     ]
 
@@ -166,7 +166,7 @@ def build_feedback_prompt(
         plan_format = _plan_format(state, host) if host.merged_planning else ""
         reply_format = render(load("feedback_format"), answer_body=answer, revision_body=revision)
         parts = (plan_format, reply_format, _team(host))
-    parts = (host.reflection or load("feedback"), *parts, output, _told(state, host))
+    parts = (host.reflection or load("feedback"), *parts, output, _instructions(state, host))
     system = _system("feedback", host, *parts)
     return [system, _data(state, host, collected_results, missing=missing)]
 
@@ -177,7 +177,7 @@ def build_plan_update_prompt(
     """Ask for the whole revised plan document."""
     text = (host.planning, load("plan_update"), _plan_format(state, host), _team(host))
     return [
-        _system("plan_update", host, *text, _told(state, host)),
+        _system("plan_update", host, *text, _instructions(state, host)),
         _data(state, host, feedback=feedback_result),
     ]
 
@@ -190,7 +190,9 @@ def build_final_answer_prompt(
     missing: str,
     budget: int = RESULTS_BUDGET,
 ) -> list[BaseMessage]:
-    system = _system("final_answer", host, load("final_answer"), host.output, _told(state, host))
+    system = _system(
+        "final_answer", host, load("final_answer"), host.output, _instructions(state, host)
+    )
     return [system, _data(state, host, feedback=feedback_result, missing=missing, budget=budget)]
 
 
@@ -209,7 +211,7 @@ def _answer_body(answer: str, host: HostPrompts) -> str:
     return f"{answer}, {'one JSON value' if host.output else 'in Markdown'}."
 
 
-def _told(state: EnhancedState, host: HostPrompts) -> str:
+def _instructions(state: EnhancedState, host: HostPrompts) -> str:
     """The caller's own instructions, which are in the conversation."""
     return instructions_in(host.seen_in(state).messages)
 
@@ -243,7 +245,7 @@ def _knowledge(state: EnhancedState) -> str:
     return "" if found is None else knowledge_section(found.text)
 
 
-def _opened(
+def _split_instructions(
     messages: Sequence[AnyMessage], state: EnhancedState, host: HostPrompts
 ) -> tuple[str, Sequence[AnyMessage]]:
     """In mode summary, the beginning of a conversation goes into our own system message."""
@@ -280,7 +282,7 @@ def _data(
     missing: str = "",
     budget: int = RESULTS_BUDGET,
 ) -> HumanMessage:
-    plan = state.get("current_plan") or TaskPlan()
+    plan = plan_of(state)
     shown, left_out, each = _results(state, collected, budget)
     # What stays the same from round to round comes first, because of prompt caches.
     said = host.seen_in(state).messages
@@ -307,13 +309,13 @@ def _results(
     digest = {} if collected is None else collected.results
     kept = state.get("kept_results", {})
     results = kept | digest | state.get("current_specialist_results", {})
-    ordered = _in_order(results, state.get("current_plan") or TaskPlan())
+    ordered = _in_order(results, plan_of(state))
     most = max(1, budget // LEAST_RESULT)
     shown, left_out = ordered[:most], ordered[most:]
     return shown, left_out, min(RESULT_BUDGET, budget // max(1, len(shown)))
 
 
-def told_unread(
+def unread_warning(
     state: EnhancedState, host: HostPrompts, budget: int, collected: CollectedResults | None = None
 ) -> str:
     """Describe what an answer was made without because its prompt had no room; else empty."""

@@ -63,7 +63,8 @@ def _by_name(sources: Sequence[Source]) -> _Known:
 def _checked(text: str, known: _Known, found: dict[str, str]) -> str:
     def kept(mark: re.Match[str]) -> str:
         named = [*_named(mark["names"], known)]
-        found.update((name, _listed(name, source)) for name, source in named)
+        for name, source in named:
+            found[name] = f"{name} ({source.heading})" if source.heading else name
         if not named:
             return ""
         before = mark.group().partition("[[")[0]
@@ -97,7 +98,3 @@ def _of_name(name: str, known: _Known) -> Source | None:
             if each.line and each.line <= line <= (each.last_line or each.line):
                 return each
     return next((each for each in known.get(name, ()) if each.line is None), None)
-
-
-def _listed(name: str, source: Source) -> str:
-    return f"{name} ({source.heading})" if source.heading else name

@@ -18,7 +18,7 @@ def crossed_out(text: str) -> str:
     return "\n".join(_STRUCK.sub(_marked, line) for line in text.split("\n"))
 
 
-def taken_away(
+def removed_steps(
     old: Sequence[PlanStep], new: Sequence[PlanStep], texts: Iterable[str]
 ) -> frozenset[int]:
     """Return the steps that a revision marks with `[-]`, or omits and declares removed."""

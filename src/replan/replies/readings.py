@@ -5,7 +5,6 @@ from collections.abc import Collection, Mapping
 from replan.plan.model import PlanUpdateType, Value
 from replan.replies.dropping import crossed_out
 from replan.replies.reply import FEEDBACK_KEYS, HOST_KEYS, THINK_KEYS, Reply, read_reply
-from replan.replies.specialist_reading import SpecialistReading, read_specialist
 from replan.replies.unreadable import (
     ANSWER_FORM,
     FEEDBACK_FORM,
@@ -27,20 +26,6 @@ from replan.replies.vocabulary.labels import (
 from replan.replies.vocabulary.naming import Names
 from replan.replies.written_plans.finding import FoundPlan, find_plan, is_partial, problems_of
 from replan.state.results import ActionType, TaskComplexity
-
-__all__ = [
-    "Complaint",
-    "FeedbackReading",
-    "SpecialistReading",
-    "ThinkReading",
-    "read_answer",
-    "read_feedback",
-    "read_plan",
-    "read_specialist",
-    "read_think",
-    "says_complete",
-    "says_simple",
-]
 
 _ANSWERING = (ActionType.DIRECT_ANSWER,)
 _WORKING = (ActionType.CREATE_PLAN, ActionType.EXECUTE_STEP, ActionType.UPDATE_PLAN)

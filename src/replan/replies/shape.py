@@ -42,7 +42,7 @@ class Shape:
             raise TypeError(str(error).splitlines()[0]) from error
 
     @property
-    def asked(self) -> str:
+    def instruction(self) -> str:
         """The instruction to the model."""
         schema = json.dumps(self.schema, ensure_ascii=False)
         return (
@@ -56,7 +56,7 @@ class Shape:
         first: MisshapenError | None = None
         for value in _values_in(text):
             try:
-                fits = self.taken(value)
+                fits = self.checked(value)
             except MisshapenError as error:
                 first = first or error
             else:
@@ -67,7 +67,7 @@ class Shape:
             raise first or MisshapenError("there is no JSON value in it, or it is cut off")
         return fitting[0]
 
-    def taken(self, given: object) -> JsonValue:
+    def checked(self, given: object) -> JsonValue:
         """Check a value of a program, or one that was read, and return it as JSON."""
         try:
             if isinstance(given, dict | list | str | int | float | bool | None):

@@ -81,9 +81,9 @@ async def _with_next(state: EnhancedState, graph: Graph, config: RunnableConfig)
     call = host_call(
         "memory_summary",
         state,
-        services=services_in(graph),
-        runtime=cast("Runtime[RunSettings]", Runtime()),
-        config=config,
+        services_in(graph),
+        cast("Runtime[RunSettings]", Runtime()),
+        config,
         closing=False,
     )
     update: EnhancedState = {}
@@ -91,7 +91,7 @@ async def _with_next(state: EnhancedState, graph: Graph, config: RunnableConfig)
         update["memory_summary"] = await written_summary(state, call)
     finally:
         update["usage"] = await call.usage(state)
-        await call.let_go()
+        await call.release()
         await graph.aupdate_state(config, cast("Any", update), as_node=_NODE)
     return {**state, **update}
 

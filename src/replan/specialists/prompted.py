@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 
 from replan.errors import LimitReachedError
-from replan.memory.asked_again import asked_again
+from replan.memory.conversation import asked_again
 from replan.models.reply_end import ReplyEnd, end_of
 from replan.prompts.step import StepPrompt
 from replan.replies.shape import MisshapenError, Shape
@@ -54,7 +54,7 @@ class PromptedSpecialist:
         """Answer the messages of the step; the last returned message is the answer."""
         asked = ""
         if self.shape is not None:
-            asked, context = self.shape.asked, context.replace(expected_format="json")
+            asked, context = self.shape.instruction, context.replace(expected_format="json")
         messages = await self._messages(context, asked, config)
         answer = await self.answer(messages, config)
         if self.shape is not None and (structured := structured_in(answer)) is not None:

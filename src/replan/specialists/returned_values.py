@@ -6,8 +6,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, conver
 from langchain_core.prompt_values import PromptValue
 
 from replan.models.reply_end import ReplyEnd, end_of
-from replan.replies.readings import read_specialist
 from replan.replies.shape import Shape, as_text
+from replan.replies.specialist_reading import read_specialist
 from replan.state.results import ExecutionStatus, SpecialistResult
 from replan.texts.storable import storable_text
 
@@ -56,9 +56,9 @@ def shaped_result(answer: object, shape: Shape) -> SpecialistResult:
         given = result.output
         if result.is_failed:
             return result
-        output = shape.read(result.text) if given is None else shape.taken(given)
+        output = shape.read(result.text) if given is None else shape.checked(given)
         return _with_text(result.replace(output=output))
-    return _with_text(SpecialistResult(output=shape.taken(answer)))
+    return _with_text(SpecialistResult(output=shape.checked(answer)))
 
 
 def structured_in(answer: object) -> object:

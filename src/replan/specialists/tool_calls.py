@@ -18,7 +18,7 @@ from langgraph.types import Command
 from pydantic import JsonValue
 
 from replan.errors import InDoubtError, ToolCallLostError
-from replan.events.calls import telling_of
+from replan.events.calls import reported_tool_call
 from replan.events.types import Approved
 from replan.failures import describe, ends_whole_work
 from replan.langgraph_inside.tool_internals import called_by, runs_in_thread
@@ -103,7 +103,7 @@ class ToolCalls:
                 called = ToolCall({**called, "args": decision.arguments or {}})
                 remark = f"A person changed the arguments to {called['args']}.\n"
         effects = tool_effects(request.tool, self.effects)
-        with telling_of(place, called, effects, approval) as told:
+        with reported_tool_call(place, called, effects, approval) as told:
             answer = await self._on_record(request, called, place, handler)
             if isinstance(answer, ToolMessage):
                 answer.content = _cut(answer.content, remark)
@@ -114,7 +114,7 @@ class ToolCalls:
     def _rejected(self, request: ToolCallRequest, place: str, reason: str) -> ToolMessage:
         called, effects = request.tool_call, tool_effects(request.tool, self.effects)
         answer = answer_of_failure(called, f"A person did not allow this call: {reason}")
-        with telling_of(place, called, effects, "rejected") as told:
+        with reported_tool_call(place, called, effects, "rejected") as told:
             told.ends("rejected", answer.text)
         return answer
 

@@ -24,7 +24,7 @@ from langchain_core.outputs import ChatGenerationChunk, GenerationChunk, LLMResu
 
 from replan.errors import LimitReachedError, UnpricedModelError
 from replan.events.calls import Calls
-from replan.events.met_tools import MetTools
+from replan.events.foreign_tools import ForeignTools
 from replan.langgraph_inside.callbacks import either
 from replan.ports.allowance import Allowance, Request
 from replan.ports.journal import Spending
@@ -91,7 +91,7 @@ class Meter(BaseCallbackHandler, Allowance):
         self.clocks = account.clocks  # how long they were at work
         self._on_token = on_token
         self._has_spoken = False
-        self._tools = None if calls is None else MetTools(calls)
+        self._tools = None if calls is None else ForeignTools(calls)
         self._account = account
         self._new_id = new_id
         self._prices = prices or {}

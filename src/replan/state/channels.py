@@ -160,7 +160,8 @@ def conversation(state: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMess
         try:
             taken = {message.id for message in state}
             named = [_named(raw, len(state) + at, taken) for at, raw in enumerate(incoming)]
-            state = _latest_of_each_id(_added(state, named))
+            # Of several messages with one id, the last counts.
+            state = list({message.id: message for message in _added(state, named)}.values())
         except (ValueError, NotImplementedError, TypeError) as error:
             raise InvalidUpdateError(f"State key 'messages': {error}") from error
     return state
@@ -179,10 +180,6 @@ class Conversation(Delta):
 
 def _added(left: list[AnyMessage], right: list[Any]) -> list[AnyMessage]:
     return cast("list[AnyMessage]", add_messages(cast("Any", left), right))
-
-
-def _latest_of_each_id(messages: list[AnyMessage]) -> list[AnyMessage]:
-    return list({message.id: message for message in messages}.values())
 
 
 def _named(raw: Any, position: int, taken: set[str | None]) -> AnyMessage:

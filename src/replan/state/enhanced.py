@@ -163,6 +163,11 @@ def rounds_of(state: EnhancedState) -> int:
     return settings_of(state).limits.max_rounds if known is None else known
 
 
+def plan_of(state: EnhancedState) -> TaskPlan:
+    """The plan of the run; an empty one before it has a plan."""
+    return state.get("current_plan") or TaskPlan()
+
+
 def with_history(plan: TaskPlan, state: EnhancedState) -> TaskPlan:
     """The plan with its revisions: a run keeps them apart from it, so that each is stored once."""
     return plan.replace(update_history=tuple(state.get("plan_history", [])))

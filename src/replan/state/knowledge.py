@@ -157,7 +157,7 @@ def asks_for_knowledge(options: RAGOptions) -> bool:
     return options.mode not in (None, "none")
 
 
-def log_in_vain(*levels: RAGOptions) -> None:
+def log_unused_knowledge_options(*levels: RAGOptions) -> None:
     """Log what is said about knowledge by a team that has none."""
     if any(map(asks_for_knowledge, levels)):
         logger.warning("rag has no effect without knowledge")
@@ -165,7 +165,7 @@ def log_in_vain(*levels: RAGOptions) -> None:
 
 def calls_of_knowledge(options: RAGOptions) -> int:
     """The most calls of a model that read what one search finds."""
-    said = options.said
+    said = options.given
     shortened = int(said["use_summary"] and said["mode"] != "none")
     if said["mode"] != "map_reduce":
         return shortened

@@ -61,7 +61,7 @@ class Options(Asked):
         return {str(name).removeprefix(cls.prefix): value for name, value in fields.items()}
 
     @property
-    def said(self) -> dict[str, Any]:
+    def given(self) -> dict[str, Any]:
         """The fields that are not left out."""
         return {name: value for name, value in self if value is not None}
 
@@ -76,5 +76,5 @@ Kind = TypeVar("Kind", bound=Options)
 
 def joined(first: Kind, *inner: Kind) -> Kind:
     """The options of several levels, the innermost last."""
-    said = {name: value for each in (first, *inner) for name, value in each.said.items()}
+    said = {name: value for each in (first, *inner) for name, value in each.given.items()}
     return type(first)(**said)

@@ -5,7 +5,7 @@ The names follow the Eino host multi-agent design that this project grew from.
 
 from datetime import datetime
 from enum import StrEnum, nonmember
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from langchain_core.messages import AIMessage, AnyMessage
 from pydantic import Field, JsonValue
@@ -312,3 +312,21 @@ class UnreadableReply(Value):
 def result_key(step_id: int, specialist: str) -> str:
     """The key of a result in all mappings of results: `"<step id>/<specialist>"`."""
     return f"{step_id}/{specialist}"
+
+
+def result_as_json(result: SpecialistResult, *, is_short: bool = False) -> dict[str, JsonValue]:
+    """Write a result as JSON; of messages of other classes, only their text.
+
+    Args:
+        result: The result.
+        is_short: Whether fields are left out that are as in any other result.
+    """
+    message = result.result
+    if message is not None and type(message) is not AIMessage:
+        result = result.replace(result=AIMessage(message.text, id=message.id))
+    try:
+        written = result.model_dump(mode="json", exclude_defaults=is_short)
+    except ValueError:
+        result = result.replace(result=AIMessage(result.text))
+        written = result.model_dump(mode="json", exclude_defaults=is_short)
+    return cast("dict[str, JsonValue]", written)

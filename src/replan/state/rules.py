@@ -11,7 +11,7 @@ from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.order import run_order
 from replan.state.cuts import CUTS
-from replan.state.enhanced import EnhancedState, rounds_of, settings_of
+from replan.state.enhanced import EnhancedState, plan_of, rounds_of, settings_of
 from replan.state.limits import LimitHit
 from replan.state.questions import Question
 from replan.state.results import ActionType, FeedbackResult, Outcome, SpecialistResult
@@ -29,7 +29,7 @@ def within_limit(plan: TaskPlan, max_steps: int) -> TaskPlan:
 
 
 def runnable_steps(state: EnhancedState) -> tuple[PlanStep, ...]:
-    return ready_steps(_limited(state))
+    return ready_steps(within_limit(plan_of(state), settings_of(state).limits.max_steps))
 
 
 def get_current_execution_step(plan: TaskPlan, state: EnhancedState) -> PlanStep | None:
@@ -54,7 +54,7 @@ def open_questions(state: EnhancedState) -> tuple[Question, ...]:
     questions = state.get("questions", {})
     if not questions:
         return ()
-    steps = (state.get("current_plan") or TaskPlan()).by_id
+    steps = plan_of(state).by_id
     found = (
         question
         for question in questions.values()
@@ -68,7 +68,7 @@ def waiting_steps(state: EnhancedState) -> frozenset[int]:
     waiting = {question.step_id for question in open_questions(state)}
     if not waiting:
         return frozenset()
-    for step in run_order(state.get("current_plan") or TaskPlan()):
+    for step in run_order(plan_of(state)):
         if step.status.is_open and not waiting.isdisjoint(step.awaits):
             waiting.add(step.id)
     return frozenset(waiting)
@@ -83,7 +83,7 @@ def round_hits(state: EnhancedState) -> dict[str, LimitHit]:
 
 def needs_model(state: EnhancedState) -> bool:
     """Whether a round needs judgement: nothing can run, a step failed, or a revision is wished."""
-    plan = state.get("current_plan") or TaskPlan()
+    plan = plan_of(state)
     sent = {assignment.step_id for assignment in state.get("dispatched", [])}
     return (
         not runnable_steps(state)
@@ -102,7 +102,7 @@ def may_complete(state: EnhancedState) -> bool:
 
 def reached_limit(state: EnhancedState) -> str:
     """The limit that ends the run with work undone, or an empty text."""
-    plan = state.get("current_plan") or TaskPlan()
+    plan = plan_of(state)
     is_settled = not unmet_steps(plan) and not any(plan.open_steps())
     return "" if is_settled else spent_limit(state)
 
@@ -110,7 +110,7 @@ def reached_limit(state: EnhancedState) -> str:
 def spent_limit(state: EnhancedState) -> str:
     """The limit that leaves no room for another round, or an empty text."""
     limits = settings_of(state).limits
-    plan = state.get("current_plan") or TaskPlan()
+    plan = plan_of(state)
     usage = state.get("usage", Usage())
     for hit in round_hits(state).values():
         if limit_value(state, hit.limit) <= hit.value:
@@ -175,9 +175,7 @@ def should_continue_execution(feedback_result: FeedbackResult, state: EnhancedSt
         return True
     if not may_be_revised(state) and not runnable_steps(state):
         return False
-    if not asks_for_revision(feedback_result) and _is_terminal(
-        state.get("current_plan") or TaskPlan()
-    ):
+    if not asks_for_revision(feedback_result) and not any(plan_of(state).open_steps()):
         return False
     return feedback_result.should_continue
 
@@ -189,7 +187,7 @@ def asks_for_revision(feedback_result: FeedbackResult) -> bool:
 
 def may_be_revised(state: EnhancedState) -> bool:
     """Whether the plan may change while it runs."""
-    return (state.get("current_plan") or TaskPlan()).allow_dynamic_update
+    return plan_of(state).allow_dynamic_update
 
 
 def cut_off_by(feedback_result: FeedbackResult, state: EnhancedState) -> str:
@@ -203,7 +201,7 @@ def proposed_in(state: EnhancedState) -> str:
     judged, limit = state.get("current_feedback_result"), state.get("limit_reached", "")
     if judged is None or judged.by == "person" or (may_be_revised(state) and not limit):
         return ""
-    done = state.get("current_plan") or TaskPlan()
+    done = plan_of(state)
     asked = PlanDocument.recover(judged.revised_plan).plan.steps
     known = {(step.id, step.description) for step in done.steps}
     lines = [
@@ -237,31 +235,33 @@ def is_rejected(state: EnhancedState) -> bool:
 
 def missing_from(state: EnhancedState) -> str:
     """One line for each required step that was not done, and why; empty if all were."""
-    plan = state.get("current_plan") or TaskPlan()
+    plan = plan_of(state)
     blocked = {step.id for step in blocked_steps(plan)}
     limit = state.get("limit_reached", "")
     if not limit and not is_rejected(state):
         limit = reached_limit(state)
-    unmet = unmet_steps(plan)
     stopped = {key.partition("/")[0]: hit.limit for key, hit in round_hits(state).items()}
     lines = [
         f"- {step.id}. {step.description}: "
         f"{_why(step, stopped.get(str(step.id), limit), blocked=step.id in blocked)}"
-        for step in unmet[:MOST_MISSING]
+        for step in unmet_steps(plan)
     ]
-    more = len(unmet) - MOST_MISSING
-    return "\n".join([*lines, *([f"- and {more} more"] if more > 0 else [])])
+    return _named(lines)
 
 
 def left_out_of(state: EnhancedState) -> str:
     """One line for each required step that a person skipped; empty without any."""
-    plan = state.get("current_plan") or TaskPlan()
+    plan = plan_of(state)
     lines = [
         f"- {step.id}. {step.description}: {step.feedback or 'skipped'}"
         for step in steps_left_out(plan)
     ]
-    more = [f"- and {len(lines) - MOST_MISSING} more"] if len(lines) > MOST_MISSING else []
-    return "\n".join([*lines[:MOST_MISSING], *more])
+    return _named(lines)
+
+
+def _named(lines: list[str]) -> str:
+    more = len(lines) - MOST_MISSING
+    return "\n".join([*lines[:MOST_MISSING], *([f"- and {more} more"] if more > 0 else [])])
 
 
 def fallback_feedback(state: EnhancedState, feedback: str) -> FeedbackResult:
@@ -274,17 +274,8 @@ def fallback_feedback(state: EnhancedState, feedback: str) -> FeedbackResult:
     )
 
 
-def _limited(state: EnhancedState) -> TaskPlan:
-    plan = state.get("current_plan") or TaskPlan()
-    return within_limit(plan, settings_of(state).limits.max_steps)
-
-
 def _is_spent(used: float, limit: float | None, kept: float) -> bool:
     return limit is not None and used >= limit - kept
-
-
-def _is_terminal(plan: TaskPlan) -> bool:
-    return not any(plan.open_steps())
 
 
 def _why(step: PlanStep, limit: str, *, blocked: bool) -> str:

@@ -53,7 +53,7 @@ def option_mistakes(document: PlanDocument, before: TaskPlan | None = None) -> l
     return sorted(found, key=lambda each: (each.line, each.column))
 
 
-def vain_wishes(asked: RAGOptions, plan: TaskPlan | None) -> Iterator[str]:
+def requests_without_knowledge(asked: RAGOptions, plan: TaskPlan | None) -> Iterator[str]:
     """Who requests knowledge from a team that has none: a run, or steps of a person's plan."""
     steps = () if plan is None else plan.steps
     levels = [

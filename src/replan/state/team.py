@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from replan.declared.fields import Effects
 from replan.errors import Refusal
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, Value
+from replan.state.results import Assignment
 
 _WORD = re.compile(r"[^\W_]+")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -43,19 +43,14 @@ def find_specialist(name: str, team: Sequence[SpecialistCard]) -> str | None:
     return next((card.name for card in team if card.name.casefold() == wanted), None)
 
 
-class Place(NamedTuple):
-    """One specialist of a step, and why nobody can do it; empty if somebody can."""
-
-    specialist: str
-    refused: str = ""
-
-
-def places_of(step: PlanStep, team: Sequence[SpecialistCard]) -> tuple[Place, ...]:
+def assignments_of(step: PlanStep, team: Sequence[SpecialistCard]) -> tuple[Assignment, ...]:
+    """Who does a step: the specialists that it names, else the one whose card fits it best."""
     if not step.specialists:
         return (_by_card(step, team),)
     named = dict.fromkeys(find_specialist(name, team) or name for name in step.specialists)
     return tuple(
-        Place(
+        Assignment(
+            step_id=step.id,
             specialist=name,
             refused="" if find_specialist(name, team) else _stranger(name, team),
         )
@@ -65,7 +60,7 @@ def places_of(step: PlanStep, team: Sequence[SpecialistCard]) -> tuple[Place, ..
 
 def chosen_for(step: PlanStep, team: Sequence[SpecialistCard]) -> str:
     """The specialist that a step gets without naming it, or an empty text."""
-    given = () if step.specialists else places_of(step, team)
+    given = () if step.specialists else assignments_of(step, team)
     return "".join(each.specialist for each in given if not each.refused)
 
 
@@ -73,7 +68,7 @@ def refusals_of(steps: Iterable[PlanStep], team: Sequence[SpecialistCard]) -> It
     """Why nobody can do pending steps, or a part of them."""
     for step in steps:
         if step.status is StepStatus.PENDING:
-            for each in places_of(step, team):
+            for each in assignments_of(step, team):
                 if each.refused:
                     code = "unknown_specialist" if step.specialists else "nobody_named"
                     yield Refusal(code=code, step_id=step.id, reason=each.refused)
@@ -87,24 +82,24 @@ def unknown_names(steps: Iterable[PlanStep], team: Sequence[SpecialistCard]) -> 
                 yield Refusal(code="unknown_specialist", step_id=step.id, reason=reason)
 
 
-def told_with_place(refusal: Refusal, document: PlanDocument) -> str:
+def refusal_text(refusal: Refusal, document: PlanDocument) -> str:
     """A refusal as its reader finds it: with the step, and its line if the document has it."""
     line = None if refusal.step_id is None else document.line_of(refusal.step_id)
     place = "" if line is None else f" (line {line})"
     return f"Step {refusal.step_id}{place} {refusal.reason}"
 
 
-def _by_card(step: PlanStep, team: Sequence[SpecialistCard]) -> Place:
+def _by_card(step: PlanStep, team: Sequence[SpecialistCard]) -> Assignment:
     best = best_cards(f"{step.description}\n{step.brief}", team)
     if len(best) == 1 and not best[0].only_by_name:
-        return Place(specialist=best[0].name)
+        return Assignment(step_id=step.id, specialist=best[0].name)
     problem = "no card fits it"
     if len(best) == 1:
         problem = f"@{best[0].name} does only work that names it"
     elif best:
         problem = f"the cards of {_known(best)} fit it alike"
     reason = f"names no specialist, and {problem}. Use one of: {_known(team)}."
-    return Place(specialist=NOBODY, refused=reason)
+    return Assignment(step_id=step.id, specialist=NOBODY, refused=reason)
 
 
 def _stranger(name: str, team: Sequence[SpecialistCard]) -> str:

@@ -67,7 +67,7 @@ def tightened(team: V, asked: V, opened: Collection[str] = ()) -> V:
 
 
 def _tightened_memory(team: MemoryOptions, asked: MemoryOptions) -> MemoryOptions:
-    kept, said = joined(_WRITTEN, BUILT_IN, team), asked.said
+    kept, said = joined(_WRITTEN, BUILT_IN, team), asked.given
     taken = {name: _tighter(name, getattr(kept, name), said[name]) for name in said}
     if "history_limit" in said:
         limits = (cast("int", kept.history_limit), said["history_limit"])
@@ -82,7 +82,7 @@ def _tightened_memory(team: MemoryOptions, asked: MemoryOptions) -> MemoryOption
 
 def _tightened_rag(team: RAGOptions, asked: RAGOptions) -> RAGOptions:
     """Less knowledge, or none, in less time; only the team decides where to search."""
-    kept, said = knowledge_options(SEARCHED, team), asked.said
+    kept, said = knowledge_options(SEARCHED, team), asked.given
     own = RAGOptions.settings_only & said.keys()
     taken: dict[str, Any] = {name: getattr(kept, name) for name in own}
     for name in said.keys() - own:
@@ -105,7 +105,7 @@ def refused(asked: Value, taken: Value) -> Iterator[str]:
             yield f"{name}={wanted!r} is looser than the team's, so {name}={kept!r} holds."
 
 
-def told_loosened(before: RunSettings, after: RunSettings, by: str, at: datetime) -> list[str]:
+def loosening_warnings(before: RunSettings, after: RunSettings, by: str, at: datetime) -> list[str]:
     if after == before:
         return []
     looser = ", ".join(_loosened(before, after))

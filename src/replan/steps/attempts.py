@@ -14,7 +14,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_
 from replan.errors import LimitReachedError, StorageError
 from replan.events.calls import Calls, calls_at_work, emitter_at_work
 from replan.events.types import LimitReached, SpecialistToken
-from replan.facts.fact_tools import FactsAtWork, facts_at_work
+from replan.facts.fact_tools import CurrentFacts, facts_at_work
 from replan.failures import can_pass, describe, is_busy
 from replan.langgraph_inside.tasks import (
     answers_to_interrupts,
@@ -307,7 +307,7 @@ class Attempts:
             return await done_elsewhere(elsewhere, queue, context, self.record, meter)
         return await self.specialist.run(context, config)
 
-    def _facts(self) -> FactsAtWork | None:
+    def _facts(self) -> CurrentFacts | None:
         runtime, settings = runtime_in(self.config), self.record.board.settings
         return self._services.facts(
             settings,

@@ -40,7 +40,7 @@ async def knowledge_for(
     warnings = record.emitter.warnings
     await record.recall_warnings()
     before = len(warnings)
-    found = await search.told(record.emitter, node="specialist", **record.names)
+    found = await search.run(record.emitter, node="specialist", **record.names)
     if new := warnings[before:]:
         await record.note_warnings(new)
     if found is None:

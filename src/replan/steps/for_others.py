@@ -27,8 +27,7 @@ from replan.spending.meter import Meter
 from replan.spending.scopes import step_scopes
 from replan.state.limits import RunSettings
 from replan.state.questions import Question, QuestionKind
-from replan.state.result_json import result_as_json
-from replan.state.results import SpecialistResult, storable_result
+from replan.state.results import SpecialistResult, result_as_json, storable_result
 from replan.steps.step_record import Asker
 
 

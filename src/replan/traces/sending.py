@@ -46,7 +46,7 @@ Hears = Callable[[str], None]
 _hears: ContextVar[Hears | None] = ContextVar("replan_otlp_lines", default=None)
 
 
-def _is_told(record: logging.LogRecord) -> bool:
+def _is_received(record: logging.LogRecord) -> bool:
     """Whether a line of OpenTelemetry is logged, and not kept back."""
     hears = _hears.get()
     if hears is not None:
@@ -154,7 +154,7 @@ def sending(
     readers = [PeriodicExportingMetricReader(metrics)] if _is_sent("OTEL_METRICS_EXPORTER") else []
     metered = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
     for name in _TALKATIVE:
-        logging.getLogger(name).addFilter(_is_told)
+        logging.getLogger(name).addFilter(_is_received)
     try:
         yield traced, metered
     finally:

@@ -10,8 +10,7 @@ from replan import ConfigurationError, Fact, open_storage
 from replan.errors import FactError
 from replan.facts import kept
 from replan.facts.fact_tools import facts_text
-from replan.facts.kept import Facts, facts_of
-from replan.facts.whose import Whose
+from replan.facts.kept import FactOwner, Facts, facts_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NAMES = [
@@ -38,7 +37,7 @@ async def store(request, tmp_path):
 
 
 def test_no_two_users_share_a_namespace():
-    users = [Whose(user, tenant) for user, tenant in product(NAMES, ["", *NAMES])]
+    users = [FactOwner(user, tenant) for user, tenant in product(NAMES, ["", *NAMES])]
     assert len({each.namespace for each in users}) == len(users)
     for each in users:
         assert all(label and "." not in label and len(label) <= 100 for label in each.namespace)
@@ -107,7 +106,7 @@ def test_no_text_of_a_fact_poses_as_another_fact():
 
 def test_facts_belong_to_somebody_and_stand_somewhere():
     with pytest.raises(ConfigurationError) as caught:
-        Facts(InMemoryStore(), Whose(""))
+        Facts(InMemoryStore(), FactOwner(""))
     assert caught.value.field == "user"
     with pytest.raises(ConfigurationError) as caught:
         facts_of(None, "eva")

@@ -30,9 +30,9 @@ from replan.plan import (
 )
 from replan.plan.applying import needed_step, valid_part
 from replan.plan.changes import STRUCTURAL, difference
-from replan.plan.merging import left_out, matched, without
+from replan.plan.merging import left_out, matched, without_steps
 from replan.plan.order import closing_edges
-from replan.plan.revision import attempt
+from replan.plan.revision import try_changes
 
 NOON = datetime(2026, 8, 1, 12, tzinfo=UTC)
 LATER = datetime(2026, 8, 1, 13, tzinfo=UTC)
@@ -268,7 +268,7 @@ def test_no_change_that_is_made_leans_on_a_refused_one(
 ) -> None:
     changes = difference(old, merge_revision(old, new))
     made, refusals = valid_part(old, changes, misread=misread)
-    draft, none = attempt(old, made, None)
+    draft, none = try_changes(old, made, None)
     assert not none
     touched = {needed_step(change) for change in made}
     refused = misread | {needed_step(change) for change in changes} - touched - {None}
@@ -279,7 +279,7 @@ def test_no_change_that_is_made_leans_on_a_refused_one(
     lost = [change for change in changes if change not in made and needed_step(change) is not None]
     assert refusals or not lost
     for change in lost:
-        wanted, problems = attempt(old, [*made, change], None)
+        wanted, problems = try_changes(old, [*made, change], None)
         leans = [s for s in wanted.steps if s.id == needed_step(change) and refused & set(s.awaits)]
         assert problems or leans or needed_step(change) in misread
 
@@ -288,7 +288,7 @@ def test_no_change_that_is_made_leans_on_a_refused_one(
 def test_who_waited_for_what_is_taken_out_waits_for_what_that_waited_for(
     plan: TaskPlan, gone: set[int]
 ) -> None:
-    after = without(plan, gone)
+    after = without_steps(plan, gone)
     assert [step.id for step in after.steps] == [s.id for s in plan.steps if s.id not in gone]
     before = plan.by_id
 

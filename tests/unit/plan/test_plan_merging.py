@@ -3,7 +3,7 @@
 import pytest
 
 from replan.plan import PlanDocument, TaskPlan, parse_plan_from_markdown
-from replan.plan.merging import left_out, matched, merge_revision, without
+from replan.plan.merging import left_out, matched, merge_revision, without_steps
 
 TEXT = """\
 # Job
@@ -88,7 +88,7 @@ def test_what_is_left_out_can_stay_in_its_place(plan: TaskPlan) -> None:
 
 
 def test_who_waited_for_a_step_that_is_taken_out_keeps_the_order(plan: TaskPlan) -> None:
-    assert structure(without(plan, {3, 4})) == [
+    assert structure(without_steps(plan, {3, 4})) == [
         (1, "Find A", ()),
         (2, "Fetch B", ()),
         (5, "Print it", (1, 2)),

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from replan.plan import PlanDocument, parse_plan_from_markdown
-from replan.replies.dropping import crossed_out, taken_away
+from replan.replies.dropping import crossed_out, removed_steps
 
 OLD = parse_plan_from_markdown(
     "- [x] 1. Find A @a\n- [!] 2. Find B @a\n- [ ] 3. Compare both: A, B @b (after 1, 2)\n"
@@ -17,7 +17,7 @@ LEAVES_OUT = "- [ ] 2. Find B elsewhere @a\n"
 def gone(document, said=""):
     text = crossed_out(document)
     new = PlanDocument.recover(text, known=[step.id for step in OLD]).plan.steps
-    return sorted(taken_away(OLD, new, [said, text]))
+    return sorted(removed_steps(OLD, new, [said, text]))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from reply_corpus import Case, load
 
-from replan.replies.readings import Complaint, read_feedback, read_specialist, read_think
+from replan.replies.readings import read_feedback, read_think
+from replan.replies.specialist_reading import read_specialist
+from replan.replies.unreadable import Complaint
 
 READERS = {
     "think": read_think,

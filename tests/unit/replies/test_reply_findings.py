@@ -6,14 +6,9 @@
 import pytest
 
 from replan.plan import PlanDocument, PlanStep
-from replan.replies.readings import (
-    Complaint,
-    read_answer,
-    read_feedback,
-    read_plan,
-    read_specialist,
-    read_think,
-)
+from replan.replies.readings import read_answer, read_feedback, read_plan, read_think
+from replan.replies.specialist_reading import read_specialist
+from replan.replies.unreadable import Complaint
 from replan.replies.vocabulary.naming import Names
 from replan.replies.written_plans.finding import find_plan, problems_of
 

@@ -8,8 +8,9 @@ from hypothesis import example, given, strategies as st
 from reply_corpus import load
 
 from replan.replies.body_stream import BodyStream
-from replan.replies.readings import read_feedback, read_plan, read_specialist, read_think
+from replan.replies.readings import read_feedback, read_plan, read_think
 from replan.replies.reply import HOST_KEYS, THINK_KEYS, read_reply
+from replan.replies.specialist_reading import read_specialist
 
 TEXTS = [case.text for node in ("think", "feedback", "specialist") for case in load(node)]
 PIECES = [

@@ -4,15 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from replan.replies.readings import (
-    Complaint,
-    read_feedback,
-    read_plan,
-    read_specialist,
-    read_think,
-    says_complete,
-    says_simple,
-)
+from replan.replies.readings import read_feedback, read_plan, read_think, says_complete, says_simple
+from replan.replies.specialist_reading import read_specialist
+from replan.replies.unreadable import Complaint
 from replan.replies.vocabulary.labels import (
     action_of,
     complexity_of,

@@ -66,7 +66,7 @@ def test_a_mistake_does_not_repeat_the_value_that_was_given():
 
 
 def test_what_a_program_gives_is_kept_as_json_and_comes_back_of_its_type():
-    kept = Shape(Day).taken(Day(date(2026, 11, 23)))
+    kept = Shape(Day).checked(Day(date(2026, 11, 23)))
     assert kept == {"when": "2026-11-23"}
     assert Shape(Day).value_of(kept) == Day(date(2026, 11, 23))
 

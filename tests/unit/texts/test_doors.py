@@ -16,13 +16,8 @@ from replan.plan.markdown.overlooked import overlooked
 from replan.plan.markdown.seal import fingerprint
 from replan.ports.folders import Folders, within
 from replan.replies.body_stream import BodyStream
-from replan.replies.readings import (
-    read_answer,
-    read_feedback,
-    read_plan,
-    read_specialist,
-    read_think,
-)
+from replan.replies.readings import read_answer, read_feedback, read_plan, read_think
+from replan.replies.specialist_reading import read_specialist
 from replan.state.person.answers import given_answers, read_decision
 from replan.team.team_file import read_team_file
 from replan.texts.bounds import (

@@ -18,7 +18,6 @@ from replan.cli.shared.session import Session
 from replan.cli.shared.site import Site
 from replan.errors import InputError
 from replan.graph.branches import specialist_node
-from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import PLAN, Ask, changed_plan, read_answers
@@ -31,7 +30,7 @@ from replan.runs.run import Run
 from replan.runs.service import Runtime
 from replan.runtime import open_runtime
 from replan.state.cuts import CUTS
-from replan.state.enhanced import EnhancedState
+from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.limits import Limits, RunSettings
 from replan.state.rules import least_value, limit_value, rounded_up, why_reached
 from replan.user_files.order_signature import effects_of, is_signed, sign, user_name
@@ -211,7 +210,7 @@ def _answers_given(request: ResumeRequest, asks: Sequence[Ask]) -> dict[str, Jso
 def _check_team(state: EnhancedState, graph: Graph) -> None:
     """Check that open steps do not name a specialist that the team no longer has."""
     nodes = {node.casefold() for node in graph.nodes}
-    for step in (state.get("current_plan") or TaskPlan()).open_steps():
+    for step in plan_of(state).open_steps():
         for name in step.specialists:
             if specialist_node(name).casefold() not in nodes:
                 raise InputError(

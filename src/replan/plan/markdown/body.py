@@ -140,7 +140,7 @@ class _BodyReader:
         self._lines = lines
         self._tokens = _MARKDOWN.parse("\n".join(lines))
         self._body = Body()
-        self._taken: dict[int, bool] = {}
+        self._used_lines: dict[int, bool] = {}
         """Lines that are not free text; true if their removal separates the text around them."""
         self._verbatim: list[str] = []
         self._has_parameters = False
@@ -150,7 +150,9 @@ class _BodyReader:
             if token.level == 0 and token.map is not None:
                 self._read_block(token, *token.map)
             elif token.type == "list_item_open" and token.level == 1 and token.map is not None:
-                self._read_list_item(*token.map)
+                start, end = token.map
+                if not trim_blank(self._lines[start + 1 : end]):
+                    self._read_key_line(start)
         self._body.brief = "\n\n".join([*self._free_text(), *self._verbatim])
         return self._body
 
@@ -162,14 +164,10 @@ class _BodyReader:
             self._read_parameters(token, start, end)
         elif info == ["brief"]:
             self._verbatim.append("\n".join(self._fenced(start, end)))
-            self._take(range(start, end))
+            self._use(range(start, end))
         elif token.type == "paragraph_open":
             for at in range(start, end):
                 self._read_key_line(at)
-
-    def _read_list_item(self, start: int, end: int) -> None:
-        if not trim_blank(self._lines[start + 1 : end]):
-            self._read_key_line(start)
 
     def _read_key_line(self, at: int) -> None:
         line = self._lines[at]
@@ -178,7 +176,7 @@ class _BodyReader:
         if phrase is None or phrase.kind == "unknown":
             return
         self._body.key_lines.append(at)
-        self._taken[at] = False
+        self._used_lines[at] = False
         if phrase.attributes is None:
             self._complain(at, bad_number(self._lines[at].strip()))
             return
@@ -200,10 +198,10 @@ class _BodyReader:
         else:
             self._body.result = "\n\n".join(filter(None, [self._body.result, text]))
         self._body.quotes.append(range(start, end))
-        self._take(range(start, end))
+        self._use(range(start, end))
 
     def _read_parameters(self, token: Token, start: int, end: int) -> None:
-        self._take(range(start, end))
+        self._use(range(start, end))
         if self._has_parameters:
             reason = "This step has more than one yaml block."
             self._mistake(start, "several_parameters", reason, "Put all parameters into one.")
@@ -223,15 +221,15 @@ class _BodyReader:
         closed = last is not None and last[1].startswith(mark)
         return self._lines[start + 1 : end - 1 if closed else end]
 
-    def _take(self, lines: range) -> None:
-        self._taken.update(dict.fromkeys(lines, True))
+    def _use(self, lines: range) -> None:
+        self._used_lines.update(dict.fromkeys(lines, True))
 
     def _free_text(self) -> Iterator[str]:
         piece: list[str] = []
         for at, line in enumerate(self._lines):
-            if at not in self._taken:
+            if at not in self._used_lines:
                 piece.append(line)
-            elif self._taken[at]:
+            elif self._used_lines[at]:
                 yield from _text(piece)
                 piece = []
         yield from _text(piece)

@@ -80,7 +80,7 @@ def _in_details(block: Block, reading: Reading) -> Iterator[Overlooked]:
     lines = [line.text for line in reading.lines[start : block.item.end]]
     outside = outside_fences(lines)
     for at, line in enumerate(lines):
-        if outside[at] and _shows(line, block.step.brief):
+        if outside[at] and not is_blank(line) and line.strip() in block.step.brief:
             yield from _in_detail(line, start + at + 1, block.step.id)
 
 
@@ -133,10 +133,6 @@ def _dependencies_in(text: str) -> Iterator[str]:
     clause = _waiting_clause().search(outside) if _MAY_WAIT.search(outside) else None
     if clause is not None:
         yield text[clause.start() :].strip()
-
-
-def _shows(line: str, brief: str) -> bool:
-    return not is_blank(line) and line.strip() in brief
 
 
 def _blanked(match: re.Match[str]) -> str:

@@ -164,12 +164,9 @@ def _assignment(match: re.Match[str]) -> Attributes | None:
 
 
 def _writing(match: re.Match[str]) -> Attributes | None:
-    names = (_unquoted(name) for name in _ONE_RESOURCE.findall(match["names"]))
+    found: list[str] = _ONE_RESOURCE.findall(match["names"])
+    names = (name[1:-1] if name[0] in '`"' else decode(name) for name in found)
     return Attributes(writes=tuple(dict.fromkeys(names)))
-
-
-def _unquoted(name: str) -> str:
-    return name[1:-1] if name[0] in '`"' else decode(name)
 
 
 def _compiled(*pairs: tuple[str, Reader]) -> tuple[tuple[re.Pattern[str], Reader], ...]:

@@ -94,8 +94,9 @@ class _StepsReader:
             read_body(self._texts[item.start + head : item.end])
             for item, head in zip(self._items, heads, strict=True)
         ]
-        said = [(title.number, item.start + 1) for title, item in self._paired(titles)]
-        numbers = number_steps(said, self._known)
+        written = [title.number for title in titles]
+        lines = [item.start + 1 for item in self._items]
+        numbers = number_steps(list(zip(written, lines, strict=True)), self._known)
         parts = list(zip(self._items, titles, bodies, numbers, strict=True))
         for part, head in zip(parts, heads, strict=True):
             self._complain(*part, head)
@@ -120,9 +121,6 @@ class _StepsReader:
                 self._mistake(item.start, _TOO_MANY_DEPENDENCIES, item)
             attributes = replace(attributes, dependencies=None) if left < 0 else attributes
             yield _step(item, title.description, body, number.id, attributes)
-
-    def _paired(self, titles: Sequence[Title]) -> Iterator[tuple[Title, Item]]:
-        return zip(titles, self._items, strict=True)
 
     def _title(self, item: Item, head: int) -> Title:
         counter = None if item.group in self._lazy else item.counter
@@ -149,15 +147,7 @@ class _StepsReader:
         line = self._texts[at] if at < len(self._texts) else ""
         place = line.rfind(complaint.about) if item else line.find(complaint.about)
         column = place if complaint.about and place >= 0 else item.content if item else 0
-        self._mistakes.append(
-            Mistake(
-                line=at + 1,
-                column=column + 1,
-                code=complaint.code,
-                reason=complaint.reason,
-                fix=complaint.fix,
-            )
-        )
+        self._mistakes.append(complaint.at(at + 1, column + 1))
 
 
 def _step(
@@ -185,21 +175,14 @@ def _step(
 
 
 def _bad_mark(mark: str) -> Complaint:
-    return Complaint(
-        "bad_mark",
-        f"[{mark}]",
-        f"'[{mark}]' is not the mark of a step.",
-        "Use [ ] pending, [~] executing, [x] completed, [!] failed or [-] skipped.",
-    )
+    reason = f"'[{mark}]' is not the mark of a step."
+    fix = "Use [ ] pending, [~] executing, [x] completed, [!] failed or [-] skipped."
+    return Complaint("bad_mark", f"[{mark}]", reason, fix)
 
 
 def _no_description(step_id: int) -> Complaint:
-    return Complaint(
-        "empty_description",
-        "",
-        f"Step {step_id} does not say what is to be done.",
-        "Write it after the number.",
-    )
+    reason = f"Step {step_id} does not say what is to be done."
+    return Complaint("empty_description", "", reason, "Write it after the number.")
 
 
 _TOO_MANY_DEPENDENCIES = Complaint(
@@ -273,18 +256,10 @@ def _stated_number(
         return None
     value = int(number) if len(number) <= _MOST_DIGITS else 0
     if value < 1:
-        return Complaint(
-            "bad_number",
-            number,
-            f"'{number}' is not the number of a step.",
-            "Number the steps from 1.",
-        )
+        reason = f"'{number}' is not the number of a step."
+        return Complaint("bad_number", number, reason, "Number the steps from 1.")
     if value in first_line:
-        return Complaint(
-            "duplicate_step",
-            number,
-            f"Lines {first_line[value]} and {line} both have step {value}.",
-            "Give each step its own number.",
-        )
+        reason = f"Lines {first_line[value]} and {line} both have step {value}."
+        return Complaint("duplicate_step", number, reason, "Give each step its own number.")
     first_line[value] = line
     return value

@@ -53,13 +53,8 @@ def _without(step: PlanStep, dropped: Collection[int]) -> PlanStep:
 
 def _cycle(cycle: tuple[int, ...], awaited: int) -> Complaint:
     shown = [*map(str, cycle[:_MOST_NAMES]), *(["..."] if len(cycle) > _MOST_NAMES else [])]
-    way = " -> ".join([*shown, str(cycle[0])])
-    return Complaint(
-        "cycle",
-        str(awaited),
-        f"These steps wait for each other: {way}.",
-        "Remove one of the waits.",
-    )
+    reason = f"These steps wait for each other: {' -> '.join([*shown, str(cycle[0])])}."
+    return Complaint("cycle", str(awaited), reason, "Remove one of the waits.")
 
 
 _MOST_NAMES = 20

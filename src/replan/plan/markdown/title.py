@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from replan.errors import Mistake
 from replan.plan.markdown import words
 from replan.plan.markdown.attributes import KNOWN, Attributes, write_attributes
 from replan.plan.markdown.encoding import decode, encode, encode_name, encode_where
@@ -23,6 +24,10 @@ class Complaint:
     about: str
     reason: str
     fix: str
+
+    def at(self, line: int, column: int) -> Mistake:
+        """Return it with its position in the document, counted from 1."""
+        return Mistake(line=line, column=column, code=self.code, reason=self.reason, fix=self.fix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,7 @@ class _Reading:
     attributes: Attributes = field(default_factory=Attributes)
     complaints: list[Complaint] = field(default_factory=list[Complaint])
 
-    def take(self, found: Attributes) -> None:
+    def add(self, found: Attributes) -> None:
         """Add attributes that are further left than those already found."""
         name = found.conflict(self.attributes)
         if name is not None:
@@ -113,12 +118,8 @@ def write_title(step: PlanStep, *, number: str) -> str:
 
 def repeated(name: str, about: str) -> Complaint:
     """Report an attribute that is given twice, with different values."""
-    return Complaint(
-        "repeated_attribute",
-        about,
-        f"This step says '{name}' twice, with different values.",
-        "Say it once.",
-    )
+    reason = f"This step says '{name}' twice, with different values."
+    return Complaint("repeated_attribute", about, reason, "Say it once.")
 
 
 def _attributes_in(attributes: str) -> Attributes:
@@ -199,7 +200,7 @@ def _read_mentions(reading: _Reading, rest: str) -> bool:
     before = _without_connector(rest[:at])
     joined = _AND_MENTION.search(before, before.rfind("@")) if "@" in before else None
     reading.rest = before[: joined.start(1)] + joined[1] if joined else before
-    reading.take(Attributes(specialists=(decode(found["name"]),)))
+    reading.add(Attributes(specialists=(decode(found["name"]),)))
     return True
 
 
@@ -208,7 +209,7 @@ def _read_words(reading: _Reading, rest: str) -> bool:
     if found is None:
         return False
     reading.rest = _without_connector(rest[: found[0]])
-    reading.take(found[1])
+    reading.add(found[1])
     return True
 
 
@@ -229,7 +230,7 @@ def _read_group(reading: _Reading, rest: str) -> bool:
     reading.complaints.extend(_complaints(phrases))
     for phrase in reversed(phrases):
         if phrase.attributes is not None:
-            reading.take(phrase.attributes)
+            reading.add(phrase.attributes)
     return True
 
 
@@ -255,33 +256,22 @@ def _opening(text: str) -> int | None:
 def _complaints(phrases: list[Phrase]) -> Iterator[Complaint]:
     for phrase in phrases:
         if phrase.kind == "unknown":
-            yield Complaint(
-                "unknown_attribute",
-                phrase.text,
-                f"'{phrase.text}' is not an attribute of a step.",
-                f"Known are: {KNOWN}.",
-            )
+            reason = f"'{phrase.text}' is not an attribute of a step."
+            yield Complaint("unknown_attribute", phrase.text, reason, f"Known are: {KNOWN}.")
         elif phrase.kind == "bad_number":
             yield bad_number(phrase.text)
 
 
 def bad_number(text: str) -> Complaint:
     """Report a value that is not a number, or not a usable one."""
-    return Complaint(
-        "bad_number",
-        text,
-        f"'{text}' has no number that can be used.",
-        "Write it like this: after 1, 2; priority 2; retries 1; timeout 30s.",
-    )
+    reason = f"'{text}' has no number that can be used."
+    fix = "Write it like this: after 1, 2; priority 2; retries 1; timeout 30s."
+    return Complaint("bad_number", text, reason, fix)
 
 
 def _too_long(length: int) -> Complaint:
-    return Complaint(
-        "too_large",
-        "",
-        f"The line of this step has {length:,} characters; at most {STEP_LINE:,} are read.",
-        "Write the details on indented lines below it.",
-    )
+    reason = f"The line of this step has {length:,} characters; at most {STEP_LINE:,} are read."
+    return Complaint("too_large", "", reason, "Write the details on indented lines below it.")
 
 
 _TOO_MANY = Complaint(

@@ -72,9 +72,12 @@ def find_plan(
     fewest = 0
     for form, is_proof in _forms(_unwrapped(body), names):
         text = form.rstrip() + _ENDLESS if is_cut else form
-        problems = problems_of(text, names) or tuple(_lost(body, text, names))
+        problems = problems_of(text, names)
+        if not problems and len(body) <= _LONGEST:
+            problems = tuple(unaccounted(body, _steps_in(text), names))
         found = FoundPlan(text, problems, _is_bound(text, names))
-        if not (expected or is_proof) or not _has_steps(found):
+        has_steps = all(problem.code != "no_steps" for problem in problems)
+        if not (has_steps and (expected or is_proof)):
             continue
         faults = len(problems) + _strangers(text, names)
         if best is None or faults < fewest:
@@ -115,10 +118,6 @@ def _reads(text: str) -> bool:
     )
 
 
-def _has_steps(found: FoundPlan) -> bool:
-    return not any(problem.code == "no_steps" for problem in found.problems)
-
-
 def _steps_in(text: str) -> list[PlanStep]:
     return [block.step for block in read_document(text).blocks]
 
@@ -128,10 +127,6 @@ def _strangers(text: str, names: Names) -> int:
     known = {name.casefold() for name in names.team}
     named = [name for step in _steps_in(text) for name in step.specialists]
     return sum(name.casefold() not in known for name in named) if known else 0
-
-
-def _lost(body: str, text: str, names: Names) -> Iterator[Mistake]:
-    return unaccounted(body, _steps_in(text), names) if len(body) <= _LONGEST else iter(())
 
 
 def _names_or_orders(text: str) -> bool:

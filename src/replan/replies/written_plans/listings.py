@@ -19,8 +19,8 @@ from replan.replies.written_plans.pieces import uncommented
 from replan.replies.written_plans.step_fields import (
     is_field,
     is_order_of,
+    read_field,
     reads_as_field,
-    take_field,
 )
 from replan.replies.written_plans.step_line import Line, read_line
 
@@ -57,9 +57,9 @@ def rewritten(text: str, names: Names) -> str | None:
     if not steps:
         return None
     _bound(read, steps)
-    steps, dropped = _once(read, steps)
+    steps, dropped = _without_repetition(read, steps)
     entries = _entries(lines, steps, names)
-    _take_order_lines(lines, steps, entries, dropped)
+    _read_order_lines(lines, steps, entries, dropped)
     return _joined(lines, steps, entries, dropped)
 
 
@@ -90,11 +90,15 @@ def _parted(line: str) -> list[str]:
 
 
 def _series(text: _Text) -> list[_Step]:
-    ranked = [(rank, steps) for steps in _alike(text) if (rank := _rank(text, steps)) is not None]
+    ranked = [
+        (rank, steps)
+        for steps in _lines_that_begin_alike(text)
+        if (rank := _rank(text, steps)) is not None
+    ]
     return max(ranked, key=lambda each: each[0])[1] if ranked else []
 
 
-def _alike(text: _Text) -> Iterable[list[_Step]]:
+def _lines_that_begin_alike(text: _Text) -> Iterable[list[_Step]]:
     groups: defaultdict[tuple[int, int, bool, str], list[_Step]] = defaultdict(list)
     outside = outside_fences(text.lines)
     for at, (line, opening) in enumerate(zip(text.lines, text.openings, strict=True)):
@@ -109,7 +113,7 @@ def _alike(text: _Text) -> Iterable[list[_Step]]:
 def _rank(text: _Text, steps: list[_Step]) -> tuple[int, ...] | None:
     """Return how much lines with the same beginning look like steps; None if they do not."""
     first = steps[0].opening
-    is_said = any(_carries(text, step) for step in steps)
+    is_said = any(_has_name_or_order(text, step) for step in steps)
     is_labelled = len({step.opening.label for step in steps}) > 1
     is_box = first.is_box or first.level > 0
     if not (is_said or is_labelled or first.is_box):
@@ -119,7 +123,7 @@ def _rank(text: _Text, steps: list[_Step]) -> tuple[int, ...] | None:
     return (int(is_said), int(is_labelled), int(is_box), -first.indent, len(steps))
 
 
-def _carries(text: _Text, step: _Step) -> bool:
+def _has_name_or_order(text: _Text, step: _Step) -> bool:
     line = text.lines[step.at]
     read = read_line(line[step.opening.text :], text.names, ())
     if read.text and (read.who or read.waits):
@@ -162,7 +166,7 @@ def _ends(line: str, opening: Opening, head: Opening, was_blank: bool) -> bool: 
     return was_blank or opening.is_listed or bool(re.fullmatch(r"\s*\*\*[^*]+\*\*:?\s*", line))
 
 
-def _once(text: _Text, steps: list[_Step]) -> tuple[list[_Step], set[int]]:
+def _without_repetition(text: _Text, steps: list[_Step]) -> tuple[list[_Step], set[int]]:
     """Of a plan that was written twice, keep the copy with more details."""
     if len({step.opening.label for step in steps}) == 1:
         return steps, set()
@@ -177,7 +181,7 @@ def _once(text: _Text, steps: list[_Step]) -> tuple[list[_Step], set[int]]:
     titles = [[_title(text, step) for step in run] for run in runs]
     if len(runs) == 1 or any(one != titles[0] for one in titles):
         return steps, set()
-    counts = [sum(_carries(text, step) for step in run) for run in runs]
+    counts = [sum(_has_name_or_order(text, step) for step in run) for run in runs]
     best = max(range(len(runs)), key=lambda at: (counts[at], at))
     others = (step for at, run in enumerate(runs) if at != best for step in run)
     return runs[best], {at for step in others for at in range(step.at, step.end)}
@@ -205,14 +209,14 @@ def _entries(lines: list[str], steps: list[_Step], names: Names) -> list[Entry]:
         text = lines[step.at][step.opening.text :]
         step.line = read_line(text, names, known, by_title)
         for line in lines[step.at + 1 : step.end]:
-            if not take_field(line, step.line, names, known):
+            if not read_field(line, step.line, names, known):
                 step.kept.append(line)
     return [
         Entry(label, step.line, body=step.kept) for step, label in zip(steps, labels, strict=True)
     ]
 
 
-def _take_order_lines(
+def _read_order_lines(
     lines: list[str], steps: list[_Step], entries: list[Entry], dropped: set[int]
 ) -> None:
     """Read lines outside the steps that say which step waits for which: `Step 3 depends on 1`."""

@@ -9,6 +9,7 @@ from replan.replies.vocabulary.naming import Names, squeezed
 from replan.replies.written_plans.entries import Entry, document
 from replan.replies.written_plans.openings import opening_of
 from replan.replies.written_plans.order_phrases import label_of, read_order
+from replan.replies.written_plans.step_fields import part_of
 from replan.replies.written_plans.step_line import read_line
 
 LISTS = frozenset(
@@ -28,13 +29,6 @@ _HEADS = frozenset(("title", "goal", "name", "objective", "heading"))
 _MARKS = {"completed": "x", "complete": "x", "done": "x", "failed": "!"} | dict.fromkeys(
     ("skipped", "removed", "dropped", "deleted", "cancelled", "canceled"), "-"
 )
-_PARTS = ("who", "after", "task", "brief", "id", "status")
-_WORD_OF = {squeezed(word): part for part in reversed(_PARTS) for word in words.FIELDS[part]} | {
-    squeezed(word): part
-    for part, names in (("after", ("depends_on", "needs", "after")), ("who", ("assigned_to",)))
-    for name in names
-    for word in words.listed(name)
-}
 _CERTAIN = frozenset(("who", "after"))
 _LEAST_NAMED = ("owner", "role", "by", "who", "name")
 _NUMBERS = frozenset(
@@ -48,23 +42,18 @@ _DEEPEST = 6
 Record = Mapping[str, object]
 
 
-def part_of(key: str) -> str | None:
-    """Return which part of a step a key, a column or a tag holds; None if it holds no part."""
-    return _WORD_OF.get(squeezed(key), "id" if key.strip() in ("#", "№") else None)
-
-
 def plan_text(value: object, names: Names) -> str | None:
     """Write steps that came as data as a document; without usable numbers, counted from 1."""
     title, items = _items(value)
     items = items[:_MOST_STEPS]
-    found = [_parted(item, names) for item in items]
+    found = [_fields_by_part(item, names) for item in items]
     parts = [each for each in found if each and each.get("task")]
     if not parts:
         return None
     own = [_label(each) for each in parts]
     labels = {label for label in own if label} or {str(at) for at in range(len(parts) + 1)}
     if not any(each.get("after") for each in parts):
-        _take_order_column(items, found, labels)
+        _read_order_column(items, found, labels)
     titles = {
         squeezed(as_text(each["task"])): label or str(at)
         for at, (each, label) in enumerate(zip(parts, own, strict=True), 1)
@@ -77,7 +66,7 @@ def plan_text(value: object, names: Names) -> str | None:
 
 def has_step_fields(value: object) -> bool:
     for item in _items(value)[1]:
-        parts = _parted(item, Names()) or {}
+        parts = _fields_by_part(item, Names()) or {}
         keys: Record = cast("Record", item) if isinstance(item, dict) else {}
         said = {part_of(key) for key in keys if squeezed(key) not in _LEAST_NAMED}
         if said & _CERTAIN and parts.get("task"):
@@ -108,7 +97,7 @@ def _keyed(key: str, item: object) -> Record:
     )
 
 
-def _parted(item: object, names: Names) -> dict[str, object] | None:
+def _fields_by_part(item: object, names: Names) -> dict[str, object] | None:
     """Sort the fields of a step by what they are; of two, the first that says something counts."""
     if isinstance(item, str):
         return {"task": item, "line": True}
@@ -138,7 +127,7 @@ def _further(part: str | None, key: str, value: object) -> str:
     return "" if part is not None or _is_none(text.strip("-—–")) else f"{key}: {text}"
 
 
-def _take_order_column(
+def _read_order_column(
     items: Sequence[object], found: Sequence[dict[str, object] | None], labels: set[str]
 ) -> None:
     """Treat an unknown key that all steps have as the order, if its values are labels of steps."""

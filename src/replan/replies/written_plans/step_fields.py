@@ -1,7 +1,7 @@
 """Lines under or next to a step that say who does it, or what it waits for."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from replan.plan.markdown import words
 from replan.replies.vocabulary.naming import Names, squeezed
@@ -17,49 +17,48 @@ _EDGE = re.compile(
 )
 
 
-def _folded(names: Sequence[str]) -> frozenset[str]:
-    return frozenset(squeezed(name) for name in names)
+_PARTS = ("who", "after", "task", "brief", "id", "status")
+_WORD_OF = {squeezed(word): part for part in reversed(_PARTS) for word in words.FIELDS[part]} | {
+    squeezed(word): part
+    for part, names in (("after", ("depends_on", "needs", "after")), ("who", ("assigned_to",)))
+    for name in names
+    for word in words.listed(name)
+}
 
 
-WHO = _folded([*words.FIELDS["who"], *words.listed("assigned_to")])
-AFTER = _folded(
-    [
-        *words.FIELDS["after"],
-        *(w for n in ("depends_on", "needs", "after") for w in words.listed(n)),
-    ]
-)
-KEYS = WHO | AFTER
-TASK = _folded(words.FIELDS["task"])
+def part_of(key: str) -> str | None:
+    """Return which part of a step a key, a column or a tag holds; None if it holds no part."""
+    return _WORD_OF.get(squeezed(key), "id" if key.strip() in ("#", "№") else None)
 
 
 def is_field(line: str) -> bool:
     found = _FIELD.fullmatch(line)
-    return (
-        found is not None and bool(found["value"].strip(" *_")) and squeezed(found["key"]) in KEYS
-    )
+    if found is None or not found["value"].strip(" *_"):
+        return False
+    return part_of(found["key"]) in ("who", "after")
 
 
-def take_field(line: str, step: Line, names: Names, labels: Collection[str]) -> bool:
+def read_field(line: str, step: Line, names: Names, labels: Collection[str]) -> bool:
     if not line.strip():
         return False
     pieces = _PIECES.split(line)
     if len(pieces) > 1 and all(map(is_field, pieces)):
-        taken = [take_field(piece, step, names, labels) for piece in pieces]
+        taken = [read_field(piece, step, names, labels) for piece in pieces]
         return all(taken)
     found = _FIELD.fullmatch(line)
-    key = squeezed(found["key"]) if found else ""
+    part = part_of(found["key"]) if found else None
     value = found["value"].strip(" \t*_`.") if found else ""
-    if key in WHO or (key and names.find(value)):
-        return _take_who(value, step, names, labels)
-    if key in AFTER:
-        return _take_order(value, step, names, labels)
-    if key in TASK and not step.text:
+    if part == "who" or (found and squeezed(found["key"]) and names.find(value)):
+        return _read_who(value, step, names, labels)
+    if part == "after":
+        return _read_order(value, step, names, labels)
+    if part == "task" and not step.text:
         step.text = value
         return True
-    return _take_bare(line, step, names, labels)
+    return _read_bare(line, step, names, labels)
 
 
-def _take_bare(line: str, step: Line, names: Names, labels: Collection[str]) -> bool:
+def _read_bare(line: str, step: Line, names: Names, labels: Collection[str]) -> bool:
     name = names.find(line.strip(" \t*_`>-•+.@"))
     order = None if name else read_order(line.strip(" \t()[]*_`>-.•"), labels)
     if name:
@@ -69,13 +68,13 @@ def _take_bare(line: str, step: Line, names: Names, labels: Collection[str]) -> 
     return name is not None or (order is not None and order.is_strong)
 
 
-def _take_who(value: str, step: Line, names: Names, labels: Collection[str]) -> bool:
+def _read_who(value: str, step: Line, names: Names, labels: Collection[str]) -> bool:
     read = read_line(f"({words.listed('assigned_to')[0]}: {value})", names, labels)
     step.who += [name for name in read.who if name not in step.who]
     return bool(read.who) or re.fullmatch(words.NONE, value, re.IGNORECASE) is not None
 
 
-def _take_order(value: str, step: Line, names: Names, labels: Collection[str]) -> bool:
+def _read_order(value: str, step: Line, names: Names, labels: Collection[str]) -> bool:
     order = read_order(value, labels)
     refs = order.refs if order else read_line(f"(after {value})", names, labels).waits
     step.waits += refs
@@ -98,5 +97,5 @@ def is_order_of(line: str, labels: Collection[str]) -> tuple[str, tuple[str, ...
 
 def reads_as_field(line: str, names: Names, labels: Collection[str]) -> bool:
     read = Line()
-    take_field(line, read, names, labels)
+    read_field(line, read, names, labels)
     return bool(read.who or read.waits)

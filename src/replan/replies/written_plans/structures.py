@@ -3,7 +3,6 @@
 import html
 import json
 import re
-from collections.abc import Iterator
 from typing import NamedTuple, cast
 
 import yaml
@@ -11,7 +10,8 @@ import yaml
 from replan.plan.markdown import words
 from replan.replies.forms.json_text import decode, decode_lines
 from replan.replies.vocabulary.naming import squeezed
-from replan.replies.written_plans.records import LISTS, has_step_fields, part_of
+from replan.replies.written_plans.records import LISTS, has_step_fields
+from replan.replies.written_plans.step_fields import part_of
 from replan.texts.bounds import REPLY_YAML
 from replan.texts.yaml_events import load_bounded
 
@@ -115,7 +115,7 @@ def _markup(text: str) -> Data | None:
     current: dict[str, object] | None = None
     part, start = "", 0
     is_cut = False
-    for tag in _tags(text):
+    for tag in _TAG.finditer(text) if "<" in text else ():
         name = squeezed(tag["name"])
         if current is None:
             if name in _STEP_TAGS and not tag["close"] and (part_of(name) == "task"):
@@ -137,10 +137,6 @@ def _markup(text: str) -> Data | None:
             part, start = "", tag.end()
         is_cut = current is not None
     return Data(steps, is_cut, has_step_fields(steps)) if steps else None
-
-
-def _tags(text: str) -> Iterator[re.Match[str]]:
-    return _TAG.finditer(text) if "<" in text else iter(())
 
 
 def _record(fields: dict[str, object]) -> dict[str, object]:

@@ -12,7 +12,7 @@ from replan.errors import InputError
 from replan.langgraph_inside.tasks import place_of_send
 from replan.ports.journal import Journal
 from replan.state.enhanced import EnhancedState
-from replan.state.person.answers import given_for, read_call_decision, read_decision
+from replan.state.person.answers import read_call_decision, read_decision, unwrapped_answer
 from replan.state.person.verdicts import problem_in
 from replan.state.person.waiting import waiting_for
 from replan.state.questions import Approval, Decision, Question, QuestionKind, keys_meant, short_key
@@ -207,7 +207,7 @@ def answers_by_key(given: object, asks: Sequence[Ask]) -> dict[str, JsonValue]:
 
 def _read(ask: Ask, given: object) -> JsonValue:
     if ask.fingerprint:
-        given = given_for(given, ask.kind, ask.fingerprint)
+        given = unwrapped_answer(given, ask.kind, ask.fingerprint)
     if isinstance(given, Decision):
         return _written(given)
     return answer_of(ask, given) if isinstance(given, str) else cast("JsonValue", given)

@@ -18,7 +18,7 @@ from replan.plan.statuses import with_statuses
 from replan.runs.continued.resuming import revived
 from replan.runs.looking import RunView
 from replan.state.cuts import CUTS
-from replan.state.enhanced import EnhancedState, rounds_of, settings_of
+from replan.state.enhanced import EnhancedState, plan_of, rounds_of, settings_of
 from replan.state.generations import after_round
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
@@ -137,7 +137,7 @@ def corrected(
     Raises:
         InputError: A limit of the run leaves no room for it.
     """
-    before = state.get("current_plan") or TaskPlan()
+    before = plan_of(state)
     reruns = correction.reruns(so_far)
     ids = [rerun.step for rerun in reruns] or [correction.step]
     old = before.replace(content=unsealed(before.content), update_history=())
@@ -200,7 +200,7 @@ def _with_room(state: EnhancedState, settings: RunSettings | None) -> EnhancedSt
 def begun_anew(correction: Correction, view: RunView) -> dict[str, Any]:
     """What a new run begins with that continues from one that is over."""
     state = view.state
-    plan = sealed(state.get("current_plan") or TaskPlan(), view.run_id, is_named=True)
+    plan = sealed(plan_of(state), view.run_id, is_named=True)
     plan = refresh_content(plan.with_steps(correction.of(plan.step(correction.step))))
     return {"messages": said_before(state), "plan": plan.content}
 

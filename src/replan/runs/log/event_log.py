@@ -67,7 +67,7 @@ class EventLog:
         self._news = asyncio.Event()
         # Set by what must not wait: a piece of text for a reader, and the end.
         self._hurry = asyncio.Event()
-        self._is_over = self._is_told = False
+        self._is_over = self._is_received = False
         self._followers: list[asyncio.Queue[RunEvent | None]] = []
 
     async def recall(self) -> None:
@@ -122,7 +122,7 @@ class EventLog:
             await self._news.wait()
             await self._gathered()
             await self.flush()
-        self._is_told = True
+        self._is_received = True
         for follower in self._followers:
             follower.put_nowait(None)
 
@@ -175,7 +175,7 @@ class EventLog:
     def _following(self) -> Generator[asyncio.Queue[RunEvent | None]]:
         coming: asyncio.Queue[RunEvent | None] = asyncio.Queue()
         self._followers.append(coming)
-        if self._is_told:
+        if self._is_received:
             coming.put_nowait(None)
         try:
             yield coming

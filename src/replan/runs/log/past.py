@@ -7,14 +7,14 @@ from replan.events.types import Event, PlanUpdated, SpecialistCompleted
 from replan.plan.model import TaskPlan
 from replan.ports.journal import Journal
 from replan.runs.log.plan_so_far import PlanSoFar
-from replan.state.enhanced import EnhancedState, with_history
+from replan.state.enhanced import EnhancedState, plan_of, with_history
 from replan.state.results import SpecialistResult
 from replan.steps.on_record import OnRecord
 
 
 async def results_on_record(state: EnhancedState, journal: Journal) -> list[SpecialistResult]:
     """The results that belong to the plan as it is, whether or not the state has them already."""
-    plan = state.get("current_plan") or TaskPlan()
+    plan = plan_of(state)
     rows = await journal.results(state.get("run_id", ""))
     settled = plan.by_id.keys() - {step.id for step in plan.open_steps()}
     finished = {

@@ -11,8 +11,7 @@ from pydantic import JsonValue
 from replan.runs.travel.portable_plan import ON_RECORD, lengthened, shortened
 from replan.state.channels import Checked
 from replan.state.enhanced import EnhancedState
-from replan.state.result_json import result_as_json
-from replan.state.results import SpecialistResult
+from replan.state.results import SpecialistResult, result_as_json
 from replan.state.session.context_fields import Path, Reading
 from replan.values import adapter, restored
 

@@ -26,7 +26,7 @@ _HOW_TO_DECIDE = (
 _ANSWER: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 
-def given_for(given: object, kind: str, fingerprint: str) -> object:
+def unwrapped_answer(given: object, kind: str, fingerprint: str) -> object:
     """Unwrap an answer that names its question by a fingerprint."""
     if not isinstance(given, Mapping) or "fingerprint" not in given:
         return cast("object", given)
@@ -142,7 +142,7 @@ def _open(asked: Mapping[str, Question]) -> str:
 
 
 def _answer_to(question: Question, given: object) -> JsonValue:
-    given = given_for(given, question.kind, question.fingerprint)
+    given = unwrapped_answer(given, question.kind, question.fingerprint)
     if question.kind == "approval":
         decision = read_call_decision(given).model_dump(mode="json", exclude_defaults=True)
         _check_answer(question.key, decision)

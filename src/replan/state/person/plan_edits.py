@@ -17,9 +17,9 @@ from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.revision import unstarted
 from replan.state.patches import PlanChannel, patched
 from replan.state.step_options import option_mistakes
-from replan.state.team import SpecialistCard, told_with_place, unknown_names
+from replan.state.team import SpecialistCard, refusal_text, unknown_names
 
-_TOLD = ("status", "result", "feedback")
+_OUTCOME_FIELDS = ("status", "result", "feedback")
 """The fields of a document that show a step's outcome; the others are its task."""
 
 
@@ -55,11 +55,11 @@ def edited(state: TaskPlan | None, writes: Sequence[Any]) -> TaskPlan | None:
     """Reduce to the last whole plan, as its document has it, with the patches after it."""
     for write in writes:
         is_edit = isinstance(write, TaskPlan)
-        state = _honoured(state, write) if is_edit else patched(state, [write])
+        state = _with_edited_document(state, write) if is_edit else patched(state, [write])
     return state
 
 
-def _honoured(before: TaskPlan | None, plan: TaskPlan) -> TaskPlan:
+def _with_edited_document(before: TaskPlan | None, plan: TaskPlan) -> TaskPlan:
     if not _has_edited_document(before, plan):
         return plan
     old = before or TaskPlan()
@@ -68,7 +68,7 @@ def _honoured(before: TaskPlan | None, plan: TaskPlan) -> TaskPlan:
     steps = tuple(
         _edited_step(step, old.by_id.get(step.id), shown.get(step.id)) for step in document.steps
     )
-    whole = plan if plan.steps else old.replace(**dict(_said(plan)))
+    whole = plan if plan.steps else old.replace(**dict(_set_fields(plan)))
     return whole.replace(steps=steps, title=document.title)
 
 
@@ -80,7 +80,7 @@ def _has_edited_document(before: TaskPlan | None, plan: TaskPlan) -> bool:
     return (is_edited or not plan.steps) and not shows(plan)
 
 
-def _said(plan: TaskPlan) -> Iterator[tuple[str, Any]]:
+def _set_fields(plan: TaskPlan) -> Iterator[tuple[str, Any]]:
     empty = TaskPlan()
     yield from ((name, value) for name, value in plan if value != getattr(empty, name))
 
@@ -93,7 +93,7 @@ def _edited_step(new: PlanStep, old: PlanStep | None, shown: PlanStep | None) ->
     if not changed:
         return old
     step = old.replace(**{name: getattr(new, name) for name in changed})
-    is_again = old.status is StepStatus.FAILED and not changed <= set(_TOLD)
+    is_again = old.status is StepStatus.FAILED and not changed <= set(_OUTCOME_FIELDS)
     is_open = new.status is StepStatus.PENDING
     if (is_open and "status" in changed) or (is_again and "status" not in changed):
         return unstarted(step)
@@ -119,9 +119,9 @@ def _refusals(
     yield from map(str, (*document.mistakes, *option_mistakes(document, old)))
     if plan.title not in ("", old.title, document.plan.title):
         yield "Its document and its title say different things. Change one of them."
-    yield from _touched(old, document)
-    fresh = [step for step in _honoured(before, plan).steps if step not in old.steps]
-    yield from (told_with_place(each, document) for each in unknown_names(fresh, team))
+    yield from _changed_finished_steps(old, document)
+    fresh = [step for step in _with_edited_document(before, plan).steps if step not in old.steps]
+    yield from (refusal_text(each, document) for each in unknown_names(fresh, team))
 
 
 def _refusals_of_steps(
@@ -136,13 +136,13 @@ def _refusals_of_steps(
     yield from (f"Step {each.step_id} {each.reason}" for each in unknown_names(fresh, team))
 
 
-def _touched(old: TaskPlan, document: PlanDocument) -> Iterator[str]:
+def _changed_finished_steps(old: TaskPlan, document: PlanDocument) -> Iterator[str]:
     """Name which finished steps are asked something else and not marked as open."""
     shown = PlanDocument.recover(old.content).plan.by_id
     for step in document.plan.steps:
         before = shown.get(step.id)
         is_done = before is not None and before.is_finished and step.is_finished
-        if before is not None and is_done and not _changed(before, step) <= set(_TOLD):
+        if before is not None and is_done and not _changed(before, step) <= set(_OUTCOME_FIELDS):
             yield (
                 f"line {document.line_of(step.id)}: step {step.id} is {before.status.value}. "
                 "Mark it [ ] to have it done again, or add a new step."

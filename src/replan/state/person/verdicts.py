@@ -55,7 +55,7 @@ def ask_what_became_of(
 ) -> Verdict:
     """Ask a person what happened to work that was cut off, until the answer can be read."""
     cause = f" ({why})" if why else ""
-    return _asked(
+    return _ask(
         f"{what} was cut off in attempt {attempt}{cause}: nobody knows whether it took effect.",
         details,
         ask,
@@ -66,7 +66,7 @@ def ask_whether_again(
     what: str, attempt: int, details: JsonValue, ask: Callable[..., JsonValue]
 ) -> Verdict:
     """Ask a person whether work is to be done again, until the answer can be read."""
-    return _asked(
+    return _ask(
         f"{what} was done in attempt {attempt}, and is to be done again: it was opened again, "
         "or its inputs have changed.",
         details,
@@ -74,7 +74,7 @@ def ask_whether_again(
     )
 
 
-def _asked(problem: str, details: JsonValue, ask: Callable[..., JsonValue]) -> Verdict:
+def _ask(problem: str, details: JsonValue, ask: Callable[..., JsonValue]) -> Verdict:
     leads = leads_to(details)
     text = (
         f'{problem}{_HOW} ({leads["done"]}), "fail: REASON" ({leads["fail"]}) or '

@@ -28,13 +28,13 @@ def waiting_for(waiting: Mapping[str, Any] | Sequence[Any]) -> tuple[Question, .
         its key is the interrupt's id.
     """
     if isinstance(waiting, Mapping):
-        return _asked_by(waiting.get("__interrupt__") or ())
-    return _asked_by(waiting)
+        return _read_interrupts(waiting.get("__interrupt__") or ())
+    return _read_interrupts(waiting)
 
 
 def resumption(given: object, interrupts: Sequence[Any]) -> dict[str, Any]:
     """Return which of the interrupts of a thread gets what of an answer, by their ids."""
-    ids = [_parts(interrupt)[1] for interrupt in interrupts]
+    ids = [_value_and_id(interrupt)[1] for interrupt in interrupts]
     answers: Mapping[Any, Any] = {}
     if isinstance(given, Mapping):
         answers = cast("Mapping[Any, Any]", given)
@@ -63,18 +63,18 @@ def resumption(given: object, interrupts: Sequence[Any]) -> dict[str, Any]:
 
 def _keys_of(interrupt: Any) -> list[str]:
     """What an answer to an interrupt may be named by: the keys of its questions, else its id."""
-    asked = _asked_by([interrupt])
-    return [_parts(interrupt)[1]] if isinstance(asked, Approval) else [q.key for q in asked]
+    asked = _read_interrupts([interrupt])
+    return [_value_and_id(interrupt)[1]] if isinstance(asked, Approval) else [q.key for q in asked]
 
 
-def _asked_by(interrupts: Iterable[Any]) -> tuple[Question, ...] | Approval:
+def _read_interrupts(interrupts: Iterable[Any]) -> tuple[Question, ...] | Approval:
     questions: list[Question] = []
     for interrupt in interrupts:
-        value, name = _parts(interrupt)
-        asked = _asked(value)
+        value, name = _value_and_id(interrupt)
+        asked = _read_shown(value)
         if isinstance(asked, Approval):
             return asked
-        questions += [_foreign(value, name)] if asked is None else asked["questions"]
+        questions += [_foreign_question(value, name)] if asked is None else asked["questions"]
     return tuple(questions)
 
 
@@ -88,7 +88,7 @@ class QuestionsAsked(TypedDict):
 _ASKED: TypeAdapter[Approval | QuestionsAsked] = TypeAdapter(Approval | QuestionsAsked)
 
 
-def _asked(value: Any) -> Approval | QuestionsAsked | None:
+def _read_shown(value: Any) -> Approval | QuestionsAsked | None:
     """Read what an interrupt shows; None if it is a foreign graph's."""
     try:
         return _ASKED.validate_python(value)
@@ -107,7 +107,7 @@ def _stored(fields: Mapping[str, Any]) -> Approval | QuestionsAsked | None:
     return None
 
 
-def _parts(interrupt: Any) -> tuple[Any, str]:
+def _value_and_id(interrupt: Any) -> tuple[Any, str]:
     """The value and the id of an interrupt, as LangGraph has it or as its server writes it."""
     if isinstance(interrupt, Mapping):
         written = cast("Mapping[str, Any]", interrupt)
@@ -115,6 +115,6 @@ def _parts(interrupt: Any) -> tuple[Any, str]:
     return interrupt.value, str(interrupt.id)
 
 
-def _foreign(value: Any, name: str) -> Question:
+def _foreign_question(value: Any, name: str) -> Question:
     text = value if isinstance(value, str) else repr(value)
     return Question(key=name, step_id=0, specialist="", text=text)

@@ -5,7 +5,6 @@ A history grows by `{"append": [...]}`, or is replaced by `{"set": [...]}`. A te
 none of the values that an entry may have can be taken for an order.
 """
 
-import json
 from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, cast
@@ -13,7 +12,7 @@ from typing import Any, cast
 from pydantic import JsonValue
 
 from replan.state.session.context_fields import Path, Reading
-from replan.values import Value
+from replan.values import Value, same
 
 HISTORIES = ("dialogue_history", "tool_execution_history")
 MAPPINGS = ("project_state", "session_metadata")
@@ -65,18 +64,9 @@ def _changes(
 ) -> dict[str, JsonValue]:
     changes: dict[str, JsonValue] = {name: None for name in before if name not in after}
     for name, value in after.items():
-        if name not in before or not _is_same(before[name], value):
+        if name not in before or not same(before[name], value):
             changes[name] = {"set": deepcopy(value)}
     return changes
-
-
-def _is_same(one: JsonValue, other: JsonValue) -> bool:
-    """Whether two values are the same JSON; to Python, 1 and true are equal, too."""
-    return one is other or _text(one) == _text(other)
-
-
-def _text(value: JsonValue) -> str:
-    return json.dumps(value, sort_keys=True)
 
 
 def _is_same_history(one: tuple[Value, ...], other: tuple[Value, ...]) -> bool:

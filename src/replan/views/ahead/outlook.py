@@ -23,7 +23,7 @@ from replan.plan.preview import (
 from replan.plan.rerun import Rerun
 from replan.state.limits import Limits
 from replan.state.questions import Approving
-from replan.state.team import SpecialistCard, chosen_for, refusals_of, told_with_place
+from replan.state.team import SpecialistCard, chosen_for, refusal_text, refusals_of
 from replan.views.cells import counted, one_line, padded
 
 
@@ -108,7 +108,7 @@ def outlook_lines(plan: TaskPlan, team: KnownTeam, reruns: Sequence[Rerun] = ())
     lines += _approval_lines(plan, team)
     document = PlanDocument.recover(plan.content)
     refused = team.refusals(plan)
-    lines += [f"refused: {one_line(told_with_place(each, document))}" for each in refused]
+    lines += [f"refused: {one_line(refusal_text(each, document))}" for each in refused]
     if ahead.beyond:
         lines.append(
             f"beyond max_steps={team.limits.max_steps}, never started: {_ids(ahead.beyond)}"

@@ -10,7 +10,7 @@ from replan.adapters.storage.stored_values.places import of_attempt, of_note, of
 from replan.adapters.storage.stored_values.sealing import Seal
 from replan.adapters.storage.tables import schema
 from replan.ports.journal import RunRows, Spending
-from replan.state.result_json import result_as_json
+from replan.state.results import result_as_json
 
 _TABLES = (schema.spending, schema.attempts, schema.results, schema.notes)
 

@@ -27,8 +27,7 @@ from replan.ports.journal import (
     begun_already,
 )
 from replan.spending.scopes import ROUNDING, first_refusal
-from replan.state.result_json import result_as_json
-from replan.state.results import SpecialistResult
+from replan.state.results import SpecialistResult, result_as_json
 from replan.values import restored
 
 _AMOUNTS = 0

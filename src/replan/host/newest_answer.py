@@ -16,11 +16,11 @@ REFUSED = "refused/"
 """The prefix of notes that say why an answer could not be used."""
 
 
-class OldWordError(Exception):
+class RepeatedAnswerError(Exception):
     """An answer that was used before: an outer graph delivers it again with a newer one."""
 
 
-async def newest_word(
+async def newest_answer(
     journal: Journal,
     run_id: str,
     place: str,
@@ -37,11 +37,12 @@ async def newest_word(
     Args:
         journal: Where refusals are on record.
         run_id: The run.
-        place: What is asked, and at which checkpoint the words are counted.
-        show: Gives what the interrupt shows: with the problem of the last word, and that word.
-        judge: Gives the outcome of a word, or raises an error that says why it cannot be taken, or
-            that it was taken before.
-        schema: The JSON schema of a word, for clients that draw a form; LangGraph checks nothing.
+        place: What is asked, and at which checkpoint the answers are counted.
+        show: Gives what the interrupt shows, with the last answer and its problem.
+        judge: Gives the outcome of an answer, or raises an error that says why it cannot be used,
+            or that it was used before.
+        schema: The JSON schema of an answer, for clients that draw a form; LangGraph checks
+            nothing.
     """
     refused = await journal.notes(run_id, place := f"{REFUSED}{place}/")
     newest, problem, last = list[T](), "", object()
@@ -52,16 +53,16 @@ async def newest_word(
             if not newest:
                 raise
             return newest[0]
-        word = f"{place}{number}"
-        before, newest, problem = newest, [], str(refused.get(word, ""))
+        key = f"{place}{number}"
+        before, newest, problem = newest, [], str(refused.get(key, ""))
         if problem:
             continue
         try:
             newest = [judge(last)]
-        except OldWordError:
+        except RepeatedAnswerError:
             newest = before
         except (InputError, PlanDocumentError) as error:
             # It may quote half of a character, which no storage takes.
             problem = str(error).encode("utf-8", "replace").decode()
-            await journal.note(run_id, word, problem)
+            await journal.note(run_id, key, problem)
     raise AssertionError("unreachable")  # pragma: no cover - counting does not end

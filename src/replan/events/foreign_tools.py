@@ -8,12 +8,12 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage
 from langgraph.types import Command
 
-from replan.events.calls import Calls, ToolTold, about_tool, tool_at_work
+from replan.events.calls import Calls, ToolOutcome, tool_at_work, tool_fields
 
 _EFFECTS = ("pure", "keyed", "unsafe")
 
 
-class MetTools(BaseCallbackHandler):
+class ForeignTools(BaseCallbackHandler):
     """A handler that goes wherever the caller's config goes."""
 
     # Else LangChain makes a task or a thread of each call.
@@ -45,35 +45,35 @@ class MetTools(BaseCallbackHandler):
         declared = (metadata or {}).get("effects")
         effects = declared if declared in _EFFECTS else self._calls.effects
         arguments = {"input": input_str} if inputs is None else inputs
-        about = about_tool(str(run_id), name, arguments, effects, tool_call_id=tool_call_id)
+        about = tool_fields(str(run_id), name, arguments, effects, tool_call_id=tool_call_id)
         self._on_way[run_id] = about
         self._calls.tool_begins(about)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
-        told = ToolTold()
+        outcome = ToolOutcome()
         messages = _messages_in(output)
         if messages:
-            told.answered(messages)
+            outcome.answered(messages)
         else:
-            told.ends("success", str(output))
-        self._ends(run_id, told)
+            outcome.ends("success", str(output))
+        self._ends(run_id, outcome)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         """Report why it gave nothing."""
-        told = ToolTold()
-        told.broke_off(error)
-        self._ends(run_id, told)
+        outcome = ToolOutcome()
+        outcome.broke_off(error)
+        self._ends(run_id, outcome)
 
     def close(self) -> None:
         """Report that what is still on its way was cut off."""
         self._is_over = True
         for call in list(self._on_way):
-            self._ends(call, ToolTold())
+            self._ends(call, ToolOutcome())
 
-    def _ends(self, call: UUID, told: ToolTold) -> None:
+    def _ends(self, call: UUID, outcome: ToolOutcome) -> None:
         about = self._on_way.pop(call, None)
         if about is not None:
-            self._calls.tool_ends(about, told)
+            self._calls.tool_ends(about, outcome)
 
 
 def _messages_in(output: object) -> list[BaseMessage]:
