@@ -23,14 +23,13 @@ from replan.runs.asked.asks import asks_in, asks_of, resumption
 from replan.runs.asked.requests import answers_in, note_answers
 from replan.runs.log.event_log import EventLog, Heard
 from replan.runs.log.rests import Rests
-from replan.runs.log.untold import untold_answers
 from replan.runs.looking import config_of
 from replan.runs.result import RunResult, result_of
 from replan.runs.running import followed
 from replan.runs.stopping import RunStopped, put_an_end_to
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
-from replan.steps.answers_told import answered_by
+from replan.steps.answers_told import answered_by, untold_answers
 
 
 class Following(TypedDict, total=False):

@@ -32,7 +32,7 @@ from replan.ports.ask_user import Waiting
 from replan.ports.folders import folders_at_work
 from replan.ports.journal import AttemptOutcome, LedgerEntry
 from replan.ports.specialist_port import SpecialistPort
-from replan.ports.thread_of_step import thread_of_step
+from replan.ports.thread_repository import thread_of_step
 from replan.prompts.sections import within_budget
 from replan.secrets.masking import with_masked_traceback, without_secrets
 from replan.spending.account import Account

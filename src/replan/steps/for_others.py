@@ -20,7 +20,7 @@ from replan.models.transcript import Transcript, transcript_at_work
 from replan.ports.ask_user import Waiting, place_at_work
 from replan.ports.elsewhere import AskedElsewhere, StepEnd, StepErrand
 from replan.ports.folders import folders_at_work
-from replan.ports.thread_of_step import ThreadOfStep, thread_of_step
+from replan.ports.thread_repository import ThreadOfStep, thread_of_step
 from replan.services import Services
 from replan.spending.account import STEPS_ELSEWHERE, Account
 from replan.spending.meter import Meter

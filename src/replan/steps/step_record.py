@@ -16,7 +16,7 @@ from replan.failures import describe
 from replan.models.transcript import Transcript
 from replan.ports.ask_user import Asks, Waiting, asker_at_work, place_at_work
 from replan.ports.journal import ACTED, Attempt, AttemptOutcome, Journal, LedgerEntry
-from replan.ports.thread_of_step import ThreadOfStep
+from replan.ports.thread_repository import ThreadOfStep
 from replan.services import Services
 from replan.state.generations import FIRST
 from replan.state.knowledge import Knowledge

@@ -34,10 +34,8 @@ from replan.plan.rerun import Rerun
 from replan.runs.log.call_counts import Calls, calls_of
 from replan.runs.log.durations import Durations
 from replan.runs.log.event_log import EventLog, run_event
-from replan.runs.log.event_texts import EventTexts
-from replan.runs.log.met import met_in
-from replan.runs.log.recorded import recorded
-from replan.runs.log.remarks import Remarks
+from replan.runs.log.recorded import EventTexts, recorded
+from replan.runs.log.remarks import Remarks, met_in
 from replan.runs.log.rests import Rests
 from replan.runs.log.run_event import RunEvent
 from replan.state.questions import Approval, Question

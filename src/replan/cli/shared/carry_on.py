@@ -22,9 +22,15 @@ from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.asked.asks import PLAN, Ask, changed_plan, read_answers
-from replan.runs.continued.correcting import Correction, begun_anew, check, failed_in, is_over
-from replan.runs.continued.repeating import repeated_by
-from replan.runs.log.past import past_events
+from replan.runs.continued.correcting import (
+    Correction,
+    begun_anew,
+    check,
+    failed_in,
+    is_over,
+    repeated_by,
+)
+from replan.runs.log.plan_so_far import past_events
 from replan.runs.looking import RunView
 from replan.runs.result import RunResult
 from replan.runs.run import Run

@@ -18,9 +18,8 @@ from replan.events.types import (
 )
 from replan.ports.run_book import LoggedEvent, RunBook
 from replan.runs.log.durations import Durations
-from replan.runs.log.event_texts import EventTexts
-from replan.runs.log.met import Met
-from replan.runs.log.recorded import recorded
+from replan.runs.log.recorded import EventTexts, recorded
+from replan.runs.log.remarks import Met
 from replan.runs.log.run_event import RunEvent, event_in
 
 GATHERED = 0.1

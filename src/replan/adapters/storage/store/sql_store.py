@@ -29,7 +29,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from replan.adapters.storage.database import Database
 from replan.adapters.storage.faults import UnreadableRecordError, fault_of, storage_error
 from replan.adapters.storage.store.full_text import Kept, WordIndex, asked, has_full_text, score
-from replan.adapters.storage.store.kept_words import WORTH, KeptWords
 from replan.adapters.storage.store.operations import checked, has, listed
 from replan.adapters.storage.store.rows import (
     DELETED,
@@ -42,7 +41,7 @@ from replan.adapters.storage.store.rows import (
     read_namespace,
     written,
 )
-from replan.adapters.storage.store.words_in_memory import Prefixes, State
+from replan.adapters.storage.store.words_in_memory import WORTH, KeptWords, Prefixes, State
 from replan.adapters.storage.stored_values.places import of_item
 from replan.adapters.storage.stored_values.sealing import Seal
 from replan.adapters.storage.tables import schema
