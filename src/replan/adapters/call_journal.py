@@ -21,8 +21,6 @@ from replan.spending.account import Account, Accounts
 
 @dataclass(frozen=True)
 class _Kept:
-    """What one call keeps."""
-
     journal: MemoryJournal = field(default_factory=MemoryJournal)
     accounts: Accounts = field(default_factory=Accounts)
     threads: MemoryThreads = field(default_factory=MemoryThreads)

@@ -29,7 +29,6 @@ class RowRepository(ABC):
         """Write changes if the thread still has its revision, and raise that by one."""
 
     async def get_thread(self, thread_id: str) -> Thread | None:
-        """Read a main thread with its sub-threads."""
         if (found := await self._read(thread_id)) is None:
             return None
         rows, revision, run_id = found
@@ -39,12 +38,10 @@ class RowRepository(ABC):
         return thread
 
     async def get_thread_settings(self, thread_id: str) -> dict[str, Any]:
-        """Read the stored settings of a main thread; empty if there are none."""
         found = await self._read(thread_id)
         return {} if found is None else dict(cast("Any", found[0][""])["settings"])
 
     async def update_thread_settings(self, thread: Thread, settings: Mapping[str, Any]) -> None:
-        """Give a main thread other settings, and store it."""
         before = dict(thread.settings)
         # Its agent holds the same dictionary.
         thread.settings.clear()
@@ -54,12 +51,10 @@ class RowRepository(ABC):
     async def update_message(
         self, thread: Thread, message_id: str, changes: Mapping[str, Any]
     ) -> None:
-        """Change fields of one message, and store the thread."""
         changed(thread, message_id, **changes)
         await self.save_thread(thread)
 
     async def save_thread(self, thread: Thread, *, lasting: bool = True) -> None:
-        """Store a main thread with everything in it."""
         changes = self._saved.changes(thread)
         if changes.rows or changes.gone:
             # Who is cancelled meanwhile, such as by a time limit, may continue the thread.
@@ -127,7 +122,6 @@ class MemoryThreads(RowRepository):
         return True
 
     async def rows(self, run_id: str) -> Mapping[str, Rows]:
-        """Read the rows of all threads of a run, by thread."""
         return {
             thread_id: dict(kept.rows)
             for thread_id, kept in self._kept.items()
@@ -135,12 +129,10 @@ class MemoryThreads(RowRepository):
         }
 
     async def adopt(self, run_id: str, threads: Mapping[str, Rows]) -> None:
-        """Take threads of a run from elsewhere; a thread that is here stays."""
         for thread_id, rows in threads.items():
             self._kept.setdefault(thread_id, _Kept(run_id, 1, dict(rows)))
 
     async def forget(self, run_id: str) -> None:
-        """Remove all threads of a run."""
         self._closed.pop(run_id, None)
         for thread_id in [name for name, kept in self._kept.items() if kept.run_id == run_id]:
             del self._kept[thread_id]

@@ -420,7 +420,6 @@ async def _verdict(checker: ToolCallChecker, heard: AsyncIterator[AIMessageChunk
 
 
 def _calls(chunks: Sequence[ToolCallChunk]) -> dict[str, Any]:
-    """Read the calls of a whole reply."""
     # LangChain completes arguments that were cut off, and would call a tool with half of them.
     calls: list[ToolCall] = []
     broken: list[InvalidToolCall] = []

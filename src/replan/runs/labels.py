@@ -17,7 +17,6 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 def checked_labels(given: Mapping[str, str] | None) -> dict[str, str]:
-    """Check and return labels."""
     labels = dict(given or {})
     if len(labels) > MOST:
         raise InputError(f"There are {len(labels)} labels. A run can have at most {MOST}.")

@@ -82,14 +82,12 @@ async def only_waits(run_id: str, snapshot: StateSnapshot, bench: Bench) -> bool
 
 
 async def result_at_rest(run_id: str, bench: Bench) -> RunResult:
-    """The result of a stored run at rest."""
     view = await view_of(await record_of(run_id, bench), bench)
     snapshot = await snapshot_of(bench.graph, view.record)
     return result_in({**state_at_rest(snapshot), "outcome": view.outcome}, bench)
 
 
 def result_in(state: Mapping[str, Any], bench: Bench) -> RunResult:
-    """The result of a run in its state."""
     return result_of(cast("EnhancedState", state), shapes=shapes_of(bench.graph))
 
 

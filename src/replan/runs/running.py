@@ -138,7 +138,6 @@ async def followed_at_once(
 async def _at_rest(
     graph: Graph, asked: Call, working: Coroutine[Any, Any, dict[str, Any]]
 ) -> EnhancedState:
-    """Wait for a run, and give its state."""
     with _logged(asked):
         try:
             state = await working

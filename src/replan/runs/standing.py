@@ -50,7 +50,6 @@ def failures(steps: Sequence[tuple[PlanStep, str]]) -> list[str]:
 
 
 def not_run(steps: Sequence[PlanStep]) -> list[str]:
-    """Name which steps were not run."""
     left = [str(each.id) for each in steps if each.status is not StepStatus.COMPLETED]
     verb = "step {} was" if len(left) == 1 else "steps {} were"
     return [f"{verb.format(', '.join(left))} not run"] if left else []

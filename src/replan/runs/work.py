@@ -60,7 +60,7 @@ class Queued(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """What runs are worked on with."""
+    """What all runs of a runtime are worked on with."""
 
     graph: Graph
     storage: Storage | None  # where runs are kept; None: nowhere
@@ -74,7 +74,7 @@ class Bench:
 
 @dataclass(frozen=True, kw_only=True)
 class Errand:
-    """What a run is called with."""
+    """Work on a run that is to be done: from its beginning, or from where it rests."""
 
     record: RunRecord  # the run, as it is entered into the book
     input: Input = None  # what it begins or continues with
@@ -89,23 +89,20 @@ class Errand:
 
     @property
     def run_id(self) -> str:
-        """The run."""
         return self.record.run_id
 
     @property
     def thread_id(self) -> str:
-        """Its thread."""
         return self.record.thread_id
 
     def call(self, given: Input, settings: RunSettings | None) -> Call:
-        """What the graph is called with."""
         config = merge_configs(self.config or {}, config_of(self.thread_id))
         config = config if self.following.get("tokens") else without_tokens(config)
         return Call(given, settings, config, self.run_id)
 
 
 class Work:
-    """A run in this process."""
+    """The work of this process on one run."""
 
     def __init__(self, errand: Errand, bench: Bench, log: EventLog) -> None:
         """Prepare; `done` does it."""
@@ -136,7 +133,6 @@ class Work:
             self._at_once.set()
 
     async def heed(self, request: Request) -> None:
-        """Handle the requests to the run."""
         if request.kind == "stop":
             self._stop.set()
             self._rests.stopped_by = request.by

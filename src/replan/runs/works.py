@@ -23,7 +23,7 @@ Doing = asyncio.Task[RunResult]
 
 
 class Works:
-    """The works on runs, each in the background."""
+    """The runs that this process works on, each in the background."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
@@ -75,7 +75,6 @@ class Works:
         return work if work is not None and work.has_begun else None
 
     async def ended(self, run_id: str) -> None:
-        """Wait for the end of the work on a run."""
         await asyncio.wait({self._works[run_id][1]})
 
     async def rested(self, run_id: str) -> None:
@@ -156,7 +155,6 @@ class Works:
 
 
 def _both(one: Heard | None, other: Heard | None) -> Heard | None:
-    """Hear for two."""
     if one is None or other is None:
         return one or other
 

@@ -44,7 +44,6 @@ class PipelineSpecialist:
 
     @property
     def graph(self) -> PhaseGraph:
-        """Its phases, to be drawn."""
         return self.pipeline.graph
 
     async def run(self, context: ExecutionContext, config: RunnableConfig) -> SpecialistResult:

@@ -45,8 +45,6 @@ Handler = Callable[[ToolCallRequest], Awaitable[ToolAnswer]]
 
 @dataclass(frozen=True)
 class ToolCalls:
-    """The calls of one loop."""
-
     record: Transcript  # the record of replies and calls, read and written here
     seconds: float | None  # how long one call may take
     effects: Effects  # the effects of tools that do not declare them

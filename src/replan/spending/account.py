@@ -55,8 +55,6 @@ class Waiter:
 
 
 class Account:
-    """The account of one run in this process."""
-
     def __init__(self, journal: Journal, run_id: str) -> None:
         self.run_id = run_id
         self._journal = journal

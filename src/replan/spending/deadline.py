@@ -80,8 +80,6 @@ class Stopwatch:
 
 @dataclass(eq=False)
 class Clocks:
-    """The clocks of the scopes of one run."""
-
     run_id: str
     journal: Journal
     _clocks: dict[str, Stopwatch] = field(default_factory=dict[str, Stopwatch])
@@ -91,7 +89,6 @@ class Clocks:
         return any(clock.is_running for clock in self._clocks.values())
 
     async def recall(self) -> None:
-        """Continue from what is on record."""
         for key, seconds in (await self.journal.notes(self.run_id, TIMES)).items():
             if isinstance(seconds, int | float):
                 self._of(key.removeprefix(TIMES).rpartition("/")[0]).begin_at(seconds)

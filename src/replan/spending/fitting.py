@@ -76,8 +76,6 @@ _NAMES_OF_TOOLS = ("tools", "functions", "response_format")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ask:
-    """A call that is to be made."""
-
     id: str  # unique
     run_id: str
     model: str

@@ -143,12 +143,10 @@ class Meter(BaseCallbackHandler, Allowance):
 
     @property
     def ignore_chain(self) -> bool:
-        """Ignores what runs around the calls."""
         return True
 
     @property
     def ignore_agent(self) -> bool:
-        """Ignores tools."""
         return True
 
     @property
@@ -243,7 +241,6 @@ class Meter(BaseCallbackHandler, Allowance):
             raise RuntimeError(_OVER)
 
     async def _ends(self, came: LLMResult | BaseException, *, run_id: UUID, **_: Any) -> None:
-        """Settle a call."""
         # By the tokens that its server reported, else by the bytes of its reply; in full if it
         # was cut off, unless its server certainly did nothing.
         if (permit := self._calls.get(run_id)) is not None:

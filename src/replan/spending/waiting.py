@@ -83,7 +83,6 @@ class Line:
             return self.account.turn_of(asked)
 
     def room_now(self, ask: Ask) -> Permit:
-        """Wait for room in a thread."""
         asked = self.account.ask(ask)
         if isinstance(asked, Permit):
             return asked

@@ -85,8 +85,6 @@ Made = SpecialistResult | list[Question] | LedgerEntry | Recalled
 
 @dataclass
 class Attempts:
-    """All attempts of one step by one specialist."""
-
     specialist: SpecialistPort
     record: StepRecord
     limits: Limits  # the run's limits, for what the step does not set

@@ -163,7 +163,6 @@ class StepRecord:
         return self._transcript
 
     def thread(self) -> ThreadOfStep:
-        """The thread of a pipeline for this step and generation."""
         run_id, step_id = self.context.run_id, self.context.plan_step.id
         generation = self.board.state.get("generations", {}).get(step_id, FIRST)
         return ThreadOfStep(

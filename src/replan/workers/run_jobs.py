@@ -55,8 +55,6 @@ class GivenBack(BaseRetryStrategy):
 
 @dataclass(frozen=True)
 class RunJobs:
-    """Does the jobs of runs."""
-
     runtime: Runtime
     storage: Storage
     is_draining: Callable[[], bool]

@@ -73,11 +73,9 @@ class Schedule(Value):
         return given
 
     def before(self, now: datetime) -> datetime:
-        """Its latest time."""
         return croniter(self.cron, now.astimezone(UTC)).get_prev(datetime)
 
     def after(self, now: datetime) -> datetime:
-        """Its next time."""
         return croniter(self.cron, now.astimezone(UTC)).get_next(datetime)
 
 

@@ -123,8 +123,6 @@ class QueuedSteps:
 
 
 class StepJobs:
-    """Does the steps of a queue."""
-
     def __init__(self, services: Services, journal: Journal) -> None:
         self._services = services
         self._journal = journal
@@ -166,7 +164,6 @@ class StepJobs:
         return name in await self._journal.notes(place.run_id, name)
 
     async def _record_events(self, place: _Place, told: "asyncio.Queue[BaseEvent]") -> None:
-        """Record what was reported."""
         batch = list[JsonValue]()
         while not told.empty():
             batch.append(_written(told.get_nowait()))

@@ -46,8 +46,6 @@ _NEWS = 1.0
 
 
 class Begin(Protocol):
-    """Begins a transaction of a driver."""
-
     async def __call__(self, driver: Any, *, writes: bool, owner: Owner | None) -> None:
         """Begin; where an owner of a thread writes, see that the thread is still its own."""
         ...
@@ -182,8 +180,6 @@ class Database:
         return await self._whole(self.engine, work)
 
     async def rows(self, query: Executable, opened: Callable[[Any], T]) -> Sequence[T]:
-        """Read what a query finds, each row opened."""
-
         async def work(connection: AsyncConnection) -> Sequence[T]:
             rows = await connection.execute(query)
             with readable():

@@ -132,7 +132,6 @@ def _asks_of(interrupt: Interrupt, seat: Assignment | None) -> list[Ask]:
 
 
 def ask_of(question: Question, interrupt: str = "", seat: Assignment | None = None) -> Ask:
-    """Read a question."""
     # That of a foreign graph has the id of its interrupt for a key.
     is_foreign = "/" not in question.key
     place = (seat.key if seat else "") if is_foreign else question.key.rpartition("/")[0]
@@ -235,7 +234,6 @@ def read_answers(texts: Sequence[str], asks: Sequence[Ask]) -> dict[str, JsonVal
 
 
 def answer_of(ask: Ask, text: str) -> JsonValue:
-    """Read one answer."""
     match ask.kind:
         case "plan":
             return _written(read_decision(text))

@@ -42,7 +42,6 @@ class Correction:
     by: str = ""  # who requests it
 
     def of(self, step: PlanStep) -> PlanStep:
-        """The corrected step."""
         if self.action == "retry":
             return unstarted(step)
         told = f"Skipped by {self.by or 'a person'}."

@@ -17,8 +17,6 @@ _BEGUN = {"model_called": "model_answered", "tool_invoked": "tool_completed"}
 
 @dataclass(frozen=True, kw_only=True)
 class AttemptView:
-    """One attempt of a step at a specialist."""
-
     entry: LedgerEntry  # its row in the journal
     # The calls of models and tools that it made, each as its last event: one that is not over, or
     # was killed, is still `model_called` or `tool_invoked`.

@@ -30,7 +30,6 @@ Heard = Callable[[Event], None]
 
 
 def run_event(run_id: str, logged: LoggedEvent) -> RunEvent:
-    """Return an event as it was kept."""
     return event_in(run_id, logged.seq, cast("Mapping[str, Any]", logged.event))
 
 
@@ -115,7 +114,6 @@ class EventLog:
         self._news.set()
 
     async def write(self) -> None:
-        """Write all events until `end`."""
         # More may have come while a batch was on its way.
         while self._left or not self._is_over:
             await self._news.wait()

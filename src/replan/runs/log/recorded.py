@@ -41,7 +41,6 @@ class EventTexts:
         self._new: dict[str, KeptText] = {}
 
     def take(self) -> list[KeptText]:
-        """Return what is new, to be kept."""
         taken, self._new = list(self._new.values()), {}
         return taken
 

@@ -67,7 +67,6 @@ class Replies:
     _newest: dict[_Place, int] = field(default_factory=dict["_Place", int])
 
     def follow(self, event: RunEvent) -> None:
-        """Know the replies after an event."""
         said: dict[str, Any] = event.details
         # An event of the host's node has no other fields of these.
         place = said.get("node"), said.get("step_id"), said.get("attempt")
@@ -115,7 +114,6 @@ class Met:
         return kind in _COUNTED
 
     def follow(self, event: RunEvent) -> None:
-        """Count an event."""
         self._replies.follow(event)
         if event.type in ANSWERED:
             self._calls = _added(self._calls, calls_of([event]))

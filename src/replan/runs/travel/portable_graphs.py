@@ -81,8 +81,6 @@ class WaitingGraphs(Value):
 
 
 class _Checkpoint(TypedDict):
-    """A checkpoint as LangGraph has it."""
-
     v: int
     ts: str
     id: _Id
@@ -93,8 +91,6 @@ class _Checkpoint(TypedDict):
 
 
 class _Kept(Value):
-    """What stands in `kept`."""
-
     id: _Id  # of the checkpoint of the run
     step: int
     writes: list[Write]

@@ -87,8 +87,6 @@ class Holding:
 
 
 class MemorySaver(Holding, InMemorySaver):
-    """Checkpoints in the memory of the process."""
-
     def __init__(self, serde: SerializerProtocol, holds: Holds) -> None:
         super().__init__(serde=serde)
         self.holds = holds
@@ -252,8 +250,6 @@ class _Turn:
 
 
 class SqliteSaver(WholeSaver, AsyncSqliteSaver):
-    """Checkpoints in a SQLite file."""
-
     def __init__(
         self,
         connection: aiosqlite.Connection,

@@ -320,7 +320,6 @@ class SqlRunBook:
 async def _labels(
     connection: AsyncConnection, run_ids: Collection[str]
 ) -> dict[str, dict[str, str]]:
-    """The labels of runs, by run."""
     table, found = schema.labels, dict[str, dict[str, str]]()
     query = select(table).where(table.c.run_id.in_(run_ids)).order_by(table.c.name)
     for row in await connection.execute(query) if run_ids else ():

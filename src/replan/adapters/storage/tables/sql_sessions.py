@@ -62,8 +62,6 @@ _KINDS: dict[str, Any] = {_SAID: tuple[Message, ...], _CALLED: tuple[ToolExecuti
 
 
 class SqlSessions:
-    """A `SessionStore` in a database."""
-
     def __init__(self, database: Database, seal: Seal) -> None:
         self._database = database
         self._seal = seal
@@ -184,7 +182,6 @@ class SqlSessions:
     def _rows(
         self, key: SessionKey, turn: SessionTurn, number: int
     ) -> dict[Table, list[dict[str, Any]]]:
-        """The rows of a turn."""
         own = columns_of(key)
         fields = turn.model_dump(mode="json", include={"title", "stage", "given", "result"})
         result = self._seal.close(fields, *of_turn(key, number))
