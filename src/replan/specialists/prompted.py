@@ -23,7 +23,6 @@ from replan.specialists.returned_values import (
     result_of,
     shaped_result,
     structured_in,
-    with_message,
 )
 from replan.state.results import ExecutionContext, SpecialistResult
 from replan.state.team import SpecialistCard
@@ -79,12 +78,13 @@ class PromptedSpecialist:
     async def _result(
         self, message: BaseMessage, end: ReplyEnd, config: RunnableConfig
     ) -> SpecialistResult:
-        shape = self.shape
+        shape, text = self.shape, AIMessage(storable_text(message.text), id=message.id)
         if self.output_processor is not None:
             made = await call(self.output_processor, message, config)
             if shape is not None:
                 return shaped_result(made, shape).replace(cut=end.cut)
-            return with_message(result_of(made), message).replace(cut=end.cut)
+            result = result_of(made).replace(cut=end.cut)
+            return result.replace(result=result.result or text)
         if shape is None:
             return result_in(message, end)
         try:
@@ -92,7 +92,6 @@ class PromptedSpecialist:
             output = shape.read(message.text)
         except MisshapenError:
             return shaped_result(result_in(message, end), shape)
-        text = AIMessage(storable_text(message.text), id=message.id)
         return SpecialistResult(result=text, output=output, cut=end.cut)
 
     async def _shorter(

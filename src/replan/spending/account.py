@@ -350,7 +350,7 @@ class Account:
     def _room(self, scope: Scope, ask: Ask) -> Room:
         charged = self._of(scope.name)
         amounts = [permit.reservation.amount for permit in self._others(scope, ask)]
-        amounts.append(charged.held_elsewhere)
+        amounts.extend(charged.elsewhere.values())
         tokens = scope.most("tokens") - charged.tokens
         cost = scope.most("cost") - charged.cost
         return Room(

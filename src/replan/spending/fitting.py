@@ -135,10 +135,6 @@ class Picture:
     on_way: dict[str, Permit] = field(default_factory=dict[str, Permit])  # those of this process
     elsewhere: dict[str, Spending] = field(default_factory=dict[str, Spending])
 
-    @property
-    def held_elsewhere(self) -> Spending:
-        return sum(self.elsewhere.values(), Spending())
-
     def add(self, amount: Spending, sign: int = 1) -> None:
         self.calls += sign * amount.calls
         self.tokens += sign * amount.tokens

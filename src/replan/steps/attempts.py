@@ -35,7 +35,6 @@ from replan.ports.specialist_port import SpecialistPort
 from replan.ports.thread_repository import thread_of_step
 from replan.prompts.sections import within_budget
 from replan.secrets.masking import with_masked_traceback, without_secrets
-from replan.spending.account import Account
 from replan.spending.deadline import in_time, was_cut_off
 from replan.spending.meter import Meter
 from replan.spending.scopes import RUN, step_scopes
@@ -215,8 +214,10 @@ class Attempts:
     async def _made(self, meter: Meter, asker: Asker) -> SpecialistResult | LedgerEntry | None:
         self._cause = None
         try:
+            seconds = self._step.timeout or self.limits.step_timeout
             with asker:
-                return await self._within_limits(meter)
+                async with meter:
+                    return await in_time(partial(self._call, meter), meter, seconds)
         except Waiting:
             return None
         except (asyncio.CancelledError, GraphDrained):
@@ -245,7 +246,7 @@ class Attempts:
         is_heard = is_heard or self._emitter.hooks.hears_tokens
         about = {"node": node or f"specialist_{self._card.name}", **names}
         return Meter(
-            self._account,
+            self._services.accounts.of(self._services.journal, self.record.context.run_id),
             step_scopes(self.limits, self._services, self._card.name, self._step.id),
             new_id=self._services.new_id,
             prices=self._services.prices,
@@ -256,16 +257,6 @@ class Attempts:
             if self._emitter.is_heard
             else None,
         )
-
-    @property
-    def _account(self) -> Account:
-        return self._services.accounts.of(self._services.journal, self.record.context.run_id)
-
-    async def _within_limits(self, meter: Meter) -> SpecialistResult:
-        """Make the attempt within its limits of time and calls."""
-        async with meter:
-            seconds = self._step.timeout or self.limits.step_timeout
-            return await in_time(partial(self._call, meter), meter, seconds)
 
     async def _call(self, meter: Meter) -> SpecialistResult:
         """Run the specialist, in its own task: its context variables end with it."""

@@ -330,14 +330,17 @@ class Asker:
         place = place_at_work.get()
         wanted = _identity(kind, text, details, place)
         for question in self._known:
-            if question.key not in self._taken and _identity_of(question) == wanted:
+            known = _identity(question.kind, question.text, question.details, question.place)
+            if question.key not in self._taken and known == wanted:
                 return question
         # An answer from before the question may not be what the person would have approved.
         for question in self._known if kind == "question" else ():
             # An answer that was handed in before its question is found by its position.
             if not question.text and question.ordinal == len(self._taken) + 1:
                 return question
-        key = question_key(self._step_id, self._specialist, self._free_ordinal())
+        used = {question.ordinal for question in self._known}
+        ordinal = next(number for number in count(1) if number not in used)
+        key = question_key(self._step_id, self._specialist, ordinal)
         question = self._new(
             Question(
                 key=key,
@@ -353,14 +356,6 @@ class Asker:
         )
         self._known.append(question)
         return question
-
-    def _free_ordinal(self) -> int:
-        used = {question.ordinal for question in self._known}
-        return next(ordinal for ordinal in count(1) if ordinal not in used)
-
-
-def _identity_of(question: Question) -> tuple[QuestionKind, str, JsonValue, str]:
-    return _identity(question.kind, question.text, question.details, question.place)
 
 
 def _identity(
