@@ -14,7 +14,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.storage.stored_values.serializer import strict_serializer
-from replan.adapters.threads import MemoryThreads
+from replan.adapters.thread_repositories import MemoryThreads
 from replan.ports.journal import Journal
 from replan.spending.account import Account, Accounts
 

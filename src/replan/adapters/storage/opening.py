@@ -44,7 +44,7 @@ from replan.adapters.storage.tables.sql_sessions import SqlSessions
 from replan.adapters.storage.tables.sql_threads import SqlThreads
 from replan.adapters.storage.whole_writes import WholeWrites
 from replan.adapters.thread_holds import MemoryHolds
-from replan.adapters.threads import MemoryThreads
+from replan.adapters.thread_repositories import MemoryThreads
 from replan.errors import ConfigurationError
 from replan.ports.ownership import Owner
 from replan.ports.storage import Storage

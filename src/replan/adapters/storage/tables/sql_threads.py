@@ -12,7 +12,7 @@ from replan.adapters.storage.database import Database
 from replan.adapters.storage.stored_values.places import of_thread_row
 from replan.adapters.storage.stored_values.sealing import Seal
 from replan.adapters.storage.tables import schema
-from replan.adapters.threads import RowRepository
+from replan.adapters.thread_repositories import RowRepository
 from replan.state.pipeline.thread_rows import Changes, Rows
 from replan.state.pipeline.threads import Thread
 
