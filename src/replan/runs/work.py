@@ -229,7 +229,8 @@ class Work:
             if not self._stop.is_set():
                 # A run that was stopped may not have come to them.
                 await self._take(used)
-                await self._read_requests()
+                for request in await self._bench.book.requests([self.errand.run_id]):
+                    await self.heed(request)
             command = resumption(asks, answers_in(self._answers, asks))
             self.is_resting = self._stop.is_set() or not command.resume
             if self.is_resting:
@@ -255,10 +256,6 @@ class Work:
         if requests:
             self._answers = [each for each in self._answers if each not in requests]
             await self._bench.book.take_requests(requests, self._bench.clock())
-
-    async def _read_requests(self) -> None:
-        for request in await self._bench.book.requests([self.errand.run_id]):
-            await self.heed(request)
 
     async def _drop_what_is_past(self) -> None:
         """Take the answers that wait; a wish to stop was for who worked on the run before."""

@@ -81,7 +81,8 @@ class ToolCalls:
             case "run again":
                 return None
             case "done":
-                return _answer(request.tool_call, verdict.text or "Done.")
+                called, text = request.tool_call, verdict.text or "Done."
+                return ToolMessage(text, tool_call_id=called["id"] or "", name=called["name"])
             case "fail":
                 return answer_of_failure(request.tool_call, verdict.text or str(error))
 
@@ -205,10 +206,6 @@ def _answer_in(kept: ToolEnd) -> ToolAnswer:
     messages = list(kept.messages)
     is_command = kept.is_command or not messages
     return Command(update={"messages": messages}) if is_command else messages[0]
-
-
-def _answer(called: ToolCall, text: str) -> ToolMessage:
-    return ToolMessage(text, tool_call_id=called["id"] or "", name=called["name"])
 
 
 def _abandonable(request: ToolCallRequest) -> ToolCallRequest:

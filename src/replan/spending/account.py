@@ -317,14 +317,11 @@ class Account:
                 waiter.error = offer.error
             elif waiter.turn.set_running_or_notify_cancel():
                 self._queue.remove(waiter)
-                self._tell(waiter, offer)
-
-    def _tell(self, waiter: Waiter, offer: Permit | LimitReachedError) -> None:
-        if isinstance(offer, Permit):
-            self._charge(offer)
-            waiter.turn.set_result(offer)
-        else:
-            waiter.turn.set_exception(offer)
+                if isinstance(offer, Permit):
+                    self._charge(offer)
+                    waiter.turn.set_result(offer)
+                else:
+                    waiter.turn.set_exception(offer)
 
     def _offer(self, ask: Ask, *, others: int) -> Offer:
         for scope in ask.scopes:

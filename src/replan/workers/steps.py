@@ -117,7 +117,8 @@ class QueuedSteps:
             looks += 1
             if looks % _ASK_EACH == 0 and not await self._queue.has(job.lock):
                 if puts == _MOST_PUTS:
-                    return _given_up(puts)
+                    problem = f"No worker brought it to an end; it was put there {1 + puts} times."
+                    return StepEnd(how="failed", error=problem, can_pass=False)
                 puts += await self._queue.put(job)
             await asyncio.sleep(_LOOK)
 
@@ -169,11 +170,6 @@ class StepJobs:
             batch.append(_written(told.get_nowait()))
         if batch:
             await place.note(f"event/{self._services.new_id()}", batch)
-
-
-def _given_up(puts: int) -> StepEnd:
-    problem = f"No worker brought it to an end; it was put there {1 + puts} times."
-    return StepEnd(how="failed", error=problem, can_pass=False)
 
 
 def _is_success(end: StepEnd) -> bool:

@@ -21,7 +21,7 @@ from replan.graph.branches import specialist_node
 from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
-from replan.runs.asked.asks import PLAN, Ask, changed_plan, read_answers
+from replan.runs.asked.asks import PLAN, Ask, decided, read_answers
 from replan.runs.continued.correcting import (
     Correction,
     begun_anew,
@@ -221,7 +221,7 @@ def _read(request: ResumeRequest, asks: Sequence[Ask]) -> dict[str, JsonValue]:
     if request.plan is not None:
         if not any(ask.kind == PLAN for ask in asks):
             raise InputError("This run does not wait for approval of its plan. Leave out --plan.")
-        answers[PLAN] = changed_plan(read_plan_text(request.plan))
+        answers[PLAN] = decided(action="edit", plan=read_plan_text(request.plan))
     return answers
 
 

@@ -208,7 +208,7 @@ def _read(ask: Ask, given: object) -> JsonValue:
     if ask.fingerprint:
         given = given_for(given, ask.kind, ask.fingerprint)
     if isinstance(given, Decision):
-        return _written(given)
+        return decided(**dict(given))
     return answer_of(ask, given) if isinstance(given, str) else cast("JsonValue", given)
 
 
@@ -236,34 +236,14 @@ def read_answers(texts: Sequence[str], asks: Sequence[Ask]) -> dict[str, JsonVal
 def answer_of(ask: Ask, text: str) -> JsonValue:
     match ask.kind:
         case "plan":
-            return _written(read_decision(text))
+            return decided(**dict(read_decision(text)))
         case "approval":
             given = arguments_of(text) if text.lstrip().startswith("{") else None
             if given is None or "action" in given:
-                return _written(read_call_decision(given or text))
-            return changed_call(given)
+                return decided(**dict(read_call_decision(given or text)))
+            return decided(action="edit", arguments=given)
         case _:
             return text
-
-
-def approval() -> JsonValue:
-    """Return the answer that says yes."""
-    return _written(Decision(action="approve"))
-
-
-def rejection(reason: str) -> JsonValue:
-    """Return the answer that says no; without a reason the run ends, or the call fails."""
-    return _written(Decision(action="reject", reason=reason))
-
-
-def changed_plan(markdown: str) -> JsonValue:
-    """Return the answer that hands in a changed plan."""
-    return _written(Decision(action="edit", plan=markdown))
-
-
-def changed_call(arguments: dict[str, JsonValue]) -> JsonValue:
-    """Return the answer that lets a tool be called with other arguments."""
-    return _written(Decision(action="edit", arguments=arguments))
 
 
 def arguments_of(text: str) -> dict[str, JsonValue]:
@@ -279,5 +259,6 @@ def arguments_of(text: str) -> dict[str, JsonValue]:
     return cast("dict[str, JsonValue]", found)
 
 
-def _written(decision: Decision) -> JsonValue:
-    return decision.model_dump(mode="json", exclude_defaults=True)
+def decided(**decision: Any) -> JsonValue:
+    """Return the answer that makes a `Decision` with these fields."""
+    return Decision(**decision).model_dump(mode="json", exclude_defaults=True)

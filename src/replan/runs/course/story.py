@@ -135,12 +135,7 @@ class Story:
         """All calls of models; of a run whose events report none, as its state has them."""
         told, usage = calls_of(self.run.events), getattr(self.run, "usage", None)
         if not (told.number or told.unended or usage is None):
-            told = Calls(
-                number=usage.calls,
-                tokens=usage.total_tokens,
-                known_cost=usage.known_cost,
-                unpriced=usage.unpriced_calls,
-            )
+            told = Calls.of(usage)
         charged = self.run.spent.get("run")
         return told if charged is None else with_charged(told, charged)
 

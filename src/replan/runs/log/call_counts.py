@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from replan.ports.journal import Spending
     from replan.runs.log.run_event import RunEvent
+    from replan.state.usage import Usage
 
 ANSWERED = ("model_answered", "memory_summary")
 """The events with the usage of calls of models."""
@@ -43,6 +44,16 @@ class Calls:
     unended_cost: float = 0.0
     uncounted_tokens: int = 0
     seconds: float = 0.0
+
+    @classmethod
+    def of(cls, usage: Usage) -> Self:
+        """What the state of a run has of them."""
+        return cls(
+            number=usage.calls,
+            tokens=usage.total_tokens,
+            known_cost=usage.known_cost,
+            unpriced=usage.unpriced_calls,
+        )
 
     @property
     def cost(self) -> float | None:

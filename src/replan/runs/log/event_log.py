@@ -1,7 +1,7 @@
 """The events of a run: numbered when appended, stored with the run, and reported from there."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any, cast
@@ -11,7 +11,6 @@ from pydantic import JsonValue
 from replan.errors import StorageError
 from replan.events.types import (
     AnswerToken,
-    BaseEvent,
     Event,
     SpecialistToken,
     TaskCompleted,
@@ -49,7 +48,7 @@ class EventLog:
         book: RunBook,
         run_id: str,
         clock: Callable[[], datetime],
-        heard: Heard | None = None,  # receives the events, with their numbers, once on record
+        heard: Sequence[Heard] = (),  # receive the events, with their numbers, once on record
         *,
         keeps_texts: bool = True,
     ) -> None:
@@ -88,7 +87,7 @@ class EventLog:
     def take(self, event: Event, at: datetime | None = None) -> None:
         """Take an event that happened now, or before; tokens of texts are reported and not kept."""
         entry: JsonValue = None
-        if not _is_token(event):
+        if not isinstance(event, AnswerToken | SpecialistToken):
             now = at or self._clock()
             # To the millisecond, as it is kept.
             at = now.replace(microsecond=now.microsecond // 1000 * 1000)
@@ -149,9 +148,9 @@ class EventLog:
             seq += entry is not None
 
     def _tell(self, event: Event, logged: LoggedEvent | None) -> None:
-        if self._heard is not None:
-            seq = None if logged is None else logged.seq
-            self._heard(event.model_copy(update={"seq": seq}))
+        seq = None if logged is None else logged.seq
+        for heard in self._heard:
+            heard(event.model_copy(update={"seq": seq}))
         if self._followers:
             told = _piece(event) if logged is None else run_event(self._run_id, logged)
             for follower in self._followers:
@@ -178,10 +177,6 @@ class EventLog:
             yield coming
         finally:
             self._followers.remove(coming)
-
-
-def _is_token(event: BaseEvent) -> bool:
-    return isinstance(event, AnswerToken | SpecialistToken)
 
 
 def _piece(event: Event) -> RunEvent:

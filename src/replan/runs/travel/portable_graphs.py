@@ -103,7 +103,9 @@ async def waiting_graphs(graph: Graph, snapshot: StateSnapshot) -> WaitingGraphs
     Raises:
         InputError: They cannot travel; says which, and why.
     """
-    tasks = [each for each in snapshot.tasks if each.interrupts and _is_of_step(each)]
+    tasks = [
+        each for each in snapshot.tasks if each.interrupts and each.name.startswith(_SPECIALIST)
+    ]
     if not tasks:
         return None
     for task in tasks:
@@ -127,7 +129,12 @@ async def waiting_graphs(graph: Graph, snapshot: StateSnapshot) -> WaitingGraphs
         step=here.metadata.get("step", 0),
         writes=writes,
         graphs=[
-            (ns, _plain(each), dict(each.metadata), [*(each.pending_writes or ())])
+            (
+                ns,
+                cast("_Checkpoint", {**each.checkpoint}),
+                dict(each.metadata),
+                [*(each.pending_writes or ())],
+            )
             for ns, each in (await _inside(saver, snapshot, tasks)).items()
         ],
     )
@@ -231,10 +238,6 @@ async def _inside(
     return newest
 
 
-def _plain(found: CheckpointTuple) -> _Checkpoint:
-    return cast("_Checkpoint", {**found.checkpoint})
-
-
 def _is_inside(ns: str, task_ids: set[str]) -> bool:
     name, task_id = task_around(ns)
     return name.startswith(_SPECIALIST) and task_id in task_ids
@@ -243,10 +246,6 @@ def _is_inside(ns: str, task_ids: set[str]) -> bool:
 def _are_asked(value: Any) -> bool:
     parts = cast("Sequence[Any]", value) if isinstance(value, list | tuple) else [value]
     return all(isinstance(each, Interrupt) for each in parts)
-
-
-def _is_of_step(task: PregelTask) -> bool:
-    return task.name.startswith(_SPECIALIST)
 
 
 def _named(node: str) -> str:

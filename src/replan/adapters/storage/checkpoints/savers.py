@@ -116,7 +116,7 @@ class WholeSaver(Holding):
                 found = _checked(await parent.aget_tuple(config))
             # What continues from an older checkpoint must be above the newest, too.
             is_older = found is not None and get_checkpoint_id(config) is not None
-            newest = await self._newest(config) if is_older else _id_of(found)
+            newest = await self._newest(config) if is_older else found and found.checkpoint["id"]
             if newest:
                 go_on_above(newest)
             return found
@@ -225,10 +225,6 @@ def _checked(found: Found) -> Found:
     if found is not None and not (isinstance(checkpoint, dict) and checkpoint.keys() >= _PARTS):
         raise UnreadableRecordError("a checkpoint lacks its parts")
     return found
-
-
-def _id_of(found: CheckpointTuple | None) -> str | None:
-    return found and str(found.checkpoint["id"])
 
 
 class _Turn:

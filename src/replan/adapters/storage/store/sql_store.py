@@ -170,7 +170,11 @@ class SqlStore(BaseStore):
             return state, numbers, [row for row in rows if row.id in new]
 
         def update(state: State, numbers: set[int], rows: Rows) -> None:
-            words.update(state, numbers, {row.id: self._open_row(row).words for row in rows})
+            words.update(
+                state,
+                numbers,
+                {row.id: self._open(row.value, row.namespace, row.key).words for row in rows},
+            )
 
         async with words.alone:
             if kept is not None and not words.numbers:
@@ -294,13 +298,12 @@ class SqlStore(BaseStore):
         if op.filter:
             fitting = [each for each in found if has(self._opened(each.row).value, op.filter)]
             found = fitting[op.offset : op.offset + op.limit]
-        return [self._search_item(row, rate) for row, rate in found]
-
-    def _search_item(self, row: Any, rate: float | None) -> SearchItem:
-        item = self._item(row)
-        return SearchItem(
-            item.namespace, item.key, item.value, item.created_at, item.updated_at, score=rate
-        )
+        return [
+            SearchItem(
+                one.namespace, one.key, one.value, one.created_at, one.updated_at, score=rate
+            )
+            for one, rate in ((self._item(row), rate) for row, rate in found)
+        ]
 
     def _item(self, row: Any) -> Item:
         # A copy: who gets it may change it.
@@ -316,9 +319,6 @@ class SqlStore(BaseStore):
         is_small = isinstance(row.value, bytes) and len(row.value) <= _SMALL
         opened = self._opened_again if is_small else self._open
         return opened(row.value, row.namespace, row.key)
-
-    def _open_row(self, row: Any) -> Kept:
-        return self._open(row.value, row.namespace, row.key)
 
     def _open(self, value: bytes, namespace: str, key: str) -> Kept:
         place = of_item(namespace, key)
