@@ -81,21 +81,13 @@ class ThreadRepository(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ThreadOfStep:
-    """The thread in which a pipeline stores its work for a step.
+    """The thread in which a pipeline stores its work for a step."""
 
-    Attributes:
-        repository: Where threads are kept.
-        thread_id: The thread of the step at its specialist, in its generation.
-        run_id: The run, with which the thread goes.
-        clock: Returns the time, with a time zone.
-        new_id: Returns a new unique id.
-    """
-
-    repository: ThreadRepository
-    thread_id: str
-    run_id: str
-    clock: Callable[[], datetime]
-    new_id: Callable[[], str]
+    repository: ThreadRepository  # where threads are kept
+    thread_id: str  # the thread of the step at its specialist, in its generation
+    run_id: str  # the run, with which the thread goes
+    clock: Callable[[], datetime]  # returns the time, with a time zone
+    new_id: Callable[[], str]  # returns a new unique id
 
 
 thread_of_step: ContextVar[ThreadOfStep] = ContextVar("replan_thread_of_step")

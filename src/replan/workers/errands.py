@@ -25,21 +25,13 @@ _EVENTS = TypeAdapter[tuple[Event, ...]](tuple[Event, ...])
 
 @dataclass(frozen=True)
 class Errands:
-    """All that is on record for a run, as one.
+    """All that is on record for a run, as one."""
 
-    Attributes:
-        keys: The notes.
-        given: What the run begins with, as it is kept; None if it continues.
-        settings: Its settings, or what is changed of them.
-        told: What a person did to it.
-        by: Who continues it.
-    """
-
-    keys: tuple[str, ...] = ()
-    given: JsonValue = None
-    settings: RunSettings | None = None
-    told: tuple[Event, ...] = ()
-    by: str = ""
+    keys: tuple[str, ...] = ()  # the notes
+    given: JsonValue = None  # what the run begins with, as it is kept; None if it continues
+    settings: RunSettings | None = None  # its settings, or what is changed of them
+    told: tuple[Event, ...] = ()  # what a person did to it
+    by: str = ""  # who continues it
 
 
 async def note_errand(errand: Errand, key: str, journal: Journal) -> None:

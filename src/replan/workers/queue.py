@@ -124,24 +124,17 @@ class Followed:
 
 @dataclass(frozen=True, kw_only=True)
 class NewJob:
-    """A job to put into the queue.
+    """A job to put into the queue."""
 
-    Attributes:
-        kind: Which handler of a worker does it, such as `run`.
-        lock: What it is about, such as `run:ID`. Of one lock, one job is done at a time, and one
-            waits at most.
-        queue: The full name of its queue; see `queue_of`.
-        arguments: What the handler is given; JSON without secrets, which is not encrypted.
-        tenant: Whose it is: the tenants of a queue take turns.
-        level: Its priority, from -9 to 9: the higher comes first.
-    """
-
-    kind: str
+    kind: str  # which handler of a worker does it, such as `run`
+    # What it is about, such as `run:ID`. Of one lock, one job is done at a time, and one waits at
+    # most.
     lock: str
-    queue: str
+    queue: str  # the full name of its queue; see `queue_of`
+    # What the handler is given; JSON without secrets, which is not encrypted.
     arguments: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
-    tenant: str = ""
-    level: int = 0
+    tenant: str = ""  # whose it is: the tenants of a queue take turns
+    level: int = 0  # its priority, from -9 to 9: the higher comes first
 
     @classmethod
     def labelled(

@@ -34,20 +34,15 @@ logger = logging.getLogger(__name__)
 
 
 class Schedule(Value):
-    """A run that begins by itself, or a job of upkeep.
+    """A run that begins by itself, or a job of upkeep."""
 
-    Attributes:
-        name: Its name; its runs are named `NAME-TIME`, those of a tenant `TENANT.NAME-TIME`.
-        cron: When: minute, hour, day of the month, month, day of the week; in UTC.
-        task: What its runs are to do.
-        upkeep: What is kept up instead: the summaries of threads, or the index of the knowledge.
-        labels: The labels of its runs, such as `priority` and `tenant`.
-    """
-
+    # Its name; its runs are named `NAME-TIME`, those of a tenant `TENANT.NAME-TIME`.
     name: str = Field(pattern=_NAME)
-    cron: str
-    task: str = ""
+    cron: str  # when: minute, hour, day of the month, month, day of the week; in UTC
+    task: str = ""  # what its runs are to do
+    # What is kept up instead: the summaries of threads, or the index of the knowledge.
     upkeep: Upkeep | None = None
+    # The labels of its runs, such as `priority` and `tenant`.
     labels: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")

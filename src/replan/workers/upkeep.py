@@ -31,19 +31,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class UpkeepJobs:
-    """Puts such jobs into the queue, and does them.
+    """Puts such jobs into the queue, and does them."""
 
-    Attributes:
-        graph: That of the team, on the storage.
-        storage: Where the threads are.
-        queue: The queue.
-        digest: The version of the team.
-    """
-
-    graph: Graph
-    storage: Storage
+    graph: Graph  # that of the team, on the storage
+    storage: Storage  # where the threads are
     queue: Queue
-    digest: str
+    digest: str  # the version of the team
 
     @property
     def handlers(self) -> Mapping[str, Callable[..., Awaitable[None]]]:

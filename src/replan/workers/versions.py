@@ -15,17 +15,11 @@ _LENGTH = 16
 
 
 class Version(NamedTuple):
-    """A version of a team.
+    """A version of a team."""
 
-    Attributes:
-        digest: What it is named by: the first 16 hexadecimal digits of the SHA-256 of its file.
-        path: Its file.
-        content: The text of its file.
-    """
-
-    digest: str
-    path: Path
-    content: str
+    digest: str  # what it is named by: the first 16 hexadecimal digits of the SHA-256 of its file
+    path: Path  # its file
+    content: str  # the text of its file
 
 
 def version_of(path: Path) -> Version:

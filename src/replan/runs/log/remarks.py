@@ -25,17 +25,11 @@ _Place = tuple[Any, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Remarks:
-    """How often a run met what it continued in spite of.
+    """How often a run met what it continued in spite of."""
 
-    Attributes:
-        failed: Calls of tools that failed.
-        refused: Calls of tools that a person refused.
-        unusable: Replies of models that could not be used.
-    """
-
-    failed: int = 0
-    refused: int = 0
-    unusable: int = 0
+    failed: int = 0  # calls of tools that failed
+    refused: int = 0  # calls of tools that a person refused
+    unusable: int = 0  # replies of models that could not be used
 
 
 def remarks_of(events: Iterable[RunEvent], unusable: Collection[int] = ()) -> Remarks:

@@ -53,30 +53,19 @@ Write = tuple[str, str, Any]
 
 
 class GraphAsked(Value):
-    """What the graph of a step asks.
+    """What the graph of a step asks."""
 
-    Attributes:
-        key: The id of LangGraph's interrupt.
-        text: The question.
-        step_id: The step.
-        who: The step and its specialist.
-    """
-
-    key: str
-    text: str
+    key: str  # the id of LangGraph's interrupt
+    text: str  # the question
     step_id: int = 0
-    who: str = ""
+    who: str = ""  # the step and its specialist
 
 
 class WaitingGraphs(Value):
-    """The graphs of a round that wait.
+    """The graphs of a round that wait."""
 
-    Attributes:
-        asked: What they ask, if nothing else of the round can be done.
-        kept: Their checkpoints, as a storage writes them, in base64.
-    """
-
-    asked: tuple[GraphAsked, ...] = ()
+    asked: tuple[GraphAsked, ...] = ()  # what they ask, if nothing else of the round can be done
+    # Their checkpoints, as a storage writes them, in base64.
     kept: str = Field(max_length=MOST_BYTES * 2)
 
 
