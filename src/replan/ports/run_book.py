@@ -132,10 +132,7 @@ class RunBook(Protocol):
     ) -> int:
         """Append events of a run, in this order, and return the number of the first one.
 
-        Args:
-            run_id: The run.
-            events: The events.
-            texts: Their long texts, which are safe with them; one that is there stays.
+        Their long texts are safe with them; one that is there stays.
         """
         ...
 

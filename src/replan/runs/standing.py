@@ -19,13 +19,7 @@ WAITING = "waiting"
 
 
 def awaited(failed: Iterable[int], coming: Iterable[int], *, left: str = "blocked") -> str:
-    """What a step that has not begun waits for.
-
-    Args:
-        failed: The steps that it needs and that failed.
-        coming: Those that are not over yet.
-        left: What it is because of the failed ones.
-    """
+    """What a step that has not begun waits for: steps that failed, or that are coming."""
     if told := ", ".join(map(str, failed)):
         return f"{left}: {told} failed"
     told = ", ".join(map(str, coming))

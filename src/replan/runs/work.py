@@ -48,13 +48,7 @@ class Queued(Protocol):
     """Reports the status of runs in the queue."""
 
     async def __call__(self, run_id: str, *, is_followed: bool = False) -> Stand | None:
-        """The status of the job of a run; None: there is none.
-
-        Args:
-            run_id: The run.
-            is_followed: Whether an answer of a moment ago is good enough, because the next question
-                comes soon.
-        """
+        """The status of the job of a run, if any; if followed, that of a moment ago is enough."""
         ...
 
 

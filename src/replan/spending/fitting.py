@@ -141,13 +141,8 @@ class Picture:
         self.cost += sign * amount.cost
 
     def read(self, found: Charged, on_record: Collection[str], lost: Collection[str]) -> bool:
-        """Take over what the journal has; return whether a call elsewhere has ended.
-
-        Args:
-            found: What it has.
-            on_record: The calls of this process that were on record before it was asked.
-            lost: Reservations that nobody will settle.
-        """
+        """Take over what the journal has; return whether a call elsewhere has ended."""
+        # `on_record` are calls here that were on record before, `lost` those that nobody settles.
         for name in [each for each in self.on_way if each not in found.reserved]:
             if name in on_record:
                 # It is settled there, and what it used is in the sum.

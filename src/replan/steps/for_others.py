@@ -57,13 +57,7 @@ class _ListingAsker(Asker):
 async def done_for_another(
     errand: StepErrand, services: Services, tell: Callable[[BaseEvent], None]
 ) -> StepEnd:
-    """Make an attempt of a step of another process's run.
-
-    Args:
-        errand: The attempt.
-        services: Those of the team here; its journal is that of the run.
-        tell: Receives the events of the calls.
-    """
+    """Make an attempt of a step of another process's run."""
     context = errand.context
     account = services.accounts.of(services.journal, context.run_id)
     place = f"{STEPS_ELSEWHERE}{context.idempotency_key}/"

@@ -35,12 +35,7 @@ class Errands:
 
 
 async def note_errand(errand: Errand, key: str, journal: Journal) -> None:
-    """Record the order of a run.
-
-    Raises:
-        InputError: It has what no other process can be given, or another request began a run of
-            this name at the same moment.
-    """
+    """Record the order of a run."""
     _check(errand)
     given = errand.input
     if given is None and errand.settings is None and not errand.told and not errand.by:

@@ -106,12 +106,7 @@ async def open_worker(
 
 
 def work(wanted: WorkerWanted, say: Callable[[str], None]) -> None:
-    """Take runs up until SIGINT or SIGTERM; others continue with what is at work then.
-
-    Raises:
-        UsageError: The team, its version, a queue or the storage cannot be used.
-        StorageError: The database cannot be reached.
-    """
+    """Take runs up until SIGINT or SIGTERM; others continue with what is at work then."""
     completed(lambda: _worked(wanted, say))
 
 
@@ -126,12 +121,7 @@ async def _worked(wanted: WorkerWanted, say: Callable[[str], None]) -> None:
 
 
 def publish(team: Path, storage: str) -> str:
-    """Record the version of a team in a file, and return its digest.
-
-    Raises:
-        UsageError: The file has mistakes, or the storage is not PostgreSQL.
-        StorageError: The database cannot be reached.
-    """
+    """Record the version of a team in a file, and return its digest."""
     check_address(storage)
     version, read = version_of(team), read_team_file(team, os.environ)
 

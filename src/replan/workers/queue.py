@@ -90,16 +90,7 @@ class Followed:
         self._guard = asyncio.Lock()
 
     async def stand(self, lock: str, *, is_followed: bool = False) -> Stand | None:
-        """The status of the job of a lock; None: there is none.
-
-        Args:
-            lock: The lock.
-            is_followed: Whether an answer of a moment ago is good enough, because the next question
-                comes soon.
-
-        Raises:
-            StorageError: The database cannot be reached.
-        """
+        """The status of the job of a lock, if any; if followed, that of a moment ago is enough."""
         asked = self._asked[lock] = time.monotonic()
         if is_followed and lock in self._found and asked - self._looked_at < _FRESH:
             return self._found[lock]
@@ -145,11 +136,7 @@ class NewJob:
         labels: Mapping[str, str],
         arguments: Mapping[str, JsonValue],
     ) -> Self:
-        """A job in the queue of labels, with their tenant and priority.
-
-        Raises:
-            ConfigurationError: A label does not name a queue or a priority.
-        """
+        """A job in the queue of labels, with their tenant and priority."""
         return cls(
             kind=kind,
             lock=lock,
@@ -282,11 +269,7 @@ def check_address(address: str) -> None:
 
 
 def queue_of(name: str, digest: str) -> str:
-    """The full name of a queue: workers with another version of the team do not see it.
-
-    Raises:
-        ConfigurationError: The name cannot be used.
-    """
+    """The full name of a queue: workers with another version of the team do not see it."""
     if not _NAME.fullmatch(name):
         problem = "This cannot be the name of a queue."
         fix = "Use up to 20 small letters, digits, '-' and '_'."
@@ -296,11 +279,7 @@ def queue_of(name: str, digest: str) -> str:
 
 
 def checked_level(text: str) -> int:
-    """A priority from a label.
-
-    Raises:
-        ConfigurationError: It is not a number from -9 to 9.
-    """
+    """A priority from a label."""
     if not re.fullmatch(r"-?[0-9]", text):
         problem = "This is not a priority."
         fix = f"Give a number from -{MOST_LEVEL} to {MOST_LEVEL}."

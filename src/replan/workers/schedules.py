@@ -75,12 +75,7 @@ class Schedule(Value):
 
 
 def read_schedules(path: Path) -> list[Schedule]:
-    """Read a file of schedules: a list in YAML.
-
-    Raises:
-        DeclaredFileError: It cannot be read.
-        ConfigurationError: It has a mistake.
-    """
+    """Read a file of schedules: a list in YAML."""
     source = read_yaml(text_of(path, DeclaredFileError, "Check the path."))
     if source.mistakes:
         raise DeclaredFileError(path, source.mistakes)
@@ -106,13 +101,7 @@ def read_schedules(path: Path) -> list[Schedule]:
 
 
 async def keep(schedules: Sequence[Schedule], queued: Runtime, upkeep: UpkeepJobs) -> None:
-    """Begin the work of schedules at their times, until it is cancelled.
-
-    Args:
-        schedules: The schedules.
-        queued: Puts the runs into the queue.
-        upkeep: Puts the other jobs there.
-    """
+    """Begin the work of schedules at their times, until it is cancelled."""
     begun = dict[str, datetime]()
     while True:
         now = queued.bench.clock()
@@ -123,21 +112,11 @@ async def keep(schedules: Sequence[Schedule], queued: Runtime, upkeep: UpkeepJob
 
 async def begin_due(
     schedules: Sequence[Schedule],
-    queued: Runtime,
-    begun: Mapping[str, datetime],
-    upkeep: UpkeepJobs | None = None,
+    queued: Runtime,  # puts the runs into the queue
+    begun: Mapping[str, datetime],  # the times that are done, by the names of schedules
+    upkeep: UpkeepJobs | None = None,  # puts the other jobs there
 ) -> dict[str, datetime]:
-    """Begin the work of each schedule for its latest time, unless that time is long past.
-
-    Args:
-        schedules: The schedules.
-        queued: Puts the runs into the queue.
-        begun: The times for which nothing is left to do, by the names of the schedules.
-        upkeep: Puts the other jobs there.
-
-    Returns:
-        Further ones.
-    """
+    """Begin the work of each schedule for its latest time, unless that time is long past."""
     now, more = queued.bench.clock(), dict[str, datetime]()
     for each in schedules:
         at = each.before(now)

@@ -44,11 +44,7 @@ class UpkeepJobs:
         return {"summaries": self.look_through, _SUMMARY: self.summarise, "index": self.index}
 
     def check(self, upkeep: Upkeep) -> None:
-        """Refuse upkeep that the team does not need.
-
-        Raises:
-            ConfigurationError: It writes no summaries, or its knowledge has no index.
-        """
+        """Refuse upkeep that the team does not need."""
         if upkeep == "summaries" and self._services.prompts.memory_in({}).mode != "summary":
             problem = "The memory of this team is not in mode 'summary'."
             fix = "Give the team memory: {mode: summary}, or remove the schedule."

@@ -23,11 +23,7 @@ class Version(NamedTuple):
 
 
 def version_of(path: Path) -> Version:
-    """The version of the team in a file.
-
-    Raises:
-        TeamFileError: It cannot be read.
-    """
+    """The version of the team in a file."""
     content = text_of(path, TeamFileError, "Check the path.")
     return Version(hashlib.sha256(content.encode()).hexdigest()[:_LENGTH], path, content)
 
@@ -38,11 +34,7 @@ async def published(queue: Queue, version: Version, name: str) -> bool:
 
 
 async def check_published(queue: Queue, version: Version) -> None:
-    """Refuse an unpublished version of a team.
-
-    Raises:
-        ConfigurationError: It is not on record.
-    """
+    """Refuse an unpublished version of a team."""
     if not await queue.is_published(version.digest):
         problem = f"This version of the team ({version.digest}) was not published."
         fix = f"Do it with `replan team publish {version.path}`, with the same --storage."

@@ -38,27 +38,16 @@ class Worker:
     def __init__(  # noqa: PLR0913 - what a worker is told
         self,
         queue: Queue,
-        runtime: Runtime,
+        runtime: Runtime,  # what runs are worked on with; it has no queue itself
         storage: Storage,
-        queues: Sequence[str],
+        queues: Sequence[str],  # the full names of the queues
         *,
-        concurrency: int,
-        lease: float = LEASE,
-        handlers: Mapping[str, Handler] | None = None,
-        beside: Callable[[], Coroutine[Any, Any, None]] | None = None,
+        concurrency: int,  # jobs at once
+        lease: float = LEASE,  # seconds without a sign of life after which others take the jobs up
+        handlers: Mapping[str, Handler] | None = None,  # of further jobs, by their kinds
+        beside: Callable[[], Coroutine[Any, Any, None]] | None = None,  # runs without end
     ) -> None:
-        """Prepare; `work` does it.
-
-        Args:
-            queue: The queue.
-            runtime: What runs are worked on with; it has no queue itself.
-            storage: Its storage.
-            queues: The full names of the queues.
-            concurrency: Jobs at once.
-            lease: Seconds without a sign of life after which others take the jobs up.
-            handlers: What does jobs of further kinds, by their names.
-            beside: What it does in the background, without end.
-        """
+        """Prepare; `work` does it."""
         self._queue = queue
         self._runtime = runtime
         self._lease = lease

@@ -22,17 +22,7 @@ def largest_of(name: str) -> int:
 
 
 def block_of(name: str, held: bytes, shown: str, fix: str) -> dict[str, Any]:
-    """A file as a content block of LangChain: a text, a picture or a PDF.
-
-    Args:
-        name: Its name; the ending says what it is.
-        held: What it holds.
-        shown: How an error names it.
-        fix: What an error says can be done.
-
-    Raises:
-        InputError: It is too large, or nothing that goes with a request.
-    """
+    """A file as a content block of LangChain: a text, a picture or a PDF."""
     kind = guess_type(name)[0] or ""
     largest = largest_of(name)
     if len(held) > largest:

@@ -74,11 +74,7 @@ def failed_in(plan: TaskPlan | None) -> list[int]:
 
 
 def check(correction: Correction, view: RunView) -> None:
-    """Refuse impossible corrections of a run, before anything is done.
-
-    Raises:
-        InputError: There is no such step, or it already is as wanted.
-    """
+    """Refuse impossible corrections of a run, before anything is done."""
     plan = view.plan
     if plan is None:
         raise InputError("This run has no plan, so there is no step in it.")
@@ -119,11 +115,7 @@ def _failed_before(step: PlanStep, plan: TaskPlan) -> list[int]:
 
 
 def check_newest(snapshot: StateSnapshot, run_id: str) -> None:
-    """See that a run can be corrected where it is.
-
-    Raises:
-        InputError: Its thread has begun another run, or a graph of a step asks in the middle of it.
-    """
+    """See that a run can be corrected where it is."""
     if snapshot.values.get("run_id") != run_id:
         raise InputError("Another run has begun on the thread of this one, which cannot continue.")
     if any(task.interrupts and task.name.startswith("specialist_") for task in snapshot.tasks):
@@ -137,11 +129,7 @@ def corrected(
     settings: RunSettings | None,
     at: datetime,
 ) -> tuple[EnhancedState, tuple[Event, ...]]:
-    """Return what a correction changes in the state of a run that continues, and its description.
-
-    Raises:
-        InputError: A limit of the run leaves no room for it.
-    """
+    """Return what a correction changes in the state of a run, and the events that report it."""
     before = state.get("current_plan") or TaskPlan()
     reruns = correction.reruns(so_far)
     ids = [rerun.step for rerun in reruns] or [correction.step]
@@ -227,11 +215,7 @@ async def repeated_by(
 
 
 def refuse_repeats(told: Sequence[str]) -> None:
-    """Refuse a new run that would repeat work with effects.
-
-    Raises:
-        InputError: There is such work.
-    """
+    """Refuse a new run that would repeat work with effects."""
     if told:
         raise InputError(
             f"This run is over, and a new one would repeat work that must not be repeated without "

@@ -46,11 +46,7 @@ def exported(run: WholeRun, at: datetime) -> str:
 
 
 def opened_export(path: Path) -> WholeRun:
-    """Read the run of a file.
-
-    Raises:
-        InputError: It is no such file, is damaged, too large, or of a newer version; says where.
-    """
+    """Read the run of a file."""
     try:
         size = path.stat().st_size
         if size > LARGEST:

@@ -175,11 +175,7 @@ def _check_plan(plan: TaskPlan | None, node: str, path: Path, reading: Reading) 
 async def exported(
     snapshot: StateSnapshot, graph: Graph, journal: Journal, threads: ThreadRepository
 ) -> PortableRun:
-    """Take a run with all that it takes to continue it.
-
-    Raises:
-        InputError: It is over or has not begun; or a graph inside it waits, and cannot travel.
-    """
+    """Take a run with all that it takes to continue it."""
     node = _next(snapshot)
     if node is None:
         raise InputError("This run is over, or has not begun: there is nothing to continue.")
@@ -225,12 +221,7 @@ def _next(snapshot: StateSnapshot) -> str | None:
 
 
 async def export_of(run_id: str, bench: Bench) -> PortableRun:
-    """Take a run that waits or was stopped, with all that it takes to continue it.
-
-    Raises:
-        InputError: There is no such run, it is over, or it cannot travel.
-        ThreadBusyError: A process works on the run.
-    """
+    """Take a run that waits or was stopped, with all that it takes to continue it."""
     record = await kept_record_of(run_id, bench)
     if await is_worked_on(run_id, bench):
         raise ThreadBusyError(record.thread_id)
@@ -246,11 +237,7 @@ async def adopt_into(
     order: JsonValue,
     labels: Mapping[str, str] | None,
 ) -> None:
-    """Enter a run from elsewhere into the list of runs, and put it on a new thread.
-
-    Raises:
-        InputError: The run is here already, the thread is not new, or runs are not kept.
-    """
+    """Enter a run from elsewhere into the list of runs, and put it on a new thread."""
     if bench.storage is None:
         raise InputError("Without storage no run can be adopted. Give `storage`.")
     config = config_of(thread_id)

@@ -87,11 +87,7 @@ class _Kept(Value):
 
 
 async def waiting_graphs(graph: Graph, snapshot: StateSnapshot) -> WaitingGraphs | None:
-    """Take the graphs that wait in a round; None if there are none.
-
-    Raises:
-        InputError: They cannot travel; says which, and why.
-    """
+    """Take the graphs that wait in a round; None if there are none."""
     tasks = [
         each for each in snapshot.tasks if each.interrupts and each.name.startswith(_SPECIALIST)
     ]
@@ -140,11 +136,7 @@ async def waiting_graphs(graph: Graph, snapshot: StateSnapshot) -> WaitingGraphs
 
 
 def kept_in(graphs: WaitingGraphs, graph: Graph, path: Path = ()) -> "_Kept":
-    """Read what travelled, for a graph of the same team.
-
-    Raises:
-        ContextError: It cannot be used.
-    """
+    """Read what travelled, for a graph of the same team."""
     reading = Reading()
     try:
         packed = base64.b64decode(graphs.kept, validate=True)
@@ -164,17 +156,7 @@ def kept_in(graphs: WaitingGraphs, graph: Graph, path: Path = ()) -> "_Kept":
 
 
 async def put_back(kept: "_Kept", state: CheckpointTuple, graph: Graph, thread_id: str) -> None:
-    """Put a run with the graphs that wait in it on a new thread.
-
-    Args:
-        kept: From `kept_in`.
-        state: A checkpoint of the run at the same place, from another thread.
-        graph: The graph, whose saver keeps the thread.
-        thread_id: The thread.
-
-    Raises:
-        InputError: LangGraph does not find the graphs again.
-    """
+    """Put a run with its waiting graphs on a new thread; `state` is of the same run elsewhere."""
     saver = cast("BaseCheckpointSaver[Any]", graph.checkpointer)
     go_on_above(max([kept.id, *(checkpoint["id"] for _, checkpoint, _, _ in kept.graphs)]))
     run = {**state.checkpoint, "id": kept.id}

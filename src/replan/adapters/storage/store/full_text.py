@@ -107,12 +107,7 @@ def score(far: float) -> float:
 
 
 def counted(terms: Sequence[str], texts: Mapping[int, str]) -> list[tuple[int, float]]:
-    """Rate texts by the share of the terms that they have, for a SQLite that cannot.
-
-    Args:
-        terms: What is looked for.
-        texts: Each as `words_in` writes it, by its number.
-    """
+    """Rate texts that `words_in` wrote by the share of terms in them, for a SQLite that cannot."""
     looked_for = [indexed(term).strip() for term in terms]
     found = (
         (number, sum(term in text for term in looked_for) / len(terms))

@@ -193,13 +193,7 @@ class KeptWords:
     async def drop(
         self, connection: AsyncConnection, gone: Sequence[Place], new: Sequence[Place]
     ) -> dict[str, bytes]:
-        """Delete what is kept of items that change, in their transaction, and return it.
-
-        Args:
-            connection: That of the transaction, in which nothing has changed yet.
-            gone: The places of items that are deleted.
-            new: The places of items that are written, of which some may be there.
-        """
+        """Delete what is kept of items, and return it, before they are deleted or written anew."""
         by_namespace: dict[str, list[str]] = defaultdict(list)
         for place in (*gone, *new):
             by_namespace[place["namespace"]].append(place["key"])
