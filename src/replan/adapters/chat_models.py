@@ -84,10 +84,19 @@ class LangChainModels:
     def chat_model(self, name: str, *, tenant: str = "") -> BaseChatModel:
         if built_in := built_in_models().get(name):
             return _built_in_model(built_in.model)
-        provider, model = self._parts_of(name, "model", _FORMS)
-        if provider in _PACKAGES:
+        provider, colon, model = name.partition(":")
+        if not name.strip() or (colon and not (provider and model.strip())):
+            raise ConfigurationError("model", name, "no model has this name", _FORMS)
+        provider = provider.lower().replace("-", "_")
+        if colon and provider == "openai":
+            return self._openai_model(name, model)
+        if colon and provider in _PACKAGES:
             return _other_model(name, provider, model)
-        return self._openai_model(name, model)
+        if self._url is not None:
+            # A colon may be part of a server's own name for a model, as in `llama3:8b`.
+            return self._openai_model(name, name)
+        problem = f"'{provider}' is not a known provider" if colon else "it names no provider"
+        raise ConfigurationError("model", name, problem, _FORMS)
 
     def _openai_model(self, name: str, model: str) -> BaseChatModel:
         key, url = self._key(name), self._checked_url()
@@ -115,29 +124,25 @@ class LangChainModels:
 
     def embeddings(self, name: str) -> Embeddings:
         """Build the embedding model of a name, from the server of chat models."""
-        provider, model = self._parts_of(name, "embeddings", _EMBEDDINGS)
-        if provider in _PACKAGES:
+        provider, colon, model = name.partition(":")
+        if not name.strip() or (colon and not (provider and model.strip())):
+            raise ConfigurationError("embeddings", name, "no model has this name", _EMBEDDINGS)
+        if colon and provider.lower() == "openai":
+            return self._openai_embeddings(name, model)
+        if colon and provider.lower().replace("-", "_") in _PACKAGES:
             return _other_embeddings(name)
+        if self._url is not None:
+            return self._openai_embeddings(name, name)
+        problem = f"'{provider}' is not a known provider" if colon else "it names no provider"
+        raise ConfigurationError("embeddings", name, problem, _EMBEDDINGS)
+
+    def _openai_embeddings(self, name: str, model: str) -> Embeddings:
         key, url = self._key(name), self._checked_url()
 
         from replan.adapters.openai_embeddings import OpenAIEmbeddings  # noqa: PLC0415 - rare
 
         url = url or OPENAI_URL
         return OpenAIEmbeddings(model, base_url=url, api_key=key, timeout=self.timeout)
-
-    def _parts_of(self, name: str, field: str, fix: str) -> tuple[str, str]:
-        """The provider of a name, and what the provider calls the model."""
-        provider, colon, model = name.partition(":")
-        if not name.strip() or (colon and not (provider and model.strip())):
-            raise ConfigurationError(field, name, "no model has this name", fix)
-        known = provider.lower().replace("-", "_")
-        if colon and (known == "openai" or known in _PACKAGES):
-            return known, model
-        if self._url is not None:
-            # A colon may be part of a server's own name for a model, as in `llama3:8b`.
-            return "openai", name
-        problem = f"'{provider}' is not a known provider" if colon else "it names no provider"
-        raise ConfigurationError(field, name, problem, fix)
 
     @cached_property
     def _http(self) -> "LoopBoundClient":
