@@ -72,8 +72,7 @@ class RowRepository(ABC):
         thread.revision += 1
 
 
-MOST_CLOSED = 100
-"""Runs that are over whose threads stay, where no storage keeps any."""
+MOST_CLOSED = 100  # runs that are over whose threads stay, where no storage keeps any
 
 
 @dataclass

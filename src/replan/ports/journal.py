@@ -16,20 +16,10 @@ from replan.plan.model import Value
 from replan.state.result_json import result_as_json
 from replan.state.results import SpecialistResult
 
-BEGAN = "began"
-"""The key of the note with the checkpoint at which the run began."""
-
-
-TOLD = "told/"
-"""The prefix of notes that say which warnings an event has reported."""
-
-
-ACTED = "acted/"
-"""The prefix of the notes about tools that did something that must not be repeated."""
-
-
-DOUBTED = "doubted/"
-"""The prefix of notes about attempts in doubt that failed without a question."""
+BEGAN = "began"  # the key of the note with the checkpoint at which the run began
+TOLD = "told/"  # the prefix of notes that say which warnings an event has reported
+ACTED = "acted/"  # the prefix of the notes about tools that did something that must not be repeated
+DOUBTED = "doubted/"  # the prefix of notes about attempts in doubt that failed without a question
 
 
 class Attempt(Value):

@@ -12,8 +12,7 @@ from replan.values import Value
 VERSION = "version"
 """The entry of a context's `session_metadata` with the number of the session's newest turn."""
 
-AGENT = "agent"
-"""The entry of `session_metadata` with the name of the agent that takes the turns."""
+AGENT = "agent"  # the entry of `session_metadata` with the name of the agent that takes the turns
 
 
 class SessionKey(NamedTuple):

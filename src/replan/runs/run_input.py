@@ -13,8 +13,7 @@ from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
 from replan.state.channels import conversation
 
-_TITLE = 200
-"""The most characters of a title that is taken from the request."""
+_TITLE = 200  # the most characters of a title that is taken from the request
 
 
 def asked(given: Input) -> dict[str, Any]:

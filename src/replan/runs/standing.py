@@ -14,8 +14,7 @@ WORDS = {
     StepStatus.FAILED: "failed",
     StepStatus.SKIPPED: "skipped",
 }
-WAITING = "waiting"
-"""Said of a step, beside its status, that waits for a person."""
+WAITING = "waiting"  # said of a step, beside its status, that waits for a person
 
 
 def awaited(failed: Iterable[int], coming: Iterable[int], *, left: str = "blocked") -> str:
@@ -29,8 +28,7 @@ def awaited(failed: Iterable[int], coming: Iterable[int], *, left: str = "blocke
 if TYPE_CHECKING:
     from replan.plan.model import PlanStep
 
-INCOMPLETE = ("partial", "failed")
-"""The outcomes of a run that is over and did not do all."""
+INCOMPLETE = ("partial", "failed")  # the outcomes of a run that is over and did not do all
 
 _MOST_FAILURES = 3
 

@@ -32,11 +32,8 @@ from replan.state.person.verdicts import ask_what_became_of
 from replan.state.team import Effects
 from replan.values import restored
 
-LONGEST_TOOL_RESULT = 50_000
-"""Characters of one tool's result that the model sees."""
-
-LONGEST_OTHER_BLOCKS = 5_000_000
-"""Characters of its blocks that are not text, such as pictures."""
+LONGEST_TOOL_RESULT = 50_000  # characters of one tool's result that the model sees
+LONGEST_OTHER_BLOCKS = 5_000_000  # characters of its blocks that are not text, such as pictures
 
 Content = str | list[str | dict[str, Any]]
 ToolAnswer = ToolMessage | Command[Any]

@@ -18,19 +18,13 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
-GRACE = 1.0
-"""Seconds that work has to end by itself after its time is over, before it is abandoned."""
+GRACE = 1.0  # seconds that work has to end by itself after its time is over, before it is abandoned
 
 _TICK = 1.0
 
-TIMES = "seconds/"
-"""The prefix of the keys of recorded seconds."""
-
-PRECISION = 0.01
-"""The fraction of the time by which the record may be behind."""
-
-LEAST_PRECISION = 1.0
-"""Seconds by which the record may always be behind."""
+TIMES = "seconds/"  # the prefix of the keys of recorded seconds
+PRECISION = 0.01  # the fraction of the time by which the record may be behind
+LEAST_PRECISION = 1.0  # seconds by which the record may always be behind
 
 
 @dataclass(eq=False, slots=True)

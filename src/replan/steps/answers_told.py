@@ -26,8 +26,7 @@ from replan.texts.storable import storable_text
 from replan.values import restored
 
 PLAN = "plan"
-ANSWER_TOLD = "answer told/"
-"""The prefix of notes that hold the events of a run's answers."""
+ANSWER_TOLD = "answer told/"  # the prefix of notes that hold the events of a run's answers
 
 _ACTIONS: Mapping[str, Answered] = {"approve": "approved", "edit": "edited", "reject": "rejected"}
 

@@ -62,8 +62,7 @@ logger.addFilter(with_masked_traceback)
 LONGEST_RESULT = 200_000
 """Characters of a result that the state keeps; larger results belong in a file."""
 
-LONGEST_ERROR = 2_000
-"""The most characters of an error in the state."""
+LONGEST_ERROR = 2_000  # the most characters of an error in the state
 
 SAME_AGAIN = "The same error twice: another attempt does not help without a change."
 """Added to the error of a step that failed twice in the same way (not for lack of a server)."""

@@ -49,8 +49,7 @@ _READ = (
     "dispatched",
 )
 
-QUESTIONS = "question/"
-"""The prefix of notes that hold questions; the question's key follows."""
+QUESTIONS = "question/"  # the prefix of notes that hold questions; the question's key follows
 
 Outcome = SpecialistResult | Literal["skipped"] | None
 """The outcome of a seat: a result, a condition that does not hold, or nothing in this round."""

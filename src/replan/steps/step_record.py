@@ -44,8 +44,7 @@ from replan.steps.on_record import (
 from replan.texts.storable import storable, storable_text
 from replan.values import restored
 
-ANSWERS = "answer/"
-"""The prefix of notes that hold answers; the question's key follows."""
+ANSWERS = "answer/"  # the prefix of notes that hold answers; the question's key follows
 
 KNOWLEDGE = "knowledge/"
 """The prefix of notes that hold the knowledge for a step; the step's key follows."""

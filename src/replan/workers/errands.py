@@ -17,8 +17,7 @@ from replan.runs.work import Errand
 from replan.state.limits import RunSettings
 from replan.values import restored
 
-NOTES = "queue/"
-"""How the keys of these notes begin."""
+NOTES = "queue/"  # how the keys of these notes begin
 
 _EVENTS = TypeAdapter[tuple[Event, ...]](tuple[Event, ...])
 

@@ -13,8 +13,7 @@ from procrastinate.psycopg_connector import PsycopgConnector
 
 from replan.adapters.uninterrupted import uninterrupted
 
-SCHEMA = "replan_queue"
-"""The schema of the queue, in the database of the storage."""
+SCHEMA = "replan_queue"  # the schema of the queue, in the database of the storage
 
 _PAUSE = 0.2
 _LONGEST_PAUSE = 2.0

@@ -26,17 +26,14 @@ from replan.workers.fenced_jobs import FencedJobs
 from replan.workers.patient_connector import PatientConnector
 from replan.workers.queue_tables import prepare
 
-RUNS = "runs"
-"""The default queue of a run."""
+RUNS = "runs"  # the default queue of a run
 
 TEAM, TENANT, PRIORITY, QUEUE = "team", "tenant", "priority", "queue"
 """The labels of a run: its version, its tenant, its priority, its queue."""
 
 PATIENCE = 30.0
 
-MOST_LEVEL = 9
-"""Priorities are from -9 to 9."""
-
+MOST_LEVEL = 9  # priorities are from -9 to 9
 _STEP = 100_000_000  # turns between two priorities
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,19}")
 _OF_LEVEL = f"""

@@ -20,8 +20,7 @@ from replan.values import Value
 from replan.workers.queue import PRIORITY, QUEUE, RUNS, TEAM, TENANT, checked_level, queue_of
 from replan.workers.upkeep import Upkeep, UpkeepJobs
 
-MADE_UP_FOR = timedelta(minutes=10)
-"""How long ago a time may be that still begins its run."""
+MADE_UP_FOR = timedelta(minutes=10)  # how long ago a time may be that still begins its run
 
 # A worker that said that it begins a run, and has not for this long, is dead.
 _BEGINS_WITHIN = timedelta(minutes=1)

@@ -21,8 +21,7 @@ from replan.steps.for_others import done_for_another
 from replan.values import restored
 from replan.workers.queue import QUEUE, NewJob, Queue
 
-STEP = "step"
-"""The kind of these jobs."""
+STEP = "step"  # the kind of these jobs
 
 _LOOK = 0.2
 _ASK_EACH = 10  # checks between two questions whether a worker has the job

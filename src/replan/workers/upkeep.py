@@ -17,11 +17,9 @@ from replan.services import Services
 from replan.workers.queue import TENANT, NewJob, Queue
 from replan.workers.versions import VERSION
 
-Upkeep = Literal["summaries", "index"]
-"""What such a job is for."""
+Upkeep = Literal["summaries", "index"]  # what such a job is for
 
-MOST_RUNS = 1_000
-"""Of so many runs, the newest, the threads are summarised."""
+MOST_RUNS = 1_000  # of so many runs, the newest, the threads are summarised
 
 _OVER: Collection[RunOutcome] = ("answered", "completed", "partial", "failed", "rejected")
 _SUMMARY = "summary"

@@ -8,8 +8,7 @@ from replan.declared.files import text_of
 from replan.errors import ConfigurationError, TeamFileError
 from replan.workers.queue import Queue
 
-VERSION = "version"
-"""The label of a run with the version of its team."""
+VERSION = "version"  # the label of a run with the version of its team
 
 _LENGTH = 16
 

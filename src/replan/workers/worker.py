@@ -17,17 +17,11 @@ from replan.workers.fenced_jobs import MOST_ATTEMPTS
 from replan.workers.queue import Queue
 from replan.workers.run_jobs import GivenBack, RunJobs
 
-LEASE = 30.0
-"""Seconds without a sign of life after which others take the jobs of a worker up."""
+LEASE = 30.0  # seconds without a sign of life after which others take the jobs of a worker up
+POLL = 2.0  # seconds between two checks for jobs without a notification
+_LAST = 10.0  # seconds at the end to give jobs back to the queue
 
-POLL = 2.0
-"""Seconds between two checks for jobs without a notification."""
-
-_LAST = 10.0
-"""Seconds at the end to give jobs back to the queue."""
-
-Handler = Callable[..., Awaitable[None]]
-"""Does the jobs of a kind; receives the job's arguments."""
+Handler = Callable[..., Awaitable[None]]  # does the jobs of a kind; receives the job's arguments
 
 logger = logging.getLogger(__name__)
 

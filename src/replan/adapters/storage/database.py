@@ -41,8 +41,7 @@ FOR_WRITING = "replan_writes"
 """The execution option of a connection whose transaction locks for writing immediately."""
 
 
-_NEWS = 1.0
-"""Seconds for which it is believed that a database is away, without asking it."""
+_NEWS = 1.0  # seconds for which it is believed that a database is away, without asking it
 
 
 class Begin(Protocol):

@@ -76,8 +76,7 @@ class Ask:
         return {"answer": answer, "fingerprint": self.fingerprint} if self.fingerprint else answer
 
 
-Seats = Mapping[str, Assignment]
-"""The steps whose graphs ask, by the ids of their interrupts."""
+Seats = Mapping[str, Assignment]  # the steps whose graphs ask, by the ids of their interrupts
 
 
 def seats_of(snapshot: StateSnapshot) -> Seats:

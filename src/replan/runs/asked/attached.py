@@ -9,8 +9,7 @@ from replan.errors import InputError
 LONGEST_TEXT = 200_000
 """Characters of a text; larger files belong into a folder that the specialists may read."""
 
-LARGEST = 10_000_000
-"""Bytes of a picture or a PDF."""
+LARGEST = 10_000_000  # bytes of a picture or a PDF
 
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from replan.runs.log.run_event import RunEvent
     from replan.state.usage import Usage
 
-ANSWERED = ("model_answered", "memory_summary")
-"""The events with the usage of calls of models."""
+ANSWERED = ("model_answered", "memory_summary")  # the events with the usage of calls of models
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,11 +21,9 @@ from replan.runs.log.recorded import EventTexts, recorded
 from replan.runs.log.remarks import Met
 from replan.runs.log.run_event import RunEvent, event_in
 
-GATHERED = 0.1
-"""Seconds in which events are gathered before they are written."""
+GATHERED = 0.1  # seconds in which events are gathered before they are written
 
-Heard = Callable[[Event], None]
-"""Receives the events of a run as they are, once they are on record."""
+Heard = Callable[[Event], None]  # receives the events of a run as they are, once they are on record
 
 
 def run_event(run_id: str, logged: LoggedEvent) -> RunEvent:

@@ -27,8 +27,7 @@ from replan.ports.run_book import KeptText
 from replan.runs.log.outline import outlined
 from replan.state.questions import Question
 
-LONGEST = 1_000
-"""Characters of a text that is in its event as it is."""
+LONGEST = 1_000  # characters of a text that is in its event as it is
 
 _PART = 100
 

@@ -15,8 +15,7 @@ from replan.values import restored
 
 FORMAT = "replan run"
 VERSION = 1
-LARGEST = 500_000_000
-"""Bytes of a file that is opened."""
+LARGEST = 500_000_000  # bytes of a file that is opened
 
 _PLACES = 3
 _LARGEST_NUMBER = 1e15  # of seconds, tokens and money

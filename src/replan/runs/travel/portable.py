@@ -35,8 +35,7 @@ from replan.runs.work import Bench
 from replan.state.session.context_fields import Path, Reading
 from replan.values import Value, restored
 
-FORMAT = 2
-"""The newest format of a run that travels. A newer one is refused."""
+FORMAT = 2  # The newest format of a run that travels. A newer one is refused.
 
 _FORMAT_WITHOUT_GRAPHS = 1
 

@@ -48,8 +48,7 @@ _FIX = "Let its step ask with `ask_user`, or keep the run in a storage."
 
 _Id = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 
-Write = tuple[str, str, Any]
-"""What a task wrote: its id, the channel, the value."""
+Write = tuple[str, str, Any]  # what a task wrote: its id, the channel, the value
 
 
 class GraphAsked(Value):

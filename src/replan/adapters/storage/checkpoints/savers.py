@@ -274,8 +274,7 @@ class SqliteSaver(WholeSaver, AsyncSqliteSaver):
         return isinstance(error, sqlite3.IntegrityError) and str(error) == _LOST
 
 
-_TIMED = 6
-"""The version of ids that begin with a time."""
+_TIMED = 6  # the version of ids that begin with a time
 
 _LATEST = 1 << 59
 """A time in the year 3409: an id beyond would leave no room for those of all other threads."""

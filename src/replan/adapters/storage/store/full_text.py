@@ -23,8 +23,7 @@ from replan.texts.terms import TOKENIZER, any_of, indexed, terms_of, with_parts
 Parameters = dict[str, Any]
 
 _MOST_TERMS = 48
-_HALF = 10.0
-"""Where bm25 is this, the score is one half."""
+_HALF = 10.0  # where bm25 is this, the score is one half
 
 _INDEX = f"""
 CREATE VIRTUAL TABLE IF NOT EXISTS replan_words USING fts5(

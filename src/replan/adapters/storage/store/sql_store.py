@@ -55,8 +55,7 @@ Rows = Sequence[Any]
 _KEPT, _SMALL = 20_000, 2_000
 """How many items stay decrypted and read, and how large these are at most, in bytes."""
 
-_FEW = 50
-"""Rows up to which the event loop closes or opens them itself; more would hold it up."""
+_FEW = 50  # rows up to which the event loop closes or opens them itself; more would hold it up
 
 _log = logging.getLogger(__name__)
 

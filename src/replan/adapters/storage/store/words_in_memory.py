@@ -26,15 +26,13 @@ from replan.adapters.storage.tables import schema
 from replan.errors import StorageError
 from replan.texts.terms import any_of
 
-_MOST = 50_000
-"""Items whose words stay in memory."""
+_MOST = 50_000  # items whose words stay in memory
 
 _RANKED = """
 SELECT rowid, bm25(words) AS far FROM words WHERE words MATCH ?
 ORDER BY far, rowid DESC LIMIT ? OFFSET ?"""
 
-FORM = 1
-"""The form of `written`: to be raised where an index or the words in it become others."""
+FORM = 1  # the form of `written`: to be raised where an index or the words in it become others
 
 State = tuple[int, int]
 """How many items there are and the newest number: a number is never given twice."""
@@ -128,17 +126,13 @@ class Prefixes:
         return found
 
 
-WORTH = 100
-"""Items to open, or changes, from which words are kept; opening so many takes 20 ms."""
-
-_LARGEST = 2**26
-"""Bytes that are kept of the words below one prefix."""
+WORTH = 100  # items to open, or changes, from which words are kept; opening so many takes 20 ms
+_LARGEST = 2**26  # bytes that are kept of the words below one prefix
 
 _kept = table("replan_kept_words", column("prefix"), column("value"))
 _log = logging.getLogger(__name__)
 
-Place = Mapping[str, str]
-"""The namespace and the key of an item, as its row has them."""
+Place = Mapping[str, str]  # the namespace and the key of an item, as its row has them
 
 
 class KeptWords:

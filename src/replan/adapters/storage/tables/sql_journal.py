@@ -33,8 +33,7 @@ from replan.values import restored
 
 _Totals = tuple[Spending, Spending]  # what of a scope is settled, and what is reserved
 
-_AMOUNTS = 0
-"""What of a run is locked while its amounts are reckoned with."""
+_AMOUNTS = 0  # what of a run is locked while its amounts are reckoned with
 
 _RESULT = select(schema.results.c.key, schema.results.c.result).where(
     schema.results.c.run_id == bindparam("run_id", type_=schema.results.c.run_id.type),

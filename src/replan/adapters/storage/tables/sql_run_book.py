@@ -37,12 +37,10 @@ from replan.ports.run_book import (
     RunRecord,
 )
 
-ForgetThread = Callable[[str], Awaitable[None]]
-"""Removes the checkpoints of a thread."""
+ForgetThread = Callable[[str], Awaitable[None]]  # removes the checkpoints of a thread
 
 
-_NUMBERS = 1
-"""What of a run is locked while its events are numbered."""
+_NUMBERS = 1  # what of a run is locked while its events are numbered
 
 
 class SqlRunBook:

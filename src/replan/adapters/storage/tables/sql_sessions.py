@@ -54,8 +54,7 @@ _PLAIN = ("turn_id", "at", "given", "run_id", "takes_back")
 _MOST_OPEN = 10_000
 """Values of encrypted storage that stay decrypted in memory, as they were written."""
 
-_LONGEST = 2_000
-"""Bytes of a value that does."""
+_LONGEST = 2_000  # bytes of a value that does
 
 _SAID, _CALLED = HISTORIES
 _KINDS: dict[str, Any] = {_SAID: tuple[Message, ...], _CALLED: tuple[ToolExecution, ...]}
