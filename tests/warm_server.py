@@ -50,7 +50,7 @@ PRELOADED = (
     "replan.cli.talk.talking",
     "replan.server.serving",
     "replan.specialists.prompted",
-    "replan.specialists.runnable",
+    "replan.specialists.prompted",
     "replan.specialists.tool_loop",
     "replan.testing.scripted",
     "replan.ui.served_pages",

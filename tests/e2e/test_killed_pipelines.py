@@ -9,7 +9,7 @@ import pytest
 import warm
 from pipeline_lives import kill_all
 from pipelines import FourDeep, texts
-from replan.adapters.threads.in_memory import MemoryThreads
+from replan.adapters.thread_repositories import MemoryThreads
 from replan.assembly.pipelines import run_pipeline
 
 

@@ -10,7 +10,7 @@ from replan import (
     pipeline_agent,
     run_pipeline,
 )
-from replan.adapters.threads.in_memory import MemoryThreads
+from replan.adapters.thread_repositories import MemoryThreads
 from replan.state.pipeline.thread_rows import thread_from
 from replan.team.kinds.pipeline_kind import pipeline_named
 from replan.testing import OpenAIServer, always

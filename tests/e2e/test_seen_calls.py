@@ -23,8 +23,7 @@ from replan.adapters.chat_models import LangChainModels
 from replan.assembly.graphs import build_graph
 from replan.cli.main import app
 from replan.runs.log.call_counts import calls_of
-from replan.runs.log.met import met_in
-from replan.runs.log.remarks import remarks_of, unusable_replies
+from replan.runs.log.remarks import met_in, remarks_of, unusable_replies
 from replan.secrets.sources import learn_values
 from replan.testing import HttpFault, OpenAIServer, Reply
 

@@ -19,8 +19,7 @@ from replan.calling.compiled import team_of
 from replan.jobs.spec.action_spec import ActionSpec
 from replan.jobs.spec.job_spec import Command, JobSpec
 from replan.nodes.final_answer import generate_final_answer
-from replan.runs.continued.correcting import Correction
-from replan.runs.continued.repeating import repeated_by
+from replan.runs.continued.correcting import Correction, repeated_by
 from replan.testing import ScriptedModel, always
 
 END = "---\nverdict: complete\n---\nThe end."

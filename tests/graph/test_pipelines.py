@@ -27,7 +27,7 @@ from replan import (
     open_runtime,
     open_storage,
 )
-from replan.adapters.threads.in_memory import MemoryThreads
+from replan.adapters.thread_repositories import MemoryThreads
 from replan.assembly.graphs import viewer
 from replan.assembly.pipelines import pipeline_agent, run_pipeline
 from replan.cli.shared.worst_case import team_of

@@ -14,15 +14,13 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.storage.stored_values.serializer import strict_serializer
-from replan.adapters.threads.in_memory import MemoryThreads
+from replan.adapters.thread_repositories import MemoryThreads
 from replan.ports.journal import Journal
 from replan.spending.account import Account, Accounts
 
 
 @dataclass(frozen=True)
 class _Kept:
-    """What one call keeps."""
-
     journal: MemoryJournal = field(default_factory=MemoryJournal)
     accounts: Accounts = field(default_factory=Accounts)
     threads: MemoryThreads = field(default_factory=MemoryThreads)

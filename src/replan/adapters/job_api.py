@@ -17,8 +17,7 @@ from replan.jobs.actions import ActionCall, Outcome, not_done, unanswered
 from replan.jobs.spec.job_spec import JobSpec
 from replan.secrets.masking import without_secrets
 
-LONGEST_ANSWER = 1_000_000
-"""Bytes of an answer that are read."""
+LONGEST_ANSWER = 1_000_000  # bytes of an answer that are read
 
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 

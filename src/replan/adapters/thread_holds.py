@@ -18,11 +18,8 @@ from replan.adapters.uninterrupted import uninterrupted
 from replan.errors import StorageError, ThreadBusyError
 from replan.ports.ownership import Owner, owner_in
 
-MOMENT = 1.0
-"""Seconds: longer than the hold of a process takes to fall that was killed just now."""
-
-BEAT = 1.0
-"""Seconds from one look after the holds to the next."""
+MOMENT = 1.0  # seconds: longer than the hold of a process takes to fall that was killed just now
+BEAT = 1.0  # seconds from one look after the holds to the next
 
 _POLL = 0.05
 

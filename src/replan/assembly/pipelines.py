@@ -6,7 +6,7 @@ from secrets import token_hex
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 
-from replan.adapters.threads.in_memory import MemoryThreads
+from replan.adapters.thread_repositories import MemoryThreads
 from replan.assembly.environment import chosen_models, now
 from replan.models.chat import Chat
 from replan.ports.thread_repository import ThreadRepository

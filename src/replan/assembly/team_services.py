@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from replan.adapters.memory_journal import MemoryJournal
-from replan.adapters.threads.in_memory import MOST_CLOSED, MemoryThreads
+from replan.adapters.thread_repositories import MOST_CLOSED, MemoryThreads
 from replan.assembly.environment import now, random_id
 from replan.events.callbacks import Hook
 from replan.events.emitter import Hooks

@@ -38,8 +38,6 @@ _BEFORE = {START, "begin"}
 
 @dataclass(frozen=True)
 class Call:
-    """What a graph is called with."""
-
     input: Input  # a request, or what continues a run
     settings: RunSettings | None
     config: RunnableConfig

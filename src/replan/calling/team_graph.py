@@ -93,12 +93,8 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
     ) -> dict[str, Any]:
         """Work on a thread that nobody else knows until the work rests, and return its state.
 
-        The thread is written once, when the work comes to rest.
-
-        Args:
-            call: What `prepared` returned, or what begins a run on a new thread.
-            listener: Receives the events.
-            control: Stops the work.
+        The thread is written once, when the work comes to rest. The call is what `prepared`
+        returned, or what begins a run on a new thread.
         """
         options = {"context": call.settings, "durability": "exit", "stream_mode": "values"}
         state, before = dict[str, Any](), listener_at_work.set(listener)

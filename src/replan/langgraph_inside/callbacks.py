@@ -116,13 +116,7 @@ def told_of_call(serialized: Mapping[str, Any] | None, given: Mapping[str, Any])
 def begin_told_call(
     config: RunnableConfig | None, names: Sequence[str], messages: Sequence[BaseMessage]
 ) -> CallbackManagerForLLMRun:
-    """Report to callbacks a call that LangChain does not report; it has no output.
-
-    Args:
-        config: The configuration with the callbacks.
-        names: What the model is called, its full name first.
-        messages: What it is given.
-    """
+    """Report to callbacks a call of a model that LangChain does not report; its full name first."""
     heard = get_callback_manager_for_config(ensure_config(config))
     known = {"ls_model_name": names[0], "ls_model_type": "embedding", "ls_max_tokens": 1}
     heard.add_metadata(known, inherit=False)

@@ -9,8 +9,7 @@ from langgraph.checkpoint.serde.types import INTERRUPT, RESUME
 
 __all__ = ["INPUT", "INTERRUPT", "RESUME", "WRITES_IDX_MAP", "DeltaChannelHistory", "ids"]
 
-INPUT = "__input__"
-"""The name of the writes that a new input leaves on the checkpoint before it."""
+INPUT = "__input__"  # the name of the writes that a new input leaves on the checkpoint before it
 
 SERIALIZER_LOG = logging.getLogger(jsonplus.__name__)
 """Where LangGraph's serializer warns of classes that it will not restore one day."""
@@ -44,8 +43,7 @@ def known_migrations(saver: type[Any]) -> int:
     return len(saver.MIGRATIONS)
 
 
-MIGRATIONS_TABLE = "checkpoint_migrations"
-"""Where that saver records its migrations."""
+MIGRATIONS_TABLE = "checkpoint_migrations"  # where that saver records its migrations
 
 NEWEST_MIGRATION = "SELECT coalesce(max(v), -1) FROM checkpoint_migrations"
 """Returns the number of the newest one."""

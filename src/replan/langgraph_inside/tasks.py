@@ -13,8 +13,7 @@ from langgraph.checkpoint.serde.types import ERROR
 from langgraph.graph.message import push_message
 from langgraph.runtime import Runtime
 
-PUSH = "__pregel_push"
-"""What the path of a task begins with that was sent."""
+PUSH = "__pregel_push"  # what the path of a task begins with that was sent
 
 _CHECKPOINTER = "__pregel_checkpointer"
 _READ = "__pregel_read"

@@ -36,14 +36,10 @@ from replan.texts.storable import well_formed
 ToolCallChecker = Callable[[AsyncIterator[AIMessageChunk]], bool | Awaitable[bool]]
 """Whether a streamed reply holds a tool call: mostly an async function of the reply's pieces."""
 
-OnText = Callable[[str], None]
-"""Gets the pieces of a reply's text as they arrive."""
+OnText = Callable[[str], None]  # gets the pieces of a reply's text as they arrive
 
-LONGEST_REMARK = 200
-"""Characters before a tool call that are not yet taken for an answer."""
-
-LONG_REPLY = 16_384
-"""Tokens of a reply of a model without a bound that is known to write this much."""
+LONGEST_REMARK = 200  # characters before a tool call that are not yet taken for an answer
+LONG_REPLY = 16_384  # tokens of a reply of a model without a bound that is known to write this much
 
 LONGEST_REPLY = 2_000_000
 """The maximum number of characters of a reply's text; a longer one is cut off."""
@@ -420,7 +416,6 @@ async def _verdict(checker: ToolCallChecker, heard: AsyncIterator[AIMessageChunk
 
 
 def _calls(chunks: Sequence[ToolCallChunk]) -> dict[str, Any]:
-    """Read the calls of a whole reply."""
     # LangChain completes arguments that were cut off, and would call a tool with half of them.
     calls: list[ToolCall] = []
     broken: list[InvalidToolCall] = []

@@ -30,8 +30,6 @@ _LONGEST_WORDS, _LONGEST_NAME = 500, 200
 
 
 class ReplyEnd(NamedTuple):
-    """How a reply ended."""
-
     cut: str = ""  # why it is incomplete, a name of `CUTS`; empty where it is
     words: str = ""  # what a model that refused said about it
     tokens: int = 0  # the tokens of the reply, as its server counted them
@@ -106,7 +104,6 @@ class StreamEnds:
         self._silent = 0
 
     def take(self, joined: AIMessageChunk) -> None:
-        """Look at the end of a stream."""
         if any(joined.response_metadata.get(key) for key in _KEYS):
             self._are_told = True
             return

@@ -19,14 +19,10 @@ from replan.ports.journal import Journal
 from replan.state.team import Effects
 from replan.values import restored
 
-REPLY = "reply/"
-"""The prefix of notes that hold the replies of a model; the loop's key follows."""
+REPLY = "reply/"  # the prefix of notes that hold the replies of a model; the loop's key follows
+CALL = "call/"  # the prefix of notes about tool calls; the loop's key follows
 
-CALL = "call/"
-"""The prefix of notes about tool calls; the loop's key follows."""
-
-BEGUN, ENDED = "/begun", "/ended"
-"""The end of the key of a note about a call."""
+BEGUN, ENDED = "/begun", "/ended"  # the end of the key of a note about a call
 
 
 class ToolRun(Value):

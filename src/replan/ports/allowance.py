@@ -14,25 +14,15 @@ USUAL_REPLY = 4_096
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """A request to a model, before it is made.
+    """A request to a model, before it is made."""
 
-    Attributes:
-        model: What the model's provider calls it.
-        names: What else it is called, too.
-        messages: What is sent.
-        tools: Tools that are sent, too.
-        most_output: Tokens of a reply that are asked for.
-        cuttable: Whether fewer may be asked for.
-        provider: What LangChain calls the model's provider; empty if that is not known.
-    """
-
-    model: str
-    names: Sequence[str]
-    messages: Sequence[BaseMessage]
-    tools: Sequence[Any] = ()
-    most_output: int = USUAL_REPLY
-    cuttable: bool = False
-    provider: str = ""
+    model: str  # what the model's provider calls it
+    names: Sequence[str]  # what else it is called, too
+    messages: Sequence[BaseMessage]  # what is sent
+    tools: Sequence[Any] = ()  # tools that are sent, too
+    most_output: int = USUAL_REPLY  # tokens of a reply that are asked for
+    cuttable: bool = False  # whether fewer may be asked for
+    provider: str = ""  # what LangChain calls the model's provider; empty if that is not known
 
 
 class Allowance(ABC):

@@ -11,15 +11,10 @@ from replan.plan.model import Value
 
 
 class BuiltIn(Value):
-    """A model that comes with Replan: it runs in this process and costs nothing.
+    """A model that comes with Replan: it runs in this process and costs nothing."""
 
-    Attributes:
-        model: Its class, as `module:class`.
-        notice: What it is, in one line.
-    """
-
-    model: str
-    notice: str
+    model: str  # its class, as `module:class`
+    notice: str  # what it is, in one line
 
 
 @cache

@@ -13,23 +13,15 @@ from replan.values import Value
 
 
 class StepErrand(Value):
-    """An attempt of a step, as another process gets it.
+    """An attempt of a step, as another process gets it."""
 
-    Attributes:
-        context: What the specialist sees.
-        specialist: Its name.
-        settings: The settings of the run, with its limits.
-        on_doubt: What happens to calls of tools that were cut off.
-        questions: The questions that the step asked before, with their answers.
-        thread_id: Where a pipeline keeps what it does for the step.
-    """
-
-    context: ExecutionContext
-    specialist: str
-    settings: RunSettings
-    on_doubt: OnDoubt
+    context: ExecutionContext  # what the specialist sees
+    specialist: str  # its name
+    settings: RunSettings  # the settings of the run, with its limits
+    on_doubt: OnDoubt  # what happens to calls of tools that were cut off
+    # The questions that the step asked before, with their answers.
     questions: tuple[Question, ...] = ()
-    thread_id: str = ""
+    thread_id: str = ""  # where a pipeline keeps what it does for the step
 
 
 class AskedElsewhere(Value):
@@ -43,27 +35,20 @@ class AskedElsewhere(Value):
 
 
 class StepEnd(Value):
-    """The outcome of an attempt that another process made.
+    """The outcome of an attempt that another process made."""
 
-    Attributes:
-        how: Whether there is a result, or why not: it failed, reached a limit, or was cut off in
-            the middle, and nobody knows what it did.
-        result: The result, as JSON.
-        asked: What it asked, in its order; the step waits for what has no answer yet.
-        error: Why it failed.
-        can_pass: Whether another attempt can help.
-        limit: The limit that it reached, with its value and whose it is.
-        used: What its calls of models used.
-        attempt: The attempt.
-    """
-
+    # Whether there is a result, or why not: it failed, reached a limit, or was cut off in the
+    # middle, and nobody knows what it did.
     how: Literal["result", "asked", "failed", "limit", "cut off"]
+    # The result, as JSON.
     result: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
+    # What it asked, in its order; the step waits for what has no answer yet.
     asked: tuple[AskedElsewhere, ...] = ()
-    error: str = ""
-    can_pass: bool = True
+    error: str = ""  # why it failed
+    can_pass: bool = True  # whether another attempt can help
+    # The limit that it reached, with its value and whose it is.
     limit: tuple[str, float, str] = ("", 0.0, "")
-    used: TokenCount = TokenCount()
+    used: TokenCount = TokenCount()  # what its calls of models used
     attempt: int = 0
 
 

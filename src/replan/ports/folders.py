@@ -9,15 +9,10 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """Where the work of a step reads and writes.
+    """Where the work of a step reads and writes."""
 
-    Attributes:
-        workspace: The folder that it may read and write.
-        out: The folder for the files that it makes.
-    """
-
-    workspace: Path
-    out: Path
+    workspace: Path  # the folder that it may read and write
+    out: Path  # the folder for the files that it makes
 
 
 HERE = Folders(Path(), Path())

@@ -15,42 +15,22 @@ from replan.errors import StorageError
 from replan.plan.model import Value
 from replan.state.results import SpecialistResult, result_as_json
 
-BEGAN = "began"
-"""The key of the note with the checkpoint at which the run began."""
-
-
-TOLD = "told/"
-"""The prefix of notes that say which warnings an event has reported."""
-
-
-ACTED = "acted/"
-"""The prefix of the notes about tools that did something that must not be repeated."""
-
-
-DOUBTED = "doubted/"
-"""The prefix of notes about attempts in doubt that failed without a question."""
+BEGAN = "began"  # the key of the note with the checkpoint at which the run began
+TOLD = "told/"  # the prefix of notes that say which warnings an event has reported
+ACTED = "acted/"  # the prefix of the notes about tools that did something that must not be repeated
+DOUBTED = "doubted/"  # the prefix of notes about attempts in doubt that failed without a question
 
 
 class Attempt(Value):
-    """One attempt of one step at one specialist.
-
-    Attributes:
-        run_id: The run.
-        step_id: The step.
-        specialist: The specialist of the attempt.
-        number: The attempt, counted from 1 over all rounds and resumptions of the run.
-        key: What the attempt is of: the work with its inputs, in its generation, run in one way.
-        started_at: When it began.
-        idempotency_key: What the services that it calls are handed.
-    """
+    """One attempt of one step at one specialist."""
 
     run_id: str
     step_id: int
     specialist: str
-    number: int
-    key: str
-    started_at: datetime
-    idempotency_key: str = ""
+    number: int  # the attempt, counted from 1 over all rounds and resumptions of the run
+    key: str  # what the attempt is of: the work with its inputs, in its generation, run in one way
+    started_at: datetime  # when it began
+    idempotency_key: str = ""  # what the services that it calls are handed
 
 
 def begun_already(where: str, attempt: Attempt) -> StorageError:
@@ -71,31 +51,19 @@ UNKNOWN_ENDS: tuple[AttemptOutcome, ...] = ("in doubt", "cancelled")
 
 
 class LedgerEntry(Attempt):
-    """An attempt, and its outcome.
+    """An attempt, and its outcome."""
 
-    Attributes:
-        ended_at: When it ended; none for one that is in doubt.
-        outcome: How it ended.
-        error: Why it failed.
-    """
-
-    ended_at: datetime | None = None
-    outcome: AttemptOutcome = "in doubt"
-    error: str = ""
+    ended_at: datetime | None = None  # when it ended; none for one that is in doubt
+    outcome: AttemptOutcome = "in doubt"  # how it ended
+    error: str = ""  # why it failed
 
 
 class Spending(Value):
-    """An amount of the quantities that limits bound.
-
-    Attributes:
-        calls: Model calls.
-        tokens: Tokens in and out.
-        cost: Money, in the currency of the configured prices.
-    """
+    """An amount of the quantities that limits bound."""
 
     calls: int = Field(default=0, ge=0)
-    tokens: int = Field(default=0, ge=0)
-    cost: float = Field(default=0.0, ge=0)
+    tokens: int = Field(default=0, ge=0)  # tokens in and out
+    cost: float = Field(default=0.0, ge=0)  # money, in the currency of the configured prices
 
     def __add__(self, other: "Spending") -> "Spending":
         return Spending(
@@ -106,72 +74,47 @@ class Spending(Value):
 
 
 class Bound(Value):
-    """The bounds of one scope of a run; None means unbounded.
+    """The bounds of one scope of a run; None means unbounded."""
 
-    Attributes:
-        scope: `run`, `specialist/<name>` or `step/<id>`.
-        calls: The most model calls.
-        tokens: The most tokens.
-        cost: The most money.
-    """
-
-    scope: str
+    scope: str  # `run`, `specialist/<name>` or `step/<id>`
     calls: int | None = None
     tokens: int | None = None
     cost: float | None = None
 
 
 class Reservation(Value):
-    """What one model call may spend at most, charged before it is made.
+    """What one model call may spend at most, charged before it is made."""
 
-    Attributes:
-        id: Unique; made by who reserves.
-        run_id: The run.
-        amount: Charged in full until the call is settled, and forever if it never is.
-    """
-
-    id: str
+    id: str  # unique; made by who reserves
     run_id: str
-    amount: Spending
+    amount: Spending  # charged in full until the call is settled, and forever if it never is
 
 
 class Charged(Value):
-    """What is charged to a scope of a run.
+    """What is charged to a scope of a run."""
 
-    Attributes:
-        spent: All of it, reservations in full.
-        reserved: What of it is reserved, by the ids of the reservations.
-    """
-
-    spent: Spending = Spending()
+    spent: Spending = Spending()  # all of it, reservations in full
+    # What of it is reserved, by the ids of the reservations.
     reserved: dict[str, Spending] = Field(default_factory=dict[str, Spending])
 
 
 class Refused(Value):
-    """Why a reservation was not made.
+    """Why a reservation was not made."""
 
-    Attributes:
-        scope: The scope of the bound that has no room.
-        kind: Which amount has no room: `calls`, `tokens` or `cost`.
-    """
-
-    scope: str
+    scope: str  # the scope of the bound that has no room
+    # Which amount has no room: `calls`, `tokens` or `cost`.
     kind: Literal["calls", "tokens", "cost"]
 
 
 class RunRows(Value):
-    """All rows of a run, which is at rest.
+    """All rows of a run, which is at rest."""
 
-    Attributes:
-        spent: What each scope has spent, including reservations that are never settled.
-        attempts: The attempts, in the order in which they began.
-        results: The recorded final results, by the keys that they answer for.
-        notes: The recorded values with their keys, in the order in which they came.
-    """
-
+    # What each scope has spent, including reservations that are never settled.
     spent: dict[str, Spending] = Field(default_factory=dict)
-    attempts: tuple[LedgerEntry, ...] = ()
+    attempts: tuple[LedgerEntry, ...] = ()  # the attempts, in the order in which they began
+    # The recorded final results, by the keys that they answer for.
     results: dict[str, SpecialistResult] = Field(default_factory=dict)
+    # The recorded values with their keys, in the order in which they came.
     notes: tuple[tuple[str, JsonValue], ...] = ()
 
     @field_serializer("results", when_used="json")

@@ -39,11 +39,7 @@ class Owner:
         return ThreadLostError(self.where, self.thread_id)
 
     def check(self, newest: int | None) -> None:
-        """Compare with the number of the thread's newest take.
-
-        Raises:
-            ThreadLostError: It is another one, or the thread was removed.
-        """
+        """Compare with the number of the thread's newest take."""
         if newest != self.epoch:
             raise self.loss
 
@@ -57,11 +53,7 @@ class Owner:
 
     @contextmanager
     def at_work(self) -> Generator[None]:
-        """Do something as the owner: its writes are checked, and it ends when the thread is lost.
-
-        Raises:
-            ThreadLostError: The thread is another's.
-        """
+        """Work as the owner: what it writes is checked, and it ends when the thread is lost."""
         if self.is_lost:
             raise self.loss
         token = _owners.set((*_owners.get(), self))

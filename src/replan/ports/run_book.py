@@ -35,75 +35,47 @@ NOT_OVER: tuple[RunOutcome, ...] = ("running", "waiting", "interrupted")
 
 
 class RunRecord(Value):
-    """One run.
-
-    Attributes:
-        run_id: The run.
-        thread_id: The LangGraph thread whose checkpoints hold its state.
-        title: What it is about, for people.
-        order: What is needed to build the same graph again; no secrets.
-        outcome: Its status. A process that is killed cannot say so: its run reads `running`.
-        started_at: When it began.
-        updated_at: The time of its last sign of life.
-        labels: What it is found by, such as its user; given where it begins, and never encrypted.
-    """
+    """One run."""
 
     run_id: str
-    thread_id: str
-    title: str = ""
-    order: JsonValue = None
+    thread_id: str  # the LangGraph thread whose checkpoints hold its state
+    title: str = ""  # what it is about, for people
+    order: JsonValue = None  # what is needed to build the same graph again; no secrets
+    # Its status. A process that is killed cannot say so: its run reads `running`.
     outcome: RunOutcome = "running"
-    started_at: datetime
-    updated_at: datetime
+    started_at: datetime  # when it began
+    updated_at: datetime  # the time of its last sign of life
+    # What it is found by, such as its user; given where it begins, and never encrypted.
     labels: dict[str, str] = Field(default_factory=dict)
 
 
 class KeptText(NamedTuple):
-    """A long text of an event, such as a prompt.
+    """A long text of an event, such as a prompt."""
 
-    Attributes:
-        ref: What it is found by: its digest, so that it is kept once in a run.
-        text: The text.
-        at: When it was kept.
-    """
-
-    ref: str
+    ref: str  # what it is found by: its digest, so that it is kept once in a run
     text: str
-    at: datetime
+    at: datetime  # when it was kept
 
 
 class LoggedEvent(Value):
-    """A stored event of a run.
+    """A stored event of a run."""
 
-    Attributes:
-        seq: Its number: from 1, without a gap, given where it was appended.
-        event: What happened; its `type` and `at` say what and when.
-    """
-
-    seq: int
-    event: JsonValue
+    seq: int  # its number: from 1, without a gap, given where it was appended
+    event: JsonValue  # what happened; its `type` and `at` say what and when
 
 
 RequestKind = Literal["stop", "answer"]
 
 
 class Request(Value):
-    """A request to a run, whichever process works on it.
-
-    Attributes:
-        run_id: The run.
-        name: What distinguishes it from all other requests.
-        kind: To stop, or to take answers.
-        at: When it was made.
-        by: Who made it.
-        answers: Answers by the keys of what is asked.
-    """
+    """A request to a run, whichever process works on it."""
 
     run_id: str
-    name: str
-    kind: RequestKind
-    at: datetime
-    by: str = ""
+    name: str  # what distinguishes it from all other requests
+    kind: RequestKind  # to stop, or to take answers
+    at: datetime  # when it was made
+    by: str = ""  # who made it
+    # Answers by the keys of what is asked.
     answers: dict[str, JsonValue] = Field(default_factory=dict)
 
 
@@ -160,10 +132,7 @@ class RunBook(Protocol):
     ) -> int:
         """Append events of a run, in this order, and return the number of the first one.
 
-        Args:
-            run_id: The run.
-            events: The events.
-            texts: Their long texts, which are safe with them; one that is there stays.
+        Their long texts are safe with them; one that is there stays.
         """
         ...
 

@@ -12,64 +12,42 @@ from replan.values import Value
 VERSION = "version"
 """The entry of a context's `session_metadata` with the number of the session's newest turn."""
 
-AGENT = "agent"
-"""The entry of `session_metadata` with the name of the agent that takes the turns."""
+AGENT = "agent"  # the entry of `session_metadata` with the name of the agent that takes the turns
 
 
 class SessionKey(NamedTuple):
-    """Which session it is: an id means nothing to another tenant or user.
+    """Which session it is: an id means nothing to another tenant or user."""
 
-    Attributes:
-        tenant: The tenant; empty where there is one only.
-        user: The user; empty where there is one only.
-        session_id: The session.
-    """
-
-    tenant: str
-    user: str
+    tenant: str  # the tenant; empty where there is one only
+    user: str  # the user; empty where there is one only
     session_id: str
 
 
 class SessionTurn(Value):
-    """One stored turn of a session.
+    """One stored turn of a session."""
 
-    Attributes:
-        turn_id: What distinguishes it from all other turns of the session.
-        at: When it ended.
-        given: The digest of the input, by which a repeated delivery is known; empty where nobody
-            said anything: a summary, what was taken over, or what only takes back a turn.
-        title: What it is about, for lists; that of the first turn names the session.
-        stage: The status of the session after it.
-        run_id: The run that did the work; empty where none did.
-        updates: What it changed of the context, for `AgentContext.apply`.
-        result: The result that was given, without the updates.
-        takes_back: The number of the turn that this one takes back, with all behind it; None for
-            most.
-    """
-
-    turn_id: str
-    at: datetime
+    turn_id: str  # what distinguishes it from all other turns of the session
+    at: datetime  # when it ended
+    # The digest of the input, by which a repeated delivery is known; empty where nobody said
+    # anything: a summary, what was taken over, or what only takes back a turn.
     given: str = ""
-    title: str = ""
-    stage: str = "new"
-    run_id: str = ""
+    title: str = ""  # what it is about, for lists; that of the first turn names the session
+    stage: str = "new"  # the status of the session after it
+    run_id: str = ""  # the run that did the work; empty where none did
+    # What it changed of the context, for `AgentContext.apply`.
     updates: dict[str, JsonValue] = Field(default_factory=dict)
+    # The result that was given, without the updates.
     result: dict[str, JsonValue] = Field(default_factory=dict)
+    # The number of the turn that this one takes back, with all behind it; None for most.
     takes_back: int | None = None
 
 
 class KeptSession(NamedTuple):
-    """A session as it is.
+    """A session as it is."""
 
-    Attributes:
-        context: All that is known about it.
-        version: The number of its newest turn; a turn is appended to this version only.
-        newest: The number of the newest turn that can be taken back; 0 if there is none.
-    """
-
-    context: AgentContext
-    version: int
-    newest: int
+    context: AgentContext  # all that is known about it
+    version: int  # the number of its newest turn; a turn is appended to this version only
+    newest: int  # the number of the newest turn that can be taken back; 0 if there is none
 
 
 class SessionRecord(Value):

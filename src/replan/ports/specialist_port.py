@@ -20,12 +20,7 @@ async def show_text(text: str, config: RunnableConfig, *, beside_models: bool = 
     """Show a piece of a specialist's text while it works.
 
     It becomes a `specialist_token` event, unless a model has spoken in this attempt: its words
-    are shown anyway, and would be shown twice.
-
-    Args:
-        text: The piece.
-        config: The configuration of the attempt.
-        beside_models: Whether it is not from a model, so that it is always shown.
+    are shown anyway, and would be shown twice. One that is `beside_models` is always shown.
     """
     # Outside a run there is no stream.
     if get_async_callback_manager_for_config(config).parent_run_id is not None:

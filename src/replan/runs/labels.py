@@ -7,17 +7,13 @@ from typing import cast
 from replan.errors import InputError
 from replan.secrets.known import KNOWN
 
-MOST = 20
-"""Labels of one run."""
-
-LONGEST = 200
-"""Characters of the value of a label."""
+MOST = 20  # labels of one run
+LONGEST = 200  # characters of the value of a label
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 def checked_labels(given: Mapping[str, str] | None) -> dict[str, str]:
-    """Check and return labels."""
     labels = dict(given or {})
     if len(labels) > MOST:
         raise InputError(f"There are {len(labels)} labels. A run can have at most {MOST}.")

@@ -16,8 +16,8 @@ from replan.ports.storage import Storage
 from replan.runs.asked.asks import Ask, open_asks
 from replan.runs.log.call_counts import Calls, calls_of, with_charged
 from replan.runs.log.event_log import RunEvent, run_event
-from replan.runs.log.past import plan_as_it_is, results_on_record
-from replan.runs.undone import INCOMPLETE, failures, not_run
+from replan.runs.log.plan_so_far import plan_as_it_is, results_on_record
+from replan.runs.standing import INCOMPLETE, failures, not_run
 from replan.spending.deadline import TIMES
 from replan.state.enhanced import EnhancedState
 from replan.state.results import SpecialistResult
@@ -141,8 +141,11 @@ async def seen(graph: Graph, storage: Storage, record: RunRecord, at: datetime) 
     ledger = await storage.journal.ledger(record.run_id) if is_open else ()
     charged = (await storage.journal.spent(record.run_id)).get("run", Spending())
     is_told = bool(is_over) and not is_open and not _is_guessed(state, charged)
-    events = [] if is_told else await _events(record.run_id, storage)
+    logged = () if is_told else await storage.runs.events(record.run_id)
+    events = [run_event(record.run_id, each) for each in logged]
     used = calls_of(events)
+    if not (used.number or used.unended):
+        used = Calls.of(state.get("usage", Usage()))
     return RunView(
         record=record,
         heard_at=at if is_held else await _heard_at(record, ledger, events, storage),
@@ -152,7 +155,7 @@ async def seen(graph: Graph, storage: Storage, record: RunRecord, at: datetime) 
         waiting=asks,
         is_held=is_held,
         at_work=_at_work(ledger, record.updated_at) if is_held else {},
-        usage=with_charged(used if used.number or used.unended else _counted(state), charged),
+        usage=with_charged(used, charged),
     )
 
 
@@ -160,20 +163,6 @@ def _is_guessed(state: EnhancedState, charged: Spending) -> bool:
     """Whether a run was charged for uncounted calls: its events say for which."""
     usage = state.get("usage", Usage())
     return CUT_OFF in usage.by or charged.tokens > usage.total_tokens
-
-
-def _counted(state: EnhancedState) -> Calls:
-    usage = state.get("usage", Usage())
-    return Calls(
-        number=usage.calls,
-        tokens=usage.total_tokens,
-        known_cost=usage.known_cost,
-        unpriced=usage.unpriced_calls,
-    )
-
-
-async def _events(run_id: str, storage: Storage) -> list[RunEvent]:
-    return [run_event(run_id, each) for each in await storage.runs.events(run_id)]
 
 
 async def _heard_at(

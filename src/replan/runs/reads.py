@@ -22,11 +22,7 @@ from replan.state.enhanced import EnhancedState
 
 
 async def record_of(run_id: str, bench: Bench) -> RunRecord:
-    """The entry of a run in the list of runs.
-
-    Raises:
-        InputError: There is no such run.
-    """
+    """The entry of a run in the list of runs."""
     record = await bench.book.get(run_id)
     if record is None:
         problem = f"There is no run '{run_id}' here."
@@ -35,11 +31,7 @@ async def record_of(run_id: str, bench: Bench) -> RunRecord:
 
 
 async def kept_record_of(run_id: str, bench: Bench) -> RunRecord:
-    """The entry of a run that outlives its call.
-
-    Raises:
-        InputError: There is no such run, or runs are not kept.
-    """
+    """The entry of a run that outlives its call."""
     if bench.storage is None:
         raise InputError(
             "Without storage, a run ends with its call. Give `storage` to `open_runtime`, for "
@@ -82,14 +74,12 @@ async def only_waits(run_id: str, snapshot: StateSnapshot, bench: Bench) -> bool
 
 
 async def result_at_rest(run_id: str, bench: Bench) -> RunResult:
-    """The result of a stored run at rest."""
     view = await view_of(await record_of(run_id, bench), bench)
     snapshot = await snapshot_of(bench.graph, view.record)
     return result_in({**state_at_rest(snapshot), "outcome": view.outcome}, bench)
 
 
 def result_in(state: Mapping[str, Any], bench: Bench) -> RunResult:
-    """The result of a run in its state."""
     return result_of(cast("EnhancedState", state), shapes=shapes_of(bench.graph))
 
 

@@ -172,7 +172,6 @@ def _typed(kept: JsonValue, shape: Shape | None) -> Any:
 def result_of(
     state: EnhancedState, duration: float = 0.0, shapes: Mapping[str, Shape] | None = None
 ) -> RunResult:
-    """Return the result of a run at rest."""
     outcome: RestOutcome = state.get("outcome") or "interrupted"
     if state.get("__interrupt__"):
         outcome = "waiting"

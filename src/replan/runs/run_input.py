@@ -13,16 +13,11 @@ from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
 from replan.state.channels import conversation
 
-_TITLE = 200
-"""The most characters of a title that is taken from the request."""
+_TITLE = 200  # the most characters of a title that is taken from the request
 
 
 def asked(given: Input) -> dict[str, Any]:
-    """The input of a new run as a mapping.
-
-    Raises:
-        InputError: It is neither a text nor a mapping.
-    """
+    """The input of a new run as a mapping."""
     if isinstance(given, str):
         return {"messages": [("user", given)]}
     if not isinstance(given, Mapping):
@@ -56,11 +51,7 @@ def kept_input(given: Mapping[str, Any]) -> JsonValue:
 
 
 def input_again(record: RunRecord) -> Input:
-    """The input of a run that was killed before it had a state, from its record.
-
-    Raises:
-        InputError: Nothing of it is kept.
-    """
+    """The input of a run that was killed before it had a state, from its record."""
     kept = record.order.get("input") if isinstance(record.order, dict) else None
     if not isinstance(kept, dict):
         raise InputError(

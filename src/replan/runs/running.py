@@ -104,24 +104,15 @@ async def followed(
 
 
 async def followed_at_once(
-    graph: TeamGraph,
-    asked: Call,
-    take: Callable[[Event], None],
+    graph: TeamGraph,  # the graph, with a checkpointer in memory
+    asked: Call,  # what it is called with; its configuration has the name of the run
+    take: Callable[[Event], None],  # takes the events where they happen, and raises nothing
     *,
-    stop: asyncio.Event | None,
-    begins: bool,
-    texts: bool,
+    stop: asyncio.Event | None,  # stops the run; None if nobody does
+    begins: bool,  # whether a run begins that nothing on the thread has begun; its input is checked
+    texts: bool,  # whether events contain the prompts and replies of models
 ) -> EnhancedState:
-    """Run a graph as `followed` does, on a thread that lives as long as its caller's work.
-
-    Args:
-        graph: The graph, with a checkpointer in memory.
-        asked: What it is called with; its configuration has the name of the run.
-        take: Takes the events where they happen, and raises nothing.
-        stop: Stops the run; None if nobody does.
-        begins: Whether a run begins that nothing on the thread has begun; its input is checked.
-        texts: Whether events contain the prompts and replies of models.
-    """
+    """Run a graph as `followed` does, on a thread that lives as long as its caller's work."""
     listener = Listener(take, hears_texts=texts)
 
     async def work(control: RunControl) -> dict[str, Any]:
@@ -138,7 +129,6 @@ async def followed_at_once(
 async def _at_rest(
     graph: Graph, asked: Call, working: Coroutine[Any, Any, dict[str, Any]]
 ) -> EnhancedState:
-    """Wait for a run, and give its state."""
     with _logged(asked):
         try:
             state = await working

@@ -40,8 +40,7 @@ from replan.runs.reads import (
 from replan.runs.result import RunResult
 from replan.runs.run import Run
 from replan.runs.run_input import asked, kept_input, title_of
-from replan.runs.travel.adoption import adopt_into, export_of
-from replan.runs.travel.portable import PortableRun
+from replan.runs.travel.portable import PortableRun, adopt_into, export_of
 from replan.runs.work import Bench, Errand, Following
 from replan.runs.works import Works
 from replan.state.limits import RunSettings

@@ -9,8 +9,7 @@ from langgraph.runtime import RunControl
 
 T = TypeVar("T")
 
-GRACE = 10.0
-"""Seconds for running work to end by itself after a run is stopped."""
+GRACE = 10.0  # seconds for running work to end by itself after a run is stopped
 
 
 class RunStopped(Exception):  # noqa: N818 - no error, but what was asked for

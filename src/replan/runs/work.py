@@ -23,14 +23,13 @@ from replan.runs.asked.asks import asks_in, asks_of, resumption
 from replan.runs.asked.requests import answers_in, note_answers
 from replan.runs.log.event_log import EventLog, Heard
 from replan.runs.log.rests import Rests
-from replan.runs.log.untold import untold_answers
 from replan.runs.looking import config_of
 from replan.runs.result import RunResult, result_of
 from replan.runs.running import followed
 from replan.runs.stopping import RunStopped, put_an_end_to
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
-from replan.steps.answers_told import answered_by
+from replan.steps.answers_told import answered_by, untold_answers
 
 
 class Following(TypedDict, total=False):
@@ -49,19 +48,13 @@ class Queued(Protocol):
     """Reports the status of runs in the queue."""
 
     async def __call__(self, run_id: str, *, is_followed: bool = False) -> Stand | None:
-        """The status of the job of a run; None: there is none.
-
-        Args:
-            run_id: The run.
-            is_followed: Whether an answer of a moment ago is good enough, because the next question
-                comes soon.
-        """
+        """The status of the job of a run, if any; if followed, that of a moment ago is enough."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """What runs are worked on with."""
+    """What all runs of a runtime are worked on with."""
 
     graph: Graph
     storage: Storage | None  # where runs are kept; None: nowhere
@@ -75,7 +68,7 @@ class Bench:
 
 @dataclass(frozen=True, kw_only=True)
 class Errand:
-    """What a run is called with."""
+    """Work on a run that is to be done: from its beginning, or from where it rests."""
 
     record: RunRecord  # the run, as it is entered into the book
     input: Input = None  # what it begins or continues with
@@ -90,23 +83,20 @@ class Errand:
 
     @property
     def run_id(self) -> str:
-        """The run."""
         return self.record.run_id
 
     @property
     def thread_id(self) -> str:
-        """Its thread."""
         return self.record.thread_id
 
     def call(self, given: Input, settings: RunSettings | None) -> Call:
-        """What the graph is called with."""
         config = merge_configs(self.config or {}, config_of(self.thread_id))
         config = config if self.following.get("tokens") else without_tokens(config)
         return Call(given, settings, config, self.run_id)
 
 
 class Work:
-    """A run in this process."""
+    """The work of this process on one run."""
 
     def __init__(self, errand: Errand, bench: Bench, log: EventLog) -> None:
         """Prepare; `done` does it."""
@@ -137,7 +127,6 @@ class Work:
             self._at_once.set()
 
     async def heed(self, request: Request) -> None:
-        """Handle the requests to the run."""
         if request.kind == "stop":
             self._stop.set()
             self._rests.stopped_by = request.by
@@ -234,7 +223,8 @@ class Work:
             if not self._stop.is_set():
                 # A run that was stopped may not have come to them.
                 await self._take(used)
-                await self._read_requests()
+                for request in await self._bench.book.requests([self.errand.run_id]):
+                    await self.heed(request)
             command = resumption(asks, answers_in(self._answers, asks))
             self.is_resting = self._stop.is_set() or not command.resume
             if self.is_resting:
@@ -260,10 +250,6 @@ class Work:
         if requests:
             self._answers = [each for each in self._answers if each not in requests]
             await self._bench.book.take_requests(requests, self._bench.clock())
-
-    async def _read_requests(self) -> None:
-        for request in await self._bench.book.requests([self.errand.run_id]):
-            await self.heed(request)
 
     async def _drop_what_is_past(self) -> None:
         """Take the answers that wait; a wish to stop was for who worked on the run before."""

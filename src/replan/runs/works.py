@@ -8,10 +8,9 @@ from contextlib import suppress
 from pydantic import JsonValue
 
 from replan.errors import StorageError, ThreadBusyError, UsageError
-from replan.events.types import Event
 from replan.ports.run_book import Request, RequestKind
 from replan.runs.asked.requests import BEAT
-from replan.runs.log.event_log import EventLog, Heard
+from replan.runs.log.event_log import EventLog
 from replan.runs.reads import is_worked_on, result_at_rest
 from replan.runs.result import RunResult
 from replan.runs.stopping import RunStopped
@@ -23,7 +22,7 @@ Doing = asyncio.Task[RunResult]
 
 
 class Works:
-    """The works on runs, each in the background."""
+    """The runs that this process works on, each in the background."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
@@ -42,7 +41,8 @@ class Works:
         """Work on a run, unless it is worked on here already."""
         if errand.run_id in self._works:
             return self._works[errand.run_id][1]
-        heard = _both(errand.following.get("heard"), self._bench.heard)
+        both = (errand.following.get("heard"), self._bench.heard)
+        heard = tuple(each for each in both if each is not None)
         keeps_texts = self._bench.storage is not None
         log = EventLog(
             self._bench.book, errand.run_id, self._bench.clock, heard, keeps_texts=keeps_texts
@@ -75,7 +75,6 @@ class Works:
         return work if work is not None and work.has_begun else None
 
     async def ended(self, run_id: str) -> None:
-        """Wait for the end of the work on a run."""
         await asyncio.wait({self._works[run_id][1]})
 
     async def rested(self, run_id: str) -> None:
@@ -153,15 +152,3 @@ class Works:
     async def _heed(self, request: Request) -> None:
         if work := self.begun(request.run_id):
             await work.heed(request)
-
-
-def _both(one: Heard | None, other: Heard | None) -> Heard | None:
-    """Hear for two."""
-    if one is None or other is None:
-        return one or other
-
-    def heard(event: Event) -> None:
-        one(event)
-        other(event)
-
-    return heard

@@ -9,11 +9,8 @@ from collections.abc import Iterable
 from urllib.parse import quote
 
 MASK = "***"
-SHORTEST = 8
-"""Characters of a value that is masked; a shorter one may be part of any word."""
-
-MOST = 1_000
-"""The most values that are kept; the oldest are dropped."""
+SHORTEST = 8  # characters of a value that is masked; a shorter one may be part of any word
+MOST = 1_000  # the most values that are kept; the oldest are dropped
 
 _PLACEHOLDERS = frozenset({"not-needed"})
 
@@ -58,8 +55,7 @@ class KnownSecrets:
         return any(form in text for form in self.forms)
 
 
-KNOWN = KnownSecrets()
-"""What this process knows."""
+KNOWN = KnownSecrets()  # what this process knows
 
 
 def _forms(value: str) -> set[str]:

@@ -33,20 +33,8 @@ _SMALL_NUMBER = re.compile(r"[\d.,_]{1,8}")
 _OPENING = re.compile(r"b?\\{0,4}[\"'`(\[{]")
 
 
-def _always(_: re.Match[str]) -> bool:
-    return True
-
-
 def _if_likely(found: re.Match[str]) -> bool:
     return is_likely(found["value"])
-
-
-def _if_login(found: re.Match[str]) -> bool:
-    return ":" in found["value"] or is_likely(found["value"])
-
-
-def _if_certain(found: re.Match[str]) -> bool:
-    return is_certain(found["value"])
 
 
 def _if_assigned(found: re.Match[str]) -> bool:
@@ -69,7 +57,7 @@ class _Form:
     """A form in which secrets are in texts: what leads to the value, and whether it is one."""
 
     pattern: re.Pattern[str]
-    is_secret: Callable[[re.Match[str]], bool] = _always
+    is_secret: Callable[[re.Match[str]], bool] = lambda _: True
 
     def masked(self, text: str) -> str:
         return self.pattern.sub(self._instead, text)
@@ -82,7 +70,10 @@ class _Form:
 
 _FORMS = (
     # A user name goes with its password; alone in an address, it may be a token.
-    _Form(re.compile(r"(?<=://)(?P<value>[^\s/?#\"'<>]{1,300})(?=@)"), _if_login),
+    _Form(
+        re.compile(r"(?<=://)(?P<value>[^\s/?#\"'<>]{1,300})(?=@)"),
+        lambda found: ":" in found["value"] or _if_likely(found),
+    ),
     # A password may have a slash in it; what begins with a number and a slash is a port.
     _Form(re.compile(r"(?<=://)[^\s/@:?#]{0,100}:(?!\d{1,5}(?:/|\b))[^\s\"'<>]{1,300}(?=@)")),
     _Form(re.compile(r"(?i)(?<=/bot)\d{3,20}:[\w-]{10,}")),
@@ -131,7 +122,7 @@ _FORMS = (
             rf"(?:\s{{1,5}}[a-z]{{1,20}}){{0,2}}(?:\s{{0,5}}:)?\s{{1,5}}(?:{_QUOTE})?)"
             rf"(?P<value>{_WORD})"
         ),
-        _if_certain,
+        lambda found: is_certain(found["value"]),
     ),
     _Form(
         re.compile(rf"(?i)(?P<lead>\b{_WEAK}(?:{_QUOTE})?{_IS}(?:{_QUOTE})?)(?P<value>{_WORD})"),

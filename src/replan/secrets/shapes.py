@@ -68,11 +68,8 @@ def is_key(found: re.Match[str]) -> bool:
         return True
     rest = re.split(r"[-_]", text, maxsplit=1)[1]
     is_starred = "**" in rest
-    return is_starred or any(map(str.isdigit, rest)) or _longest_run(rest) >= _CERTAIN
-
-
-def _longest_run(text: str) -> int:
-    return max((len(run) for run in _RUN.findall(text)), default=0)
+    is_long = any(len(run) >= _CERTAIN for run in _RUN.findall(rest))
+    return is_starred or is_long or any(map(str.isdigit, rest))
 
 
 def _is_mixed(word: str) -> bool:

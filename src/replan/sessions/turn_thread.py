@@ -9,7 +9,7 @@ from pydantic import JsonValue
 # pydantic makes no schema of the TypedDict of Python 3.11.
 from typing_extensions import TypedDict
 
-from replan.adapters.threads.in_memory import MemoryThreads
+from replan.adapters.thread_repositories import MemoryThreads
 from replan.errors import InputError
 from replan.ports.thread_repository import ThreadRepository
 from replan.sessions.session_runs import digest_of

@@ -32,7 +32,6 @@ def tool_effects(tool: BaseTool | None, otherwise: Effects) -> Effects:
 
 
 def takes_key(tool: BaseTool) -> bool:
-    """Whether a tool has a parameter for an idempotency key."""
     schema = tool.args_schema
     if isinstance(schema, dict):
         return KEY in schema.get("properties", {}) or _HIDDEN in (tool.metadata or {})

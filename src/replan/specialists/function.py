@@ -30,11 +30,8 @@ from replan.state.team import SpecialistCard
 
 T = TypeVar("T")
 
-KEY = "idempotency_key"
-"""The parameter of a function or a tool that takes an idempotency key."""
-
-MOMENT = 0.5
-"""Seconds that the end of the process waits for abandoned work that still runs."""
+KEY = "idempotency_key"  # the parameter of a function or a tool that takes an idempotency key
+MOMENT = 0.5  # seconds that the end of the process waits for abandoned work that still runs
 
 _given_up: "WeakSet[Work]" = WeakSet()
 _END = object()

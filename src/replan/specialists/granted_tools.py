@@ -36,11 +36,7 @@ class GrantedTools:
     approve: Sequence[str]
 
     async def now(self) -> tuple[list[BaseTool], frozenset[str]]:
-        """Return the tools that the servers have now, and the names of those to be approved.
-
-        Raises:
-            ToolServerError: A server cannot be used, or lacks a granted tool.
-        """
+        """Return the tools that the servers have now, and the names of those to be approved."""
         found: dict[str, BaseTool] = {}
         for server in dict.fromkeys(map(server_in, self.grants)):
             known = {f"{server}/{tool.name}": tool for tool in await self._listed(server)}

@@ -14,7 +14,7 @@ from replan.failures import describe
 from replan.langgraph_inside.callbacks import has_listener
 from replan.models.chat import Chat
 from replan.ports.specialist_port import show_text
-from replan.ports.thread_of_step import thread_of_step
+from replan.ports.thread_repository import thread_of_step
 from replan.prompts.knowledge_section import knowledge_section
 from replan.prompts.sections import section
 from replan.replies.shape import Shape
@@ -43,7 +43,6 @@ class PipelineSpecialist:
 
     @property
     def graph(self) -> PhaseGraph:
-        """Its phases, to be drawn."""
         return self.pipeline.graph
 
     async def run(self, context: ExecutionContext, config: RunnableConfig) -> SpecialistResult:

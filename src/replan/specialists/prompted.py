@@ -1,18 +1,21 @@
-"""A specialist that answers messages: the prompt of its step, or those of a processor."""
+"""A specialist that answers messages: a chat model, a runnable, a graph, a function of messages."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig
 
 from replan.errors import LimitReachedError
+from replan.langgraph_inside.graphs import is_graph
 from replan.memory.conversation import asked_again
 from replan.models.reply_end import ReplyEnd, end_of
+from replan.ports.specialist_port import show_text
 from replan.prompts.step import StepPrompt
 from replan.replies.shape import MisshapenError, Shape
-from replan.specialists.function import call
+from replan.specialists.function import call, call_in_pieces, joined
 from replan.specialists.returned_values import (
     message_of,
     messages_of,
@@ -20,7 +23,6 @@ from replan.specialists.returned_values import (
     result_of,
     shaped_result,
     structured_in,
-    with_message,
 )
 from replan.state.results import ExecutionContext, SpecialistResult
 from replan.state.team import SpecialistCard
@@ -76,12 +78,13 @@ class PromptedSpecialist:
     async def _result(
         self, message: BaseMessage, end: ReplyEnd, config: RunnableConfig
     ) -> SpecialistResult:
-        shape = self.shape
+        shape, text = self.shape, AIMessage(storable_text(message.text), id=message.id)
         if self.output_processor is not None:
             made = await call(self.output_processor, message, config)
             if shape is not None:
                 return shaped_result(made, shape).replace(cut=end.cut)
-            return with_message(result_of(made), message).replace(cut=end.cut)
+            result = result_of(made).replace(cut=end.cut)
+            return result.replace(result=result.result or text)
         if shape is None:
             return result_in(message, end)
         try:
@@ -89,7 +92,6 @@ class PromptedSpecialist:
             output = shape.read(message.text)
         except MisshapenError:
             return shaped_result(result_in(message, end), shape)
-        text = AIMessage(storable_text(message.text), id=message.id)
         return SpecialistResult(result=text, output=output, cut=end.cut)
 
     async def _shorter(
@@ -118,3 +120,32 @@ class PromptedSpecialist:
         made = messages_of(await call(self.input_processor, context, config))
         made = made or list(context.messages)
         return [*made, HumanMessage(asked)] if asked else made
+
+
+@dataclass(frozen=True)
+class RunnableAnswer:
+    """Passes the messages on; streaming is preferred, and pieces are shown as they come."""
+
+    invokable: Any = None
+    streamable: Any = None
+
+    async def __call__(self, messages: list[BaseMessage], config: RunnableConfig) -> Any:
+        if self.streamable is None:
+            return await _whole(self.invokable, messages, config)
+        if is_graph(self.streamable):
+            # The pieces of a graph's stream are states.
+            return await _whole(self.streamable, messages, config)
+        if isinstance(cast("object", self.streamable), Runnable):
+            pieces = self.streamable.astream(messages, config)
+        else:
+            pieces = call_in_pieces(self.streamable, messages, config)
+        return await joined(pieces, partial(show_text, config=config))
+
+
+async def _whole(invokable: Any, messages: list[BaseMessage], config: RunnableConfig) -> Any:
+    """Run it on its input: a graph takes a state, everything else takes the messages."""
+    if not isinstance(invokable, Runnable):
+        return await call(invokable, messages, config)
+    runnable = cast("Runnable[Any, Any]", invokable)
+    given = {"messages": messages} if is_graph(runnable) else messages
+    return await runnable.ainvoke(given, config)

@@ -96,11 +96,5 @@ def result_in(message: BaseMessage, end: ReplyEnd) -> SpecialistResult:
     )
 
 
-def with_message(result: SpecialistResult, message: BaseMessage) -> SpecialistResult:
-    if result.result is not None:
-        return result
-    return result.replace(result=AIMessage(storable_text(message.text), id=message.id))
-
-
 def _kind(thing: object) -> str:
     return type(thing).__name__

@@ -32,11 +32,8 @@ from replan.state.person.verdicts import ask_what_became_of
 from replan.state.team import Effects
 from replan.values import restored
 
-LONGEST_TOOL_RESULT = 50_000
-"""Characters of one tool's result that the model sees."""
-
-LONGEST_OTHER_BLOCKS = 5_000_000
-"""Characters of its blocks that are not text, such as pictures."""
+LONGEST_TOOL_RESULT = 50_000  # characters of one tool's result that the model sees
+LONGEST_OTHER_BLOCKS = 5_000_000  # characters of its blocks that are not text, such as pictures
 
 Content = str | list[str | dict[str, Any]]
 ToolAnswer = ToolMessage | Command[Any]
@@ -45,8 +42,6 @@ Handler = Callable[[ToolCallRequest], Awaitable[ToolAnswer]]
 
 @dataclass(frozen=True)
 class ToolCalls:
-    """The calls of one loop."""
-
     record: Transcript  # the record of replies and calls, read and written here
     seconds: float | None  # how long one call may take
     effects: Effects  # the effects of tools that do not declare them
@@ -83,7 +78,8 @@ class ToolCalls:
             case "run again":
                 return None
             case "done":
-                return _answer(request.tool_call, verdict.text or "Done.")
+                called, text = request.tool_call, verdict.text or "Done."
+                return ToolMessage(text, tool_call_id=called["id"] or "", name=called["name"])
             case "fail":
                 return answer_of_failure(request.tool_call, verdict.text or str(error))
 
@@ -207,10 +203,6 @@ def _answer_in(kept: ToolEnd) -> ToolAnswer:
     messages = list(kept.messages)
     is_command = kept.is_command or not messages
     return Command(update={"messages": messages}) if is_command else messages[0]
-
-
-def _answer(called: ToolCall, text: str) -> ToolMessage:
-    return ToolMessage(text, tool_call_id=called["id"] or "", name=called["name"])
 
 
 def _abandonable(request: ToolCallRequest) -> ToolCallRequest:

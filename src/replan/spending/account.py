@@ -55,8 +55,6 @@ class Waiter:
 
 
 class Account:
-    """The account of one run in this process."""
-
     def __init__(self, journal: Journal, run_id: str) -> None:
         self.run_id = run_id
         self._journal = journal
@@ -319,14 +317,11 @@ class Account:
                 waiter.error = offer.error
             elif waiter.turn.set_running_or_notify_cancel():
                 self._queue.remove(waiter)
-                self._tell(waiter, offer)
-
-    def _tell(self, waiter: Waiter, offer: Permit | LimitReachedError) -> None:
-        if isinstance(offer, Permit):
-            self._charge(offer)
-            waiter.turn.set_result(offer)
-        else:
-            waiter.turn.set_exception(offer)
+                if isinstance(offer, Permit):
+                    self._charge(offer)
+                    waiter.turn.set_result(offer)
+                else:
+                    waiter.turn.set_exception(offer)
 
     def _offer(self, ask: Ask, *, others: int) -> Offer:
         for scope in ask.scopes:
@@ -352,7 +347,7 @@ class Account:
     def _room(self, scope: Scope, ask: Ask) -> Room:
         charged = self._of(scope.name)
         amounts = [permit.reservation.amount for permit in self._others(scope, ask)]
-        amounts.append(charged.held_elsewhere)
+        amounts.extend(charged.elsewhere.values())
         tokens = scope.most("tokens") - charged.tokens
         cost = scope.most("cost") - charged.cost
         return Room(

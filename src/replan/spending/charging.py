@@ -8,7 +8,6 @@ from typing import Any, cast
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, Generation, LLMResult
 
-from replan.failures import brought_nothing
 from replan.langgraph_inside.callbacks import told_of_call
 from replan.ports.allowance import USUAL_REPLY, Request
 from replan.ports.journal import Spending
@@ -30,11 +29,6 @@ def announced(
         most_output=told.most_output or USUAL_REPLY,
         provider=told.provider,
     )
-
-
-def charged_for_error(permit: Permit, error: BaseException) -> Spending:
-    """Charge a call that was cut off: in full, unless its server certainly did nothing."""
-    return Spending(calls=1) if brought_nothing(error) else permit.reservation.amount
 
 
 def charged_for_reply(

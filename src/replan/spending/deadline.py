@@ -18,19 +18,13 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
-GRACE = 1.0
-"""Seconds that work has to end by itself after its time is over, before it is abandoned."""
+GRACE = 1.0  # seconds that work has to end by itself after its time is over, before it is abandoned
 
 _TICK = 1.0
 
-TIMES = "seconds/"
-"""The prefix of the keys of recorded seconds."""
-
-PRECISION = 0.01
-"""The fraction of the time by which the record may be behind."""
-
-LEAST_PRECISION = 1.0
-"""Seconds by which the record may always be behind."""
+TIMES = "seconds/"  # the prefix of the keys of recorded seconds
+PRECISION = 0.01  # the fraction of the time by which the record may be behind
+LEAST_PRECISION = 1.0  # seconds by which the record may always be behind
 
 
 @dataclass(eq=False, slots=True)
@@ -80,8 +74,6 @@ class Stopwatch:
 
 @dataclass(eq=False)
 class Clocks:
-    """The clocks of the scopes of one run."""
-
     run_id: str
     journal: Journal
     _clocks: dict[str, Stopwatch] = field(default_factory=dict[str, Stopwatch])
@@ -91,7 +83,6 @@ class Clocks:
         return any(clock.is_running for clock in self._clocks.values())
 
     async def recall(self) -> None:
-        """Continue from what is on record."""
         for key, seconds in (await self.journal.notes(self.run_id, TIMES)).items():
             if isinstance(seconds, int | float):
                 self._of(key.removeprefix(TIMES).rpartition("/")[0]).begin_at(seconds)

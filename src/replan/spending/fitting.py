@@ -30,35 +30,19 @@ from replan.ports.journal import Charged, Reservation, Spending
 from replan.spending.scopes import Scope
 from replan.state.limits import Price
 
-LEAST_REPLY = 256
-"""Tokens for the reply that a call waits for as long as other calls can make room."""
-
-USUAL = 2
-"""A call also waits for this many times the longest reply so far."""
-
-BARE_REPLY = 64
-"""Tokens for its reply without which a call is not worth its money."""
-
-LONG_REPLY = 1_024
-"""Tokens for its reply that always make a call worth its money."""
-
-SHARE = 4
-"""While others also need room, a call takes one part in this many for its reply."""
-
-MARGIN = 1.25
-"""The most by which the likely tokens of a request grow if servers counted more."""
+LEAST_REPLY = 256  # tokens for the reply that a call waits for as long as other calls can make room
+USUAL = 2  # a call also waits for this many times the longest reply so far
+BARE_REPLY = 64  # tokens for its reply without which a call is not worth its money
+LONG_REPLY = 1_024  # tokens for its reply that always make a call worth its money
+SHARE = 4  # while others also need room, a call takes one part in this many for its reply
+MARGIN = 1.25  # the most by which the likely tokens of a request grow if servers counted more
 
 # Sums of prices are not exact, and must not come out above a limit by their last bit.
 _EXACT = 1 - 1e-9
 
-TOKENS_OF_A_REQUEST = 16
-"""What a server may put around the messages."""
-
-TOKENS_OF_A_MESSAGE = 16
-"""What a server may put around each message: its role and its marks."""
-
-TOKENS_OF_TOOLS = 512
-"""What a server may say about tools, in addition to their schemas."""
+TOKENS_OF_A_REQUEST = 16  # what a server may put around the messages
+TOKENS_OF_A_MESSAGE = 16  # what a server may put around each message: its role and its marks
+TOKENS_OF_TOOLS = 512  # what a server may say about tools, in addition to their schemas
 
 TOKENS_OF_AN_IMAGE = 3_000
 """One image; servers count by its size and by their model, and few of them more than this."""
@@ -76,8 +60,6 @@ _NAMES_OF_TOOLS = ("tools", "functions", "response_format")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ask:
-    """A call that is to be made."""
-
     id: str  # unique
     run_id: str
     model: str
@@ -137,23 +119,14 @@ class Picture:
     on_way: dict[str, Permit] = field(default_factory=dict[str, Permit])  # those of this process
     elsewhere: dict[str, Spending] = field(default_factory=dict[str, Spending])
 
-    @property
-    def held_elsewhere(self) -> Spending:
-        return sum(self.elsewhere.values(), Spending())
-
     def add(self, amount: Spending, sign: int = 1) -> None:
         self.calls += sign * amount.calls
         self.tokens += sign * amount.tokens
         self.cost += sign * amount.cost
 
     def read(self, found: Charged, on_record: Collection[str], lost: Collection[str]) -> bool:
-        """Take over what the journal has; return whether a call elsewhere has ended.
-
-        Args:
-            found: What it has.
-            on_record: The calls of this process that were on record before it was asked.
-            lost: Reservations that nobody will settle.
-        """
+        """Take over what the journal has; return whether a call elsewhere has ended."""
+        # `on_record` are calls here that were on record before, `lost` those that nobody settles.
         for name in [each for each in self.on_way if each not in found.reserved]:
             if name in on_record:
                 # It is settled there, and what it used is in the sum.

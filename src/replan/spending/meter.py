@@ -25,6 +25,7 @@ from langchain_core.outputs import ChatGenerationChunk, GenerationChunk, LLMResu
 from replan.errors import LimitReachedError, UnpricedModelError
 from replan.events.calls import Calls
 from replan.events.foreign_tools import ForeignTools
+from replan.failures import brought_nothing
 from replan.langgraph_inside.callbacks import either
 from replan.ports.allowance import Allowance, Request
 from replan.ports.journal import Spending
@@ -32,7 +33,6 @@ from replan.ports.specialist_port import TEXT_BESIDE, TEXT_SHOWN
 from replan.spending.account import Account, CrowdedOutError
 from replan.spending.charging import (
     announced,
-    charged_for_error,
     charged_for_reply,
     reported_tokens,
 )
@@ -143,12 +143,10 @@ class Meter(BaseCallbackHandler, Allowance):
 
     @property
     def ignore_chain(self) -> bool:
-        """Ignores what runs around the calls."""
         return True
 
     @property
     def ignore_agent(self) -> bool:
-        """Ignores tools."""
         return True
 
     @property
@@ -205,12 +203,14 @@ class Meter(BaseCallbackHandler, Allowance):
         **_: Any,
     ) -> None:
         """Pass a piece of text on; of a piece that is more than text, its text."""
-        if isinstance(chunk, ChatGenerationChunk):
-            self._note_count(run_id, chunk.message)
+        piece = chunk.message if isinstance(chunk, ChatGenerationChunk) else None
+        if piece is not None and getattr(piece, "usage_metadata", None):
+            # Some servers report the total so far with each piece.
+            self._counts.setdefault(run_id, []).append(reported_tokens(piece))
         if self._on_token is None:
             return
-        if not isinstance(token, str) and isinstance(chunk, ChatGenerationChunk):
-            token = chunk.message.text
+        if not isinstance(token, str) and piece is not None:
+            token = piece.text
         if isinstance(token, str) and token:
             self._has_spoken = True
             self._on_token(well_formed(token))
@@ -243,9 +243,6 @@ class Meter(BaseCallbackHandler, Allowance):
             raise RuntimeError(_OVER)
 
     async def _ends(self, came: LLMResult | BaseException, *, run_id: UUID, **_: Any) -> None:
-        """Settle a call."""
-        # By the tokens that its server reported, else by the bytes of its reply; in full if it
-        # was cut off, unless its server certainly did nothing.
         if (permit := self._calls.get(run_id)) is not None:
             await self._settle(permit, *self._spent(run_id, permit, came))
 
@@ -258,11 +255,6 @@ class Meter(BaseCallbackHandler, Allowance):
     on_llm_start: Any = either(_begins, _begins_now)
     on_llm_end: Any = either(_ends, _ends_now)
     on_llm_error: Any = either(_ends, _ends_now)
-
-    def _note_count(self, call: UUID, piece: BaseMessage) -> None:
-        """Keep the usage in a piece: some servers report the total so far with each piece."""
-        if getattr(piece, "usage_metadata", None):
-            self._counts.setdefault(call, []).append(reported_tokens(piece))
 
     async def _take(self, request: Request) -> Permit:
         self._check_time()
@@ -353,8 +345,11 @@ class Meter(BaseCallbackHandler, Allowance):
         self, call: UUID, permit: Permit, came: LLMResult | BaseException
     ) -> tuple[Spending, tuple[int, int] | None]:
         """Count the outcome of a call: what is charged for it, and what its server counted."""
+        # By the tokens that its server reported, else by the bytes of its reply.
         if isinstance(came, BaseException):
-            spent, reported = charged_for_error(permit, came), TokenCount()
+            # In full if it was cut off, unless its server certainly did nothing.
+            spent = Spending(calls=1) if brought_nothing(came) else permit.reservation.amount
+            reported = TokenCount()
         else:
             spent, reported = charged_for_reply(permit, came, self._counts.get(call, ()))
         with self._guard:

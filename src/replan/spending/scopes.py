@@ -18,11 +18,8 @@ from replan.state.limits import (
     Price,
 )
 
-RUN = "run"
-"""The scope of a whole run."""
-
-ROUNDING = 1e-9
-"""Sums of prices are not exact; this much above a bound is still within it."""
+RUN = "run"  # the scope of a whole run
+ROUNDING = 1e-9  # sums of prices are not exact; this much above a bound is still within it
 
 _UNBOUNDED = Budget()
 _FREE = Price(input=0, output=0)

@@ -23,20 +23,14 @@ from replan.spending.fitting import Ask, Permit
 PATIENCE = 5.0
 """Seconds that a loop may be blocked before code elsewhere stops waiting for its calls."""
 
-MOMENT = 0.1
-"""Seconds that the loop may be blocked before a call is made without its record."""
-
-TICK = 0.05
-"""Seconds between two checks of loops that are waited for."""
+MOMENT = 0.1  # seconds that the loop may be blocked before a call is made without its record
+TICK = 0.05  # seconds between two checks of loops that are waited for
 
 Write = Callable[[], Coroutine[Any, Any, None]]
 
 
-LOOK = 0.2
-"""Seconds between two reads of what other processes spent, while a call waits."""
-
-STANDSTILL = 600.0
-"""Seconds that a call waits for other processes while none of their calls ends."""
+LOOK = 0.2  # seconds between two reads of what other processes spent, while a call waits
+STANDSTILL = 600.0  # seconds that a call waits for other processes while none of their calls ends
 
 
 @dataclass(eq=False)
@@ -83,7 +77,6 @@ class Line:
             return self.account.turn_of(asked)
 
     def room_now(self, ask: Ask) -> Permit:
-        """Wait for room in a thread."""
         asked = self.account.ask(ask)
         if isinstance(asked, Permit):
             return asked

@@ -5,10 +5,11 @@ continues the run emits it.
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from pydantic import JsonValue
 
@@ -17,14 +18,15 @@ from replan.events.emitter import Emitter
 from replan.events.types import Answered, AnswerGiven
 from replan.ports.ask_user import path_of_step
 from replan.ports.journal import Journal
+from replan.ports.run_book import RunBook
 from replan.secrets.known import MASK
 from replan.state.person.answers import read_decision
 from replan.state.questions import Decision, Question, short_key
 from replan.texts.storable import storable_text
+from replan.values import restored
 
 PLAN = "plan"
-ANSWER_TOLD = "answer told/"
-"""The prefix of notes that hold the events of a run's answers."""
+ANSWER_TOLD = "answer told/"  # the prefix of notes that hold the events of a run's answers
 
 _ACTIONS: Mapping[str, Answered] = {"approve": "approved", "edit": "edited", "reject": "rejected"}
 
@@ -84,3 +86,29 @@ async def _tell(
     about: dict[str, Any] = {**fields, "by": by}
     await journal.note(emitter.run_id, note, {**about, "round": emitter.round})
     emitter.stream(AnswerGiven, **about)
+
+
+async def untold_answers(run_id: str, journal: Journal, book: RunBook) -> list[AnswerGiven]:
+    """Return the events of answers that are on record and missing in the log."""
+    noted = await journal.notes(run_id, ANSWER_TOLD)
+    events = [
+        restored(AnswerGiven, {**note, "run_id": run_id})
+        for note in noted.values()
+        if isinstance(note, dict)
+    ]
+    if not events:
+        return []
+    logged = [cast("Mapping[str, Any]", each.event) for each in await book.events(run_id)]
+    # A plan may be decided about more than once in a round.
+    told = Counter(_mark(each) for each in logged if each.get("type") == "answer_given")
+    untold: list[AnswerGiven] = []
+    for event in events:
+        mark = _mark(event.model_dump())
+        told[mark] -= 1
+        if told[mark] < 0:
+            untold.append(event)
+    return untold
+
+
+def _mark(event: Mapping[str, Any]) -> tuple[object, ...]:
+    return tuple(event.get(name) for name in ("key", "action", "round"))

@@ -32,10 +32,9 @@ from replan.ports.ask_user import Waiting
 from replan.ports.folders import folders_at_work
 from replan.ports.journal import AttemptOutcome, LedgerEntry
 from replan.ports.specialist_port import SpecialistPort
-from replan.ports.thread_of_step import thread_of_step
+from replan.ports.thread_repository import thread_of_step
 from replan.prompts.sections import within_budget
 from replan.secrets.masking import with_masked_traceback, without_secrets
-from replan.spending.account import Account
 from replan.spending.deadline import in_time, was_cut_off
 from replan.spending.meter import Meter
 from replan.spending.scopes import RUN, step_scopes
@@ -63,8 +62,7 @@ logger.addFilter(with_masked_traceback)
 LONGEST_RESULT = 200_000
 """Characters of a result that the state keeps; larger results belong in a file."""
 
-LONGEST_ERROR = 2_000
-"""The most characters of an error in the state."""
+LONGEST_ERROR = 2_000  # the most characters of an error in the state
 
 SAME_AGAIN = "The same error twice: another attempt does not help without a change."
 """Added to the error of a step that failed twice in the same way (not for lack of a server)."""
@@ -85,8 +83,6 @@ Made = SpecialistResult | list[Question] | LedgerEntry | Recalled
 
 @dataclass
 class Attempts:
-    """All attempts of one step by one specialist."""
-
     specialist: SpecialistPort
     record: StepRecord
     limits: Limits  # the run's limits, for what the step does not set
@@ -217,8 +213,10 @@ class Attempts:
     async def _made(self, meter: Meter, asker: Asker) -> SpecialistResult | LedgerEntry | None:
         self._cause = None
         try:
+            seconds = self._step.timeout or self.limits.step_timeout
             with asker:
-                return await self._within_limits(meter)
+                async with meter:
+                    return await in_time(partial(self._call, meter), meter, seconds)
         except Waiting:
             return None
         except (asyncio.CancelledError, GraphDrained):
@@ -247,7 +245,7 @@ class Attempts:
         is_heard = is_heard or self._emitter.hooks.hears_tokens
         about = {"node": node or f"specialist_{self._card.name}", **names}
         return Meter(
-            self._account,
+            self._services.accounts.of(self._services.journal, self.record.context.run_id),
             step_scopes(self.limits, self._services, self._card.name, self._step.id),
             new_id=self._services.new_id,
             prices=self._services.prices,
@@ -258,16 +256,6 @@ class Attempts:
             if self._emitter.is_heard
             else None,
         )
-
-    @property
-    def _account(self) -> Account:
-        return self._services.accounts.of(self._services.journal, self.record.context.run_id)
-
-    async def _within_limits(self, meter: Meter) -> SpecialistResult:
-        """Make the attempt within its limits of time and calls."""
-        async with meter:
-            seconds = self._step.timeout or self.limits.step_timeout
-            return await in_time(partial(self._call, meter), meter, seconds)
 
     async def _call(self, meter: Meter) -> SpecialistResult:
         """Run the specialist, in its own task: its context variables end with it."""

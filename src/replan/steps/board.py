@@ -11,10 +11,11 @@ tool node does. If a version of LangGraph does not allow this, the whole state i
 
 import asyncio
 import heapq
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
-from typing import Literal, NotRequired, TypedDict, cast
+from typing import Any, Literal, NotRequired, TypedDict, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from langchain_core.runnables import RunnableConfig
@@ -28,6 +29,8 @@ from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.limits import RunSettings
 from replan.state.results import Assignment, ExecutionStatus, SpecialistResult
 from replan.steps.on_record import OnRecord
+
+T = TypeVar("T")
 
 _READ = (
     "messages",
@@ -46,8 +49,7 @@ _READ = (
     "dispatched",
 )
 
-QUESTIONS = "question/"
-"""The prefix of notes that hold questions; the question's key follows."""
+QUESTIONS = "question/"  # the prefix of notes that hold questions; the question's key follows
 
 Outcome = SpecialistResult | Literal["skipped"] | None
 """The outcome of a seat: a result, a condition that does not hold, or nothing in this round."""
@@ -141,10 +143,8 @@ class Board:
         # The outcomes of steps of the round, computed once for all that wait for them.
         self.ended: dict[int, tuple[PlanStep, list[SpecialistResult]]] = {}
         self._seats: dict[str, asyncio.Future[Outcome]] = {}
-        self._recorded: OnRecord | None = None
-        self._ledger: Sequence[LedgerEntry] | None = None
         self._seated = 0
-        self._asked: Mapping[str, JsonValue] | None = None
+        self._known: dict[str, Any] = {}  # what was read of the journal
         self._recalling = asyncio.Lock()
         self._fresh: list[SpecialistResult] = []
 
@@ -173,21 +173,21 @@ class Board:
     def is_taken(self) -> bool:
         return self._seated > 0
 
-    def seat(self, key: str) -> "_Seat":
+    @contextmanager
+    def seat(self, key: str) -> Generator[None]:
         """Take a seat; leaving it without an outcome publishes None, so that no waiter hangs."""
-        return _Seat(self, key)
-
-    def sit(self, key: str) -> None:
         self._seats[key] = asyncio.get_running_loop().create_future()
         self._seated += 1
-
-    def leave(self, key: str) -> None:
-        self.publish(key, None)
-        self._seated -= 1
-        if not self._seated:
-            # A task that comes back to the same round, after a question, must read again.
-            self._recorded = self._ledger = None
-            self.ended.clear()
+        try:
+            yield
+        finally:
+            self.publish(key, None)
+            self._seated -= 1
+            if not self._seated:
+                # A task that comes back to the same round, after a question, must read again.
+                self._known.pop("results", None)
+                self._known.pop("ledger", None)
+                self.ended.clear()
 
     def publish(self, key: str, outcome: Outcome) -> None:
         """Publish the outcome of a seat; the first one counts."""
@@ -196,29 +196,27 @@ class Board:
 
     async def recall(self, journal: Journal, state: EnhancedState) -> OnRecord:
         """What the journal has of this run, read once a round."""
-        # Most callers come after it was read, and need no lock.
-        if self._recorded is None:
-            async with self._recalling:
-                if self._recorded is None:
-                    rows = await journal.results(state.get("run_id", ""))
-                    self._recorded = OnRecord.of(state, rows)
-        return self._recorded
+
+        async def read() -> OnRecord:
+            return OnRecord.of(state, await journal.results(state.get("run_id", "")))
+
+        return await self._once("results", read)
 
     async def tried(self, journal: Journal, run_id: str) -> Sequence[LedgerEntry]:
         """The attempts that the ledger has of this run, read once a round."""
-        if self._ledger is None:
-            async with self._recalling:
-                if self._ledger is None:
-                    self._ledger = await journal.ledger(run_id)
-        return self._ledger
+        return await self._once("ledger", lambda: journal.ledger(run_id))
 
     async def recall_questions(self, journal: Journal, run_id: str) -> Mapping[str, JsonValue]:
         """The noted questions of this run, read once a round; by the keys of their notes."""
-        if self._asked is None:
+        return await self._once("questions", lambda: journal.notes(run_id, QUESTIONS))
+
+    async def _once(self, what: str, read: Callable[[], Awaitable[T]]) -> T:
+        # Most callers come after it was read, and need no lock.
+        if what not in self._known:
             async with self._recalling:
-                if self._asked is None:
-                    self._asked = await journal.notes(run_id, QUESTIONS)
-        return self._asked
+                if what not in self._known:
+                    self._known[what] = await read()
+        return self._known[what]
 
     async def outcome(self, key: str) -> Outcome:
         """Wait for a seat that is taken in this round; None if it is not."""
@@ -255,18 +253,6 @@ class Board:
         if is_first:
             self._seats[key].set_result(outcome)
         return is_first
-
-
-@dataclass(slots=True)
-class _Seat:
-    board: Board
-    key: str
-
-    def __enter__(self) -> None:
-        self.board.sit(self.key)
-
-    def __exit__(self, *_: object) -> None:
-        self.board.leave(self.key)
 
 
 class Boards:

@@ -20,7 +20,7 @@ from replan.models.transcript import Transcript, transcript_at_work
 from replan.ports.ask_user import Waiting, place_at_work
 from replan.ports.elsewhere import AskedElsewhere, StepEnd, StepErrand
 from replan.ports.folders import folders_at_work
-from replan.ports.thread_of_step import ThreadOfStep, thread_of_step
+from replan.ports.thread_repository import ThreadOfStep, thread_of_step
 from replan.services import Services
 from replan.spending.account import STEPS_ELSEWHERE, Account
 from replan.spending.meter import Meter
@@ -56,13 +56,7 @@ class _ListingAsker(Asker):
 async def done_for_another(
     errand: StepErrand, services: Services, tell: Callable[[BaseEvent], None]
 ) -> StepEnd:
-    """Make an attempt of a step of another process's run.
-
-    Args:
-        errand: The attempt.
-        services: Those of the team here; its journal is that of the run.
-        tell: Receives the events of the calls.
-    """
+    """Make an attempt of a step of another process's run."""
     context = errand.context
     account = services.accounts.of(services.journal, context.run_id)
     place = f"{STEPS_ELSEWHERE}{context.idempotency_key}/"

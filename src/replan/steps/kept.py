@@ -10,8 +10,7 @@ from replan.state.results import SpecialistResult
 from replan.steps.outcomes import joined_texts, own_results
 from replan.values import restored
 
-KEPT = "kept/"
-"""The prefix of notes that hold results of an earlier run; their key follows."""
+KEPT = "kept/"  # the prefix of notes that hold results of an earlier run; their key follows
 
 
 async def kept_results(

@@ -92,7 +92,7 @@ def collect(results: dict[str, SpecialistResult]) -> CollectedResults:
 def generate_result_summary(results: dict[str, SpecialistResult]) -> str:
     return "\n".join(
         f"- {key}: {_how(result)}, confidence {result.confidence:g}: "
-        f"{_first_line(result.error or result.text)}"
+        f"{excerpt((result.error or result.text).strip().partition(chr(10))[0], 200)}"
         for key, result in results.items()
     )
 
@@ -106,7 +106,3 @@ def _digest(result: SpecialistResult) -> SpecialistResult:
 
 def _how(result: SpecialistResult) -> str:
     return f"{result.status.value}, incomplete" if result.cut else result.status.value
-
-
-def _first_line(text: str) -> str:
-    return excerpt(text.strip().partition("\n")[0], 200)

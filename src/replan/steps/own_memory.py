@@ -11,7 +11,6 @@ from replan.state.step_options import step_options
 
 
 def own_memory(step: PlanStep, specialist: str, state: EnhancedState, services: Services) -> Memory:
-    """The memory options of a specialist for a step."""
     host, request = services.prompts.memory, settings_of(state).memory
     own = services.memory.get(specialist, host)
     said = step_options(MemoryOptions, step.parameters, by_model=is_of_model(step.id, state))

@@ -21,13 +21,7 @@ _EVENT = TypeAdapter[Event](Event)
 async def done_elsewhere(
     elsewhere: Elsewhere, queue: str, context: ExecutionContext, record: StepRecord, meter: Meter
 ) -> SpecialistResult:
-    """Let a worker of a queue make an attempt; its questions and errors are those of the step.
-
-    Raises:
-        Waiting: It asks a person.
-        LimitReachedError: A limit of the run kept it from a call.
-        StepElsewhereError: It failed, or was cut off.
-    """
+    """Let a worker of a queue make an attempt; its questions and errors are those of the step."""
     errand = StepErrand(
         context=context,
         specialist=record.specialist,

@@ -29,7 +29,7 @@ def _stale(plan: TaskPlan, results: Mapping[int, Sequence[SpecialistResult]]) ->
         known = _known(step, results.get(step.id, ()))
         after = tuple(other for other in step.awaits if other in again)
         changed = tuple(_changed(step, known, inputs_of(step, steps, results))) if known else ()
-        if changed or (after and (known or _is_left_out(step))):
+        if changed or (after and (known or (step.status is StepStatus.SKIPPED and step.condition))):
             is_after = after or any(steps[other].status.is_open for other in changed)
             why = "awaits" if is_after else "given"
             yield Rerun(step=step.id, why=why, of=after or changed)
@@ -56,7 +56,3 @@ def _changed(step: PlanStep, known: Sequence[MadeOf], inputs: Mapping[int, str])
     for other in step.awaits:
         if any(made_of.inputs.get(other) != now.get(other) for made_of in known):
             yield other
-
-
-def _is_left_out(step: PlanStep) -> bool:
-    return step.status is StepStatus.SKIPPED and step.condition is not None

@@ -16,7 +16,7 @@ from replan.failures import describe
 from replan.models.transcript import Transcript
 from replan.ports.ask_user import Asks, Waiting, asker_at_work, place_at_work
 from replan.ports.journal import ACTED, Attempt, AttemptOutcome, Journal, LedgerEntry
-from replan.ports.thread_of_step import ThreadOfStep
+from replan.ports.thread_repository import ThreadOfStep
 from replan.services import Services
 from replan.state.generations import FIRST
 from replan.state.knowledge import Knowledge
@@ -44,8 +44,7 @@ from replan.steps.on_record import (
 from replan.texts.storable import storable, storable_text
 from replan.values import restored
 
-ANSWERS = "answer/"
-"""The prefix of notes that hold answers; the question's key follows."""
+ANSWERS = "answer/"  # the prefix of notes that hold answers; the question's key follows
 
 KNOWLEDGE = "knowledge/"
 """The prefix of notes that hold the knowledge for a step; the step's key follows."""
@@ -163,7 +162,6 @@ class StepRecord:
         return self._transcript
 
     def thread(self) -> ThreadOfStep:
-        """The thread of a pipeline for this step and generation."""
         run_id, step_id = self.context.run_id, self.context.plan_step.id
         generation = self.board.state.get("generations", {}).get(step_id, FIRST)
         return ThreadOfStep(
@@ -331,14 +329,17 @@ class Asker:
         place = place_at_work.get()
         wanted = _identity(kind, text, details, place)
         for question in self._known:
-            if question.key not in self._taken and _identity_of(question) == wanted:
+            known = _identity(question.kind, question.text, question.details, question.place)
+            if question.key not in self._taken and known == wanted:
                 return question
         # An answer from before the question may not be what the person would have approved.
         for question in self._known if kind == "question" else ():
             # An answer that was handed in before its question is found by its position.
             if not question.text and question.ordinal == len(self._taken) + 1:
                 return question
-        key = question_key(self._step_id, self._specialist, self._free_ordinal())
+        used = {question.ordinal for question in self._known}
+        ordinal = next(number for number in count(1) if number not in used)
+        key = question_key(self._step_id, self._specialist, ordinal)
         question = self._new(
             Question(
                 key=key,
@@ -354,14 +355,6 @@ class Asker:
         )
         self._known.append(question)
         return question
-
-    def _free_ordinal(self) -> int:
-        used = {question.ordinal for question in self._known}
-        return next(ordinal for ordinal in count(1) if ordinal not in used)
-
-
-def _identity_of(question: Question) -> tuple[QuestionKind, str, JsonValue, str]:
-    return _identity(question.kind, question.text, question.details, question.place)
 
 
 def _identity(

@@ -14,8 +14,7 @@ from replan.ports.run_book import LoggedEvent, RunOrder, RunOutcome, RunRecord
 from replan.runs.asked.asks import Ask
 from replan.runs.log.call_counts import Calls, calls_of, with_charged
 from replan.runs.log.event_log import run_event
-from replan.runs.log.met import met_in
-from replan.runs.log.remarks import Remarks, remarks_of, unusable_replies
+from replan.runs.log.remarks import Remarks, met_in, remarks_of, unusable_replies
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView, seen
 from replan.server.problems import bad_field

@@ -17,38 +17,24 @@ from replan.runs.work import Errand
 from replan.state.limits import RunSettings
 from replan.values import restored
 
-NOTES = "queue/"
-"""How the keys of these notes begin."""
+NOTES = "queue/"  # how the keys of these notes begin
 
 _EVENTS = TypeAdapter[tuple[Event, ...]](tuple[Event, ...])
 
 
 @dataclass(frozen=True)
 class Errands:
-    """All that is on record for a run, as one.
+    """All that is on record for a run, as one."""
 
-    Attributes:
-        keys: The notes.
-        given: What the run begins with, as it is kept; None if it continues.
-        settings: Its settings, or what is changed of them.
-        told: What a person did to it.
-        by: Who continues it.
-    """
-
-    keys: tuple[str, ...] = ()
-    given: JsonValue = None
-    settings: RunSettings | None = None
-    told: tuple[Event, ...] = ()
-    by: str = ""
+    keys: tuple[str, ...] = ()  # the notes
+    given: JsonValue = None  # what the run begins with, as it is kept; None if it continues
+    settings: RunSettings | None = None  # its settings, or what is changed of them
+    told: tuple[Event, ...] = ()  # what a person did to it
+    by: str = ""  # who continues it
 
 
 async def note_errand(errand: Errand, key: str, journal: Journal) -> None:
-    """Record the order of a run.
-
-    Raises:
-        InputError: It has what no other process can be given, or another request began a run of
-            this name at the same moment.
-    """
+    """Record the order of a run."""
     _check(errand)
     given = errand.input
     if given is None and errand.settings is None and not errand.told and not errand.by:

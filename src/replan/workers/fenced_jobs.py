@@ -10,11 +10,8 @@ from procrastinate.manager import JobManager
 
 from replan.adapters.storage.holds.advisory_holds import lock_number
 
-APPLICATION = "replan-worker-"
-"""How the connections of a worker begin their names at the server."""
-
-MOST_ATTEMPTS = 25
-"""How often a worker may die of a job; then the job is left alone."""
+APPLICATION = "replan-worker-"  # how the connections of a worker begin their names at the server
+MOST_ATTEMPTS = 25  # how often a worker may die of a job; then the job is left alone
 
 _OWN = "id = %(id)s AND worker_id = %(worker)s AND status = 'doing'"
 _FINISH = f"DELETE FROM procrastinate_jobs WHERE {_OWN}"

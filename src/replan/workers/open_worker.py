@@ -34,30 +34,18 @@ _OF_STORAGE, _OF_QUEUE = 3, 1
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerWanted:
-    """What `replan worker` is to do.
+    """What `replan worker` is to do."""
 
-    Attributes:
-        team: The file of the team whose runs it does.
-        storage: The address of the storage.
-        queues: The names of the queues.
-        concurrency: Jobs at once.
-        grace: Seconds that running steps have to end when the worker stops.
-        lease: Seconds without a sign of life after which others take its runs up.
-        schedules: A file of runs that begin by themselves.
-        key: What encrypts the storage.
-        keep_days: Days for which long texts of events are kept.
-        metrics: The port of this machine at which it tells its figures; None: at none.
-    """
-
-    team: Path
-    storage: str
-    queues: Sequence[str] = (RUNS,)
-    concurrency: int = 4
-    grace: float = 10.0
-    lease: float = LEASE
-    schedules: Path | None = None
-    key: str | None = None
-    keep_days: float | None = None
+    team: Path  # the file of the team whose runs it does
+    storage: str  # the address of the storage
+    queues: Sequence[str] = (RUNS,)  # the names of the queues
+    concurrency: int = 4  # jobs at once
+    grace: float = 10.0  # seconds that running steps have to end when the worker stops
+    lease: float = LEASE  # seconds without a sign of life after which others take its runs up
+    schedules: Path | None = None  # a file of runs that begin by themselves
+    key: str | None = None  # what encrypts the storage
+    keep_days: float | None = None  # days for which long texts of events are kept
+    # The port of this machine at which it tells its figures; None: at none.
     metrics: int | None = None
 
 
@@ -118,12 +106,7 @@ async def open_worker(
 
 
 def work(wanted: WorkerWanted, say: Callable[[str], None]) -> None:
-    """Take runs up until SIGINT or SIGTERM; others continue with what is at work then.
-
-    Raises:
-        UsageError: The team, its version, a queue or the storage cannot be used.
-        StorageError: The database cannot be reached.
-    """
+    """Take runs up until SIGINT or SIGTERM; others continue with what is at work then."""
     completed(lambda: _worked(wanted, say))
 
 
@@ -138,12 +121,7 @@ async def _worked(wanted: WorkerWanted, say: Callable[[str], None]) -> None:
 
 
 def publish(team: Path, storage: str) -> str:
-    """Record the version of a team in a file, and return its digest.
-
-    Raises:
-        UsageError: The file has mistakes, or the storage is not PostgreSQL.
-        StorageError: The database cannot be reached.
-    """
+    """Record the version of a team in a file, and return its digest."""
     check_address(storage)
     version, read = version_of(team), read_team_file(team, os.environ)
 

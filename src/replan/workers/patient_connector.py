@@ -13,8 +13,7 @@ from procrastinate.psycopg_connector import PsycopgConnector
 
 from replan.adapters.uninterrupted import uninterrupted
 
-SCHEMA = "replan_queue"
-"""The schema of the queue, in the database of the storage."""
+SCHEMA = "replan_queue"  # the schema of the queue, in the database of the storage
 
 _PAUSE = 0.2
 _LONGEST_PAUSE = 2.0
@@ -41,21 +40,18 @@ class PatientConnector(PsycopgConnector):
         self._patience = patience
 
     async def execute_query_async(self, query: LiteralString, **arguments: Any) -> None:
-        """Do something."""
         base = super()
         await self._insist(lambda: base.execute_query_async(query, **arguments))
 
     async def execute_query_one_async(
         self, query: LiteralString, **arguments: Any
     ) -> dict[str, Any]:
-        """Return one row."""
         base = super()
         return await self._insist(lambda: base.execute_query_one_async(query, **arguments))
 
     async def execute_query_all_async(
         self, query: LiteralString, **arguments: Any
     ) -> list[dict[str, Any]]:
-        """Return all rows."""
         base = super()
         return await self._insist(lambda: base.execute_query_all_async(query, **arguments))
 

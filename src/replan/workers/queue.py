@@ -7,8 +7,10 @@ that of the job that comes next. So a tenant with a thousand jobs is a thousand 
 first job of another one is next (start-time fair queueing).
 """
 
+import asyncio
 import re
-from collections.abc import AsyncGenerator, Collection, Generator, Mapping
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -21,21 +23,17 @@ from replan.adapters.storage.postgres import shown
 from replan.errors import ConfigurationError, StorageError
 from replan.runs.work import Stand
 from replan.workers.fenced_jobs import FencedJobs
-from replan.workers.followed import Followed
 from replan.workers.patient_connector import PatientConnector
 from replan.workers.queue_tables import prepare
 
-RUNS = "runs"
-"""The default queue of a run."""
+RUNS = "runs"  # the default queue of a run
 
 TEAM, TENANT, PRIORITY, QUEUE = "team", "tenant", "priority", "queue"
 """The labels of a run: its version, its tenant, its priority, its queue."""
 
 PATIENCE = 30.0
 
-MOST_LEVEL = 9
-"""Priorities are from -9 to 9."""
-
+MOST_LEVEL = 9  # priorities are from -9 to 9
 _STEP = 100_000_000  # turns between two priorities
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,19}")
 _OF_LEVEL = f"""
@@ -71,26 +69,60 @@ SELECT count(*) AS number FROM gone
 """
 
 
+_FRESH = 0.25  # seconds for which a look holds for those who only follow
+_FORGOTTEN = 5.0  # seconds after which unrequested jobs are no longer followed
+
+Look = Callable[[Collection[str]], Awaitable[Mapping[str, Stand]]]
+
+
+class Followed:
+    """The status of jobs, by their locks."""
+
+    def __init__(self, look: Look) -> None:
+        self._look = look
+        self._asked = dict[str, float]()
+        self._found: Mapping[str, Stand] = {}
+        self._looked_at = self._failed_at = float("-inf")
+        self._failure: StorageError | None = None
+        self._guard = asyncio.Lock()
+
+    async def stand(self, lock: str, *, is_followed: bool = False) -> Stand | None:
+        """The status of the job of a lock, if any; if followed, that of a moment ago is enough."""
+        asked = self._asked[lock] = time.monotonic()
+        if is_followed and lock in self._found and asked - self._looked_at < _FRESH:
+            return self._found[lock]
+        async with self._guard:
+            if self._failure is not None and self._failed_at >= asked:
+                # Who waited for a look in vain does not begin to wait again.
+                raise self._failure
+            if self._looked_at < asked:
+                await self._look_at_all()
+        return self._found.get(lock)
+
+    async def _look_at_all(self) -> None:
+        now = time.monotonic()
+        self._asked = {lock: at for lock, at in self._asked.items() if now - at < _FORGOTTEN}
+        try:
+            found = await self._look([*self._asked])
+        except StorageError as error:
+            self._failed_at, self._failure = time.monotonic(), error
+            raise
+        self._found, self._looked_at = found, now
+
+
 @dataclass(frozen=True, kw_only=True)
 class NewJob:
-    """A job to put into the queue.
+    """A job to put into the queue."""
 
-    Attributes:
-        kind: Which handler of a worker does it, such as `run`.
-        lock: What it is about, such as `run:ID`. Of one lock, one job is done at a time, and one
-            waits at most.
-        queue: The full name of its queue; see `queue_of`.
-        arguments: What the handler is given; JSON without secrets, which is not encrypted.
-        tenant: Whose it is: the tenants of a queue take turns.
-        level: Its priority, from -9 to 9: the higher comes first.
-    """
-
-    kind: str
+    kind: str  # which handler of a worker does it, such as `run`
+    # What it is about, such as `run:ID`. Of one lock, one job is done at a time, and one waits at
+    # most.
     lock: str
-    queue: str
+    queue: str  # the full name of its queue; see `queue_of`
+    # What the handler is given; JSON without secrets, which is not encrypted.
     arguments: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
-    tenant: str = ""
-    level: int = 0
+    tenant: str = ""  # whose it is: the tenants of a queue take turns
+    level: int = 0  # its priority, from -9 to 9: the higher comes first
 
     @classmethod
     def labelled(
@@ -101,11 +133,7 @@ class NewJob:
         labels: Mapping[str, str],
         arguments: Mapping[str, JsonValue],
     ) -> Self:
-        """A job in the queue of labels, with their tenant and priority.
-
-        Raises:
-            ConfigurationError: A label does not name a queue or a priority.
-        """
+        """A job in the queue of labels, with their tenant and priority."""
         return cls(
             kind=kind,
             lock=lock,
@@ -238,11 +266,7 @@ def check_address(address: str) -> None:
 
 
 def queue_of(name: str, digest: str) -> str:
-    """The full name of a queue: workers with another version of the team do not see it.
-
-    Raises:
-        ConfigurationError: The name cannot be used.
-    """
+    """The full name of a queue: workers with another version of the team do not see it."""
     if not _NAME.fullmatch(name):
         problem = "This cannot be the name of a queue."
         fix = "Use up to 20 small letters, digits, '-' and '_'."
@@ -252,11 +276,7 @@ def queue_of(name: str, digest: str) -> str:
 
 
 def checked_level(text: str) -> int:
-    """A priority from a label.
-
-    Raises:
-        ConfigurationError: It is not a number from -9 to 9.
-    """
+    """A priority from a label."""
     if not re.fullmatch(r"-?[0-9]", text):
         problem = "This is not a priority."
         fix = f"Give a number from -{MOST_LEVEL} to {MOST_LEVEL}."

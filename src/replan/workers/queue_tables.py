@@ -37,13 +37,6 @@ async def prepare(address: str, where: str) -> None:
     """Make the tables, or bring them to the installed Procrastinate, in one transaction.
 
     One process does it at a time.
-
-    Args:
-        address: The database.
-        where: The database as it may be shown.
-
-    Raises:
-        StorageError: A newer Procrastinate made them, or they cannot be upgraded now.
     """
     async with await Connection.connect(address, connect_timeout=10) as connection:
         await connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])

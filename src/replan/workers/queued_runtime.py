@@ -70,11 +70,7 @@ class QueuedWorks(Works):
 
 
 def job_of(record: RunRecord, at: str) -> NewJob:
-    """The job that continues a run.
-
-    Raises:
-        ConfigurationError: A label does not name a queue or priority.
-    """
+    """The job that continues a run."""
     labels = record.labels
     ids: dict[str, JsonValue] = {"run_id": record.run_id, "thread_id": record.thread_id}
     return NewJob.labelled(

@@ -55,19 +55,12 @@ class GivenBack(BaseRetryStrategy):
 
 @dataclass(frozen=True)
 class RunJobs:
-    """Does the jobs of runs."""
-
     runtime: Runtime
     storage: Storage
     is_draining: Callable[[], bool]
 
     async def do(self, run_id: str, at: str) -> None:
-        """Continue a run until it rests.
-
-        Raises:
-            AgainError: The worker ends before the run does.
-            ThreadBusyError: Another process works on the thread.
-        """
+        """Continue a run until it rests."""
         record = await self.storage.runs.get(run_id)
         if record is None:
             # It was removed meanwhile.

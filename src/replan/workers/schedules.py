@@ -20,8 +20,7 @@ from replan.values import Value
 from replan.workers.queue import PRIORITY, QUEUE, RUNS, TEAM, TENANT, checked_level, queue_of
 from replan.workers.upkeep import Upkeep, UpkeepJobs
 
-MADE_UP_FOR = timedelta(minutes=10)
-"""How long ago a time may be that still begins its run."""
+MADE_UP_FOR = timedelta(minutes=10)  # how long ago a time may be that still begins its run
 
 # A worker that said that it begins a run, and has not for this long, is dead.
 _BEGINS_WITHIN = timedelta(minutes=1)
@@ -34,20 +33,15 @@ logger = logging.getLogger(__name__)
 
 
 class Schedule(Value):
-    """A run that begins by itself, or a job of upkeep.
+    """A run that begins by itself, or a job of upkeep."""
 
-    Attributes:
-        name: Its name; its runs are named `NAME-TIME`, those of a tenant `TENANT.NAME-TIME`.
-        cron: When: minute, hour, day of the month, month, day of the week; in UTC.
-        task: What its runs are to do.
-        upkeep: What is kept up instead: the summaries of threads, or the index of the knowledge.
-        labels: The labels of its runs, such as `priority` and `tenant`.
-    """
-
+    # Its name; its runs are named `NAME-TIME`, those of a tenant `TENANT.NAME-TIME`.
     name: str = Field(pattern=_NAME)
-    cron: str
-    task: str = ""
+    cron: str  # when: minute, hour, day of the month, month, day of the week; in UTC
+    task: str = ""  # what its runs are to do
+    # What is kept up instead: the summaries of threads, or the index of the knowledge.
     upkeep: Upkeep | None = None
+    # The labels of its runs, such as `priority` and `tenant`.
     labels: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -73,21 +67,14 @@ class Schedule(Value):
         return given
 
     def before(self, now: datetime) -> datetime:
-        """Its latest time."""
         return croniter(self.cron, now.astimezone(UTC)).get_prev(datetime)
 
     def after(self, now: datetime) -> datetime:
-        """Its next time."""
         return croniter(self.cron, now.astimezone(UTC)).get_next(datetime)
 
 
 def read_schedules(path: Path) -> list[Schedule]:
-    """Read a file of schedules: a list in YAML.
-
-    Raises:
-        DeclaredFileError: It cannot be read.
-        ConfigurationError: It has a mistake.
-    """
+    """Read a file of schedules: a list in YAML."""
     source = read_yaml(text_of(path, DeclaredFileError, "Check the path."))
     if source.mistakes:
         raise DeclaredFileError(path, source.mistakes)
@@ -113,13 +100,7 @@ def read_schedules(path: Path) -> list[Schedule]:
 
 
 async def keep(schedules: Sequence[Schedule], queued: Runtime, upkeep: UpkeepJobs) -> None:
-    """Begin the work of schedules at their times, until it is cancelled.
-
-    Args:
-        schedules: The schedules.
-        queued: Puts the runs into the queue.
-        upkeep: Puts the other jobs there.
-    """
+    """Begin the work of schedules at their times, until it is cancelled."""
     begun = dict[str, datetime]()
     while True:
         now = queued.bench.clock()
@@ -130,21 +111,11 @@ async def keep(schedules: Sequence[Schedule], queued: Runtime, upkeep: UpkeepJob
 
 async def begin_due(
     schedules: Sequence[Schedule],
-    queued: Runtime,
-    begun: Mapping[str, datetime],
-    upkeep: UpkeepJobs | None = None,
+    queued: Runtime,  # puts the runs into the queue
+    begun: Mapping[str, datetime],  # the times that are done, by the names of schedules
+    upkeep: UpkeepJobs | None = None,  # puts the other jobs there
 ) -> dict[str, datetime]:
-    """Begin the work of each schedule for its latest time, unless that time is long past.
-
-    Args:
-        schedules: The schedules.
-        queued: Puts the runs into the queue.
-        begun: The times for which nothing is left to do, by the names of the schedules.
-        upkeep: Puts the other jobs there.
-
-    Returns:
-        Further ones.
-    """
+    """Begin the work of each schedule for its latest time, unless that time is long past."""
     now, more = queued.bench.clock(), dict[str, datetime]()
     for each in schedules:
         at = each.before(now)

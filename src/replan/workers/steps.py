@@ -21,8 +21,7 @@ from replan.steps.for_others import done_for_another
 from replan.values import restored
 from replan.workers.queue import QUEUE, NewJob, Queue
 
-STEP = "step"
-"""The kind of these jobs."""
+STEP = "step"  # the kind of these jobs
 
 _LOOK = 0.2
 _ASK_EACH = 10  # checks between two questions whether a worker has the job
@@ -117,14 +116,13 @@ class QueuedSteps:
             looks += 1
             if looks % _ASK_EACH == 0 and not await self._queue.has(job.lock):
                 if puts == _MOST_PUTS:
-                    return _given_up(puts)
+                    problem = f"No worker brought it to an end; it was put there {1 + puts} times."
+                    return StepEnd(how="failed", error=problem, can_pass=False)
                 puts += await self._queue.put(job)
             await asyncio.sleep(_LOOK)
 
 
 class StepJobs:
-    """Does the steps of a queue."""
-
     def __init__(self, services: Services, journal: Journal) -> None:
         self._services = services
         self._journal = journal
@@ -166,17 +164,11 @@ class StepJobs:
         return name in await self._journal.notes(place.run_id, name)
 
     async def _record_events(self, place: _Place, told: "asyncio.Queue[BaseEvent]") -> None:
-        """Record what was reported."""
         batch = list[JsonValue]()
         while not told.empty():
             batch.append(_written(told.get_nowait()))
         if batch:
             await place.note(f"event/{self._services.new_id()}", batch)
-
-
-def _given_up(puts: int) -> StepEnd:
-    problem = f"No worker brought it to an end; it was put there {1 + puts} times."
-    return StepEnd(how="failed", error=problem, can_pass=False)
 
 
 def _is_success(end: StepEnd) -> bool:

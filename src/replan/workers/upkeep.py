@@ -17,11 +17,9 @@ from replan.services import Services
 from replan.workers.queue import TENANT, NewJob, Queue
 from replan.workers.versions import VERSION
 
-Upkeep = Literal["summaries", "index"]
-"""What such a job is for."""
+Upkeep = Literal["summaries", "index"]  # what such a job is for
 
-MOST_RUNS = 1_000
-"""Of so many runs, the newest, the threads are summarised."""
+MOST_RUNS = 1_000  # of so many runs, the newest, the threads are summarised
 
 _OVER: Collection[RunOutcome] = ("answered", "completed", "partial", "failed", "rejected")
 _SUMMARY = "summary"
@@ -31,19 +29,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class UpkeepJobs:
-    """Puts such jobs into the queue, and does them.
+    """Puts such jobs into the queue, and does them."""
 
-    Attributes:
-        graph: That of the team, on the storage.
-        storage: Where the threads are.
-        queue: The queue.
-        digest: The version of the team.
-    """
-
-    graph: Graph
-    storage: Storage
+    graph: Graph  # that of the team, on the storage
+    storage: Storage  # where the threads are
     queue: Queue
-    digest: str
+    digest: str  # the version of the team
 
     @property
     def handlers(self) -> Mapping[str, Callable[..., Awaitable[None]]]:
@@ -51,11 +42,7 @@ class UpkeepJobs:
         return {"summaries": self.look_through, _SUMMARY: self.summarise, "index": self.index}
 
     def check(self, upkeep: Upkeep) -> None:
-        """Refuse upkeep that the team does not need.
-
-        Raises:
-            ConfigurationError: It writes no summaries, or its knowledge has no index.
-        """
+        """Refuse upkeep that the team does not need."""
         if upkeep == "summaries" and self._services.prompts.memory_in({}).mode != "summary":
             problem = "The memory of this team is not in mode 'summary'."
             fix = "Give the team memory: {mode: summary}, or remove the schedule."

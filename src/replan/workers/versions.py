@@ -8,32 +8,21 @@ from replan.declared.files import text_of
 from replan.errors import ConfigurationError, TeamFileError
 from replan.workers.queue import Queue
 
-VERSION = "version"
-"""The label of a run with the version of its team."""
+VERSION = "version"  # the label of a run with the version of its team
 
 _LENGTH = 16
 
 
 class Version(NamedTuple):
-    """A version of a team.
+    """A version of a team."""
 
-    Attributes:
-        digest: What it is named by: the first 16 hexadecimal digits of the SHA-256 of its file.
-        path: Its file.
-        content: The text of its file.
-    """
-
-    digest: str
-    path: Path
-    content: str
+    digest: str  # what it is named by: the first 16 hexadecimal digits of the SHA-256 of its file
+    path: Path  # its file
+    content: str  # the text of its file
 
 
 def version_of(path: Path) -> Version:
-    """The version of the team in a file.
-
-    Raises:
-        TeamFileError: It cannot be read.
-    """
+    """The version of the team in a file."""
     content = text_of(path, TeamFileError, "Check the path.")
     return Version(hashlib.sha256(content.encode()).hexdigest()[:_LENGTH], path, content)
 
@@ -44,11 +33,7 @@ async def published(queue: Queue, version: Version, name: str) -> bool:
 
 
 async def check_published(queue: Queue, version: Version) -> None:
-    """Refuse an unpublished version of a team.
-
-    Raises:
-        ConfigurationError: It is not on record.
-    """
+    """Refuse an unpublished version of a team."""
     if not await queue.is_published(version.digest):
         problem = f"This version of the team ({version.digest}) was not published."
         fix = f"Do it with `replan team publish {version.path}`, with the same --storage."

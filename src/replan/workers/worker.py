@@ -17,17 +17,11 @@ from replan.workers.fenced_jobs import MOST_ATTEMPTS
 from replan.workers.queue import Queue
 from replan.workers.run_jobs import GivenBack, RunJobs
 
-LEASE = 30.0
-"""Seconds without a sign of life after which others take the jobs of a worker up."""
+LEASE = 30.0  # seconds without a sign of life after which others take the jobs of a worker up
+POLL = 2.0  # seconds between two checks for jobs without a notification
+_LAST = 10.0  # seconds at the end to give jobs back to the queue
 
-POLL = 2.0
-"""Seconds between two checks for jobs without a notification."""
-
-_LAST = 10.0
-"""Seconds at the end to give jobs back to the queue."""
-
-Handler = Callable[..., Awaitable[None]]
-"""Does the jobs of a kind; receives the job's arguments."""
+Handler = Callable[..., Awaitable[None]]  # does the jobs of a kind; receives the job's arguments
 
 logger = logging.getLogger(__name__)
 
@@ -38,27 +32,16 @@ class Worker:
     def __init__(  # noqa: PLR0913 - what a worker is told
         self,
         queue: Queue,
-        runtime: Runtime,
+        runtime: Runtime,  # what runs are worked on with; it has no queue itself
         storage: Storage,
-        queues: Sequence[str],
+        queues: Sequence[str],  # the full names of the queues
         *,
-        concurrency: int,
-        lease: float = LEASE,
-        handlers: Mapping[str, Handler] | None = None,
-        beside: Callable[[], Coroutine[Any, Any, None]] | None = None,
+        concurrency: int,  # jobs at once
+        lease: float = LEASE,  # seconds without a sign of life after which others take the jobs up
+        handlers: Mapping[str, Handler] | None = None,  # of further jobs, by their kinds
+        beside: Callable[[], Coroutine[Any, Any, None]] | None = None,  # runs without end
     ) -> None:
-        """Prepare; `work` does it.
-
-        Args:
-            queue: The queue.
-            runtime: What runs are worked on with; it has no queue itself.
-            storage: Its storage.
-            queues: The full names of the queues.
-            concurrency: Jobs at once.
-            lease: Seconds without a sign of life after which others take the jobs up.
-            handlers: What does jobs of further kinds, by their names.
-            beside: What it does in the background, without end.
-        """
+        """Prepare; `work` does it."""
         self._queue = queue
         self._runtime = runtime
         self._lease = lease

@@ -34,10 +34,8 @@ from replan.plan.rerun import Rerun
 from replan.runs.log.call_counts import Calls, calls_of
 from replan.runs.log.durations import Durations
 from replan.runs.log.event_log import EventLog, run_event
-from replan.runs.log.event_texts import EventTexts
-from replan.runs.log.met import met_in
-from replan.runs.log.recorded import recorded
-from replan.runs.log.remarks import Remarks
+from replan.runs.log.recorded import EventTexts, recorded
+from replan.runs.log.remarks import Remarks, met_in
 from replan.runs.log.rests import Rests
 from replan.runs.log.run_event import RunEvent
 from replan.state.questions import Approval, Question
@@ -235,7 +233,7 @@ def test_what_is_timed_counts_all_parts_of_a_run_without_the_time_between_them()
     assert told[4].run_seconds == 7 + 40
 
 
-def log_of(book, heard=None):
+def log_of(book, *heard):
     return EventLog(book, "run", lambda: NOON, heard)
 
 
@@ -262,7 +260,7 @@ async def test_events_are_written_behind_the_run_without_tokens_and_then_heard()
 async def test_that_a_run_goes_on_is_dated_before_its_attempts():
     moments = iter(NOON + timedelta(seconds=each) for each in range(9))
     book, heard = Book(), []
-    log = EventLog(book, "run", lambda: next(moments), heard.append)
+    log = EventLog(book, "run", lambda: next(moments), [heard.append])
     hooks = Hooks().of("run")
     async with Rests(log, hooks, "run", goes_on=True, by="otto") as rests:
         began = log.now()

@@ -20,8 +20,7 @@ from replan import (
     run,
     stream,
 )
-from replan.specialists.prompted import PromptedSpecialist
-from replan.specialists.runnable import RunnableAnswer
+from replan.specialists.prompted import PromptedSpecialist, RunnableAnswer
 from replan.state.team import SpecialistCard
 from replan.testing import ScriptedModel
 

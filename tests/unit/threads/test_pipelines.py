@@ -10,7 +10,7 @@ import pytest
 
 import pipelines
 from pipelines import FourDeep, Killed, KillingThreads, ModelHandler, WritingHandler, ids, texts
-from replan.adapters.threads.in_memory import MemoryThreads
+from replan.adapters.thread_repositories import MemoryThreads
 from replan.assembly.pipelines import run_pipeline
 from replan.errors import ConfigurationError, PhaseError, StaleThreadError, ThreadError
 from replan.state.pipeline.thread_paths import chained, require_sub_thread

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
-from replan.adapters.threads.in_memory import MemoryThreads
+from replan.adapters.thread_repositories import MemoryThreads
 from replan.errors import StaleThreadError, SubThreadPathError, ThreadError
 from replan.state.pipeline.thread_paths import (
     chained,

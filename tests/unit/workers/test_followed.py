@@ -5,14 +5,14 @@ import asyncio
 import pytest
 
 from replan.errors import StorageError
-from replan.workers.followed import Followed
+from replan.workers.queue import Followed
 
 
 async def test_a_thousand_runs_that_are_followed_cost_a_few_looks_and_an_end_is_never_missed(
     monkeypatch,
 ):
     # Long enough for any machine: who looks once, or for what is new, has the newest all the same.
-    monkeypatch.setattr("replan.workers.followed._FRESH", 60)
+    monkeypatch.setattr("replan.workers.queue._FRESH", 60)
     jobs, looks = {f"run:{number}": "waits" for number in range(1000)}, []
 
     async def look(locks):

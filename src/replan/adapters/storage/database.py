@@ -41,13 +41,10 @@ FOR_WRITING = "replan_writes"
 """The execution option of a connection whose transaction locks for writing immediately."""
 
 
-_NEWS = 1.0
-"""Seconds for which it is believed that a database is away, without asking it."""
+_NEWS = 1.0  # seconds for which it is believed that a database is away, without asking it
 
 
 class Begin(Protocol):
-    """Begins a transaction of a driver."""
-
     async def __call__(self, driver: Any, *, writes: bool, owner: Owner | None) -> None:
         """Begin; where an owner of a thread writes, see that the thread is still its own."""
         ...
@@ -182,8 +179,6 @@ class Database:
         return await self._whole(self.engine, work)
 
     async def rows(self, query: Executable, opened: Callable[[Any], T]) -> Sequence[T]:
-        """Read what a query finds, each row opened."""
-
         async def work(connection: AsyncConnection) -> Sequence[T]:
             rows = await connection.execute(query)
             with readable():

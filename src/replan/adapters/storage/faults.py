@@ -28,8 +28,7 @@ class Fault:
 
 
 Part = str | int | None
-Place = tuple[Part, ...]
-"""The place of a value: its table, the key of its row, and its column."""
+Place = tuple[Part, ...]  # the place of a value: its table, the key of its row, and its column
 
 
 class UnreadableRecordError(ValueError):

@@ -44,22 +44,15 @@ from replan.adapters.storage.tables.sql_sessions import SqlSessions
 from replan.adapters.storage.tables.sql_threads import SqlThreads
 from replan.adapters.storage.whole_writes import WholeWrites
 from replan.adapters.thread_holds import MemoryHolds
-from replan.adapters.threads.in_memory import MemoryThreads
+from replan.adapters.thread_repositories import MemoryThreads
 from replan.errors import ConfigurationError
 from replan.ports.ownership import Owner
 from replan.ports.storage import Storage
 from replan.secrets.sources import learn_address, learn_values
 
-PATIENCE = 30.0
-"""Seconds for which a database that is away, locked or full is asked again."""
-
-OPENING = 5.0
-"""Seconds at most for which a database that is away is asked again when it is opened."""
-
-BUSY = 10.0
-"""Seconds that SQLite waits by itself for another process to end its write."""
-
-
+PATIENCE = 30.0  # seconds for which a database that is away, locked or full is asked again
+OPENING = 5.0  # seconds at most for which a database that is away is asked again when it is opened
+BUSY = 10.0  # seconds that SQLite waits by itself for another process to end its write
 _MOST_DAYS = 36_500
 
 

@@ -18,14 +18,7 @@ from rich.cells import cell_len
 from replan.cli.desk.keyboard import Keyboard
 from replan.errors import InputError, Mistake
 from replan.plan.markdown.document import PlanDocument
-from replan.runs.asked.asks import (
-    Ask,
-    approval,
-    arguments_of,
-    changed_call,
-    changed_plan,
-    rejection,
-)
+from replan.runs.asked.asks import Ask, arguments_of, decided
 from replan.user_files.plan_text import read_plan_text
 from replan.views.cells import folded, harmless, one_line
 
@@ -98,7 +91,7 @@ async def _approval_answer(ask: Ask, desk: Desk) -> JsonValue:
         nonlocal draft
         draft = await _edit(draft, ".json", desk)
         _check_changed(shown, draft)
-        return changed_call(arguments_of(draft))
+        return decided(action="edit", arguments=arguments_of(draft))
 
     return await _choice(desk, edited, why="why (may be empty): ")
 
@@ -116,7 +109,7 @@ async def _plan_answer(ask: Ask, desk: Desk) -> JsonValue:
         _check_changed(ask.text, draft)
         if mistakes := PlanDocument.recover(draft).mistakes:
             raise InputError("\n".join(_place(each) for each in mistakes))
-        return changed_plan(draft)
+        return decided(action="edit", plan=draft)
 
     return await _choice(desk, edited, why="why (empty ends the run): ")
 
@@ -131,14 +124,14 @@ async def _choice(desk: Desk, edited: Callable[[], Awaitable[JsonValue]], *, why
     while True:
         match (await desk.line(_CHOICES)).casefold()[:1]:
             case "a":
-                return approval()
+                return decided(action="approve")
             case "e":
                 try:
                     return await edited()
                 except InputError as error:
                     desk.say(f"{error}\nNothing was applied. Edit it again, or choose otherwise.\n")
             case "r":
-                return rejection(await desk.line(why))
+                return decided(action="reject", reason=await desk.line(why))
             case "q":
                 raise Quit
             case _:

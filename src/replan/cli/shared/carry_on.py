@@ -20,10 +20,16 @@ from replan.errors import InputError
 from replan.graph.branches import specialist_node
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
-from replan.runs.asked.asks import PLAN, Ask, changed_plan, read_answers
-from replan.runs.continued.correcting import Correction, begun_anew, check, failed_in, is_over
-from replan.runs.continued.repeating import repeated_by
-from replan.runs.log.past import past_events
+from replan.runs.asked.asks import PLAN, Ask, decided, read_answers
+from replan.runs.continued.correcting import (
+    Correction,
+    begun_anew,
+    check,
+    failed_in,
+    is_over,
+    repeated_by,
+)
+from replan.runs.log.plan_so_far import past_events
 from replan.runs.looking import RunView
 from replan.runs.result import RunResult
 from replan.runs.run import Run
@@ -203,7 +209,7 @@ def _answers_given(request: ResumeRequest, asks: Sequence[Ask]) -> dict[str, Jso
     if request.plan is not None:
         if not any(ask.kind == PLAN for ask in asks):
             raise InputError("This run does not wait for approval of its plan. Leave out --plan.")
-        answers[PLAN] = changed_plan(read_plan_text(request.plan))
+        answers[PLAN] = decided(action="edit", plan=read_plan_text(request.plan))
     return answers
 
 

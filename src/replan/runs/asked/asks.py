@@ -76,8 +76,7 @@ class Ask:
         return {"answer": answer, "fingerprint": self.fingerprint} if self.fingerprint else answer
 
 
-Seats = Mapping[str, Assignment]
-"""The steps whose graphs ask, by the ids of their interrupts."""
+Seats = Mapping[str, Assignment]  # the steps whose graphs ask, by the ids of their interrupts
 
 
 def seats_of(snapshot: StateSnapshot) -> Seats:
@@ -132,7 +131,6 @@ def _asks_of(interrupt: Interrupt, seat: Assignment | None) -> list[Ask]:
 
 
 def ask_of(question: Question, interrupt: str = "", seat: Assignment | None = None) -> Ask:
-    """Read a question."""
     # That of a foreign graph has the id of its interrupt for a key.
     is_foreign = "/" not in question.key
     place = (seat.key if seat else "") if is_foreign else question.key.rpartition("/")[0]
@@ -209,7 +207,7 @@ def _read(ask: Ask, given: object) -> JsonValue:
     if ask.fingerprint:
         given = unwrapped_answer(given, ask.kind, ask.fingerprint)
     if isinstance(given, Decision):
-        return _written(given)
+        return decided(**dict(given))
     return answer_of(ask, given) if isinstance(given, str) else cast("JsonValue", given)
 
 
@@ -235,37 +233,16 @@ def read_answers(texts: Sequence[str], asks: Sequence[Ask]) -> dict[str, JsonVal
 
 
 def answer_of(ask: Ask, text: str) -> JsonValue:
-    """Read one answer."""
     match ask.kind:
         case "plan":
-            return _written(read_decision(text))
+            return decided(**dict(read_decision(text)))
         case "approval":
             given = arguments_of(text) if text.lstrip().startswith("{") else None
             if given is None or "action" in given:
-                return _written(read_call_decision(given or text))
-            return changed_call(given)
+                return decided(**dict(read_call_decision(given or text)))
+            return decided(action="edit", arguments=given)
         case _:
             return text
-
-
-def approval() -> JsonValue:
-    """Return the answer that says yes."""
-    return _written(Decision(action="approve"))
-
-
-def rejection(reason: str) -> JsonValue:
-    """Return the answer that says no; without a reason the run ends, or the call fails."""
-    return _written(Decision(action="reject", reason=reason))
-
-
-def changed_plan(markdown: str) -> JsonValue:
-    """Return the answer that hands in a changed plan."""
-    return _written(Decision(action="edit", plan=markdown))
-
-
-def changed_call(arguments: dict[str, JsonValue]) -> JsonValue:
-    """Return the answer that lets a tool be called with other arguments."""
-    return _written(Decision(action="edit", arguments=arguments))
 
 
 def arguments_of(text: str) -> dict[str, JsonValue]:
@@ -281,5 +258,6 @@ def arguments_of(text: str) -> dict[str, JsonValue]:
     return cast("dict[str, JsonValue]", found)
 
 
-def _written(decision: Decision) -> JsonValue:
-    return decision.model_dump(mode="json", exclude_defaults=True)
+def decided(**decision: Any) -> JsonValue:
+    """Return the answer that makes a `Decision` with these fields."""
+    return Decision(**decision).model_dump(mode="json", exclude_defaults=True)

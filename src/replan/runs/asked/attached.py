@@ -9,8 +9,7 @@ from replan.errors import InputError
 LONGEST_TEXT = 200_000
 """Characters of a text; larger files belong into a folder that the specialists may read."""
 
-LARGEST = 10_000_000
-"""Bytes of a picture or a PDF."""
+LARGEST = 10_000_000  # bytes of a picture or a PDF
 
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
@@ -22,17 +21,7 @@ def largest_of(name: str) -> int:
 
 
 def block_of(name: str, held: bytes, shown: str, fix: str) -> dict[str, Any]:
-    """A file as a content block of LangChain: a text, a picture or a PDF.
-
-    Args:
-        name: Its name; the ending says what it is.
-        held: What it holds.
-        shown: How an error names it.
-        fix: What an error says can be done.
-
-    Raises:
-        InputError: It is too large, or nothing that goes with a request.
-    """
+    """A file as a content block of LangChain: a text, a picture or a PDF."""
     kind = guess_type(name)[0] or ""
     largest = largest_of(name)
     if len(held) > largest:

@@ -10,8 +10,7 @@ from replan.ports.run_book import Request
 from replan.runs.asked.asks import Ask
 from replan.steps.step_record import ANSWERS
 
-BEAT = 0.5
-"""Seconds from one look at the rows of others to the next."""
+BEAT = 0.5  # seconds from one look at the rows of others to the next
 
 
 def answer_row(ask: Ask, answer: JsonValue) -> JsonValue:

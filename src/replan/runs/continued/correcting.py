@@ -1,6 +1,9 @@
-"""A person's correction of one step of a run: to repeat it, or to skip it."""
+"""A person's correction of one step of a run: to repeat it, or to skip it.
 
-from collections.abc import Sequence
+A new run must not do a second time unasked what must not happen twice.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -15,6 +18,7 @@ from replan.plan.model import PlanStep, PlanUpdate, PlanUpdateType, StepStatus, 
 from replan.plan.rerun import Rerun, rerun_from
 from replan.plan.revision import unstarted
 from replan.plan.statuses import with_statuses
+from replan.ports.journal import ACTED, DOUBTED, Journal, LedgerEntry
 from replan.runs.continued.resuming import revived
 from replan.runs.looking import RunView
 from replan.state.cuts import CUTS
@@ -23,6 +27,8 @@ from replan.state.generations import after_round
 from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
 from replan.state.rules import limit_value, spent_limit
+from replan.state.team import SpecialistCard
+from replan.steps.on_record import attempts_of, left_in_doubt
 
 _MOST_NAMED = 20
 
@@ -36,7 +42,6 @@ class Correction:
     by: str = ""  # who requests it
 
     def of(self, step: PlanStep) -> PlanStep:
-        """The corrected step."""
         if self.action == "retry":
             return unstarted(step)
         told = f"Skipped by {self.by or 'a person'}."
@@ -69,11 +74,7 @@ def failed_in(plan: TaskPlan | None) -> list[int]:
 
 
 def check(correction: Correction, view: RunView) -> None:
-    """Refuse impossible corrections of a run, before anything is done.
-
-    Raises:
-        InputError: There is no such step, or it already is as wanted.
-    """
+    """Refuse impossible corrections of a run, before anything is done."""
     plan = view.plan
     if plan is None:
         raise InputError("This run has no plan, so there is no step in it.")
@@ -114,11 +115,7 @@ def _failed_before(step: PlanStep, plan: TaskPlan) -> list[int]:
 
 
 def check_newest(snapshot: StateSnapshot, run_id: str) -> None:
-    """See that a run can be corrected where it is.
-
-    Raises:
-        InputError: Its thread has begun another run, or a graph of a step asks in the middle of it.
-    """
+    """See that a run can be corrected where it is."""
     if snapshot.values.get("run_id") != run_id:
         raise InputError("Another run has begun on the thread of this one, which cannot continue.")
     if any(task.interrupts and task.name.startswith("specialist_") for task in snapshot.tasks):
@@ -132,11 +129,7 @@ def corrected(
     settings: RunSettings | None,
     at: datetime,
 ) -> tuple[EnhancedState, tuple[Event, ...]]:
-    """Return what a correction changes in the state of a run that continues, and its description.
-
-    Raises:
-        InputError: A limit of the run leaves no room for it.
-    """
+    """Return what a correction changes in the state of a run, and the events that report it."""
     before = plan_of(state)
     reruns = correction.reruns(so_far)
     ids = [rerun.step for rerun in reruns] or [correction.step]
@@ -209,3 +202,71 @@ def said_before(state: EnhancedState) -> list[Any]:
     """The messages in a run before its answer."""
     answer = state.get("final_answer")
     return [each for each in state.get("messages", []) if answer is None or each.id != answer.id]
+
+
+_MAY_HAVE_ACTED = "failed, and may have taken effect"
+
+
+async def repeated_by(
+    correction: Correction, view: RunView, team: Sequence[SpecialistCard], journal: Journal
+) -> list[str]:
+    """Describe what would be done a second time that must not happen twice unasked."""
+    return [told async for told in _repeated(correction, view, team, journal)]
+
+
+def refuse_repeats(told: Sequence[str]) -> None:
+    """Refuse a new run that would repeat work with effects."""
+    if told:
+        raise InputError(
+            f"This run is over, and a new one would repeat work that must not be repeated without "
+            f"asking: {'; '.join(told)}. Allow it with repeat_effects=True."
+        )
+
+
+async def _repeated(
+    correction: Correction, view: RunView, team: Sequence[SpecialistCard], journal: Journal
+) -> AsyncGenerator[str]:
+    plan, cards = view.plan or TaskPlan(), {card.name: card for card in team}
+    is_new = is_over(view.state)
+    ledger = await journal.ledger(view.run_id)
+    noted = {**await journal.notes(view.run_id, ACTED), **await journal.notes(view.run_id, DOUBTED)}
+    for rerun in correction.reruns(plan):
+        step = plan.step(rerun.step)
+        tried = {entry.specialist for entry in ledger if entry.step_id == step.id}
+        for name in sorted(tried) or step.specialists:
+            attempts = attempts_of(ledger, step.id, name)
+            effects = cards[name].effects if name in cards else "unsafe"
+            if not is_new:
+                # It has the keys and the record of what its tools did, and asks of what was done or
+                # cut off; of what failed it asks nothing.
+                has_failed = step.status is not StepStatus.COMPLETED and _has_failed(attempts)
+                if effects == "unsafe" and has_failed:
+                    yield f"step {step.id} at @{name} ({effects}) {_MAY_HAVE_ACTED}"
+                continue
+            effects = "unsafe" if f"{ACTED}{step.id}/{name}" in noted else effects
+            if effects != "pure" and (how := _effect(step, effects, attempts, noted)):
+                yield f"step {step.id} at @{name} ({effects}) {how}"
+
+
+def _effect(
+    step: PlanStep, effects: str, attempts: Sequence[LedgerEntry], noted: dict[str, Any]
+) -> str:
+    """How work may have had its effect already; empty if it has not."""
+    if step.status is StepStatus.COMPLETED:
+        return "was done"
+    if not attempts:
+        return ""
+    newest = attempts[-1]
+    if (
+        left_in_doubt(attempts)
+        or f"{DOUBTED}{step.id}/{newest.specialist}/{newest.number}" in noted
+    ):
+        return "was cut off"
+    # A new run has other keys, by which no service knows what it did.
+    if effects == "keyed":
+        return "was begun"
+    return _MAY_HAVE_ACTED if _has_failed(attempts) else ""
+
+
+def _has_failed(attempts: Sequence[LedgerEntry]) -> bool:
+    return any(each.outcome == "failed" for each in attempts)

@@ -9,8 +9,15 @@ from replan.calling.compiled import loosened, team_of
 from replan.plan.model import TaskPlan
 from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
-from replan.runs.continued.correcting import Correction, begun_anew, check, check_newest, corrected
-from replan.runs.continued.repeating import refuse_repeats, repeated_by
+from replan.runs.continued.correcting import (
+    Correction,
+    begun_anew,
+    check,
+    check_newest,
+    corrected,
+    refuse_repeats,
+    repeated_by,
+)
 from replan.runs.looking import RunView, config_of
 from replan.runs.reads import view_of
 from replan.runs.run_input import kept_input

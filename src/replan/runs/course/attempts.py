@@ -17,8 +17,6 @@ _BEGUN = {"model_called": "model_answered", "tool_invoked": "tool_completed"}
 
 @dataclass(frozen=True, kw_only=True)
 class AttemptView:
-    """One attempt of a step at a specialist."""
-
     entry: LedgerEntry  # its row in the journal
     # The calls of models and tools that it made, each as its last event: one that is not over, or
     # was killed, is still `model_called` or `tool_invoked`.
@@ -74,7 +72,7 @@ def attempts_of(run: WholeRun, step: int | None = None) -> list[AttemptView]:
     return [
         AttemptView(
             entry=each,
-            calls=tuple(calls.get(_key(each), {}).values()),
+            calls=tuple(calls.get((each.step_id, each.specialist, each.number), {}).values()),
             running_at=run.updated_at if _is_running(each, run) else None,
             is_asked_about=(each.step_id, each.specialist) in doubts,
             went_on=each.number < newest[each.step_id, each.specialist],
@@ -88,7 +86,3 @@ def _is_running(entry: LedgerEntry, run: WholeRun) -> bool:
     since = [e.at for e in run.events if e.type == "run_resumed" and e.at is not None][-1:]
     is_open = run.outcome == "running" and entry.ended_at is None
     return is_open and all(entry.started_at >= each for each in since)
-
-
-def _key(entry: LedgerEntry) -> tuple[Any, ...]:
-    return entry.step_id, entry.specialist, entry.number

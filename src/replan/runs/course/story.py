@@ -24,8 +24,6 @@ _OPEN = ("running", "waiting", "interrupted")
 
 @dataclass(frozen=True, kw_only=True)
 class StepStory:
-    """The outcome of a step, and how."""
-
     step: PlanStep
     status: StepStatus  # as of now: one that is worked on is `executing`
     attempts: tuple[AttemptView, ...]
@@ -44,7 +42,6 @@ class StepStory:
 
     @property
     def specialists(self) -> tuple[str, ...]:
-        """Who did it, or is to do it."""
         tried = dict.fromkeys(each.entry.specialist for each in self.attempts)
         return tuple(tried) or self.step.specialists
 
@@ -61,12 +58,10 @@ class StepStory:
 
     @property
     def calls(self) -> Calls:
-        """The calls of models in it."""
         return calls_of(call for each in self.attempts for call in each.calls)
 
     @property
     def tools(self) -> list[RunEvent]:
-        """The calls of tools in it."""
         calls = [call for each in self.attempts for call in each.calls]
         return [call for call in calls if call.type.startswith("tool_")]
 
@@ -140,12 +135,7 @@ class Story:
         """All calls of models; of a run whose events report none, as its state has them."""
         told, usage = calls_of(self.run.events), getattr(self.run, "usage", None)
         if not (told.number or told.unended or usage is None):
-            told = Calls(
-                number=usage.calls,
-                tokens=usage.total_tokens,
-                known_cost=usage.known_cost,
-                unpriced=usage.unpriced_calls,
-            )
+            told = Calls.of(usage)
         charged = self.run.spent.get("run")
         return told if charged is None else with_charged(told, charged)
 
@@ -161,7 +151,6 @@ class Story:
 
     @property
     def is_over(self) -> bool:
-        """Whether it ended."""
         return self.run.outcome not in _OPEN
 
     def planned_at(self, step: int) -> datetime:
@@ -189,7 +178,6 @@ class Story:
 
 
 def story_of(run: WholeRun) -> Story:
-    """Tell a run."""
     attempts = dict[int, list[AttemptView]]()
     for each in attempts_of(run):
         attempts.setdefault(each.entry.step_id, []).append(each)

@@ -13,27 +13,16 @@ _OF_STEP = re.compile(r"(\d+)\.([^/]*)/(.+)", re.DOTALL)
 
 
 class ThreadView(Value):
-    """The status of a thread of a step, or a sub-thread of it.
-
-    Attributes:
-        step_id: The step.
-        specialist: The specialist that is a pipeline.
-        depth: How many threads are above it.
-        phase: The phase in which it continues.
-        phases: The phases of its messages, in their order.
-        messages: How many messages it has.
-        is_replaced: Whether a retry has put another one in its place.
-        error: Why its last work failed; else empty.
-    """
+    """The status of a thread of a step, or a sub-thread of it."""
 
     step_id: int
-    specialist: str
-    depth: int
-    phase: str
-    phases: tuple[str, ...]
-    messages: int
-    is_replaced: bool = False
-    error: str = ""
+    specialist: str  # the specialist that is a pipeline
+    depth: int  # how many threads are above it
+    phase: str  # the phase in which it continues
+    phases: tuple[str, ...]  # the phases of its messages, in their order
+    messages: int  # how many messages it has
+    is_replaced: bool = False  # whether a retry has put another one in its place
+    error: str = ""  # why its last work failed; else empty
 
 
 async def thread_views(storage: Storage, run_id: str) -> tuple[ThreadView, ...]:

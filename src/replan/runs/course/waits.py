@@ -1,4 +1,4 @@
-"""What a step waited for, and how long: other steps, its turn, a person, its next attempt."""
+"""When a step was worked on, and what it waited for: others, its turn, a person, an attempt."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from replan.plan.model import StepStatus
+from replan.runs.course.attempts import AttemptView
 from replan.runs.course.story import StepStory, Story
 
 
@@ -86,3 +87,50 @@ def _paused(story: Story, began: datetime, ended: datetime) -> float:
         min(each.ended or story.ended, ended) - max(each.began, began) for each in story.pauses
     )
     return sum((each for each in shared if each > timedelta()), timedelta()).total_seconds()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """The time of an attempt; of one that asked a person, until the step was continued."""
+
+    began: datetime
+    ended: datetime
+    outcome: str  # that of the attempt; `running` where it continues
+    told: str  # it in words
+    is_known: bool  # whether anybody knows its end
+    asked_at: datetime | None  # when it asked a person, if it did
+    specialist: str
+    number: int  # the attempt
+
+
+def spans_of(step: StepStory, story: Story) -> list[Span]:
+    """Return the times of the attempts of a step, in the order in which they began."""
+    return [_span(at, step, story) for at in range(len(step.attempts))]
+
+
+def _span(at: int, step: StepStory, story: Story) -> Span:
+    attempt = step.attempts[at]
+    entry, ended = attempt.entry, _end_of(attempt, story)
+    if entry.outcome == "waiting":
+        later = (each.entry for each in step.attempts[at + 1 :])
+        again = (each.started_at for each in later if each.specialist == entry.specialist)
+        ended = next(again, story.ended)
+    return Span(
+        began=entry.started_at,
+        ended=ended,
+        outcome=attempt.outcome,
+        told=attempt.told,
+        is_known=attempt.seconds is not None,
+        asked_at=entry.ended_at if entry.outcome == "waiting" else None,
+        specialist=entry.specialist,
+        number=entry.number,
+    )
+
+
+def _end_of(attempt: AttemptView, story: Story) -> datetime:
+    """The end of an attempt; of one that was cut off, when work on the run ended."""
+    entry = attempt.entry
+    if entry.ended_at is not None:
+        return entry.ended_at
+    cuts = (pause.began for pause in story.pauses if pause.began >= entry.started_at)
+    return next(cuts, story.ended)

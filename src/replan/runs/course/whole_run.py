@@ -20,55 +20,31 @@ from replan.state.usage import Usage
 
 
 class WholeRun(Value):
-    """A stored run, at rest or at work.
-
-    Attributes:
-        run_id: The run.
-        title: What it is about.
-        outcome: Its status.
-        started_at: When it began.
-        updated_at: The time of its last sign of life: now, while a process works on it.
-        labels: What it is found by.
-        plan: Its plan with all marks and its history; None before there is one.
-        answer: The text of the answer; empty before there is one.
-        output: The answer's value, where it is of a type.
-        limit_reached: The limit that ended it, or cut its answer off; else empty.
-        warnings: Its warnings: what a person may not expect.
-        usage: Model calls, tokens and money of all rounds that are over.
-        spent: What each scope of its limits was charged.
-        waiting: What it waits for.
-        questions: What its steps asked, and the answers, by key.
-        results: Those of its steps, the newest at each specialist, whole.
-        ledger: Every attempt of a step.
-        requests: What was asked of it, by whom: answers, decisions, stops.
-        events: What happened, in its order.
-        texts: The long texts of events, by reference: those that were read.
-        threads: The status of the threads of its pipelines.
-        origin: The run with whose document it began and whose results it kept; else empty.
-    """
+    """A stored run, at rest or at work."""
 
     run_id: str
-    title: str
-    outcome: str
-    started_at: datetime
-    updated_at: datetime
-    labels: dict[str, str]
-    plan: TaskPlan | None
-    answer: str
-    output: JsonValue
-    limit_reached: str
-    warnings: tuple[str, ...]
-    usage: Usage
-    spent: dict[str, Spending]
-    waiting: tuple[Ask, ...]
-    questions: dict[str, Question]
+    title: str  # what it is about
+    outcome: str  # its status
+    started_at: datetime  # when it began
+    updated_at: datetime  # the time of its last sign of life: now, while a process works on it
+    labels: dict[str, str]  # what it is found by
+    plan: TaskPlan | None  # its plan with all marks and its history; None before there is one
+    answer: str  # the text of the answer; empty before there is one
+    output: JsonValue  # the answer's value, where it is of a type
+    limit_reached: str  # the limit that ended it, or cut its answer off; else empty
+    warnings: tuple[str, ...]  # its warnings: what a person may not expect
+    usage: Usage  # model calls, tokens and money of all rounds that are over
+    spent: dict[str, Spending]  # what each scope of its limits was charged
+    waiting: tuple[Ask, ...]  # what it waits for
+    questions: dict[str, Question]  # what its steps asked, and the answers, by key
+    # Those of its steps, the newest at each specialist, whole.
     results: tuple[SpecialistResult, ...]
-    ledger: tuple[LedgerEntry, ...]
-    requests: tuple[Request, ...]
-    events: tuple[RunEvent, ...]
-    texts: dict[str, str]
-    threads: tuple[ThreadView, ...] = ()
-    origin: str = ""
+    ledger: tuple[LedgerEntry, ...]  # every attempt of a step
+    requests: tuple[Request, ...]  # what was asked of it, by whom: answers, decisions, stops
+    events: tuple[RunEvent, ...]  # what happened, in its order
+    texts: dict[str, str]  # the long texts of events, by reference: those that were read
+    threads: tuple[ThreadView, ...] = ()  # the status of the threads of its pipelines
+    origin: str = ""  # the run with whose document it began and whose results it kept; else empty
 
     @property
     def artifacts(self) -> list[Artifact]:

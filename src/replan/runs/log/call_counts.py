@@ -4,45 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from replan.ports.journal import Spending
     from replan.runs.log.run_event import RunEvent
+    from replan.state.usage import Usage
 
-ANSWERED = ("model_answered", "memory_summary")
-"""The events with the usage of calls of models."""
+ANSWERED = ("model_answered", "memory_summary")  # the events with the usage of calls of models
 
 
 @dataclass(frozen=True, kw_only=True)
 class Calls:
-    """What calls of models took.
+    """What calls of models took."""
 
-    Attributes:
-        number: The calls that came to an end.
-        tokens: Tokens in and out, as far as they were counted.
-        known_cost: The cost of the calls that have a price, as it was charged.
-        unpriced: The calls whose cost is unknown.
-        uncounted: The calls that were charged without a count of their tokens: those that were
-            cut off, in full.
-        uncounted_cost: What of `known_cost` was charged for them: they cost that at most.
-        unended: The calls without an end: still at work, or cut off by a kill or a stop. What
-            they cost is not in `known_cost`.
-        unended_cost: What was charged for them: they cost that at most.
-        uncounted_tokens: What was charged, in addition to `tokens`, for calls without a count.
-        seconds: How long the calls took.
-    """
-
-    number: int = 0
-    tokens: int = 0
-    known_cost: float = 0.0
-    unpriced: int = 0
+    number: int = 0  # the calls that came to an end
+    tokens: int = 0  # tokens in and out, as far as they were counted
+    known_cost: float = 0.0  # the cost of the calls that have a price, as it was charged
+    unpriced: int = 0  # the calls whose cost is unknown
+    # The calls that were charged without a count of their tokens: those that were cut off, in full.
     uncounted: int = 0
-    uncounted_cost: float = 0.0
+    uncounted_cost: float = 0.0  # what of `known_cost` was charged for them: they cost that at most
+    # The calls without an end: still at work, or cut off by a kill or a stop. What they cost is not
+    # in `known_cost`.
     unended: int = 0
-    unended_cost: float = 0.0
+    unended_cost: float = 0.0  # what was charged for them: they cost that at most
+    # What was charged, in addition to `tokens`, for calls without a count.
     uncounted_tokens: int = 0
-    seconds: float = 0.0
+    seconds: float = 0.0  # how long the calls took
+
+    @classmethod
+    def of(cls, usage: Usage) -> Self:
+        """What the state of a run has of them."""
+        return cls(
+            number=usage.calls,
+            tokens=usage.total_tokens,
+            known_cost=usage.known_cost,
+            unpriced=usage.unpriced_calls,
+        )
 
     @property
     def cost(self) -> float | None:

@@ -48,7 +48,6 @@ class Durations:
         return {**self._before, **{key: now - began for key, began in self._began.items()}}
 
     def timed(self, event: Event) -> Event:
-        """Return an event with the seconds of what it ends."""
         # A step counts from its first attempt, a round and a run from their first event.
         now = self._clock()
         since_run = self._since(RUN, now)

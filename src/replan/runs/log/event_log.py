@@ -1,7 +1,7 @@
 """The events of a run: numbered when appended, stored with the run, and reported from there."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any, cast
@@ -11,27 +11,22 @@ from pydantic import JsonValue
 from replan.errors import StorageError
 from replan.events.types import (
     AnswerToken,
-    BaseEvent,
     Event,
     SpecialistToken,
     TaskCompleted,
 )
 from replan.ports.run_book import LoggedEvent, RunBook
 from replan.runs.log.durations import Durations
-from replan.runs.log.event_texts import EventTexts
-from replan.runs.log.met import Met
-from replan.runs.log.recorded import recorded
+from replan.runs.log.recorded import EventTexts, recorded
+from replan.runs.log.remarks import Met
 from replan.runs.log.run_event import RunEvent, event_in
 
-GATHERED = 0.1
-"""Seconds in which events are gathered before they are written."""
+GATHERED = 0.1  # seconds in which events are gathered before they are written
 
-Heard = Callable[[Event], None]
-"""Receives the events of a run as they are, once they are on record."""
+Heard = Callable[[Event], None]  # receives the events of a run as they are, once they are on record
 
 
 def run_event(run_id: str, logged: LoggedEvent) -> RunEvent:
-    """Return an event as it was kept."""
     return event_in(run_id, logged.seq, cast("Mapping[str, Any]", logged.event))
 
 
@@ -51,7 +46,7 @@ class EventLog:
         book: RunBook,
         run_id: str,
         clock: Callable[[], datetime],
-        heard: Heard | None = None,  # receives the events, with their numbers, once on record
+        heard: Sequence[Heard] = (),  # receive the events, with their numbers, once on record
         *,
         keeps_texts: bool = True,
     ) -> None:
@@ -90,7 +85,7 @@ class EventLog:
     def take(self, event: Event, at: datetime | None = None) -> None:
         """Take an event that happened now, or before; tokens of texts are reported and not kept."""
         entry: JsonValue = None
-        if not _is_token(event):
+        if not isinstance(event, AnswerToken | SpecialistToken):
             now = at or self._clock()
             # To the millisecond, as it is kept.
             at = now.replace(microsecond=now.microsecond // 1000 * 1000)
@@ -116,7 +111,6 @@ class EventLog:
         self._news.set()
 
     async def write(self) -> None:
-        """Write all events until `end`."""
         # More may have come while a batch was on its way.
         while self._left or not self._is_over:
             await self._news.wait()
@@ -152,9 +146,9 @@ class EventLog:
             seq += entry is not None
 
     def _tell(self, event: Event, logged: LoggedEvent | None) -> None:
-        if self._heard is not None:
-            seq = None if logged is None else logged.seq
-            self._heard(event.model_copy(update={"seq": seq}))
+        seq = None if logged is None else logged.seq
+        for heard in self._heard:
+            heard(event.model_copy(update={"seq": seq}))
         if self._followers:
             told = _piece(event) if logged is None else run_event(self._run_id, logged)
             for follower in self._followers:
@@ -181,10 +175,6 @@ class EventLog:
             yield coming
         finally:
             self._followers.remove(coming)
-
-
-def _is_token(event: BaseEvent) -> bool:
-    return isinstance(event, AnswerToken | SpecialistToken)
 
 
 def _piece(event: Event) -> RunEvent:

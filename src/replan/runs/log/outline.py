@@ -61,7 +61,6 @@ class Outline:
     steps: tuple[Mapping[str, Any], ...] = ()
 
     def after(self, event: RunEvent) -> Outline:
-        """Return the outline after an event, whatever it tells."""
         said = cast("Mapping[str, Any]", event.details)
         if event.type == "plan_created":
             return Outline(str(said.get("title", "")), tuple(said.get("outline") or ()))

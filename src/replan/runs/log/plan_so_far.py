@@ -1,5 +1,6 @@
-"""The plan of a run with all that is finished, also between two rounds."""
+"""The plan of a run with all that is finished, also between two rounds and in another process."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from replan.events.types import (
@@ -12,8 +13,10 @@ from replan.events.types import (
 from replan.nodes.result_collector import settle_round
 from replan.plan.markdown.seal import sealed
 from replan.plan.model import TaskPlan
-from replan.state.enhanced import EnhancedState
+from replan.ports.journal import Journal
+from replan.state.enhanced import EnhancedState, plan_of
 from replan.state.results import Assignment, ExecutionStatus, SpecialistResult
+from replan.steps.on_record import OnRecord
 
 
 class PlanSoFar:
@@ -74,3 +77,48 @@ class PlanSoFar:
             named = steps[step_id].specialists if step_id in steps else ()
             names += [name for name in named if name.casefold() not in known]
         return {step_id: names for step_id, names in seats.items() if step_id in steps}
+
+
+async def results_on_record(state: EnhancedState, journal: Journal) -> list[SpecialistResult]:
+    """The results that belong to the plan as it is, whether or not the state has them already."""
+    plan = plan_of(state)
+    rows = await journal.results(state.get("run_id", ""))
+    settled = plan.by_id.keys() - {step.id for step in plan.open_steps()}
+    finished = {
+        key: result
+        for key, result in state.get("current_specialist_results", {}).items()
+        if result.step_id in settled
+    }
+    return [*{**finished, **OnRecord.of(state, rows).known}.values()]
+
+
+def past_events(state: EnhancedState, results: Sequence[SpecialistResult]) -> list[Event]:
+    """What is known about a run, as the events that would have said so."""
+    plan, run_id = state.get("current_plan"), state.get("run_id", "")
+    if plan is None:
+        return []
+    whole = plan.replace(update_history=tuple(state.get("plan_history", [])))
+    still_open = {step.id for step in plan.open_steps()}
+    return [
+        PlanUpdated(run_id=run_id, plan=whole, markdown=plan.content, by="rule"),
+        *(
+            SpecialistCompleted(
+                run_id=run_id,
+                step_id=result.step_id,
+                specialist=result.specialist_name,
+                result=result,
+            )
+            for result in results
+            if result.step_id in still_open
+        ),
+    ]
+
+
+def plan_as_it_is(
+    state: EnhancedState, results: Sequence[SpecialistResult], at: datetime
+) -> TaskPlan | None:
+    """The plan with the marks of steps that finished since it was written, and its history."""
+    so_far = PlanSoFar()
+    for event in past_events(state, results):
+        so_far.follow(event)
+    return so_far.plan(at)

@@ -1,11 +1,19 @@
-"""Remarks about a run that its outcome and marks do not show: a fold of its events."""
+"""What the outcome and the marks of a run do not show: a fold of its events.
+
+The event of its end has the counts of all calls, which a list of runs reads from there.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
+
+from pydantic import JsonValue
+
+from replan.runs.log.call_counts import ANSWERED, Calls, calls_of
+from replan.runs.log.run_event import RunEvent
 
 if TYPE_CHECKING:
     from replan.runs.log.run_event import RunEvent
@@ -17,17 +25,11 @@ _Place = tuple[Any, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Remarks:
-    """How often a run met what it continued in spite of.
+    """How often a run met what it continued in spite of."""
 
-    Attributes:
-        failed: Calls of tools that failed.
-        refused: Calls of tools that a person refused.
-        unusable: Replies of models that could not be used.
-    """
-
-    failed: int = 0
-    refused: int = 0
-    unusable: int = 0
+    failed: int = 0  # calls of tools that failed
+    refused: int = 0  # calls of tools that a person refused
+    unusable: int = 0  # replies of models that could not be used
 
 
 def remarks_of(events: Iterable[RunEvent], unusable: Collection[int] = ()) -> Remarks:
@@ -59,7 +61,6 @@ class Replies:
     _newest: dict[_Place, int] = field(default_factory=dict["_Place", int])
 
     def follow(self, event: RunEvent) -> None:
-        """Know the replies after an event."""
         said: dict[str, Any] = event.details
         # An event of the host's node has no other fields of these.
         place = said.get("node"), said.get("step_id"), said.get("attempt")
@@ -87,3 +88,58 @@ class Replies:
 def _extends(before: Sequence[Any], prompt: Sequence[Any]) -> bool:
     added = [each.get("role") for each in prompt[len(before) :]]
     return bool(before) and added == ["ai", "human"] and [*prompt[: len(before)]] == [*before]
+
+
+_COUNTED = (*ANSWERED, "model_called", "reply_unreadable", "tool_completed")
+
+
+@dataclass
+class Met:
+    """The counts so far."""
+
+    _calls: Calls = field(default_factory=Calls)
+    _open: set[str] = field(default_factory=set[str])
+    _replies: Replies = field(default_factory=Replies)
+    _ends: Counter[object] = field(default_factory=Counter[object])
+
+    @staticmethod
+    def counts(kind: str) -> bool:
+        """Whether events of a type change anything."""
+        return kind in _COUNTED
+
+    def follow(self, event: RunEvent) -> None:
+        self._replies.follow(event)
+        if event.type in ANSWERED:
+            self._calls = _added(self._calls, calls_of([event]))
+            self._open.discard(str(event.details.get("call")))
+        elif event.type == "model_called":
+            self._open.add(str(event.details.get("call")))
+        elif event.type == "tool_completed":
+            self._ends[event.details.get("status")] += 1
+
+    def told(self) -> dict[str, JsonValue]:
+        """The counts as they are kept."""
+        unusable = len(self._replies.done)
+        ends = {"failed": self._ends["failed"], "refused": self._ends["rejected"]}
+        calls = asdict(self._calls) | {"unended": len(self._open)}
+        return {"remarks": {**ends, "unusable": unusable}, "calls": calls}
+
+
+def met_in(events: Sequence[RunEvent]) -> tuple[Remarks, Calls] | None:
+    """Read the counts of a run from its last events; None where no end with counts is there."""
+    for at, event in enumerate(events):
+        met: Any = event.details.get("met")
+        if event.type == "task_completed" and met:
+            # A summary of the conversation may follow the end.
+            calls = _added(_read(Calls, met["calls"]), calls_of(events[at + 1 :]))
+            return _read(Remarks, met["remarks"]), calls
+    return None
+
+
+def _added(first: Calls, second: Calls) -> Calls:
+    names = [each.name for each in fields(Calls)]
+    return Calls(**{name: getattr(first, name) + getattr(second, name) for name in names})
+
+
+def _read(kind: type[Any], kept: Mapping[str, Any]) -> Any:
+    return kind(**{each.name: kept[each.name] for each in fields(kind) if each.name in kept})

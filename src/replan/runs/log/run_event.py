@@ -45,7 +45,6 @@ class RunEvent(Value):
 
 
 def event_in(run_id: str, seq: int, kept: Mapping[str, Any]) -> RunEvent:
-    """Read an event from its stored form."""
     fields = dict(kept)
     own = {name: fields.pop(name) for name in ("type", "at", "round") if name in fields}
     fields.pop("seq", None)  # an earlier version numbered events where they happened

@@ -15,8 +15,7 @@ from replan.values import restored
 
 FORMAT = "replan run"
 VERSION = 1
-LARGEST = 500_000_000
-"""Bytes of a file that is opened."""
+LARGEST = 500_000_000  # bytes of a file that is opened
 
 _PLACES = 3
 _LARGEST_NUMBER = 1e15  # of seconds, tokens and money
@@ -46,11 +45,7 @@ def exported(run: WholeRun, at: datetime) -> str:
 
 
 def opened_export(path: Path) -> WholeRun:
-    """Read the run of a file.
-
-    Raises:
-        InputError: It is no such file, is damaged, too large, or of a newer version; says where.
-    """
+    """Read the run of a file."""
     try:
         size = path.stat().st_size
         if size > LARGEST:

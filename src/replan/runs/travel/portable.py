@@ -5,6 +5,8 @@ the run that continues elsewhere is the same run: its steps have the same keys, 
 spent, and no reply on record is requested again.
 """
 
+from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any, Literal, Self, cast
 
 from langgraph.checkpoint.base import CheckpointTuple
@@ -14,20 +16,26 @@ from pydantic import Field, JsonValue
 
 from replan.adapters.storage.stored_values.serializer import strict_serializer
 from replan.calling.compiled import Graph, services_in
-from replan.errors import InputError
+from replan.calling.team_graph import alone
+from replan.errors import InputError, ThreadBusyError
 from replan.graph.branches import specialist_node
 from replan.plan.model import TaskPlan
 from replan.ports.journal import Journal, RunRows, rows_of
+from replan.ports.run_book import RunRecord
+from replan.ports.storage import Storage
 from replan.ports.thread_repository import ThreadRepository
-from replan.runs.looking import config_of
+from replan.runs.labels import checked_labels
+from replan.runs.looking import config_of, snapshot_of
+from replan.runs.reads import is_worked_on, kept_record_of
+from replan.runs.run_input import title_of
 from replan.runs.travel.portable_graphs import WaitingGraphs, kept_in, put_back, waiting_graphs
 from replan.runs.travel.portable_json import HISTORIES, plain_keys, state_as_json, state_in
 from replan.runs.travel.portable_notes import check_notes, check_questions
+from replan.runs.work import Bench
 from replan.state.session.context_fields import Path, Reading
 from replan.values import Value, restored
 
-FORMAT = 2
-"""The newest format of a run that travels. A newer one is refused."""
+FORMAT = 2  # The newest format of a run that travels. A newer one is refused.
 
 _FORMAT_WITHOUT_GRAPHS = 1
 
@@ -166,11 +174,7 @@ def _check_plan(plan: TaskPlan | None, node: str, path: Path, reading: Reading) 
 async def exported(
     snapshot: StateSnapshot, graph: Graph, journal: Journal, threads: ThreadRepository
 ) -> PortableRun:
-    """Take a run with all that it takes to continue it.
-
-    Raises:
-        InputError: It is over or has not begun; or a graph inside it waits, and cannot travel.
-    """
+    """Take a run with all that it takes to continue it."""
     node = _next(snapshot)
     if node is None:
         raise InputError("This run is over, or has not begun: there is nothing to continue.")
@@ -213,3 +217,47 @@ def _next(snapshot: StateSnapshot) -> str | None:
     names = {"specialist" if name.startswith(_SPECIALIST) else name for name in snapshot.next}
     name = names.pop() if len(names) == 1 and snapshot.values.get("run_id") else None
     return name if name in _BEFORE or name == "result_collector" else None
+
+
+async def export_of(run_id: str, bench: Bench) -> PortableRun:
+    """Take a run that waits or was stopped, with all that it takes to continue it."""
+    record = await kept_record_of(run_id, bench)
+    if await is_worked_on(run_id, bench):
+        raise ThreadBusyError(record.thread_id)
+    storage = cast("Storage", bench.storage)
+    snapshot = await snapshot_of(bench.graph, record)
+    return await exported(snapshot, bench.graph, storage.journal, storage.threads)
+
+
+async def adopt_into(
+    bench: Bench,
+    run: PortableRun,
+    thread_id: str,
+    order: JsonValue,
+    labels: Mapping[str, str] | None,
+) -> None:
+    """Enter a run from elsewhere into the list of runs, and put it on a new thread."""
+    if bench.storage is None:
+        raise InputError("Without storage no run can be adopted. Give `storage`.")
+    config = config_of(thread_id)
+    async with alone(bench.graph, config) as owner:
+        with owner.at_work() if owner else nullcontext():
+            is_known = await bench.book.get(run.run_id) is not None
+            if is_known or (await cast("Any", bench.graph).aget_state(config)).values:
+                raise InputError(
+                    f"The run '{run.run_id}' or the thread '{thread_id}' is here already. "
+                    "Continue what is here, or adopt the run on a new thread of another storage."
+                )
+            await adopted(run, bench.graph, bench.storage.journal, thread_id)
+            now = bench.clock()
+            record = RunRecord(
+                run_id=run.run_id,
+                thread_id=thread_id,
+                title=title_of(run.state),
+                order=order,
+                outcome="waiting" if run.waits else "interrupted",
+                started_at=now,
+                updated_at=now,
+                labels=checked_labels(labels),
+            )
+            await bench.book.begin(record)

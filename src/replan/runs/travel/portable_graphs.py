@@ -48,41 +48,27 @@ _FIX = "Let its step ask with `ask_user`, or keep the run in a storage."
 
 _Id = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 
-Write = tuple[str, str, Any]
-"""What a task wrote: its id, the channel, the value."""
+Write = tuple[str, str, Any]  # what a task wrote: its id, the channel, the value
 
 
 class GraphAsked(Value):
-    """What the graph of a step asks.
+    """What the graph of a step asks."""
 
-    Attributes:
-        key: The id of LangGraph's interrupt.
-        text: The question.
-        step_id: The step.
-        who: The step and its specialist.
-    """
-
-    key: str
-    text: str
+    key: str  # the id of LangGraph's interrupt
+    text: str  # the question
     step_id: int = 0
-    who: str = ""
+    who: str = ""  # the step and its specialist
 
 
 class WaitingGraphs(Value):
-    """The graphs of a round that wait.
+    """The graphs of a round that wait."""
 
-    Attributes:
-        asked: What they ask, if nothing else of the round can be done.
-        kept: Their checkpoints, as a storage writes them, in base64.
-    """
-
-    asked: tuple[GraphAsked, ...] = ()
+    asked: tuple[GraphAsked, ...] = ()  # what they ask, if nothing else of the round can be done
+    # Their checkpoints, as a storage writes them, in base64.
     kept: str = Field(max_length=MOST_BYTES * 2)
 
 
 class _Checkpoint(TypedDict):
-    """A checkpoint as LangGraph has it."""
-
     v: int
     ts: str
     id: _Id
@@ -93,8 +79,6 @@ class _Checkpoint(TypedDict):
 
 
 class _Kept(Value):
-    """What stands in `kept`."""
-
     id: _Id  # of the checkpoint of the run
     step: int
     writes: list[Write]
@@ -102,12 +86,10 @@ class _Kept(Value):
 
 
 async def waiting_graphs(graph: Graph, snapshot: StateSnapshot) -> WaitingGraphs | None:
-    """Take the graphs that wait in a round; None if there are none.
-
-    Raises:
-        InputError: They cannot travel; says which, and why.
-    """
-    tasks = [each for each in snapshot.tasks if each.interrupts and _is_of_step(each)]
+    """Take the graphs that wait in a round; None if there are none."""
+    tasks = [
+        each for each in snapshot.tasks if each.interrupts and each.name.startswith(_SPECIALIST)
+    ]
     if not tasks:
         return None
     for task in tasks:
@@ -131,7 +113,12 @@ async def waiting_graphs(graph: Graph, snapshot: StateSnapshot) -> WaitingGraphs
         step=here.metadata.get("step", 0),
         writes=writes,
         graphs=[
-            (ns, _plain(each), dict(each.metadata), [*(each.pending_writes or ())])
+            (
+                ns,
+                cast("_Checkpoint", {**each.checkpoint}),
+                dict(each.metadata),
+                [*(each.pending_writes or ())],
+            )
             for ns, each in (await _inside(saver, snapshot, tasks)).items()
         ],
     )
@@ -148,11 +135,7 @@ async def waiting_graphs(graph: Graph, snapshot: StateSnapshot) -> WaitingGraphs
 
 
 def kept_in(graphs: WaitingGraphs, graph: Graph, path: Path = ()) -> "_Kept":
-    """Read what travelled, for a graph of the same team.
-
-    Raises:
-        ContextError: It cannot be used.
-    """
+    """Read what travelled, for a graph of the same team."""
     reading = Reading()
     try:
         packed = base64.b64decode(graphs.kept, validate=True)
@@ -172,17 +155,7 @@ def kept_in(graphs: WaitingGraphs, graph: Graph, path: Path = ()) -> "_Kept":
 
 
 async def put_back(kept: "_Kept", state: CheckpointTuple, graph: Graph, thread_id: str) -> None:
-    """Put a run with the graphs that wait in it on a new thread.
-
-    Args:
-        kept: From `kept_in`.
-        state: A checkpoint of the run at the same place, from another thread.
-        graph: The graph, whose saver keeps the thread.
-        thread_id: The thread.
-
-    Raises:
-        InputError: LangGraph does not find the graphs again.
-    """
+    """Put a run with its waiting graphs on a new thread; `state` is of the same run elsewhere."""
     saver = cast("BaseCheckpointSaver[Any]", graph.checkpointer)
     go_on_above(max([kept.id, *(checkpoint["id"] for _, checkpoint, _, _ in kept.graphs)]))
     run = {**state.checkpoint, "id": kept.id}
@@ -235,10 +208,6 @@ async def _inside(
     return newest
 
 
-def _plain(found: CheckpointTuple) -> _Checkpoint:
-    return cast("_Checkpoint", {**found.checkpoint})
-
-
 def _is_inside(ns: str, task_ids: set[str]) -> bool:
     name, task_id = task_around(ns)
     return name.startswith(_SPECIALIST) and task_id in task_ids
@@ -247,10 +216,6 @@ def _is_inside(ns: str, task_ids: set[str]) -> bool:
 def _are_asked(value: Any) -> bool:
     parts = cast("Sequence[Any]", value) if isinstance(value, list | tuple) else [value]
     return all(isinstance(each, Interrupt) for each in parts)
-
-
-def _is_of_step(task: PregelTask) -> bool:
-    return task.name.startswith(_SPECIALIST)
 
 
 def _named(node: str) -> str:

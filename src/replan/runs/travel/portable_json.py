@@ -26,12 +26,7 @@ _LONG = frozenset({_PLAN, "plan_history"})
 def state_as_json(
     state: Mapping[str, Any], recorded: Mapping[str, JsonValue]
 ) -> dict[str, JsonValue]:
-    """Write a state.
-
-    Args:
-        state: The values by their keys.
-        recorded: The results on record, as JSON; the state has their keys in their places.
-    """
+    """Write a state."""
     keys = {_text(result): key for key, result in recorded.items()}
     written = {name: _written(name, value, keys) for name, value in state.items()}
     if isinstance(plan := written.get(_PLAN), dict):

@@ -17,7 +17,6 @@ _KEY = 32
 
 
 def shortened(plan: dict[str, Any], recorded: Mapping[str, JsonValue]) -> JsonValue:
-    """The plan without the texts that are on record."""
     texts = {key: text for key, result in recorded.items() if (text := _text_of(result))}
     beginnings = {text[:_KEY]: (key, text) for key, text in texts.items()}
     steps: list[dict[str, Any]] = plan.get("steps", [])
@@ -113,7 +112,6 @@ def _quoted(text: str, lead: str) -> str:
 
 
 def _text_of(result: JsonValue) -> str:
-    """The text of a result on record."""
     inner = result.get("result") if isinstance(result, dict) else None
     content = inner.get("content") if isinstance(inner, dict) else None
     return content if isinstance(content, str) else ""

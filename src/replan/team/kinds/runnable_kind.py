@@ -29,8 +29,7 @@ class Runnable(Answering):
         from replan.langgraph_inside.graphs import is_graph
         from replan.secrets.sources import learn_model
         from replan.specialists.effects import effects_of_work
-        from replan.specialists.prompted import PromptedSpecialist
-        from replan.specialists.runnable import RunnableAnswer
+        from replan.specialists.prompted import PromptedSpecialist, RunnableAnswer
 
         work: Any = self.invokable if self.streamable is None else self.streamable
         learn_model(work)

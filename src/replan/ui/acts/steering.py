@@ -8,8 +8,7 @@ from starlette.responses import Response
 from replan.calling.compiled import team_of
 from replan.errors import ReplanError
 from replan.plan.model import TaskPlan
-from replan.runs.continued.correcting import Correction, check, failed_in, is_over
-from replan.runs.continued.repeating import repeated_by
+from replan.runs.continued.correcting import Correction, check, failed_in, is_over, repeated_by
 from replan.runs.looking import RunView
 from replan.server.bodies import CorrectionBody, GoOnBody, StopBody
 from replan.server.doors import runs

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from replan.plan.order import critical_path
-from replan.runs.course.spans import Span, spans_of
 from replan.runs.course.story import Pause, StepStory, Story
+from replan.runs.course.waits import Span, spans_of
 from replan.runs.log.call_counts import Calls, calls_of
 
 _MOST_TICKS = 8

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 from rich.cells import cell_len
 
-from replan.runs.course.spans import spans_of
 from replan.runs.course.story import StepStory, Story
+from replan.runs.course.waits import spans_of
 from replan.runs.log.call_counts import calls_of
 from replan.views.cells import cut, one_line, padded, seconds
 from replan.views.run.overview import mark_of, money

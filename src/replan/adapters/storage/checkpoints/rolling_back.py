@@ -25,11 +25,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from replan.adapters.storage.database import Database
 from replan.langgraph_inside.checkpoints import INPUT, INTERRUPT, RESUME
 
-Place = tuple[str, str]
-"""A thread, and a namespace of its checkpoints."""
+Place = tuple[str, str]  # a thread, and a namespace of its checkpoints
 
-Lineage = Mapping[str, str | None]
-"""Checkpoints, with the one that each continues from."""
+Lineage = Mapping[str, str | None]  # checkpoints, with the one that each continues from
 
 
 def _langgraphs(name: str, *names: str) -> TableClause:

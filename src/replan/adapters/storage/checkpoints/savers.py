@@ -87,8 +87,6 @@ class Holding:
 
 
 class MemorySaver(Holding, InMemorySaver):
-    """Checkpoints in the memory of the process."""
-
     def __init__(self, serde: SerializerProtocol, holds: Holds) -> None:
         super().__init__(serde=serde)
         self.holds = holds
@@ -118,7 +116,7 @@ class WholeSaver(Holding):
                 found = _checked(await parent.aget_tuple(config))
             # What continues from an older checkpoint must be above the newest, too.
             is_older = found is not None and get_checkpoint_id(config) is not None
-            newest = await self._newest(config) if is_older else _id_of(found)
+            newest = await self._newest(config) if is_older else found and found.checkpoint["id"]
             if newest:
                 go_on_above(newest)
             return found
@@ -229,10 +227,6 @@ def _checked(found: Found) -> Found:
     return found
 
 
-def _id_of(found: CheckpointTuple | None) -> str | None:
-    return found and str(found.checkpoint["id"])
-
-
 class _Turn:
     """A turn at the file, which leaves no transaction open: others would wait for its end."""
 
@@ -252,8 +246,6 @@ class _Turn:
 
 
 class SqliteSaver(WholeSaver, AsyncSqliteSaver):
-    """Checkpoints in a SQLite file."""
-
     def __init__(
         self,
         connection: aiosqlite.Connection,
@@ -282,8 +274,7 @@ class SqliteSaver(WholeSaver, AsyncSqliteSaver):
         return isinstance(error, sqlite3.IntegrityError) and str(error) == _LOST
 
 
-_TIMED = 6
-"""The version of ids that begin with a time."""
+_TIMED = 6  # the version of ids that begin with a time
 
 _LATEST = 1 << 59
 """A time in the year 3409: an id beyond would leave no room for those of all other threads."""

@@ -121,5 +121,4 @@ def _key(owner: Owner) -> int:
 
 
 def lock_number(thread_id: str) -> int:
-    """The number of the advisory lock of a thread."""
     return int.from_bytes(digest_of(thread_id)[:8], "big", signed=True)

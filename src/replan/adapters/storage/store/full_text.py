@@ -23,8 +23,7 @@ from replan.texts.terms import TOKENIZER, any_of, indexed, terms_of, with_parts
 Parameters = dict[str, Any]
 
 _MOST_TERMS = 48
-_HALF = 10.0
-"""Where bm25 is this, the score is one half."""
+_HALF = 10.0  # where bm25 is this, the score is one half
 
 _INDEX = f"""
 CREATE VIRTUAL TABLE IF NOT EXISTS replan_words USING fts5(
@@ -107,12 +106,7 @@ def score(far: float) -> float:
 
 
 def counted(terms: Sequence[str], texts: Mapping[int, str]) -> list[tuple[int, float]]:
-    """Rate texts by the share of the terms that they have, for a SQLite that cannot.
-
-    Args:
-        terms: What is looked for.
-        texts: Each as `words_in` writes it, by its number.
-    """
+    """Rate texts that `words_in` wrote by the share of terms in them, for a SQLite that cannot."""
     looked_for = [indexed(term).strip() for term in terms]
     found = (
         (number, sum(term in text for term in looked_for) / len(terms))

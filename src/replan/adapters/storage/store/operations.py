@@ -25,13 +25,7 @@ Namespace = tuple[str, ...]
 
 
 def checked(op: Op) -> Op:
-    """Return an operation that the store can do.
-
-    Raises:
-        InvalidNamespaceError: LangGraph's error for a bad label.
-        NotImplementedError: LangGraph's error for an item with a time to live.
-        UsageError: A key or a value that no store can keep, or a bad limit or filter.
-    """
+    """Return an operation that the store can do."""
     validate_op_namespace(op)
     if isinstance(op, GetOp | PutOp):
         _check_names(key=str(op.key), namespace=".".join(op.namespace))

@@ -14,14 +14,12 @@ items = table("replan_items", *map(column, _COLUMNS))
 STATE = (func.count(), func.coalesce(func.max(items.c.id), 0))
 """What changes with the items below a prefix: how many there are, and the newest number."""
 
-MOST_NAMED = 500
-"""Rows that one query names; SQLite and PostgreSQL bound them."""
+MOST_NAMED = 500  # rows that one query names; SQLite and PostgreSQL bound them
 
 SAME = (items.c.namespace == bindparam("of"), items.c.key == bindparam("named"))
 """The item of one place."""
 
-DELETED = delete(items).where(*SAME)
-"""The item of one place goes."""
+DELETED = delete(items).where(*SAME)  # the item of one place goes
 
 
 def below(prefix: str, *columns: Any) -> Select[Any]:

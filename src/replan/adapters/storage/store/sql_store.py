@@ -29,7 +29,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from replan.adapters.storage.database import Database
 from replan.adapters.storage.faults import UnreadableRecordError, fault_of, storage_error
 from replan.adapters.storage.store.full_text import Kept, WordIndex, asked, has_full_text, score
-from replan.adapters.storage.store.kept_words import WORTH, KeptWords
 from replan.adapters.storage.store.operations import checked, has, listed
 from replan.adapters.storage.store.rows import (
     DELETED,
@@ -42,7 +41,7 @@ from replan.adapters.storage.store.rows import (
     read_namespace,
     written,
 )
-from replan.adapters.storage.store.words_in_memory import Prefixes, State
+from replan.adapters.storage.store.words_in_memory import WORTH, KeptWords, Prefixes, State
 from replan.adapters.storage.stored_values.places import of_item
 from replan.adapters.storage.stored_values.sealing import Seal
 from replan.adapters.storage.tables import schema
@@ -56,8 +55,7 @@ Rows = Sequence[Any]
 _KEPT, _SMALL = 20_000, 2_000
 """How many items stay decrypted and read, and how large these are at most, in bytes."""
 
-_FEW = 50
-"""Rows up to which the event loop closes or opens them itself; more would hold it up."""
+_FEW = 50  # rows up to which the event loop closes or opens them itself; more would hold it up
 
 _log = logging.getLogger(__name__)
 
@@ -171,7 +169,11 @@ class SqlStore(BaseStore):
             return state, numbers, [row for row in rows if row.id in new]
 
         def update(state: State, numbers: set[int], rows: Rows) -> None:
-            words.update(state, numbers, {row.id: self._open_row(row).words for row in rows})
+            words.update(
+                state,
+                numbers,
+                {row.id: self._open(row.value, row.namespace, row.key).words for row in rows},
+            )
 
         async with words.alone:
             if kept is not None and not words.numbers:
@@ -295,13 +297,12 @@ class SqlStore(BaseStore):
         if op.filter:
             fitting = [each for each in found if has(self._opened(each.row).value, op.filter)]
             found = fitting[op.offset : op.offset + op.limit]
-        return [self._search_item(row, rate) for row, rate in found]
-
-    def _search_item(self, row: Any, rate: float | None) -> SearchItem:
-        item = self._item(row)
-        return SearchItem(
-            item.namespace, item.key, item.value, item.created_at, item.updated_at, score=rate
-        )
+        return [
+            SearchItem(
+                one.namespace, one.key, one.value, one.created_at, one.updated_at, score=rate
+            )
+            for one, rate in ((self._item(row), rate) for row, rate in found)
+        ]
 
     def _item(self, row: Any) -> Item:
         # A copy: who gets it may change it.
@@ -317,9 +318,6 @@ class SqlStore(BaseStore):
         is_small = isinstance(row.value, bytes) and len(row.value) <= _SMALL
         opened = self._opened_again if is_small else self._open
         return opened(row.value, row.namespace, row.key)
-
-    def _open_row(self, row: Any) -> Kept:
-        return self._open(row.value, row.namespace, row.key)
 
     def _open(self, value: bytes, namespace: str, key: str) -> Kept:
         place = of_item(namespace, key)

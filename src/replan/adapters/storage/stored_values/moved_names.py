@@ -10,11 +10,9 @@ from typing import Any, cast
 
 import ormsgpack
 
-Name = tuple[str, str]
-"""A module, and the name of a class in it."""
+Name = tuple[str, str]  # a module, and the name of a class in it
 
-MOVED: dict[Name, Name] = {}
-"""The place of a class now, by one that it had."""
+MOVED: dict[Name, Name] = {}  # the place of a class now, by one that it had
 
 
 def renamed(packed: bytes, moved: Mapping[Name, Name]) -> bytes:

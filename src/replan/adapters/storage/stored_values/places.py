@@ -35,7 +35,6 @@ def of_event(run_id: str, batch: str, number: int) -> Place:
 
 
 def of_text(run_id: str, ref: str) -> Place:
-    """A long text of an event."""
     return ("replan_texts", run_id, ref, "text")
 
 
@@ -44,12 +43,10 @@ def of_request(run_id: str, name: str) -> Place:
 
 
 def of_thread_row(thread_id: str, path: str) -> Place:
-    """A row of a pipeline's thread."""
     return ("replan_thread_rows", thread_id, path, "value")
 
 
 def of_item(namespace: str, key: str) -> Place:
-    """An item of the store."""
     return ("replan_items", namespace, key, "value")
 
 

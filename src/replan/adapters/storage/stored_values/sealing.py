@@ -138,7 +138,6 @@ class Placed:
 def placed_writes(
     table: str, config: RunnableConfig, task_id: str, writes: Sequence[tuple[str, Any]]
 ) -> list[tuple[str, Placed]]:
-    """Give each write of a task the place where it will be."""
     places = of_writes(table, config, task_id, [channel for channel, _ in writes])
     return [
         (channel, Placed(value, place))

@@ -264,8 +264,7 @@ parts = Table(
 )
 """What else of a context each turn changed; of each part, the newest row counts."""
 
-OF_A_SESSION = (parts, messages, turns, sessions)
-"""Every table with rows of a session."""
+OF_A_SESSION = (parts, messages, turns, sessions)  # every table with rows of a session
 
 thread_rows = Table(
     "replan_thread_rows",

@@ -30,8 +30,9 @@ from replan.spending.scopes import ROUNDING, first_refusal
 from replan.state.results import SpecialistResult, result_as_json
 from replan.values import restored
 
-_AMOUNTS = 0
-"""What of a run is locked while its amounts are reckoned with."""
+_Totals = tuple[Spending, Spending]  # what of a scope is settled, and what is reserved
+
+_AMOUNTS = 0  # what of a run is locked while its amounts are reckoned with
 
 _RESULT = select(schema.results.c.key, schema.results.c.result).where(
     schema.results.c.run_id == bindparam("run_id", type_=schema.results.c.run_id.type),
@@ -82,18 +83,19 @@ class SqlJournal:
             ):
                 return None
             scopes = await _scopes(connection, run_id, [bound.scope for bound in bounds])
+            charged = {
+                each.scope: scopes.get(each.scope, (Spending(), Spending())) for each in bounds
+            }
             for bound in bounds:
-                settled, reserved = scopes.get(bound.scope, (Spending(), Spending()))
+                settled, reserved = charged[bound.scope]
                 refused = first_refusal(bound, amount, settled + reserved)
                 if refused is not None:
                     return refused
-            for bound in bounds:
-                settled, reserved = scopes.get(bound.scope, (Spending(), Spending()))
-                await self._charge(connection, run_id, bound.scope, settled, reserved + amount)
-                row = {"run_id": run_id, "id": reservation.id, "scope": bound.scope}
-                await connection.execute(
-                    self._database.insert(schema.reservations).values(**row, **dict(amount))
-                )
+            more = {scope: (settled, held + amount) for scope, (settled, held) in charged.items()}
+            await self._charge(connection, run_id, more)
+            row = {"run_id": run_id, "id": reservation.id, **dict(amount)}
+            rows = [{**row, "scope": scope} for scope in more]
+            await connection.execute(self._database.insert(schema.reservations), rows)
             return None
 
         return await self._database.write(work)
@@ -110,9 +112,12 @@ class SqlJournal:
             )
             charged = {row.scope: _spending(row) for row in rows}
             scopes = await _scopes(connection, run_id, list(charged))
-            for scope, (settled, reserved) in scopes.items():
-                left = _less(reserved, charged[scope])
-                await self._charge(connection, run_id, scope, settled + used, left)
+            left = {
+                scope: (settled + used, _less(reserved, charged[scope]))
+                for scope, (settled, reserved) in scopes.items()
+            }
+            if left:
+                await self._charge(connection, run_id, left)
 
         await self._database.write(work)
 
@@ -276,26 +281,23 @@ class SqlJournal:
         )
 
     async def _charge(
-        self,
-        connection: AsyncConnection,
-        run_id: str,
-        scope: str,
-        settled: Spending,
-        reserved: Spending,
+        self, connection: AsyncConnection, run_id: str, totals: Mapping[str, _Totals]
     ) -> None:
-        totals = {f"settled_{kind}": value for kind, value in settled}
-        totals |= {f"reserved_{kind}": value for kind, value in reserved}
-        statement = self._database.insert(schema.spending).values(
-            run_id=run_id, scope=scope, **totals
-        )
-        await connection.execute(
-            statement.on_conflict_do_update(index_elements=["run_id", "scope"], set_=totals)
-        )
+        rows = [
+            {"run_id": run_id, "scope": scope}
+            | {f"settled_{kind}": value for kind, value in settled}
+            | {f"reserved_{kind}": value for kind, value in reserved}
+            for scope, (settled, reserved) in totals.items()
+        ]
+        insert = self._database.insert(schema.spending)
+        new = {name: insert.excluded[name] for name in rows[0].keys() - {"run_id", "scope"}}
+        change = insert.on_conflict_do_update(index_elements=["run_id", "scope"], set_=new)
+        await connection.execute(change, rows)
 
 
 async def _scopes(
     connection: AsyncConnection, run_id: str, names: Sequence[str] | None = None
-) -> dict[str, tuple[Spending, Spending]]:
+) -> dict[str, _Totals]:
     table = schema.spending
     query = select(table).where(table.c.run_id == run_id)
     if names is not None:

@@ -37,12 +37,10 @@ from replan.ports.run_book import (
     RunRecord,
 )
 
-ForgetThread = Callable[[str], Awaitable[None]]
-"""Removes the checkpoints of a thread."""
+ForgetThread = Callable[[str], Awaitable[None]]  # removes the checkpoints of a thread
 
 
-_NUMBERS = 1
-"""What of a run is locked while its events are numbered."""
+_NUMBERS = 1  # what of a run is locked while its events are numbered
 
 
 class SqlRunBook:
@@ -320,7 +318,6 @@ class SqlRunBook:
 async def _labels(
     connection: AsyncConnection, run_ids: Collection[str]
 ) -> dict[str, dict[str, str]]:
-    """The labels of runs, by run."""
     table, found = schema.labels, dict[str, dict[str, str]]()
     query = select(table).where(table.c.run_id.in_(run_ids)).order_by(table.c.name)
     for row in await connection.execute(query) if run_ids else ():

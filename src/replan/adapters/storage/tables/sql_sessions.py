@@ -54,16 +54,13 @@ _PLAIN = ("turn_id", "at", "given", "run_id", "takes_back")
 _MOST_OPEN = 10_000
 """Values of encrypted storage that stay decrypted in memory, as they were written."""
 
-_LONGEST = 2_000
-"""Bytes of a value that does."""
+_LONGEST = 2_000  # bytes of a value that does
 
 _SAID, _CALLED = HISTORIES
 _KINDS: dict[str, Any] = {_SAID: tuple[Message, ...], _CALLED: tuple[ToolExecution, ...]}
 
 
 class SqlSessions:
-    """A `SessionStore` in a database."""
-
     def __init__(self, database: Database, seal: Seal) -> None:
         self._database = database
         self._seal = seal
@@ -184,7 +181,6 @@ class SqlSessions:
     def _rows(
         self, key: SessionKey, turn: SessionTurn, number: int
     ) -> dict[Table, list[dict[str, Any]]]:
-        """The rows of a turn."""
         own = columns_of(key)
         fields = turn.model_dump(mode="json", include={"title", "stage", "given", "result"})
         result = self._seal.close(fields, *of_turn(key, number))

@@ -12,7 +12,7 @@ from replan.adapters.storage.database import Database
 from replan.adapters.storage.stored_values.places import of_thread_row
 from replan.adapters.storage.stored_values.sealing import Seal
 from replan.adapters.storage.tables import schema
-from replan.adapters.threads.repository import RowRepository
+from replan.adapters.thread_repositories import RowRepository
 from replan.state.pipeline.thread_rows import Changes, Rows
 from replan.state.pipeline.threads import Thread
 
@@ -83,7 +83,6 @@ class SqlThreads(RowRepository):
         return bool(connection.execute(_TAKEN, given).rowcount)
 
     async def rows(self, run_id: str) -> Mapping[str, Rows]:
-        """Read the rows of all threads of a run, by thread."""
         query = select(_table).where(_table.c.run_id == run_id)
 
         def opened(row: Any) -> tuple[str, str, JsonValue]:
@@ -96,7 +95,6 @@ class SqlThreads(RowRepository):
         return found
 
     async def adopt(self, run_id: str, threads: Mapping[str, Rows]) -> None:
-        """Take threads of a run from elsewhere; a thread that is here stays."""
         rows = [
             self._row(Thread(thread_id, run_id=run_id), path, value)
             for thread_id, given in threads.items()
@@ -117,7 +115,6 @@ class SqlThreads(RowRepository):
         """Keep everything: the threads of a run stay until it is removed."""
 
     async def forget(self, run_id: str) -> None:
-        """Remove all threads of a run."""
         statement = delete(_table).where(_table.c.run_id == run_id)
         await self._database.write(lambda connection: connection.execute(statement))
 
