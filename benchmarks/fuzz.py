@@ -22,6 +22,7 @@ from fuzz_texts import hostile, ordinary
 from reporting import Row, options, publish
 
 from replan import open_storage
+from replan.adapters.knowledge.reading import passages_in
 from replan.errors import ReplanError
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.overlooked import overlooked
@@ -34,8 +35,6 @@ from replan.replies.readings import (
 )
 from replan.state.person.answers import read_decision
 from replan.team.team_file import read_team_file
-from replan.texts.folder import FolderFile
-from replan_local.notes import passages_in
 
 TEAM = ("a", "writer")
 LARGE = 100_000
@@ -191,9 +190,7 @@ def _doors(folder: Path) -> dict[str, tuple[str, Door]]:
         return read_team_file(path, {})
 
     def note(text: str) -> object:
-        path = folder / "note.md"
-        path.write_text(text, encoding="utf-8", errors="replace")
-        return passages_in(FolderFile(name="note.md", path=path))
+        return passages_in("note.md", text.replace("\0", "").encode("utf-8", "replace"))
 
     return {
         "a plan": ("plan", PlanDocument.parse),

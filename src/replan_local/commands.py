@@ -1,6 +1,8 @@
 """What a command means, as values; a sentence, parameters and a tool's call all end here."""
 
-from typing import Literal, get_args
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from replan.plan.model import Value
 
@@ -10,8 +12,20 @@ Aggregate = Literal["count", "total", "average", "median", "smallest", "largest"
 Period = Literal["day", "week", "month", "quarter", "year"]
 Operator = Literal["is not", "is", ">=", "<=", ">", "<"]
 Chart = Literal["", "bar", "line"]
+Count = Annotated[int, Field(ge=1)]
 
-AGGREGATES, PERIODS = get_args(Aggregate), get_args(Period)
+FORMS = {
+    "data_analyst": (
+        "list tables",
+        "describe TABLE",
+        "total COLUMN [by COLUMN] from TABLE [where COLUMN is VALUE] [top N]",
+        "compare step N and step M by COLUMN",
+    ),
+    "librarian": ('search notes for "WORDS" [in FILE] [top N]',),
+    "calculator": ("calculate EXPRESSION", 'calculate step 1["total cost"]["Berlin"] / step 2'),
+    "writer": ('write report ["TITLE"] [with bar|line chart]',),
+}
+"""The commands of each specialist, for people and models."""
 
 
 class Measure(Value):
@@ -49,12 +63,12 @@ class Figures(Value):
     """Figures from one table; all conditions must hold."""
 
     table: str
-    measures: tuple[Measure, ...]
+    measures: tuple[Measure, ...] = (Measure(aggregate="count"),)
     by: tuple[Key, ...] = ()
     where: tuple[Condition, ...] = ()
     # How many groups are shown, the largest first number first; all by default.
-    top: int | None = None
-    bottom: int | None = None  # the same with the smallest first
+    top: Count | None = None
+    bottom: Count | None = None  # the same with the smallest first
 
     def __str__(self) -> str:
         words = ", ".join(map(str, self.measures))
@@ -79,19 +93,12 @@ class Sql(Value):
     sql: str
 
 
-class CompareSteps(Value):
+class Compare(Value):
     """The tables of two earlier steps side by side."""
 
-    steps: tuple[int, int]
+    one: Count
+    other: Count
     by: str
-
-
-class CompareTables(Value):
-    """One figure of each of two tables side by side."""
-
-    measures: tuple[Measure, Measure]
-    tables: tuple[str, str]
-    by: Key
 
 
 class Search(Value):
@@ -99,7 +106,7 @@ class Search(Value):
 
     query: str
     file: str = ""
-    top: int | None = None
+    top: Count = 3
 
 
 class Calculate(Value):
@@ -115,5 +122,5 @@ class Report(Value):
     chart: Chart = ""
 
 
-Query = Figures | ListTables | Describe | Sql | CompareSteps | CompareTables
+Query = Figures | ListTables | Describe | Sql | Compare
 Command = Query | Search | Calculate | Report

@@ -1,11 +1,11 @@
-"""Compute figures of one table: write the SQL, run it, and name the largest and the smallest."""
+"""Write the SQL for figures of one table."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
-from replan_local.answer_table import MOST_ROWS, AnswerTable, number, shown
+from replan_local.answer_table import MOST_ROWS
 from replan_local.commands import Condition, Figures, Key, Measure
 from replan_local.refusals import CannotAnswerError, did_you_mean
-from replan_local.tables import Column, Database, TableFile, quoted
+from replan_local.tables import TableFile, literal, quoted
 
 _PERIODS = {
     "day": "strftime({0}, '%Y-%m-%d')",
@@ -15,6 +15,7 @@ _PERIODS = {
     "year": "strftime({0}, '%Y')",
 }
 _FUNCTIONS = {
+    "count": "count(*)",
     "total": "sum({0})",
     "average": "avg({0})",
     "median": "median({0})",
@@ -22,105 +23,62 @@ _FUNCTIONS = {
     "largest": "max({0})",
     "distinct": "count(DISTINCT {0})",
 }
-_OPERATORS = {"is": "=", "is not": "!="}
+_OPERATORS = {"is": "=", "is not": "!="}  # the others are as DuckDB has them
 
 
-def figures(
-    database: Database, file: TableFile, asked: Figures, *, most: int = MOST_ROWS
-) -> tuple[AnswerTable, list[str]]:
-    """Compute what is asked of a table; return the table and the findings about it."""
-    columns = _Columns(database.columns(file.view), file.name)
-    names = [*map(str, asked.by), *map(str, asked.measures)]
-    if len(set(names)) < len(names):
+def select_of(asked: Figures, file: TableFile, columns: Mapping[str, str]) -> str:
+    """The SELECT that computes what is asked of a table with these columns."""
+    expressions = {str(each): _key(each, file, columns) for each in asked.by}
+    expressions |= {str(each): _figure(each, file, columns) for each in asked.measures}
+    if len(expressions) < len(asked.by) + len(asked.measures):
         raise CannotAnswerError(f"'{asked}' asks for the same thing twice.")
-    expressions = [
-        *(_key(each, columns) for each in asked.by),
-        *(_number(each, columns) for each in asked.measures),
-    ]
-    tests = [_test(each, columns) for each in asked.where]
-    selected = ", ".join(
-        f"{expression} AS {quoted(name)}"
-        for expression, name in zip(expressions, names, strict=True)
-    )
-    keys = len(asked.by)
-    condition = f" WHERE {' AND '.join(tests)}" if tests else ""
-    group = f" GROUP BY {', '.join(map(str, range(1, keys + 1)))}" if keys else ""
-    source = f"FROM {quoted(file.view)}{condition}"
+    selected = ", ".join(f"{each} AS {quoted(name)}" for name, each in expressions.items())
+    group = f" GROUP BY ALL ORDER BY {_order(asked)}" if asked.by else ""
     limit = asked.top or asked.bottom
-    values = [each.value for each in asked.where]
-    _, rows = database.select(
-        f"SELECT {selected}, count(*) OVER () {source}{group}{_order(asked)}",
-        values,
-        most=min(limit or most, most),
-    )
-    _, ((count,),) = database.select(f"SELECT count(*) {source}", values, most=1)
-    total = int(str(rows[0][-1])) if rows else 0
-    table = AnswerTable(
-        title=str(asked)[0].upper() + str(asked)[1:],
-        columns=tuple(names),
-        cells=tuple(row[:-1] for row in rows),
-        total_rows=min(total, limit or total),
-        key_count=keys,
-    )
-    conditions = [str(each) for each in asked.where]
-    return table, ["; ".join([f"{file.name}, {count} rows", *conditions]), *_findings(table)]
+    end = f" LIMIT {limit}" if limit else ""
+    return f"SELECT {selected} {source_of(asked, file, columns)}{group}{end}"
 
 
-class _Columns:
-    """The columns of a table, found by their whole names."""
-
-    def __init__(self, columns: Sequence[Column], table: str) -> None:
-        self._columns = columns
-        self._table = table
-
-    def __getitem__(self, name: str) -> Column:
-        same = [column for column in self._columns if column.name == name]
-        same = same or [each for each in self._columns if each.name.casefold() == name.casefold()]
-        if len(same) == 1:
-            return same[0]
-        names = [column.name for column in self._columns]
-        message = f"No column '{name}' in {self._table}. It has: {', '.join(names[:MOST_ROWS])}."
-        raise CannotAnswerError(f"{message}{did_you_mean(name, names)}")
+def source_of(asked: Figures, file: TableFile, columns: Mapping[str, str]) -> str:
+    """The part of the SELECT that says which rows count."""
+    tests = [_test(each, file, columns) for each in asked.where]
+    return f"FROM {quoted(file.view)}" + (f" WHERE {' AND '.join(tests)}" if tests else "")
 
 
-def _key(key: Key, columns: _Columns) -> str:
-    column = quoted(columns[key.column].name)
+def _column(name: str, file: TableFile, columns: Mapping[str, str]) -> str:
+    """The name of a column as the table writes it."""
+    # DuckDB lets no two columns of a table have one name, whatever their case.
+    found = next((each for each in columns if each.casefold() == name.casefold()), None)
+    if found is not None:
+        return found
+    message = f"No column '{name}' in {file.name}. It has: {', '.join([*columns][:MOST_ROWS])}."
+    raise CannotAnswerError(f"{message}{did_you_mean(name, columns)}")
+
+
+def _key(key: Key, file: TableFile, columns: Mapping[str, str]) -> str:
+    column = quoted(_column(key.column, file, columns))
     return _PERIODS[key.period].format(f"CAST({column} AS TIMESTAMP)") if key.period else column
 
 
-def _number(measure: Measure, columns: _Columns) -> str:
-    if not measure.column:
-        return "count(*)"
-    return _FUNCTIONS[measure.aggregate].format(quoted(columns[measure.column].name))
+def _figure(measure: Measure, file: TableFile, columns: Mapping[str, str]) -> str:
+    column = quoted(_column(measure.column, file, columns)) if measure.column else ""
+    return _FUNCTIONS[measure.aggregate].format(column)
 
 
-def _test(each: Condition, columns: _Columns) -> str:
-    column, operator = columns[each.column], _OPERATORS.get(each.operator, each.operator)
-    name = quoted(column.name)
-    if column.kind == "text":
-        return f"lower(CAST({name} AS VARCHAR)) {operator} lower(CAST(? AS VARCHAR))"
-    return f"{name} {operator} {'CAST(? AS TIMESTAMP)' if column.kind == 'date' else '?'}"
+def _test(each: Condition, file: TableFile, columns: Mapping[str, str]) -> str:
+    column, operator = _column(each.column, file, columns), _OPERATORS.get(each.operator)
+    name, value = quoted(column), literal(str(each.value))
+    if columns[column] == "VARCHAR":
+        return f"lower({name}) {operator or each.operator} lower({value})"
+    # DuckDB reads a text as what it is compared with: a number, a date, a time.
+    value = value if isinstance(each.value, str) else str(each.value)
+    return f"{name} {operator or each.operator} {value}"
 
 
 def _order(asked: Figures) -> str:
+    """The largest first figure first, or the smallest; periods stand in their order in time."""
     keys = len(asked.by)
-    if not keys:
-        return ""
     by_keys = ", ".join(f"{place} NULLS LAST" for place in range(1, keys + 1))
-    by_number = f"{keys + 1} {'ASC' if asked.bottom else 'DESC'} NULLS LAST"
-    in_time = any(key.period for key in asked.by) and not (asked.top or asked.bottom)
-    return f" ORDER BY {by_keys if in_time else f'{by_number}, {by_keys}'}"
-
-
-def _findings(table: AnswerTable) -> list[str]:
-    if not table.cells or table.cells[0] == (None,) * len(table.columns):
-        return ["No row fits."]
-    at = table.key_count
-    known = [row for row in table.cells if number(row[at]) is not None]
-    if not at or len(known) < 2 or table.is_cut:  # noqa: PLR2004 - one has no other
-        return []
-    ordered = sorted(known, key=lambda row: float(row[at]))
-    return [
-        f"{word}: {' / '.join(map(shown, row[:at]))} with {shown(row[at])}."
-        for word, row in (("Largest", ordered[-1]), ("Smallest", ordered[0]))
-    ]
+    if any(key.period for key in asked.by) and not (asked.top or asked.bottom):
+        return by_keys
+    return f"{keys + 1} {'ASC' if asked.bottom else 'DESC'} NULLS LAST, {by_keys}"

@@ -10,11 +10,13 @@ from datetime import datetime
 from pathlib import Path
 
 from replan.plan.model import Value
+from replan.ports.folders import Folders
 from replan.state.results import Artifact
 from replan_local.answer_table import tables_in
-from replan_local.chart import CANNOT_DRAW, NOTHING_TO_DRAW, can_draw, draw, table_to_draw
-from replan_local.commands import Chart
-from replan_local.notes import REPORT_MARK
+from replan_local.chart import draw, table_to_draw
+from replan_local.commands import Chart, Report
+from replan_local.refusals import CannotAnswerError
+from replan_local.searching import REPORT_MARK
 
 _TITLE_LINE = re.compile(r"^(?:#{1,6}\s+(?P<heading>.+)|\*\*(?P<bold>[^*\n]+)\*\*.*)$")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
@@ -28,7 +30,7 @@ class Section(Value):
 
 class Written(Value):
     text: str  # what is said about it
-    artifacts: tuple[Artifact, ...]  # the report, and its chart if there is one
+    artifacts: tuple[Artifact, ...] = ()  # the report, and its chart if there is one
 
 
 def sections_of(inputs: Mapping[int, str]) -> tuple[Section, ...]:
@@ -39,42 +41,29 @@ def sections_of(inputs: Mapping[int, str]) -> tuple[Section, ...]:
     )
 
 
-def write_report(  # noqa: PLR0913 - what a report is made of
-    title: str,
-    sections: Sequence[Section],
-    chart: Chart,
-    *,
-    out: Path,
-    key: str,
-    now: datetime,
-    workspace: Path | None = None,
+def write_report(
+    asked: Report, sections: Sequence[Section], *, folders: Folders, key: str, now: datetime
 ) -> Written:
     """Write a report and its chart; with the same title and key, the same files again."""
-    heading = one_line(title) or one_line(f"Report: {', '.join(each.title for each in sections)}")
+    names = ", ".join(each.title for each in sections)
+    title = one_line(asked.title) or one_line(f"Report: {names}")
     # The name does not depend on the results: the same step writes the same file again.
-    path = out / f"{_stem(title, key)}.md"
-    tables = [table for each in sections for table in tables_in(each.text, each.title)]
-    table = table_to_draw(tables) if chart else None
-    missing = "" if table or not chart else NOTHING_TO_DRAW
-    made: list[Artifact] = []
-    picture = ""
-    if table and not can_draw():
-        table, missing = None, CANNOT_DRAW
-    if table:
-        # Before the report, which never shows a picture that is not there.
-        drawn = path.with_suffix(".svg")
-        write_whole(drawn, draw(table, chart))
-        label = f"Chart: {table.title}"
-        picture = f"![{_inert(label).replace('[', '(').replace(']', ')')}]({drawn.name})"
-        made.append(
-            Artifact(path=_place(drawn, workspace), title=label, media_type="image/svg+xml")
-        )
-    write_whole(path, _text(heading, sections, now, picture or missing))
-    report = Artifact(path=_place(path, workspace), title=heading, media_type="text/markdown")
+    path = folders.out / f"{_stem(asked.title, key)}.md"
+    charts: list[Artifact] = []
+    picture = missing = ""
+    if asked.chart:
+        try:
+            # Before the report, which never shows a picture that is not there.
+            chart, picture = _write_chart(asked.chart, sections, path.with_suffix(".svg"), folders)
+            charts.append(chart)
+        except CannotAnswerError as refusal:
+            missing = str(refusal)
+    write_whole(path, _text(title, sections, now, picture or missing))
+    report = Artifact(path=_place(path, folders), title=title, media_type="text/markdown")
     count = f"{len(sections)} section{'s' if len(sections) > 1 else ''}"
-    told = f"**{heading}**: {count}, written to `{report.path}`"
-    told += f", with a chart in `{made[0].path}`." if made else "."
-    return Written(text=f"{told}\n\n{missing}".strip(), artifacts=(report, *made))
+    told = f"**{title}**: {count}, written to `{report.path}`"
+    told += f", with a chart in `{charts[0].path}`." if charts else "."
+    return Written(text=f"{told}\n\n{missing}".strip(), artifacts=(report, *charts))
 
 
 def one_line(text: str) -> str:
@@ -98,6 +87,18 @@ def write_whole(path: Path, text: str) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _write_chart(
+    shape: Chart, sections: Sequence[Section], path: Path, folders: Folders
+) -> tuple[Artifact, str]:
+    """Draw a table of the results; return the file, and how the report shows it."""
+    tables = [table for each in sections for table in tables_in(each.text, each.title)]
+    table = table_to_draw(tables)
+    write_whole(path, draw(table, shape))
+    title = f"Chart: {table.title}"
+    picture = f"![{_inert(title).replace('[', '(').replace(']', ')')}]({path.name})"
+    return Artifact(path=_place(path, folders), title=title, media_type="image/svg+xml"), picture
 
 
 def _text(title: str, sections: Sequence[Section], now: datetime, chart: str) -> str:
@@ -137,9 +138,7 @@ def _stem(title: str, key: str) -> str:
     return f"{slug or 'report'}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 
 
-def _place(path: Path, workspace: Path | None) -> str:
+def _place(path: Path, folders: Folders) -> str:
     """The file relative to the workspace, or its whole path where it lies outside."""
-    full = path.resolve()
-    root = workspace.resolve() if workspace else None
-    inside = root is not None and full.is_relative_to(root)
-    return full.relative_to(root).as_posix() if inside and root else str(full)
+    full, root = path.resolve(), folders.workspace.resolve()
+    return full.relative_to(root).as_posix() if full.is_relative_to(root) else str(full)

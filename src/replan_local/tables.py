@@ -1,16 +1,15 @@
 """The tables of a folder, and a database that sees these and nothing else."""
 
-# ruff: noqa: S608 - names are quoted, values are parameters, a person's query is checked.
+# ruff: noqa: S608 - names are quoted, values are literals, a person's query is checked.
 
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from replan.errors import ConfigurationError
-from replan.plan.model import Value
 from replan.texts.bounds import COLUMN_NAME, TABLE_COLUMNS
 from replan.texts.folder import FolderFile, files_below
 from replan_local.person_sql import check_length, check_tree
@@ -18,11 +17,6 @@ from replan_local.refusals import CannotAnswerError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-
-Cell = object
-"""A value in a row, as DuckDB gives it to Python."""
-
-Kind = Literal["number", "date", "text"]
 
 _READERS = {
     ".csv": "read_csv_auto",
@@ -33,7 +27,6 @@ _READERS = {
     ".ndjson": "read_json_auto",
 }
 _DEEPEST, _MOST_FILES = 3, 200
-_NUMBER = re.compile(r"^U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?$|^(?:DECIMAL|DOUBLE|FLOAT|BIGNUM)")
 _FIRST_LINES = 2
 # What is as small as a number whatever is in it. Times with a zone need a package that DuckDB
 # does not bring along; text does not.
@@ -44,14 +37,13 @@ _SMALL = re.compile(
 LONGEST_CELL = 500
 """Characters of a cell; the rest of it stays in the database."""
 
-_MEMORY, _THREADS = "1GB", "2"
-
-
-class Column(Value):
-    """A column of a table."""
-
-    name: str
-    kind: Kind
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "temp_directory": "",
+    "memory_limit": "1GB",
+    "threads": 2,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,30 +53,23 @@ class TableFile(FolderFile):
     view: str
 
 
-class UnreadableTableError(CannotAnswerError):
-    """A file of the folder is damaged, or no table whatever its name says."""
-
-    def __init__(self, file: TableFile, reason: str) -> None:
-        self.file = file
-        self.reason = reason
-        super().__init__(f"{file.name} cannot be read as a table: {reason}")
-
-
 def table_files(directory: Path) -> tuple[TableFile, ...]:
-    taken: set[str] = set()
-    found: list[TableFile] = []
+    """Find the tables; where two have one name, the second has its ending or its folder, too."""
+    found: dict[str, TableFile] = {}
     for file in files_below(directory, _READERS, deepest=_DEEPEST, most=_MOST_FILES).files:
         path = Path(file.name)
-        view = path.stem if path.stem.casefold() not in taken else path.name
-        if view.casefold() in taken:
-            view = file.name
-        taken.add(view.casefold())
-        found.append(TableFile(path=file.path, name=file.name, view=view))
-    return tuple(found)
+        names = (path.stem, path.name, file.name)
+        view = next((name for name in names if name.casefold() not in found), file.name)
+        found[view.casefold()] = TableFile(path=file.path, name=file.name, view=view)
+    return tuple(found.values())
 
 
 def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def literal(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
 
 
 class Database:
@@ -95,43 +80,54 @@ class Database:
         self._connection: DuckDBPyConnection | None = None
         self._stopped = False
 
-    def open(self, files: Sequence[TableFile]) -> tuple[UnreadableTableError, ...]:
-        """Register these files alone, shut the door to all else, and return what cannot be read."""
+    def open(self, files: Sequence[TableFile]) -> Mapping[str, CannotAnswerError]:
+        """Register these files alone, and shut the door to all else.
+
+        Returns:
+            Why a file cannot be read, by its view.
+        """
         connection = _connect()
-        self.close()
         with self._lock:
             self._connection = connection
-        paths = ", ".join(_text(str(file.path)) for file in files)
+        paths = ", ".join(literal(str(file.path)) for file in files)
         connection.execute(f"SET allowed_paths = [{paths}]")
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
-        found = (self._register(file) for file in files)
-        return tuple(each for each in found if each is not None)
+        reasons = {file.view: (file, self._register(file)) for file in files}
+        return {
+            view: CannotAnswerError(f"{file.name} cannot be read as a table: {reason}")
+            for view, (file, reason) in reasons.items()
+            if reason
+        }
 
-    def columns(self, view: str) -> tuple[Column, ...]:
-        described = self._run(f"DESCRIBE {quoted(view)}", f"{view} cannot be described").fetchall()
-        _check_head(view, [str(row[0]) for row in described])
-        return tuple(Column(name=row[0], kind=_kind(row[1])) for row in described)
+    def columns(self, view: str) -> Mapping[str, str]:
+        """The types of the columns of a view, by their names."""
+        rows = self._run(f"DESCRIBE {quoted(view)}", f"{view} cannot be described").fetchall()
+        columns = {str(name): str(kind) for name, kind, *_ in rows}
+        _check_head(view, list(columns))
+        return columns
 
     def check(self, sql: str) -> None:
         """Refuse SQL of a step that does more than look at a few tables."""
         check_length(sql)
         _the_select_in(sql)
-        row = self._run("SELECT json_serialize_sql(?)", "The query failed", [sql]).fetchone()
-        check_tree(str(row and row[0]))
+        tree = self._run(
+            f"SELECT json_serialize_sql({literal(sql)})", "The query failed"
+        ).fetchone()
+        check_tree(str(tree and tree[0]))
 
-    def select(
-        self, sql: str, parameters: Sequence[object] = (), *, most: int
-    ) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
+    def select(self, sql: str, *, most: int) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
         """Run one SELECT; return the names of its columns and at most this many rows."""
         problem, inner = "The query failed", _the_select_in(sql)
-        columns = self._run(f"FROM ({inner}\n) LIMIT 0", problem, parameters).description
+        columns = self._run(f"FROM ({inner}\n) LIMIT 0", problem).description
         cells = ", ".join(
-            f"#{place}" if _SMALL.match(str(kind)) else _cut(place)
+            f"#{place}"
+            if _SMALL.match(str(kind))
+            else f"left(CAST(#{place} AS VARCHAR), {LONGEST_CELL})"
             for place, (_, kind, *_) in enumerate(columns, start=1)
         )
-        found = self._run(f"SELECT {cells} FROM ({inner}\n)", problem, parameters)
+        found = self._run(f"SELECT {cells} FROM ({inner}\n)", problem)
         return tuple(str(name) for name, *_ in columns), found.fetchmany(most)
 
     def interrupt(self) -> None:
@@ -147,44 +143,42 @@ class Database:
                 self._connection.close()
                 self._connection = None
 
-    def _register(self, file: TableFile) -> UnreadableTableError | None:
+    def _register(self, file: TableFile) -> str:
+        """Make a view of a file; return why it cannot be read, else nothing."""
         import duckdb  # noqa: PLC0415 - an optional extra
 
-        source = f"{_READERS[file.path.suffix.casefold()]}({_text(str(file.path))})"
+        source = f"{_READERS[file.path.suffix.casefold()]}({literal(str(file.path))})"
         try:
             if not file.path.stat().st_size:
-                return UnreadableTableError(file, "it is empty")
+                return "it is empty"
             self._execute(f"CREATE VIEW {quoted(file.view)} AS SELECT * FROM {source}")
         except OSError as error:
-            return UnreadableTableError(file, str(error.strerror))
+            return str(error.strerror)
         except duckdb.Error as error:
             # First it speaks of the file, then of ways out that are not ours, and of our statement.
             reason = _first_lines(str(error).partition("\n\n")[0].partition("\nLINE ")[0])
-            return UnreadableTableError(file, reason.replace(str(file.path), file.name))
-        return None
+            return reason.replace(str(file.path), file.name)
+        return ""
 
-    def _run(
-        self, sql: str, problem: str, parameters: Sequence[object] = ()
-    ) -> "DuckDBPyConnection":
+    def _run(self, sql: str, problem: str) -> "DuckDBPyConnection":
         import duckdb  # noqa: PLC0415 - an optional extra
 
         try:
-            return self._execute(sql, parameters)
+            return self._execute(sql)
         except duckdb.Error as error:
             raise CannotAnswerError(f"{problem}: {_first_lines(error)}") from error
 
-    def _execute(self, sql: str, parameters: Sequence[object] = ()) -> "DuckDBPyConnection":
+    def _execute(self, sql: str) -> "DuckDBPyConnection":
         with self._lock:
             connection = self._connection
         if connection is None or self._stopped:
             raise CannotAnswerError("The query was stopped.")
-        return connection.execute(sql, list(parameters))
+        return connection.execute(sql)
 
 
-def require_duckdb() -> None:
-    """Fail early and clearly where the extra is not installed."""
+def _connect() -> "DuckDBPyConnection":
     try:
-        import duckdb  # noqa: F401, PLC0415 # pyright: ignore[reportUnusedImport]
+        import duckdb  # noqa: PLC0415 - an optional extra
     except ImportError as error:
         raise ConfigurationError(
             "specialists",
@@ -192,9 +186,14 @@ def require_duckdb() -> None:
             "reading tables needs DuckDB, which is not installed",
             'Install it with: pip install "replan[local]"',
         ) from error
+    connection = duckdb.connect(":memory:", config=_CONFIG)
+    # It would be drawn into whatever the terminal shows.
+    connection.execute("SET enable_progress_bar = false")
+    return connection
 
 
 def _the_select_in(sql: str) -> str:
+    """The one SELECT of a text, without the sign and the remarks that end it."""
     import duckdb  # noqa: PLC0415 - an optional extra
 
     try:
@@ -206,39 +205,6 @@ def _the_select_in(sql: str) -> str:
     head, end, rest = sql.rpartition(";")
     is_over = all(not line.strip() or line.strip().startswith("--") for line in rest.splitlines())
     return head.rstrip().rstrip(";") if end and is_over else sql
-
-
-def _connect() -> "DuckDBPyConnection":
-    require_duckdb()
-    import duckdb  # noqa: PLC0415 - an optional extra
-
-    connection = duckdb.connect(
-        ":memory:",
-        config={
-            "autoinstall_known_extensions": "false",
-            "autoload_known_extensions": "false",
-            "temp_directory": "",
-            "memory_limit": _MEMORY,
-            "threads": _THREADS,
-        },
-    )
-    # It would be drawn into whatever the terminal shows.
-    connection.execute("SET enable_progress_bar = false")
-    return connection
-
-
-def _cut(place: int) -> str:
-    return f"left(CAST(#{place} AS VARCHAR), {LONGEST_CELL})"
-
-
-def _kind(type_name: str) -> Kind:
-    if _NUMBER.match(type_name):
-        return "number"
-    return "date" if type_name.startswith(("DATE", "TIMESTAMP")) else "text"
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
 
 
 def _first_lines(error: Exception | str) -> str:

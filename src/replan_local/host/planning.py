@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.rendering import render
 from replan.plan.model import PlanStep, TaskPlan
-from replan_local.commands import Calculate, Command, CompareSteps, Report
+from replan_local.commands import Calculate, Command, Compare, Report
 from replan_local.expressions import steps_in
 from replan_local.grammar import parse
 from replan_local.refusals import CannotAnswerError
@@ -73,8 +73,8 @@ def _step(number: int, part: str, team: Sequence[str]) -> PlanStep:
 
 def _builds_on(command: Command, number: int, written: Sequence[int]) -> tuple[int, ...]:
     match command:
-        case CompareSteps():
-            named: Sequence[int] = command.steps
+        case Compare():
+            named: Sequence[int] = (command.one, command.other)
         case Calculate():
             named = steps_in(command.expression)
         case Report() if not written:
