@@ -1,6 +1,6 @@
 """What a command means, as values; a sentence, parameters and a tool's call all end here."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -13,19 +13,6 @@ Period = Literal["day", "week", "month", "quarter", "year"]
 Operator = Literal["is not", "is", ">=", "<=", ">", "<"]
 Chart = Literal["", "bar", "line"]
 Count = Annotated[int, Field(ge=1)]
-
-FORMS = {
-    "data_analyst": (
-        "list tables",
-        "describe TABLE",
-        "total COLUMN [by COLUMN] from TABLE [where COLUMN is VALUE] [top N]",
-        "compare step N and step M by COLUMN",
-    ),
-    "librarian": ('search notes for "WORDS" [in FILE] [top N]',),
-    "calculator": ("calculate EXPRESSION", 'calculate step 1["total cost"]["Berlin"] / step 2'),
-    "writer": ('write report ["TITLE"] [with bar|line chart]',),
-}
-"""The commands of each specialist, for people and models."""
 
 
 class Measure(Value):
@@ -59,7 +46,15 @@ class Condition(Value):
         return f"{self.column} {self.operator} {self.value}"
 
 
-class Figures(Value):
+class _Command(Value):
+    """What one specialist does; each kind of command has one."""
+
+    doer: ClassVar[str] = "data_analyst"
+
+    steps: tuple[int, ...] = ()  # the earlier steps whose results it names
+
+
+class Figures(_Command):
     """Figures from one table; all conditions must hold."""
 
     table: str
@@ -77,46 +72,50 @@ class Figures(Value):
         return words + (f", bottom {self.bottom}" if self.bottom else "")
 
 
-class ListTables(Value):
+class ListTables(_Command):
     """The tables of the folder, with their columns."""
 
 
-class Describe(Value):
+class Describe(_Command):
     """The columns of a table, their ranges and gaps."""
 
     table: str
 
 
-class Sql(Value):
+class Sql(_Command):
     """One SELECT; it has no sentence, only a parameter."""
 
     sql: str
 
 
-class Compare(Value):
+class Compare(_Command):
     """The tables of two earlier steps side by side."""
 
-    one: Count
-    other: Count
     by: str
 
 
-class Search(Value):
+class Search(_Command):
     """Passages of the notes with the words of a text."""
+
+    doer: ClassVar[str] = "librarian"
 
     query: str
     file: str = ""
     top: Count = 3
 
 
-class Calculate(Value):
+class Calculate(_Command):
     """An expression of numbers and of figures of earlier steps."""
+
+    doer: ClassVar[str] = "calculator"
 
     expression: str
 
 
-class Report(Value):
+class Report(_Command):
     """A report of all results that the step comes after."""
+
+    doer: ClassVar[str] = "writer"
 
     title: str = ""
     chart: Chart = ""

@@ -9,7 +9,7 @@ from replan_local.refusals import CannotAnswerError, did_you_mean
 
 def compared(asked: Compare, inputs: Mapping[int, str]) -> AnswerTable:
     """Join the two tables; where each has one figure, with the ratio of the two."""
-    sides = [_table_of(step, inputs) for step in (asked.one, asked.other)]
+    sides = [_table_of(step, inputs) for step in asked.steps]
     figures = [_figures_by_key(side, asked.by) for side in sides]
     names = [side.figure_columns() for side in sides]
     # One name for two columns would not say which is which.

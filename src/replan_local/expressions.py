@@ -41,12 +41,6 @@ def calculated(expression: str, inputs: Mapping[int, str]) -> str:
     return f"{text} = {written(value)}"
 
 
-def steps_in(expression: str) -> tuple[int, ...]:
-    """The steps whose figures an expression uses."""
-    figures = tree_of(expression, "expression").find_data("figure")
-    return tuple(sorted({int(str(figure.children[0])) for figure in figures}))
-
-
 def written(value: Fraction) -> str:
     """A number in decimals: all of them where they end, else twelve and the word "rounded"."""
     if value.denominator == 1:

@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from replan_local.cards import CARDS
 from replan_local.commands import (
-    FORMS,
     Calculate,
     Command,
     Compare,
@@ -83,9 +83,10 @@ def unquoted(name: str) -> str:
 
 def _command(text: str) -> Command:
     tree = tree_of(text, "command")
-    if tree.data == "calculation":
-        return Calculate(expression=text.split(maxsplit=1)[1])
-    return meaning(tree, _MEANINGS)
+    if tree.data != "calculation":
+        return meaning(tree, _MEANINGS)
+    steps = {int(str(figure.children[0])) for figure in tree.find_data("figure")}
+    return Calculate(expression=text.split(maxsplit=1)[1], steps=tuple(sorted(steps)))
 
 
 def _made(kind: type[Any], *fields: str) -> Callable[..., Any]:
@@ -110,7 +111,7 @@ def _operator(*words: str) -> str:
 
 _MEANINGS: Mapping[str, Callable[..., Any]] = {
     **dict.fromkeys(("A_COLUMN", "A_FILE", "A_TABLE", "A_TITLE_IN_QUOTES", "A_WORD"), unquoted),
-    **dict.fromkeys(("measures", "keys", "conditions"), lambda *parts: parts),
+    **dict.fromkeys(("measures", "keys", "conditions", "steps"), lambda *parts: parts),
     "A_VALUE": _value,
     "A_WHOLE_NUMBER": int,
     "figures": _made(Figures, "measures", "by", "table", "where", "top"),
@@ -122,7 +123,7 @@ _MEANINGS: Mapping[str, Callable[..., Any]] = {
     "operator": _operator,
     "list_tables": ListTables,
     "describe": _made(Describe, "table"),
-    "comparison": _made(Compare, "one", "other", "by"),
+    "comparison": _made(Compare, "steps", "by"),
     "search": _made(Search, "query", "file", "top"),
     "report": _made(Report, "title", "chart"),
     "chart": lambda *shape: shape[0] or "bar",
@@ -178,7 +179,7 @@ def _proposal(text: str) -> str:
         _command(bare)
     except CannotAnswerError:
         first = text.partition(" ")[0].casefold()
-        forms = (form for each in FORMS.values() for form in each)
+        forms = (form for card in CARDS for form in card.capabilities)
         form = next((form for form in forms if form.startswith(f"{first} ")), "")
         return f" The form is: {form}" if form else ""
     return f" Say: {bare}"

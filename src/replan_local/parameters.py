@@ -10,9 +10,9 @@ from replan_local.refusals import CannotAnswerError, did_you_mean
 
 PARAMETERS: Mapping[str, Sequence[str]] = {
     "data_analyst": ("sql", "table", "measures", "by", "where", "top", "bottom"),
-    "librarian": tuple(Search.model_fields),
-    "calculator": tuple(Calculate.model_fields),
-    "writer": tuple(Report.model_fields),
+    "librarian": ("query", "file", "top"),
+    "calculator": ("expression",),
+    "writer": ("title", "chart"),
 }
 """What each specialist takes."""
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from replan.plan.model import Value
+from replan.plan.statuses import excerpt
 from replan.ports.folders import Folders
 from replan.state.results import Artifact
 from replan_local.answer_table import tables_in
@@ -46,32 +47,19 @@ def write_report(
 ) -> Written:
     """Write a report and its chart; with the same title and key, the same files again."""
     names = ", ".join(each.title for each in sections)
-    title = one_line(asked.title) or one_line(f"Report: {names}")
+    title = _one_line(asked.title or f"Report: {names}")
     # The name does not depend on the results: the same step writes the same file again.
     path = folders.out / f"{_stem(asked.title, key)}.md"
-    charts: list[Artifact] = []
-    picture = missing = ""
-    if asked.chart:
-        try:
-            # Before the report, which never shows a picture that is not there.
-            chart, picture = _write_chart(asked.chart, sections, path.with_suffix(".svg"), folders)
-            charts.append(chart)
-        except CannotAnswerError as refusal:
-            missing = str(refusal)
-    write_whole(path, _text(title, sections, now, picture or missing))
+    # The chart before the report, which never shows a picture that is not there.
+    charts, picture = _chart(asked.chart, sections, path.with_suffix(".svg"), folders)
+    parts = [f"# {_inert(title)}", f"{now:%Y-%m-%d}", *([picture] if picture else [])]
+    for number, part in enumerate(sections, start=1):
+        parts += [f"## {number}. {_inert(part.title)}", _inert(part.text)]
+    write_whole(path, "\n\n".join([*parts, REPORT_MARK]) + "\n")
     report = Artifact(path=_place(path, folders), title=title, media_type="text/markdown")
-    count = f"{len(sections)} section{'s' if len(sections) > 1 else ''}"
-    told = f"**{title}**: {count}, written to `{report.path}`"
-    told += f", with a chart in `{charts[0].path}`." if charts else "."
-    return Written(text=f"{told}\n\n{missing}".strip(), artifacts=(report, *charts))
-
-
-def one_line(text: str) -> str:
-    """A title of a text: on one line, not too long."""
-    line = " ".join(text.replace("#", " ").split())
-    if len(line) <= _LONGEST_TITLE:
-        return line
-    return line[: _LONGEST_TITLE - 1].rsplit(" ", 1)[0] + "\u2026"
+    told = f"**{title}**: written to `{report.path}`"
+    told += f", with a chart in `{charts[0].path}`." if charts else f".\n\n{picture}"
+    return Written(text=told.strip(), artifacts=(report, *charts))
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -89,24 +77,21 @@ def write_whole(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _write_chart(
+def _chart(
     shape: Chart, sections: Sequence[Section], path: Path, folders: Folders
-) -> tuple[Artifact, str]:
-    """Draw a table of the results; return the file, and how the report shows it."""
+) -> tuple[Sequence[Artifact], str]:
+    """Draw a table of the results; return the file, and how the report shows it, or why not."""
+    if not shape:
+        return (), ""
     tables = [table for each in sections for table in tables_in(each.text, each.title)]
-    table = table_to_draw(tables)
-    write_whole(path, draw(table, shape))
+    try:
+        table = table_to_draw(tables)
+        write_whole(path, draw(table, shape))
+    except CannotAnswerError as refusal:
+        return (), str(refusal)
     title = f"Chart: {table.title}"
     picture = f"![{_inert(title).replace('[', '(').replace(']', ')')}]({path.name})"
-    return Artifact(path=_place(path, folders), title=title, media_type="image/svg+xml"), picture
-
-
-def _text(title: str, sections: Sequence[Section], now: datetime, chart: str) -> str:
-    names = [f"{at}. {_inert(part.title)}" for at, part in enumerate(sections, start=1)]
-    parts = [f"# {_inert(title)}", f"{now:%Y-%m-%d}", chart, "## Contents", "\n".join(names)]
-    for name, part in zip(names, sections, strict=True):
-        parts += [f"## {name}", _below(_inert(part.text))]
-    return "\n\n".join(part for part in (*parts, REPORT_MARK) if part) + "\n"
+    return [Artifact(path=_place(path, folders), title=title, media_type="image/svg+xml")], picture
 
 
 def _inert(text: str) -> str:
@@ -115,20 +100,13 @@ def _inert(text: str) -> str:
 
 
 def _section_title(text: str, step: int) -> str:
-    found = _TITLE_LINE.match(text.splitlines()[0].strip())
+    found = _TITLE_LINE.match(text.partition("\n")[0].strip())
     title = (found["heading"] or found["bold"]) if found else ""
-    return one_line(title) or f"Result of step {step}"
+    return _one_line(title) or f"Result of step {step}"
 
 
-def _below(text: str) -> str:
-    """Push the headings of a result below those of the report; code keeps its signs."""
-    lines: list[str] = []
-    in_code = False
-    for line in text.splitlines():
-        in_code ^= line.lstrip().startswith("```")
-        deeper = re.match(r"#{1,4} ", line) and not in_code
-        lines.append(f"##{line}" if deeper else line)
-    return "\n".join(lines)
+def _one_line(text: str) -> str:
+    return excerpt(" ".join(text.replace("#", " ").split()), _LONGEST_TITLE)
 
 
 def _stem(title: str, key: str) -> str:

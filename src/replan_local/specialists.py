@@ -14,7 +14,8 @@ from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistRe
 from replan.state.team import SpecialistCard
 from replan.team.specialist import Specialist
 from replan.team.team import Team
-from replan_local.commands import FORMS, Calculate, Command, Query, Report, Search
+from replan_local.cards import CARDS
+from replan_local.commands import Calculate, Command, Query, Report, Search
 from replan_local.expressions import calculated
 from replan_local.grammar import parse
 from replan_local.parameters import command_of
@@ -24,27 +25,6 @@ from replan_local.report import Written, sections_of, write_report
 from replan_local.searching import passages_on
 from replan_local.tools import now
 
-_USES = {
-    "data_analyst": "Exact figures from CSV, Parquet and JSON files of the folder; a step is one "
-    "command, or has the parameter sql.",
-    "librarian": "Passages in the notes of the folder (txt, md, rst, html); a step is one command.",
-    "calculator": "Exact arithmetic on numbers and on figures of earlier steps; a step is one "
-    "command.",
-    "writer": "One report file of the results of earlier steps; a step is one command.",
-}
-
-
-def doer_of(command: Command) -> str:
-    match command:
-        case Search():
-            return "librarian"
-        case Calculate():
-            return "calculator"
-        case Report():
-            return "writer"
-        case _:
-            return "data_analyst"
-
 
 class LocalSpecialist:
     """Does one kind of command; anything else fails without a retry, and nothing is guessed."""
@@ -52,8 +32,8 @@ class LocalSpecialist:
     model_calls = 0
     """Of one attempt: what tells the most that a run can take counts with it."""
 
-    def __init__(self, name: str) -> None:
-        self.card = SpecialistCard(name=name, intended_use=_USES[name], capabilities=FORMS[name])
+    def __init__(self, card: SpecialistCard) -> None:
+        self.card = card
 
     async def run(self, context: ExecutionContext, config: RunnableConfig) -> SpecialistResult:
         """Do the command of the step; one that cannot be done fails without a retry."""
@@ -68,8 +48,9 @@ class LocalSpecialist:
         if parameters := context.parameters or context.plan_step.parameters:
             return command_of(self.card.name, parameters)
         command = parse(context.task_description)
-        if (name := doer_of(command)) != self.card.name:
-            raise CannotAnswerError(f"'{context.task_description}' is a command for @{name}.")
+        if command.doer != self.card.name:
+            said = context.task_description
+            raise CannotAnswerError(f"'{said}' is a command for @{command.doer}.")
         return command
 
 
@@ -125,5 +106,5 @@ def local_team(
     return Team(model, [*members, *specialists], workspace=directory, out=out)
 
 
-_TEAM = tuple(map(LocalSpecialist, _USES))
+_TEAM = tuple(map(LocalSpecialist, CARDS))
 data_analyst, librarian, calculator, writer = _TEAM

@@ -81,11 +81,7 @@ class Database:
         self._stopped = False
 
     def open(self, files: Sequence[TableFile]) -> Mapping[str, CannotAnswerError]:
-        """Register these files alone, and shut the door to all else.
-
-        Returns:
-            Why a file cannot be read, by its view.
-        """
+        """Register these files alone, shut the door to all else; return why a view is not there."""
         connection = _connect()
         with self._lock:
             self._connection = connection
@@ -94,16 +90,17 @@ class Database:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
-        reasons = {file.view: (file, self._register(file)) for file in files}
-        return {
-            view: CannotAnswerError(f"{file.name} cannot be read as a table: {reason}")
-            for view, (file, reason) in reasons.items()
-            if reason
-        }
+        damaged: dict[str, CannotAnswerError] = {}
+        for file in files:
+            try:
+                self._register(file)
+            except CannotAnswerError as error:
+                damaged[file.view] = error
+        return damaged
 
     def columns(self, view: str) -> Mapping[str, str]:
         """The types of the columns of a view, by their names."""
-        rows = self._run(f"DESCRIBE {quoted(view)}", f"{view} cannot be described").fetchall()
+        rows = self._run(f"DESCRIBE {quoted(view)}").fetchall()
         columns = {str(name): str(kind) for name, kind, *_ in rows}
         _check_head(view, list(columns))
         return columns
@@ -112,22 +109,20 @@ class Database:
         """Refuse SQL of a step that does more than look at a few tables."""
         check_length(sql)
         _the_select_in(sql)
-        tree = self._run(
-            f"SELECT json_serialize_sql({literal(sql)})", "The query failed"
-        ).fetchone()
+        tree = self._run(f"SELECT json_serialize_sql({literal(sql)})").fetchone()
         check_tree(str(tree and tree[0]))
 
     def select(self, sql: str, *, most: int) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
         """Run one SELECT; return the names of its columns and at most this many rows."""
-        problem, inner = "The query failed", _the_select_in(sql)
-        columns = self._run(f"FROM ({inner}\n) LIMIT 0", problem).description
+        inner = _the_select_in(sql)
+        columns = self._run(f"FROM ({inner}\n) LIMIT 0").description
         cells = ", ".join(
             f"#{place}"
             if _SMALL.match(str(kind))
             else f"left(CAST(#{place} AS VARCHAR), {LONGEST_CELL})"
             for place, (_, kind, *_) in enumerate(columns, start=1)
         )
-        found = self._run(f"SELECT {cells} FROM ({inner}\n)", problem)
+        found = self._run(f"SELECT {cells} FROM ({inner}\n)")
         return tuple(str(name) for name, *_ in columns), found.fetchmany(most)
 
     def interrupt(self) -> None:
@@ -143,37 +138,27 @@ class Database:
                 self._connection.close()
                 self._connection = None
 
-    def _register(self, file: TableFile) -> str:
-        """Make a view of a file; return why it cannot be read, else nothing."""
-        import duckdb  # noqa: PLC0415 - an optional extra
-
+    def _register(self, file: TableFile) -> None:
+        problem = f"{file.name} cannot be read as a table"
+        if not _size(file.path):
+            raise CannotAnswerError(f"{problem}: it is empty or gone")
         source = f"{_READERS[file.path.suffix.casefold()]}({literal(str(file.path))})"
         try:
-            if not file.path.stat().st_size:
-                return "it is empty"
-            self._execute(f"CREATE VIEW {quoted(file.view)} AS SELECT * FROM {source}")
-        except OSError as error:
-            return str(error.strerror)
-        except duckdb.Error as error:
-            # First it speaks of the file, then of ways out that are not ours, and of our statement.
-            reason = _first_lines(str(error).partition("\n\n")[0].partition("\nLINE ")[0])
-            return reason.replace(str(file.path), file.name)
-        return ""
+            self._run(f"CREATE VIEW {quoted(file.view)} AS SELECT * FROM {source}", problem)
+        except CannotAnswerError as error:
+            raise CannotAnswerError(str(error).replace(str(file.path), file.name)) from error
 
-    def _run(self, sql: str, problem: str) -> "DuckDBPyConnection":
+    def _run(self, sql: str, problem: str = "The query failed") -> "DuckDBPyConnection":
         import duckdb  # noqa: PLC0415 - an optional extra
 
-        try:
-            return self._execute(sql)
-        except duckdb.Error as error:
-            raise CannotAnswerError(f"{problem}: {_first_lines(error)}") from error
-
-    def _execute(self, sql: str) -> "DuckDBPyConnection":
         with self._lock:
             connection = self._connection
         if connection is None or self._stopped:
             raise CannotAnswerError("The query was stopped.")
-        return connection.execute(sql)
+        try:
+            return connection.execute(sql)
+        except duckdb.Error as error:
+            raise CannotAnswerError(f"{problem}: {_first_lines(error)}") from error
 
 
 def _connect() -> "DuckDBPyConnection":
@@ -207,9 +192,17 @@ def _the_select_in(sql: str) -> str:
     return head.rstrip().rstrip(";") if end and is_over else sql
 
 
-def _first_lines(error: Exception | str) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return " ".join(lines[:_FIRST_LINES])
+def _first_lines(error: Exception) -> str:
+    # After these it speaks of ways out that are not ours, and of our statement.
+    told = str(error).partition("\n\n")[0].partition("\nLINE ")[0]
+    return " ".join(" ".join(told.splitlines()[:_FIRST_LINES]).split())
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # Gone since the folder was listed.
+        return 0
 
 
 def _check_head(view: str, names: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from replan.plan.dependencies import ready_steps
 from replan.plan.markdown.document import PlanDocument
 from replan.prompts.sections import Call, Node, call_of, sections_of
 from replan_local.commands import Calculate
-from replan_local.expressions import calculated, steps_in
+from replan_local.expressions import calculated
 from replan_local.grammar import parse
 from replan_local.host.facts import is_about_facts
 from replan_local.host.planning import planned
@@ -152,9 +152,9 @@ def _calculation(request: str) -> str:
         command = parse(request)
     except CannotAnswerError:
         return ""
-    if not isinstance(command, Calculate) or steps_in(command.expression):
-        return ""
-    return calculated(command.expression, {})
+    if isinstance(command, Calculate) and not command.steps:
+        return calculated(command.expression, {})
+    return ""
 
 
 def _refusal(refusal: CannotAnswerError) -> str:

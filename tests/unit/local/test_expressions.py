@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from replan import ExecutionStatus
-from replan_local.expressions import calculated, steps_in, written
+from replan_local.expressions import calculated, written
+from replan_local.grammar import parse
 from replan_local.refusals import CannotAnswerError
 
 COSTS = """\
@@ -83,7 +84,7 @@ def test_what_is_no_expression_is_refused_and_nothing_is_run(expression, told):
 
 
 def test_the_steps_that_an_expression_names_are_known_before_it_is_computed():
-    assert steps_in('step 12 + step 3["step 4"] - step 12') == (3, 12)
+    assert parse('calculate step 12 + step 3["step 4"] - step 12').steps == (3, 12)
 
 
 SIGNS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}

@@ -99,7 +99,7 @@ def others(draw):
                 (f"describe {file}", Describe(table=path)),
                 (
                     f"compare step {one} and step {other} by {column}",
-                    Compare(one=one, other=other, by=meant),
+                    Compare(steps=(one, other), by=meant),
                 ),
                 (f"search notes for {column}", Search(query=meant)),
                 (
@@ -164,7 +164,8 @@ def _words_of(command):
         case Describe():
             parts = ["describe", command.table]
         case Compare():
-            parts = [f"compare step {command.one} step {command.other} by {command.by}"]
+            one, other = command.steps
+            parts = [f"compare step {one} step {other} by {command.by}"]
         case Search():
             parts = ["search notes for", command.query]
             parts += ["in", command.file] if command.file else []
