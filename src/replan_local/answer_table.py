@@ -62,9 +62,19 @@ def result_of(step: int, inputs: Mapping[int, str]) -> str:
     if step in inputs:
         return inputs[step]
     known = ", ".join(map(str, sorted(inputs))) or "none"
-    raise CannotAnswerError(
-        f"Step {step} is not one of the steps that this one comes after ({known})."
-    )
+    message = f"Step {step} is not one of the steps that this one comes after ({known})."
+    raise CannotAnswerError(message)
+
+
+def tables_of(step: int, inputs: Mapping[int, str]) -> tuple[AnswerTable, ...]:
+    """The tables of the result of a step, all of their rows."""
+    text = result_of(step, inputs).strip()
+    title = text.removeprefix("**").partition("**")[0] if text.startswith("**") else f"step {step}"
+    tables = tables_in(text, title)
+    if any(table.is_cut for table in tables):
+        message = f"Step {step} shows only a part of its rows; ask there for what you need of them."
+        raise CannotAnswerError(message)
+    return tables
 
 
 def tables_in(text: str, title: str) -> tuple[AnswerTable, ...]:

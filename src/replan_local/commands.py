@@ -6,44 +6,19 @@ from pydantic import Field
 
 from replan.plan.model import Value
 
-Aggregate = Literal["count", "total", "average", "median", "smallest", "largest", "distinct"]
-"""What is computed of a column; `count` counts the rows and has none."""
-
-Period = Literal["day", "week", "month", "quarter", "year"]
-Operator = Literal["is not", "is", ">=", "<=", ">", "<"]
 Chart = Literal["", "bar", "line"]
 Count = Annotated[int, Field(ge=1)]
 
 
-class Measure(Value):
-    """A number to compute."""
+class Part(Value):
+    """A part of a sentence: a number to compute, a key to group by, or a condition."""
 
-    aggregate: Aggregate
-    column: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.aggregate} {self.column}".strip()
-
-
-class Key(Value):
-    """A column to group by, or a period of its dates."""
-
-    column: str
-    period: Period | None = None
+    said: str
+    sql: str
+    is_period: bool = False
 
     def __str__(self) -> str:
-        return self.period or self.column
-
-
-class Condition(Value):
-    """What a column must be; a text is compared without regard to case."""
-
-    column: str
-    operator: Operator
-    value: str | int | float
-
-    def __str__(self) -> str:
-        return f"{self.column} {self.operator} {self.value}"
+        return self.said
 
 
 class _Command(Value):
@@ -58,9 +33,9 @@ class Figures(_Command):
     """Figures from one table; all conditions must hold."""
 
     table: str
-    measures: tuple[Measure, ...] = (Measure(aggregate="count"),)
-    by: tuple[Key, ...] = ()
-    where: tuple[Condition, ...] = ()
+    measures: tuple[Part, ...] = (Part(said="count", sql="count(*)"),)
+    by: tuple[Part, ...] = ()
+    where: tuple[Part, ...] = ()
     # How many groups are shown, the largest first number first; all by default.
     top: Count | None = None
     bottom: Count | None = None  # the same with the smallest first

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from replan_local.answer_table import AnswerTable, number, result_of, shown, tables_in
+from replan_local.answer_table import AnswerTable, number, shown, tables_of
 from replan_local.commands import Compare
 from replan_local.refusals import CannotAnswerError, did_you_mean
 
@@ -37,13 +37,11 @@ def compared(asked: Compare, inputs: Mapping[int, str]) -> AnswerTable:
 
 
 def _table_of(step: int, inputs: Mapping[int, str]) -> AnswerTable:
-    text = result_of(step, inputs).strip()
-    title = text.removeprefix("**").partition("**")[0] if text.startswith("**") else f"step {step}"
-    tables = tables_in(text, title)
-    if len(tables) != 1:
-        message = f"Step {step} has {len(tables) or 'no'} tables; one is needed to compare."
-        raise CannotAnswerError(message)
-    return tables[0]
+    tables = tables_of(step, inputs)
+    if len(tables) == 1:
+        return tables[0]
+    message = f"Step {step} has {len(tables) or 'no'} tables; one is needed to compare."
+    raise CannotAnswerError(message)
 
 
 def _figures_by_key(table: AnswerTable, by: str) -> Mapping[str, Sequence[object]]:
@@ -52,9 +50,6 @@ def _figures_by_key(table: AnswerTable, by: str) -> Mapping[str, Sequence[object
     if column is None:
         message = f"{table.title} has no column '{by}' to compare by. It has: {', '.join(keys)}."
         raise CannotAnswerError(f"{message}{did_you_mean(by, keys)}")
-    if table.is_cut:
-        message = f"{table.title} shows only a part of its rows, so it cannot be compared."
-        raise CannotAnswerError(message)
     columns = [table.values(name) for name in table.figure_columns()]
     labels = map(shown, table.values(column))
     by_key = {label: figures for label, *figures in zip(labels, *columns, strict=True)}

@@ -8,8 +8,9 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from replan_local.answer_table import AnswerTable, number, result_of, tables_in
-from replan_local.grammar import meaning, tree_of, unquoted
+from replan_local.answer_table import AnswerTable, number, result_of, tables_of
+from replan_local.figures import unquoted
+from replan_local.grammar import meaning, tree_of
 from replan_local.refusals import CannotAnswerError, did_you_mean
 
 LONGEST = 500
@@ -111,10 +112,7 @@ def _figures(
     text = result_of(step, inputs)
     if not column and (results := _RESULT.findall(text)):
         return [Fraction(results[-1])]
-    table, name = _column(tables_in(text, ""), f"Step {step}", column or "")
-    if table.is_cut:
-        message = f"Step {step} shows only a part of its rows; ask there for what you need of them."
-        raise CannotAnswerError(message)
+    table, name = _column(tables_of(step, inputs), f"Step {step}", column or "")
     labels = [
         " ".join(map(str, keys))
         for keys in zip(*map(table.values, table.key_columns()), strict=True)

@@ -11,15 +11,13 @@ from replan_local.commands import (
     Calculate,
     Command,
     Compare,
-    Condition,
     Describe,
     Figures,
-    Key,
     ListTables,
-    Measure,
     Report,
     Search,
 )
+from replan_local.figures import condition, key, measure, period_key, unquoted
 from replan_local.refusals import CannotAnswerError, did_you_mean
 
 if TYPE_CHECKING:
@@ -29,7 +27,6 @@ LONGEST = 2_000
 """Characters of a command."""
 
 _STARTS = ("command", "measures", "keys", "conditions", "expression")
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 # Articles mean nothing, so a sentence without them may be proposed; it is not run unasked.
 _ARTICLES = re.compile(r"\b(?:the|an?|please)\s+", re.IGNORECASE)
 _WORD = re.compile(r"\s*(\"[^\"]*\"?|'[^']*'?|[\w.-]+|\S)")
@@ -77,10 +74,6 @@ def meaning(part: Any, meanings: Mapping[str, Callable[..., Any]]) -> Any:
     return meanings.get(part.type, str.lower)(part)
 
 
-def unquoted(name: str) -> str:
-    return name[1:-1] if name[0] in "\"'`" else str(name)
-
-
 def _command(text: str) -> Command:
     tree = tree_of(text, "command")
     if tree.data != "calculation":
@@ -99,28 +92,18 @@ def _made(kind: type[Any], *fields: str) -> Callable[..., Any]:
     return make
 
 
-def _value(text: str) -> str | int | float:
-    if not _NUMBER.fullmatch(text):
-        return unquoted(text)
-    return float(text) if "." in text else int(text)
-
-
-def _operator(*words: str) -> str:
-    return {"=": "is", "!=": "is not"}.get(words[0], " ".join(words))
-
-
 _MEANINGS: Mapping[str, Callable[..., Any]] = {
     **dict.fromkeys(("A_COLUMN", "A_FILE", "A_TABLE", "A_TITLE_IN_QUOTES", "A_WORD"), unquoted),
     **dict.fromkeys(("measures", "keys", "conditions", "steps"), lambda *parts: parts),
-    "A_VALUE": _value,
+    "A_VALUE": str,
     "A_WHOLE_NUMBER": int,
     "figures": _made(Figures, "measures", "by", "table", "where", "top"),
     "lowest_figures": _made(Figures, "measures", "by", "table", "where", "bottom"),
-    "measure": _made(Measure, "aggregate", "column"),
-    "key": _made(Key, "column"),
-    "period_key": _made(Key, "period", "column"),
-    "condition": _made(Condition, "column", "operator", "value"),
-    "operator": _operator,
+    "measure": measure,
+    "key": key,
+    "period_key": period_key,
+    "condition": condition,
+    "operator": lambda *words: " ".join(words),
     "list_tables": ListTables,
     "describe": _made(Describe, "table"),
     "comparison": _made(Compare, "steps", "by"),

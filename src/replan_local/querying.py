@@ -8,10 +8,10 @@ from pathlib import Path
 from replan_local.answer_table import MOST_ROWS, AnswerTable
 from replan_local.commands import Compare, Describe, Figures, ListTables, Query, Sql
 from replan_local.comparison import compared
-from replan_local.figures import select_of, source_of
+from replan_local.figures import quoted, select_of, source_of
 from replan_local.folder import find_file
 from replan_local.refusals import CannotAnswerError
-from replan_local.tables import Database, TableFile, quoted, table_files
+from replan_local.tables import Database, TableFile, table_files
 
 _MOST_COLUMNS = 200
 
@@ -75,14 +75,14 @@ class Querying:
 
     def _figures(self, query: Figures) -> str:
         file = self._opened(query.table)
-        columns = self._database.columns(file.view)
-        source = source_of(query, file, columns)
+        source = source_of(query, file.view)
         title = str(query)[0].upper() + str(query)[1:]
-        table = self._table(title, select_of(query, file, columns))
-        count = self._count(source)
-        conditions = "".join(f"; {each}" for each in query.where)
-        keyed = table.replace(key_count=len(query.by))
-        return _told(keyed, f"{file.name}, {count}{conditions}")
+        names = tuple(map(str, (*query.by, *query.measures)))
+        if len(set(names)) < len(names):
+            raise CannotAnswerError(f"'{query}' asks for the same thing twice.")
+        table = self._table(title, select_of(query, source))
+        told = "; ".join([f"{file.name}, {self._count(source)}", *map(str, query.where)])
+        return _told(table.replace(columns=names, key_count=len(query.by)), told)
 
     def _sql(self, sql: str) -> str:
         """Run one SELECT; only the tables that it names are opened."""
@@ -103,16 +103,14 @@ class Querying:
         damaged = self._database.open(files)
         if not files:
             return "The folder has no CSV, Parquet or JSON file."
-        lines = [f"The tables are: {', '.join(file.name for file in files)}.", ""]
-        for file in files:
-            if file.view in damaged:
-                lines.append(f"- {damaged[file.view]}")
-                continue
-            columns = [f"{n} ({t.lower()})" for n, t in self._database.columns(file.view).items()]
-            more = f" and {len(columns) - MOST_ROWS} more" if len(columns) > MOST_ROWS else ""
-            told = ", ".join(columns[:MOST_ROWS])
-            lines.append(f"- {file.name}, in SQL {file.view}: {told}{more}")
-        return "\n".join(lines)
+        lines = [f"- {damaged.get(file.view) or self._columns_of(file)}" for file in files]
+        return "\n".join([f"The tables are: {', '.join(file.name for file in files)}.", "", *lines])
+
+    def _columns_of(self, file: TableFile) -> str:
+        columns = self._database.columns(file.view)
+        told = [f"{name} ({kind.lower()})" for name, kind in columns.items()][:MOST_ROWS]
+        more = f" and {len(columns) - MOST_ROWS} more" if len(columns) > MOST_ROWS else ""
+        return f"{file.name}, in SQL {file.view}: {', '.join(told)}{more}"
 
 
 def _told(table: AnswerTable, source: str = "") -> str:

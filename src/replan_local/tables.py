@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from replan.errors import ConfigurationError
 from replan.texts.bounds import COLUMN_NAME, TABLE_COLUMNS
 from replan.texts.folder import FolderFile, files_below
+from replan_local.figures import literal, quoted
 from replan_local.person_sql import check_length, check_tree
-from replan_local.refusals import CannotAnswerError
+from replan_local.refusals import CannotAnswerError, did_you_mean
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -34,6 +35,8 @@ _SMALL = re.compile(
     r"(?:U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL(?:\([\d,]+\))?|DOUBLE|FLOAT|NUMBER|BOOLEAN"
     r"|BOOL|DATE|TIME|TIMESTAMP(?:_S|_MS|_NS)?|DATETIME|INTERVAL|UUID|NULL)\Z"
 )
+_NO_COLUMN = re.compile(r'column "(?P<name>[^"]+)" not found.*\nCandidate bindings: (?P<near>.+)')
+_NAME = re.compile(r'"([^"]+)"')
 LONGEST_CELL = 500
 """Characters of a cell; the rest of it stays in the database."""
 
@@ -64,14 +67,6 @@ def table_files(directory: Path) -> tuple[TableFile, ...]:
     return tuple(found.values())
 
 
-def quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
-
-
 class Database:
     """DuckDB in memory, for one thread, that reads some files as views and nothing else."""
 
@@ -79,6 +74,7 @@ class Database:
         self._lock = threading.Lock()
         self._connection: DuckDBPyConnection | None = None
         self._stopped = False
+        self._names = ""  # of the files
 
     def open(self, files: Sequence[TableFile]) -> Mapping[str, CannotAnswerError]:
         """Register these files alone, shut the door to all else; return why a view is not there."""
@@ -90,6 +86,7 @@ class Database:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
+        self._names = ", ".join(file.name for file in files)
         damaged: dict[str, CannotAnswerError] = {}
         for file in files:
             try:
@@ -101,9 +98,7 @@ class Database:
     def columns(self, view: str) -> Mapping[str, str]:
         """The types of the columns of a view, by their names."""
         rows = self._run(f"DESCRIBE {quoted(view)}").fetchall()
-        columns = {str(name): str(kind) for name, kind, *_ in rows}
-        _check_head(view, list(columns))
-        return columns
+        return {str(name): str(kind) for name, kind, *_ in rows}
 
     def check(self, sql: str) -> None:
         """Refuse SQL of a step that does more than look at a few tables."""
@@ -147,6 +142,7 @@ class Database:
             self._run(f"CREATE VIEW {quoted(file.view)} AS SELECT * FROM {source}", problem)
         except CannotAnswerError as error:
             raise CannotAnswerError(str(error).replace(str(file.path), file.name)) from error
+        _check_head(file.name, list(self.columns(file.view)))
 
     def _run(self, sql: str, problem: str = "The query failed") -> "DuckDBPyConnection":
         import duckdb  # noqa: PLC0415 - an optional extra
@@ -158,7 +154,8 @@ class Database:
         try:
             return connection.execute(sql)
         except duckdb.Error as error:
-            raise CannotAnswerError(f"{problem}: {_first_lines(error)}") from error
+            told = _missing_column(str(error), self._names)
+            raise CannotAnswerError(told or f"{problem}: {_first_lines(error)}") from error
 
 
 def _connect() -> "DuckDBPyConnection":
@@ -198,6 +195,16 @@ def _first_lines(error: Exception) -> str:
     return " ".join(" ".join(told.splitlines()[:_FIRST_LINES]).split())
 
 
+def _missing_column(error: str, tables: str) -> str:
+    """Say what DuckDB says of a column that is not there; empty for any other error."""
+    found = _NO_COLUMN.search(error)
+    if found is None:
+        return ""
+    near = _NAME.findall(found["near"])
+    told = f"No column '{found['name']}' in {tables}. Near to it are: {', '.join(near)}."
+    return told + did_you_mean(found["name"], near)
+
+
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
@@ -205,14 +212,10 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _check_head(view: str, names: Sequence[str]) -> None:
-    if len(names) > TABLE_COLUMNS:
-        raise CannotAnswerError(
-            f"{view} has {len(names):,} columns; at most {TABLE_COLUMNS:,} are read."
-        )
+def _check_head(table: str, names: Sequence[str]) -> None:
     longest = max(names, key=len, default="")
-    if len(longest) > COLUMN_NAME:
+    if len(names) > TABLE_COLUMNS or len(longest) > COLUMN_NAME:
         raise CannotAnswerError(
-            f"A column of {view} has a name of {len(longest):,} characters, "
-            f"'{longest[:40]}…'; at most {COLUMN_NAME} are read."
+            f"{table} has {len(names):,} columns, one with a name of {len(longest):,} characters; "
+            f"at most {TABLE_COLUMNS:,} are read, with names of {COLUMN_NAME}."
         )

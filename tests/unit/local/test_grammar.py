@@ -1,29 +1,25 @@
 """A sentence of the language means exactly one thing; any other one is refused."""
 
 from contextlib import suppress
-from typing import get_args
 
 import pytest
 from hypothesis import given, strategies as st
 
 from replan_local.commands import (
-    Aggregate,
     Calculate,
     Compare,
-    Condition,
     Describe,
     Figures,
-    Key,
     ListTables,
-    Measure,
-    Period,
     Report,
     Search,
 )
+from replan_local.figures import condition, key, measure, period_key
 from replan_local.grammar import parse
 from replan_local.refusals import CannotAnswerError
 
-AGGREGATES, PERIODS = get_args(Aggregate), get_args(Period)
+AGGREGATES = ("count", "total", "average", "median", "smallest", "largest", "distinct")
+PERIODS = ("day", "week", "month", "quarter", "year")
 RESERVED = {"by", "from", "where", "and", "top", "bottom", "of", "is", "not", "with", "in", "for"}
 
 # A part of a sentence: how it is said, and what it means.
@@ -34,35 +30,34 @@ QUOTED = st.text(alphabet="ab .,;<=é和'", min_size=1, max_size=8).filter(str.s
 NAME = BARE.map(lambda word: (word, word)) | QUOTED.map(lambda text: (f'"{text}"', text))
 COUNT = st.integers(1, 999)
 TABLE = BARE.map(lambda word: (f"data/{word}.csv", f"data/{word}.csv"))
-OPERATORS = {"is": "is", "is not": "is not", "=": "is", "!=": "is not", ">": ">", "<=": "<="}
+OPERATORS = ("is", "is not", "=", "!=", ">", "<=")
 
 
 @st.composite
 def measures(draw):
     aggregate = draw(st.sampled_from(AGGREGATES))
     if aggregate == "count":
-        return "count", Measure(aggregate="count")
+        return "count", measure("count")
     said, column = draw(NAME)
-    return f"{aggregate} {said}", Measure(aggregate=aggregate, column=column)
+    return f"{aggregate} {said}", measure(aggregate, column)
 
 
 @st.composite
 def keys(draw):
     said, column = draw(NAME)
     if not draw(st.booleans()):
-        return said, Key(column=column)
+        return said, key(column)
     period = draw(st.sampled_from(PERIODS))
-    return f"{period} of {said}", Key(column=column, period=period)
+    return f"{period} of {said}", period_key(period, column)
 
 
 @st.composite
 def conditions(draw):
     said, column = draw(NAME)
-    operator = draw(st.sampled_from([*OPERATORS]))
+    operator = draw(st.sampled_from(OPERATORS))
     numbers = st.integers(-99, 99) | st.sampled_from([0.5, -2.25])
-    shown, value = draw(NAME | numbers.map(lambda number: (str(number), number)))
-    meant = Condition(column=column, operator=OPERATORS[operator], value=value)
-    return f"{said} {operator} {shown}", meant
+    value = draw(NAME | numbers.map(lambda number: (str(number), number)))[0]
+    return f"{said} {operator} {value}", condition(column, operator, value)
 
 
 @st.composite
@@ -153,10 +148,10 @@ def _words_of(command):
     """The words that a command was said in, told from its fields alone."""
     match command:
         case Figures():
-            parts = [*map(_of_measure, command.measures), *map(_of_key, command.by)]
+            parts = [each.said for each in (*command.measures, *command.by)]
             parts += ["by"] if command.by else []
             parts += ["from", command.table, *(["where"] if command.where else [])]
-            parts += [f"{c.column} {c.operator} {c.value}" for c in command.where]
+            parts += [each.said for each in command.where]
             parts += [f"top {command.top}"] if command.top else []
             parts += [f"bottom {command.bottom}"] if command.bottom else []
         case ListTables():
@@ -176,14 +171,6 @@ def _words_of(command):
             parts = ["write report", command.title, "with" if command.chart else ""]
             parts += [command.chart, "chart"] if command.chart else []
     return sorted(_bare(" ".join(parts)))
-
-
-def _of_measure(measure):
-    return f"{measure.aggregate} {measure.column}"
-
-
-def _of_key(key):
-    return f"{key.period} of {key.column}" if key.period else key.column
 
 
 def _bare(text):
