@@ -22,6 +22,7 @@ from fuzz_texts import hostile, ordinary
 from reporting import Row, options, publish
 
 from replan import open_storage
+from replan.adapters.knowledge.read_files import passages_in
 from replan.errors import ReplanError
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.overlooked import overlooked
@@ -29,8 +30,6 @@ from replan.replies.readings import read_answer, read_feedback, read_plan, read_
 from replan.replies.specialist_reading import read_specialist
 from replan.state.person.answers import read_decision
 from replan.team.team_file import read_team_file
-from replan.texts.safe_folder import FolderFile
-from replan_local.notes import passages_in
 
 TEAM = ("a", "writer")
 LARGE = 100_000
@@ -186,9 +185,7 @@ def _doors(folder: Path) -> dict[str, tuple[str, Door]]:
         return read_team_file(path, {})
 
     def note(text: str) -> object:
-        path = folder / "note.md"
-        path.write_text(text, encoding="utf-8", errors="replace")
-        return passages_in(FolderFile(name="note.md", path=path))
+        return passages_in("note.md", text.replace("\0", "").encode("utf-8", "replace"))
 
     return {
         "a plan": ("plan", PlanDocument.parse),

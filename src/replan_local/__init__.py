@@ -4,25 +4,9 @@ Team files name what is here as they name any module: `use: replan_local:data_an
 `tools: [replan_local:query_tables]`. In Python: `build_graph(local_team("data"))`.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from replan_local.host.model import OfflineModel
-    from replan_local.specialists import (
-        calculator,
-        data_analyst,
-        librarian,
-        local_team,
-        writer,
-    )
-    from replan_local.tools import (
-        calculate,
-        local_tools,
-        query_tables,
-        search_notes,
-        write_report,
-    )
+from replan_local.host.model import OfflineModel
+from replan_local.specialists import calculator, data_analyst, librarian, local_team, writer
+from replan_local.tools import calculate, local_tools, query_tables, search_notes, write_report
 
 __all__ = [
     "OfflineModel",
@@ -37,17 +21,3 @@ __all__ = [
     "write_report",
     "writer",
 ]
-
-_PLACES = {
-    "OfflineModel": "host.model",
-    **dict.fromkeys(
-        ("calculator", "data_analyst", "librarian", "local_team", "writer"), "specialists"
-    ),
-}
-
-
-def __getattr__(name: str) -> Any:
-    # A host of rules needs no table, so nothing is loaded that is not asked for.
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_PLACES.get(name, 'tools')}"), name)

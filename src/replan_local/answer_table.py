@@ -1,9 +1,12 @@
 """A small table of an answer: written as Markdown, and read back from it."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import cache
 from typing import Any
+
+from markdown_it import MarkdownIt
 
 from replan.plan.model import Value
 from replan_local.refusals import CannotAnswerError
@@ -11,11 +14,9 @@ from replan_local.refusals import CannotAnswerError
 MOST_ROWS = 30
 """How many rows an answer shows."""
 
-_RULE = re.compile(r"^\s*+\|?(?:\s*+:?-{3,}+:?\s*+\|)++\s*+:?-*+:?\s*+$")
-_NUMBER = re.compile(r"^-?\d+(?:\.\d+)?$")
-_CUT = re.compile(r"^\(\d+ more rows are not shown\.\)$")
+_CUT = "(More rows are not shown.)"
 _EMPTY = "(empty)"
-_CELL_END = re.compile(r"(?<!\\)\|")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 class AnswerTable(Value):
@@ -23,61 +24,87 @@ class AnswerTable(Value):
 
     title: str  # what the table shows
     columns: tuple[str, ...]
-    cells: tuple[tuple[Any, ...], ...]  # the rows; numbers are numbers, everything else is text
-    total_rows: int = 0  # how many rows there are in all, if more than these
-    # How many of the first columns tell the rows apart, even if they hold numbers.
-    key_count: int = 0
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether it has more rows than it shows."""
-        return self.total_rows > len(self.cells)
+    rows: tuple[tuple[Any, ...], ...]  # numbers are numbers, everything else is text
+    key_count: int = (
+        0  # how many of the first columns tell the rows apart, even if they are numbers
+    )
+    is_cut: bool = False  # whether there are more rows than these
 
     def markdown(self) -> str:
-        """The table in Markdown; a cut is marked."""
-        shown_rows = self.cells[:MOST_ROWS]
-        keys = self.key_places()
-        marks = (" --- " if at in keys else " ---: " for at in range(len(self.columns)))
-        lines = [_row(self.columns), f"|{'|'.join(marks)}|", *(_row(row) for row in shown_rows)]
-        if hidden := max(self.total_rows, len(self.cells)) - len(shown_rows):
-            lines += ["", f"({hidden} more rows are not shown.)"]
-        return "\n".join(lines)
+        """The table in Markdown; columns of figures are set to the right, and a cut is marked."""
+        keys = self.key_columns()
+        marks = ("---" if name in keys else "---:" for name in self.columns)
+        lines = [_line(self.columns), _line(tuple(marks)), *map(_line, self.rows)]
+        return "\n".join([*lines, *(["", _CUT] if self.is_cut else [])])
 
-    def place(self, column: str) -> int | None:
-        """Where a column is, without regard to case."""
-        folded = [name.casefold() for name in self.columns]
-        return folded.index(column.casefold()) if column.casefold() in folded else None
+    def values(self, column: str) -> list[Any]:
+        return [row[self.columns.index(column)] for row in self.rows]
 
-    def key_places(self) -> tuple[int, ...]:
+    def labels(self) -> list[str]:
+        """What each row is called: its keys."""
+        keys = [self.values(name) for name in self.key_columns()]
+        return [" ".join(str(key[at]) for key in keys) for at in range(len(self.rows))]
+
+    def key_columns(self) -> tuple[str, ...]:
         """The columns that tell the rows apart: keys, and whatever holds no numbers."""
         return tuple(
-            at
-            for at in range(len(self.columns))
-            if at < self.key_count or not _is_numeric(row[at] for row in self.cells)
+            name
+            for at, name in enumerate(self.columns)
+            if at < self.key_count or not _are_numbers(self.values(name))
         )
 
     def figure_columns(self) -> tuple[str, ...]:
-        keys = self.key_places()
-        return tuple(name for at, name in enumerate(self.columns) if at not in keys)
+        keys = self.key_columns()
+        return tuple(name for name in self.columns if name not in keys)
 
 
 def result_of(step: int, inputs: Mapping[int, str]) -> str:
     if step in inputs:
         return inputs[step]
     known = ", ".join(map(str, sorted(inputs))) or "none"
-    raise CannotAnswerError(
+    message = (
         f"This step does not come after step {step}, but after: {known}. Add it to (after ...)."
     )
+    raise CannotAnswerError(message)
+
+
+def tables_of(step: int, inputs: Mapping[int, str]) -> tuple[AnswerTable, ...]:
+    """The tables of the result of a step, all of their rows."""
+    text = result_of(step, inputs).strip()
+    title = text.removeprefix("**").partition("**")[0] if text.startswith("**") else f"step {step}"
+    tables = tables_in(text, title)
+    if any(table.is_cut for table in tables):
+        message = f"Step {step} shows only a part of its rows; ask there for what you need of them."
+        raise CannotAnswerError(message)
+    return tables
 
 
 def tables_in(text: str, title: str) -> tuple[AnswerTable, ...]:
     """Read the tables of a Markdown text back; columns set to the right hold the numbers."""
-    lines = text.splitlines()
-    return tuple(
-        _table(lines, at, header, title)
-        for at, line in enumerate(lines)
-        if at and _RULE.match(line) and (header := _cells(lines[at - 1]))
-    )
+    tables: list[AnswerTable] = []
+    rows: list[list[str]] = []
+    to_the_right: list[bool] = []
+    tokens = _reader().parse(text)
+    for at, token in enumerate(tokens):
+        if token.type == "table_open":
+            rows, to_the_right = [], []
+        elif token.type == "tr_open":
+            rows.append([])
+        elif token.type in ("th_open", "td_open"):
+            rows[-1].append(tokens[at + 1].content)
+            to_the_right += [token.attrGet("style") == "text-align:right"] * (len(rows) == 1)
+        elif token.type == "table_close":
+            numeric = to_the_right if any(to_the_right) else [True] * len(to_the_right)
+            after = tokens[at + 2].content if len(tokens) > at + 2 else ""
+            tables.append(
+                AnswerTable(
+                    title=title,
+                    columns=tuple(rows[0]),
+                    rows=tuple(_row(row, numeric) for row in rows[1:]),
+                    is_cut=after == _CUT,
+                )
+            )
+    return tuple(tables)
 
 
 def shown(value: object) -> str:
@@ -99,14 +126,9 @@ def number(value: object) -> float | Decimal | None:
     return value if Decimal(value).is_finite() else None
 
 
-def _table(lines: Sequence[str], rule: int, header: Sequence[str], title: str) -> AnswerTable:
-    rows = tuple(_rows(lines, rule, header))
-    end = rule + 1 + len(rows)
-    after = next((line for line in lines[end : end + 2] if line.strip()), "")
-    more = 1 if _CUT.match(after) else 0
-    return AnswerTable(
-        title=title, columns=tuple(header), cells=rows, total_rows=len(rows) + more if more else 0
-    )
+@cache
+def _reader() -> MarkdownIt:
+    return MarkdownIt("zero").enable("table")
 
 
 def _decimal(value: Decimal) -> str:
@@ -117,37 +139,24 @@ def _decimal(value: Decimal) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _row(cells: Sequence[object]) -> str:
+def _line(cells: Sequence[object]) -> str:
     return "| " + " | ".join(shown(cell) for cell in cells) + " |"
 
 
-def _is_numeric(cells: Iterator[object]) -> bool:
+def _row(cells: Sequence[str], numeric: Sequence[bool]) -> tuple[object, ...]:
+    return tuple(
+        _value(cell) if is_number else cell for cell, is_number in zip(cells, numeric, strict=True)
+    )
+
+
+def _are_numbers(cells: Sequence[object]) -> bool:
     values = [cell for cell in cells if cell is not None]
     return bool(values) and all(number(value) is not None for value in values)
 
 
-def _cells(line: str) -> list[str]:
-    inner = line.strip().removeprefix("|")
-    parts = _CELL_END.split(inner)
-    return [part.strip().replace(r"\|", "|") for part in (parts[:-1] or parts)]
-
-
-def _rows(lines: Sequence[str], rule: int, header: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    marks = _cells(lines[rule])
-    to_the_right = [mark.endswith(":") and not mark.startswith(":") for mark in marks]
-    numeric = to_the_right if any(to_the_right) else [True] * len(header)
-    for line in lines[rule + 1 :]:
-        cells = _cells(line) if line.strip().startswith("|") else []
-        if len(cells) != len(header) or len(numeric) != len(header):
-            return
-        yield tuple(
-            _value(cell, is_number=right) for cell, right in zip(cells, numeric, strict=True)
-        )
-
-
-def _value(cell: str, *, is_number: bool) -> int | float | str | None:
+def _value(cell: str) -> int | float | str | None:
     if cell == _EMPTY:
         return None
-    if not is_number or not _NUMBER.match(cell):
+    if not _NUMBER.fullmatch(cell):
         return cell
     return float(cell) if "." in cell else int(cell)

@@ -1,60 +1,44 @@
 """What a command means, as values; a sentence, parameters and a tool's call all end here."""
 
-from typing import Literal, get_args
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
 
 from replan.plan.model import Value
 
-Aggregate = Literal["count", "total", "average", "median", "smallest", "largest", "distinct"]
-"""What is computed of a column; `count` counts the rows and has none."""
-
-Period = Literal["day", "week", "month", "quarter", "year"]
-Operator = Literal["is not", "is", ">=", "<=", ">", "<"]
 Chart = Literal["", "bar", "line"]
-
-AGGREGATES, PERIODS = get_args(Aggregate), get_args(Period)
-
-
-class Measure(Value):
-    """A number to compute."""
-
-    aggregate: Aggregate
-    column: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.aggregate} {self.column}".strip()
+Count = Annotated[int, Field(ge=1)]
 
 
-class Key(Value):
-    """A column to group by, or a period of its dates."""
+class Part(Value):
+    """A part of a sentence: a number to compute, a key to group by, or a condition."""
 
-    column: str
-    period: Period | None = None
+    said: str
+    sql: str
+    is_period: bool = False
 
     def __str__(self) -> str:
-        return self.period or self.column
+        return self.said
 
 
-class Condition(Value):
-    """What a column must be; a text is compared without regard to case."""
+class _Command(Value):
+    """What one specialist does; each kind of command has one."""
 
-    column: str
-    operator: Operator
-    value: str | int | float
+    doer: ClassVar[str] = "data_analyst"
 
-    def __str__(self) -> str:
-        return f"{self.column} {self.operator} {self.value}"
+    steps: tuple[int, ...] = ()  # the earlier steps whose results it names
 
 
-class Figures(Value):
+class Figures(_Command):
     """Figures from one table; all conditions must hold."""
 
     table: str
-    measures: tuple[Measure, ...]
-    by: tuple[Key, ...] = ()
-    where: tuple[Condition, ...] = ()
+    measures: tuple[Part, ...] = (Part(said="count", sql="count(*)"),)
+    by: tuple[Part, ...] = ()
+    where: tuple[Part, ...] = ()
     # How many groups are shown, the largest first number first; all by default.
-    top: int | None = None
-    bottom: int | None = None  # the same with the smallest first
+    top: Count | None = None
+    bottom: Count | None = None  # the same with the smallest first
 
     def __str__(self) -> str:
         words = ", ".join(map(str, self.measures))
@@ -63,57 +47,54 @@ class Figures(Value):
         return words + (f", bottom {self.bottom}" if self.bottom else "")
 
 
-class ListTables(Value):
+class ListTables(_Command):
     """The tables of the folder, with their columns."""
 
 
-class Describe(Value):
+class Describe(_Command):
     """The columns of a table, their ranges and gaps."""
 
     table: str
 
 
-class Sql(Value):
+class Sql(_Command):
     """One SELECT; it has no sentence, only a parameter."""
 
     sql: str
 
 
-class CompareSteps(Value):
+class Compare(_Command):
     """The tables of two earlier steps side by side."""
 
-    steps: tuple[int, int]
     by: str
 
 
-class CompareTables(Value):
-    """One figure of each of two tables side by side."""
-
-    measures: tuple[Measure, Measure]
-    tables: tuple[str, str]
-    by: Key
-
-
-class Search(Value):
+class Search(_Command):
     """Passages of the notes with the words of a text."""
+
+    doer: ClassVar[str] = "librarian"
 
     query: str
     file: str = ""
-    top: int | None = None
+    top: Count = 3
 
 
-class Calculate(Value):
+class Calculate(_Command):
     """An expression of numbers and of figures of earlier steps."""
+
+    doer: ClassVar[str] = "calculator"
 
     expression: str
 
 
-class Report(Value):
+class Report(_Command):
     """A report of all results that the step comes after."""
+
+    doer: ClassVar[str] = "writer"
 
     title: str = ""
     chart: Chart = ""
 
 
-Query = Figures | ListTables | Describe | Sql | CompareSteps | CompareTables
+Query = Figures | ListTables | Describe | Sql | Compare
 Command = Query | Search | Calculate | Report

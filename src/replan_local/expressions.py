@@ -1,17 +1,16 @@
-"""Compute an expression exactly: numbers, signs, functions, and figures of earlier steps.
+"""Compute an expression exactly: numbers, signs, functions, and figures of earlier steps."""
 
-Python's own parser reads it; nothing of it is run.
-"""
-
-import ast
 import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import partial
 from statistics import median
 from typing import Any
 
-from replan_local.answer_table import AnswerTable, number, result_of, tables_in
+from replan_local.answer_table import AnswerTable, number, result_of, tables_of
+from replan_local.figures import unquoted
+from replan_local.grammar import meaning, tree_of
 from replan_local.refusals import CannotAnswerError, did_you_mean
 
 LONGEST = 500
@@ -19,18 +18,7 @@ LONGEST = 500
 
 _LARGEST_POWER, _LARGEST_BASE = 256, 10**6
 _DIGITS, _LONGEST_EXACT = 12, 40
-_STEP = re.compile(r"\bstep\s*(\d{1,9})\b")
-_PERCENT_OF = re.compile(r"%\s*of\b")
-_QUOTED = re.compile(r"(\"[^\"\\]*\"|'[^'\\]*')")
-# What Python would read as something else: exponents, other bases, escapes.
-_FOREIGN = re.compile(r"\d[^\W\d]|\\|\*\*|//|\d_|[\"']")
 _RESULT = re.compile(r"^[^\n]{1,1000} = (-?\d+(?:\.\d+)?)(?: \(rounded\))?$", re.MULTILINE)
-_SIGNS: Mapping[type, Callable[[Fraction, Fraction], Fraction]] = {
-    ast.Add: Fraction.__add__,
-    ast.Sub: Fraction.__sub__,
-    ast.Mult: Fraction.__mul__,
-    ast.Div: Fraction.__truediv__,
-}
 _FUNCTIONS: Mapping[str, Callable[[Sequence[Fraction]], Fraction]] = {
     "sum": lambda numbers: sum(numbers, Fraction(0)),
     "average": lambda numbers: sum(numbers, Fraction(0)) / len(numbers),
@@ -41,16 +29,17 @@ _FUNCTIONS: Mapping[str, Callable[[Sequence[Fraction]], Fraction]] = {
 
 
 def calculated(expression: str, inputs: Mapping[int, str]) -> str:
+    """Compute; the result says the expression, too."""
     text = " ".join(expression.split())
+    if len(text) > LONGEST:
+        message = f"The expression has {len(text)} characters; at most {LONGEST} are read."
+        raise CannotAnswerError(message)
+    tree = tree_of(text, "expression")
     try:
-        return f"{text} = {written(_Expression(text, inputs).value())}"
+        value = meaning(tree, _meanings(inputs))
     except ZeroDivisionError:
         raise CannotAnswerError(f"'{text}' divides by zero.") from None
-
-
-def steps_in(expression: str) -> tuple[int, ...]:
-    outside = _QUOTED.sub(" ", expression)
-    return tuple(dict.fromkeys(int(step) for step in _STEP.findall(outside)))
+    return f"{text} = {written(value)}"
 
 
 def written(value: Fraction) -> str:
@@ -67,124 +56,86 @@ def _decimal(value: Fraction, digits: int) -> str:
         return format((Decimal(value.numerator) / Decimal(value.denominator)).normalize(), "f")
 
 
-class _Expression:
-    """An expression as Python's parser reads it."""
-
-    def __init__(self, text: str, inputs: Mapping[int, str]) -> None:
-        if len(text) > LONGEST:
-            message = f"The expression has {len(text)} characters; at most {LONGEST} are read."
-            raise CannotAnswerError(message)
-        self._text = text
-        self._inputs = inputs
-        parts = _QUOTED.split(text)
-        if any(_FOREIGN.search(part) for part in parts[::2]):
-            raise self._refusal("")
-        # `step 3` is a name to Python, and `5 % of x` a product.
-        for at in range(0, len(parts), 2):
-            named = _STEP.sub(r"step\1", parts[at])
-            parts[at] = _PERCENT_OF.sub("/ 100 *", named).replace("^", "**")
-        self._source = "".join(parts).strip()
-
-    def value(self) -> Fraction:
-        try:
-            tree = ast.parse(self._source, mode="eval").body
-        except (SyntaxError, ValueError, MemoryError, RecursionError):
-            raise self._refusal("") from None
-        return self._of(tree)
-
-    def _of(self, node: ast.expr) -> Fraction:
-        match node:
-            case ast.Constant(value=int() | float()) if not isinstance(node.value, bool):
-                return self._number(node)
-            case ast.UnaryOp(op=ast.USub()):
-                return -self._of(node.operand)
-            case ast.BinOp(op=ast.Pow()):
-                return self._raised(self._of(node.left), self._of(node.right))
-            case ast.BinOp() if type(node.op) in _SIGNS:
-                return _SIGNS[type(node.op)](self._of(node.left), self._of(node.right))
-            case ast.Call(func=ast.Name(id=name), keywords=[]) if name in _FUNCTIONS and node.args:
-                return _FUNCTIONS[name]([each for given in node.args for each in self._all(given)])
-            case ast.Name() | ast.Subscript():
-                return self._one(node)
-            case _:
-                raise self._refusal(ast.unparse(node))
-
-    def _all(self, node: ast.expr) -> Sequence[Fraction]:
-        """All figures of a column, or the one value of anything else."""
-        is_figures = isinstance(node, ast.Name | ast.Subscript)
-        return self._figures(node) if is_figures else [self._of(node)]
-
-    def _one(self, node: ast.Name | ast.Subscript) -> Fraction:
-        found = self._figures(node)
-        if len(found) == 1:
-            return found[0]
-        raise CannotAnswerError(
-            f"'{self._text}' needs one figure where a step has {len(found)}. Name its row, as in "
-            'step 1["total cost"]["Berlin"], or take their sum, average, median, min or max.'
-        )
-
-    def _figures(self, node: ast.expr) -> Sequence[Fraction]:
-        """The figures of `step 1`, `step 1["COLUMN"]` or `step 1["COLUMN"]["ROW"]`."""
-        names: list[str] = []
-        inner: Any = node
-        while isinstance(inner, ast.Subscript) and isinstance(inner.slice, ast.Constant):
-            names.insert(0, str(inner.slice.value))
-            inner = inner.value
-        found = _STEP.fullmatch(inner.id) if isinstance(inner, ast.Name) else None
-        if found is None or len(names) > 2:  # noqa: PLR2004 - a column and a row
-            raise self._refusal(ast.unparse(node))
-        step = int(found[1])
-        text = result_of(step, self._inputs)
-        if not names and (results := _RESULT.findall(text)):
-            return [Fraction(results[-1])]
-        return _cells(tables_in(text, ""), f"Step {step}", *names)
-
-    def _number(self, node: ast.Constant) -> Fraction:
-        # As it is written: a float of Python would be a little off.
-        return Fraction(ast.get_source_segment(self._source, node) or "")
-
-    def _raised(self, base: Fraction, power: Fraction) -> Fraction:
-        # Bounded, so that a short expression cannot keep the process busy for hours.
-        small = abs(base) <= _LARGEST_BASE and base.denominator <= _LARGEST_BASE
-        if power.denominator != 1 or abs(power) > _LARGEST_POWER or not small:
-            message = f"'{self._text}' has a power that is not computed: whole ones up to 256 are."
-            raise CannotAnswerError(message)
-        return base ** int(power)
-
-    def _refusal(self, part: str) -> CannotAnswerError:
-        what = f": '{part}' is not allowed there" if part else ""
-        hint = did_you_mean(part.partition("(")[0], _FUNCTIONS) if part else ""
-        return CannotAnswerError(f"'{self._text}' is not an expression{what}.{hint}")
+def _meanings(inputs: Mapping[int, str]) -> Mapping[str, Callable[..., Any]]:
+    """What each part of an expression means, with the results of earlier steps."""
+    return {
+        "A_NUMBER": str,
+        "A_WHOLE_NUMBER": int,
+        "A_NAME_IN_QUOTES": unquoted,
+        "number": Fraction,
+        "add": Fraction.__add__,
+        "sub": Fraction.__sub__,
+        "mul": Fraction.__mul__,
+        "truediv": Fraction.__truediv__,
+        "neg": Fraction.__neg__,
+        "percent": _percent,
+        "power": _power,
+        "function": _function,
+        "figure": partial(_figures, inputs),
+        "all": list,
+        "one": _one,
+    }
 
 
-def _cells(
-    tables: Sequence[AnswerTable], step: str, column: str = "", row: str = ""
-) -> Sequence[Fraction]:
-    found = [(table, name) for table in tables for name in table.figure_columns()]
-    names = [name for _, name in found]
-    fitting = [each for each in found if each[1].casefold() == column.casefold()] or (
-        found if not column else []
-    )
-    if len(fitting) != 1:
-        hint = did_you_mean(column, names)
-        what = f"figures '{column}'" if column else "single result"
-        there = f"its figures are: {', '.join(names)}" if names else "it has no figures"
-        raise CannotAnswerError(f"{step} has no {what}; {there}.{hint}")
-    ((table, name),) = fitting
-    if table.is_cut:
-        message = f"{step} shows only a part of its rows; ask there for what you need of them."
+def _percent(part: Fraction, whole: Fraction) -> Fraction:
+    return part / 100 * whole
+
+
+def _function(name: str, *arguments: Fraction | Sequence[Fraction]) -> Fraction:
+    """Compute of several; an argument is a number, or all figures of a column."""
+    parts = ([each] if isinstance(each, Fraction) else each for each in arguments)
+    return _FUNCTIONS[name]([number for part in parts for number in part])
+
+
+def _power(base: Fraction, power: Fraction) -> Fraction:
+    # Bounded, so that a short expression cannot keep the process busy for hours.
+    small = abs(base) <= _LARGEST_BASE and base.denominator <= _LARGEST_BASE
+    if power.denominator != 1 or abs(power) > _LARGEST_POWER or not small:
+        message = "Of powers, whole ones up to 256 are computed, of numbers up to a million."
         raise CannotAnswerError(message)
-    at = table.columns.index(name)
-    rows = [each for each in table.cells if not row or row.casefold() in _names(table, each)]
-    numbers = [value for each in rows if (value := number(each[at])) is not None]
-    if not numbers or (row and len(rows) != 1):
-        known = [name for each in table.cells for name in _names(table, each)[-1:]]
+    return base ** int(power)
+
+
+def _one(figures: Sequence[Fraction]) -> Fraction:
+    if len(figures) == 1:
+        return figures[0]
+    raise CannotAnswerError(
+        f"One figure is needed where a step has {len(figures)}. Name its row, as in "
+        'step 1["total cost"]["Berlin"], or take their sum, average, median, min or max.'
+    )
+
+
+def _figures(
+    inputs: Mapping[int, str], step: int, column: str | None, row: str | None
+) -> Sequence[Fraction]:
+    """The figures of `step 1`, `step 1["COLUMN"]` or `step 1["COLUMN"]["ROW"]`."""
+    text = result_of(step, inputs)
+    if not column and (results := _RESULT.findall(text)):
+        return [Fraction(results[-1])]
+    table, name = _column(tables_of(step, inputs), f"Step {step}", column or "")
+    labels = [
+        " ".join(map(str, keys))
+        for keys in zip(*map(table.values, table.key_columns()), strict=True)
+    ]
+    numbers = [number(value) for value in table.values(name)]
+    fitting = [
+        Fraction(str(value))
+        for label, value in zip(labels or [""] * len(numbers), numbers, strict=True)
+        if value is not None and (not row or row.casefold() == label.casefold())
+    ]
+    if not fitting or (row and len(fitting) != 1):
         which = f"no one figure '{name}' in the row '{row}'" if row else f"no figure '{name}'"
-        raise CannotAnswerError(f"{step} has {which}.{did_you_mean(row, known)}")
-    return [Fraction(str(each)) for each in numbers]
+        raise CannotAnswerError(f"Step {step} has {which}.{did_you_mean(row or '', labels)}")
+    return fitting
 
 
-def _names(table: AnswerTable, row: Sequence[object]) -> Sequence[str]:
-    """What a row is called: by each of its keys, and by all of them."""
-    keys = [str(row[at]).casefold() for at in table.key_places()]
-    return [*keys, " ".join(keys)]
+def _column(tables: Sequence[AnswerTable], step: str, column: str) -> tuple[AnswerTable, str]:
+    """The one column of figures with a name, or the only one there is."""
+    found = [(table, name) for table in tables for name in table.figure_columns()]
+    fitting = [each for each in found if not column or each[1].casefold() == column.casefold()]
+    if len(fitting) == 1:
+        return fitting[0]
+    names = [name for _, name in found]
+    what = f"figures '{column}'" if column else "single result"
+    there = f"its figures are: {', '.join(names)}" if names else "it has no figures"
+    raise CannotAnswerError(f"{step} has no {what}; {there}.{did_you_mean(column, names)}")

@@ -10,11 +10,14 @@ from datetime import datetime
 from pathlib import Path
 
 from replan.plan.model import Value
+from replan.plan.statuses import excerpt
+from replan.ports.folders import Folders
 from replan.state.results import Artifact
 from replan_local.answer_table import tables_in
-from replan_local.chart import CANNOT_DRAW, NOTHING_TO_DRAW, can_draw, draw, table_to_draw
-from replan_local.commands import Chart
-from replan_local.notes import REPORT_MARK
+from replan_local.chart import draw, table_to_draw
+from replan_local.commands import Chart, Report
+from replan_local.refusals import CannotAnswerError
+from replan_local.searching import REPORT_MARK
 
 _TITLE_LINE = re.compile(r"^(?:#{1,6}\s+(?P<heading>.+)|\*\*(?P<bold>[^*\n]+)\*\*.*)$")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
@@ -28,7 +31,7 @@ class Section(Value):
 
 class Written(Value):
     text: str  # what is said about it
-    artifacts: tuple[Artifact, ...]  # the report, and its chart if there is one
+    artifacts: tuple[Artifact, ...] = ()  # the report, and its chart if there is one
 
 
 def sections_of(inputs: Mapping[int, str]) -> tuple[Section, ...]:
@@ -39,50 +42,24 @@ def sections_of(inputs: Mapping[int, str]) -> tuple[Section, ...]:
     )
 
 
-def write_report(  # noqa: PLR0913 - what a report is made of
-    title: str,
-    sections: Sequence[Section],
-    chart: Chart,
-    *,
-    out: Path,
-    key: str,
-    now: datetime,
-    workspace: Path | None = None,
+def write_report(
+    asked: Report, sections: Sequence[Section], *, folders: Folders, key: str, now: datetime
 ) -> Written:
     """Write a report and its chart; with the same title and key, the same files again."""
-    heading = one_line(title) or one_line(f"Report: {', '.join(each.title for each in sections)}")
+    names = ", ".join(each.title for each in sections)
+    title = _one_line(asked.title or f"Report: {names}")
     # The name does not depend on the results: the same step writes the same file again.
-    path = out / f"{_stem(title, key)}.md"
-    tables = [table for each in sections for table in tables_in(each.text, each.title)]
-    table = table_to_draw(tables) if chart else None
-    missing = "" if table or not chart else NOTHING_TO_DRAW
-    made: list[Artifact] = []
-    picture = ""
-    if table and not can_draw():
-        table, missing = None, CANNOT_DRAW
-    if table:
-        # Before the report, which never shows a picture that is not there.
-        drawn = path.with_suffix(".svg")
-        write_whole(drawn, draw(table, chart))
-        label = f"Chart: {table.title}"
-        picture = f"![{_inert(label).replace('[', '(').replace(']', ')')}]({drawn.name})"
-        made.append(
-            Artifact(path=_place(drawn, workspace), title=label, media_type="image/svg+xml")
-        )
-    write_whole(path, _text(heading, sections, now, picture or missing))
-    report = Artifact(path=_place(path, workspace), title=heading, media_type="text/markdown")
-    count = f"{len(sections)} section{'s' if len(sections) > 1 else ''}"
-    told = f"**{heading}**: {count}, written to `{report.path}`"
-    told += f", with a chart in `{made[0].path}`." if made else "."
-    return Written(text=f"{told}\n\n{missing}".strip(), artifacts=(report, *made))
-
-
-def one_line(text: str) -> str:
-    """A title of a text: on one line, not too long."""
-    line = " ".join(text.replace("#", " ").split())
-    if len(line) <= _LONGEST_TITLE:
-        return line
-    return line[: _LONGEST_TITLE - 1].rsplit(" ", 1)[0] + "\u2026"
+    path = folders.out / f"{_stem(asked.title, key)}.md"
+    # The chart before the report, which never shows a picture that is not there.
+    charts, picture = _chart(asked.chart, sections, path.with_suffix(".svg"), folders)
+    parts = [f"# {_inert(title)}", f"{now:%Y-%m-%d}", *([picture] if picture else [])]
+    for number, part in enumerate(sections, start=1):
+        parts += [f"## {number}. {_inert(part.title)}", _inert(part.text)]
+    write_whole(path, "\n\n".join([*parts, REPORT_MARK]) + "\n")
+    report = Artifact(path=_place(path, folders), title=title, media_type="text/markdown")
+    told = f"**{title}**: written to `{report.path}`"
+    told += f", with a chart in `{charts[0].path}`." if charts else f".\n\n{picture}"
+    return Written(text=told.strip(), artifacts=(report, *charts))
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -100,12 +77,21 @@ def write_whole(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _text(title: str, sections: Sequence[Section], now: datetime, chart: str) -> str:
-    names = [f"{at}. {_inert(part.title)}" for at, part in enumerate(sections, start=1)]
-    parts = [f"# {_inert(title)}", f"{now:%Y-%m-%d}", chart, "## Contents", "\n".join(names)]
-    for name, part in zip(names, sections, strict=True):
-        parts += [f"## {name}", _below(_inert(part.text))]
-    return "\n\n".join(part for part in (*parts, REPORT_MARK) if part) + "\n"
+def _chart(
+    shape: Chart, sections: Sequence[Section], path: Path, folders: Folders
+) -> tuple[Sequence[Artifact], str]:
+    """Draw a table of the results; return the file, and how the report shows it, or why not."""
+    if not shape:
+        return (), ""
+    tables = [table for each in sections for table in tables_in(each.text, each.title)]
+    try:
+        table = table_to_draw(tables)
+        write_whole(path, draw(table, shape))
+    except CannotAnswerError as refusal:
+        return (), str(refusal)
+    title = f"Chart: {table.title}"
+    picture = f"![{_inert(title).replace('[', '(').replace(']', ')')}]({path.name})"
+    return [Artifact(path=_place(path, folders), title=title, media_type="image/svg+xml")], picture
 
 
 def _inert(text: str) -> str:
@@ -114,20 +100,13 @@ def _inert(text: str) -> str:
 
 
 def _section_title(text: str, step: int) -> str:
-    found = _TITLE_LINE.match(text.splitlines()[0].strip())
+    found = _TITLE_LINE.match(text.partition("\n")[0].strip())
     title = (found["heading"] or found["bold"]) if found else ""
-    return one_line(title) or f"Result of step {step}"
+    return _one_line(title) or f"Result of step {step}"
 
 
-def _below(text: str) -> str:
-    """Push the headings of a result below those of the report; code keeps its signs."""
-    lines: list[str] = []
-    in_code = False
-    for line in text.splitlines():
-        in_code ^= line.lstrip().startswith("```")
-        deeper = re.match(r"#{1,4} ", line) and not in_code
-        lines.append(f"##{line}" if deeper else line)
-    return "\n".join(lines)
+def _one_line(text: str) -> str:
+    return excerpt(" ".join(text.replace("#", " ").split()), _LONGEST_TITLE)
 
 
 def _stem(title: str, key: str) -> str:
@@ -137,9 +116,7 @@ def _stem(title: str, key: str) -> str:
     return f"{slug or 'report'}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 
 
-def _place(path: Path, workspace: Path | None) -> str:
+def _place(path: Path, folders: Folders) -> str:
     """The file relative to the workspace, or its whole path where it lies outside."""
-    full = path.resolve()
-    root = workspace.resolve() if workspace else None
-    inside = root is not None and full.is_relative_to(root)
-    return full.relative_to(root).as_posix() if inside and root else str(full)
+    full, root = path.resolve(), folders.workspace.resolve()
+    return full.relative_to(root).as_posix() if full.is_relative_to(root) else str(full)

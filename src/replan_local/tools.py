@@ -14,12 +14,12 @@ from typing import Any
 from langchain_core.tools import BaseTool, StructuredTool
 
 from replan.ports.folders import Folders, folders_of_step
-from replan_local.commands import Chart, ListTables, Search, Sql
+from replan_local.commands import Chart, ListTables, Report, Search, Sql
 from replan_local.expressions import calculated
 from replan_local.querying import Querying
 from replan_local.refusals import CannotAnswerError
 from replan_local.report import Section, write_report as written
-from replan_local.searching import Searching
+from replan_local.searching import passages_on
 
 
 def local_tools(directory: Path | str, out: Path | str | None = None) -> tuple[BaseTool, ...]:
@@ -48,14 +48,14 @@ def _tools(folders: Callable[[], Folders]) -> tuple[BaseTool, ...]:
         return Querying(folders().workspace).answer(Sql(sql=sql) if sql.strip() else ListTables())
 
     def search_notes(query: str, file: str = "", top: int = 3) -> str:
-        """Find passages in the notes of the folder (txt, md, rst), quoted with file and line.
+        """Find passages in the notes of the folder (txt, md, rst, html), quoted with file and line.
 
         Args:
             query: The words to look for; a passage with more of them comes first.
             file: Only in this file.
             top: At most so many passages.
         """
-        return Searching(folders().workspace).answer(Search(query=query, file=file, top=top))
+        return passages_on(Search(query=query, file=file, top=top), folders().workspace)
 
     def calculate(expression: str) -> str:
         """Compute exactly.
@@ -77,12 +77,9 @@ def _tools(folders: Callable[[], Folders]) -> tuple[BaseTool, ...]:
         """
         if not text.strip():
             raise CannotAnswerError("There is nothing to report: the text is empty.")
-        place, section = folders(), Section(title=title, text=text)
+        report, section = Report(title=title, chart=chart), Section(title=title, text=text)
         key = idempotency_key or text
-        made = written(
-            title, [section], chart, out=place.out, key=key, now=now(), workspace=place.workspace
-        )
-        return made.text
+        return written(report, [section], folders=folders(), key=key, now=now()).text
 
     make: Any = partial(StructuredTool.from_function, parse_docstring=True, handle_tool_error=True)
     pure = {"effects": "pure"}

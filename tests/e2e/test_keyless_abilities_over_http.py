@@ -103,7 +103,7 @@ async def test_a_model_works_with_the_tools_in_the_folders_of_its_step(
     assert state["outcome"] == "completed"
     told = "\n".join(str(request.messages) for request in server.requests)
     for text in (
-        "sales.csv, in SQL sales: region (text), revenue (number)",
+        "sales.csv, in SQL sales: region (varchar), revenue (bigint)",
         "| 12 |",
         "rules.md:3",
         "8 / 12 * 100 = 66.6666666667 (rounded)",

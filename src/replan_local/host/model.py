@@ -20,7 +20,6 @@ from replan_local.host.facts import about_facts
 from replan_local.host.reply import refusal_of, reply_to
 
 _WORD_AND_BLANKS = re.compile(r"\s*\S+\s*|\s+")
-_END = {"model_name": "offline", "finish_reason": "stop"}
 
 
 class OfflineModel(BaseChatModel):
@@ -48,13 +47,7 @@ class OfflineModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        said = _said(messages, kwargs)
-        ended: dict[str, Any] = {
-            "additional_kwargs": _refusal(said.text),
-            "usage_metadata": _usage(messages, said.text),
-            "response_metadata": dict(_END),
-        }
-        return ChatResult(generations=[ChatGeneration(message=said.model_copy(update=ended))])
+        return ChatResult(generations=[ChatGeneration(message=_said(messages, kwargs))])
 
     async def _agenerate(
         self,
@@ -73,17 +66,16 @@ class OfflineModel(BaseChatModel):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         said = _said(messages, kwargs)
-        text = said.text
-        pieces = [AIMessageChunk(content=word) for word in _WORD_AND_BLANKS.findall(text)]
-        pieces += [AIMessageChunk(content="", tool_calls=[each]) for each in said.tool_calls]
+        words = [AIMessageChunk(content=word) for word in _WORD_AND_BLANKS.findall(said.text)]
         end = AIMessageChunk(
             content="",
-            additional_kwargs=_refusal(text),
-            usage_metadata=_usage(messages, text),
-            response_metadata=dict(_END),
+            tool_calls=said.tool_calls,
+            additional_kwargs=said.additional_kwargs,
+            usage_metadata=said.usage_metadata,
+            response_metadata=said.response_metadata,
             chunk_position="last",
         )
-        for piece in (*pieces, end):
+        for piece in (*words, end):
             chunk = ChatGenerationChunk(message=piece)
             if run_manager is not None:
                 await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
@@ -92,15 +84,16 @@ class OfflineModel(BaseChatModel):
 
 def _said(messages: Sequence[BaseMessage], given: Mapping[str, Any]) -> AIMessage:
     """The reply to a prompt: what the rules say, or a call of a tool for facts."""
-    return about_facts(messages, given.get("tool_names", ())) or AIMessage(reply_to(messages))
-
-
-def _refusal(text: str) -> dict[str, str]:
-    words = refusal_of(text)
-    return {"refusal": words} if words else {}
-
-
-def _usage(messages: Sequence[BaseMessage], text: str) -> UsageMetadata:
+    said = about_facts(messages, given.get("tool_names", ())) or AIMessage(reply_to(messages))
+    words = refusal_of(said.text)
     read = count_tokens_approximately(messages)
-    written = count_tokens_approximately([AIMessage(content=text)])
-    return UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)
+    written = count_tokens_approximately([AIMessage(content=said.text)])
+    return AIMessage(
+        content=said.text,
+        tool_calls=said.tool_calls,
+        additional_kwargs={"refusal": words} if words else {},
+        usage_metadata=UsageMetadata(
+            input_tokens=read, output_tokens=written, total_tokens=read + written
+        ),
+        response_metadata={"model_name": "offline", "finish_reason": "stop"},
+    )

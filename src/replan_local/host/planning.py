@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.rendering import render
 from replan.plan.model import PlanStep, TaskPlan
-from replan_local.commands import Calculate, Command, CompareSteps, Report
-from replan_local.expressions import steps_in
+from replan.plan.statuses import excerpt
+from replan_local.commands import Report
 from replan_local.grammar import parse
 from replan_local.refusals import CannotAnswerError
-from replan_local.specialists import doer_of
 
 _LONGEST_TITLE, _LONGEST_LINE, _MOST_STEPS = 72, 240, 200
 # A semicolon in quotes or brackets ends nothing.
@@ -33,7 +32,7 @@ def planned(request: str, team: Sequence[str]) -> str:
             raise
         # Where there is one who can do it, nobody has to be chosen.
         steps = [_whole(request, team[0])]
-    title = _cut("; ".join(step.description for step in steps), _LONGEST_TITLE)
+    title = excerpt("; ".join(step.description for step in steps), _LONGEST_TITLE)
     return render(TaskPlan(title=title, steps=tuple(steps)))
 
 
@@ -61,38 +60,20 @@ def _step(number: int, part: str, team: Sequence[str]) -> PlanStep:
     if step.specialists:
         return step
     command = parse(step.description)
-    name = doer_of(command)
-    if name not in team:
-        raise CannotAnswerError(f"'{part}' is a command for '{name}', who is not on the team.")
-    after = _builds_on(command, number, step.dependencies)
-    if lacking := [each for each in after if not 0 < each < number]:
+    if command.doer not in team:
+        message = f"'{part}' is a command for '{command.doer}', who is not on the team."
+        raise CannotAnswerError(message)
+    is_of_all = isinstance(command, Report) and not step.dependencies
+    after = {*command.steps, *step.dependencies, *(range(1, number) if is_of_all else ())}
+    if lacking := [each for each in after if each >= number]:
         message = f"'{part}' builds on step {lacking[0]}, which does not come before it."
         raise CannotAnswerError(message)
-    return step.replace(assigned_to=name, dependencies=after)
-
-
-def _builds_on(command: Command, number: int, written: Sequence[int]) -> tuple[int, ...]:
-    match command:
-        case CompareSteps():
-            named: Sequence[int] = command.steps
-        case Calculate():
-            named = steps_in(command.expression)
-        case Report() if not written:
-            named = range(1, number)
-        case _:
-            named = ()
-    return tuple(sorted({*named, *written}))
+    return step.replace(assigned_to=command.doer, dependencies=tuple(sorted(after)))
 
 
 def _whole(request: str, name: str) -> PlanStep:
     # What the line of a step would read as something else is in its brief.
-    line = "Do what is asked" if set("@()[]") & set(request) else _cut(request, _LONGEST_LINE)
+    line = excerpt(" ".join(request.split()), _LONGEST_LINE)
+    line = "Do what is asked" if set("@()[]") & set(request) else line
     brief = "" if line == request.strip() else request.strip()
     return PlanStep(id=1, description=line, brief=brief, assigned_to=name)
-
-
-def _cut(text: str, longest: int) -> str:
-    line = " ".join(text.split())
-    if len(line) <= longest:
-        return line
-    return line[: longest - 1].rsplit(" ", 1)[0].rstrip(" ,;:-") + "\u2026"

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from langchain_core.messages import BaseMessage
 from pydantic import ValidationError
 
+from replan.plan.dependencies import ready_steps
 from replan.plan.markdown.document import PlanDocument
 from replan.prompts.sections import Call, Node, call_of, sections_of
 from replan_local.commands import Calculate
-from replan_local.expressions import calculated, steps_in
+from replan_local.expressions import calculated
 from replan_local.grammar import parse
 from replan_local.host.facts import is_about_facts
 from replan_local.host.planning import planned
@@ -109,8 +110,7 @@ def _feedback(prompt: _Prompt) -> str:
     """Judge a round: revise once what failed, continue with what can run, or join what there is."""
     progress = prompt.progress
     # A run that has to end now gets its answer, whatever else could be tried.
-    revision = None if progress.missing else revise(progress)
-    if revision is not None:
+    if not progress.missing and (revision := revise(progress)):
         return _document(
             revision.document,
             verdict="continue",
@@ -118,11 +118,11 @@ def _feedback(prompt: _Prompt) -> str:
             update=" ".join(revision.changes),
             feedback="A step failed, and its error says which name it needs.",
         )
-    if progress.can_go_on() and not progress.missing:
+    if not progress.missing and ready_steps(progress.plan):
         told = "There are open steps that can run."
         return _document("", verdict="continue", suggested_action="execute_step", feedback=told)
-    failed = [str(step.id) for step in progress.unmet() if progress.state_of(step) == "failed"]
-    told = f"Failed for good: step {', '.join(failed)}." if failed else "Every step is done."
+    failed = ", ".join(str(step.id) for step in progress.failed())
+    told = f"Failed for good: step {failed}." if failed else "Every step is done."
     return _document(progress.joined(), verdict="complete", feedback=told)
 
 
@@ -152,9 +152,9 @@ def _calculation(request: str) -> str:
         command = parse(request)
     except CannotAnswerError:
         return ""
-    if not isinstance(command, Calculate) or steps_in(command.expression):
-        return ""
-    return calculated(command.expression, {})
+    if isinstance(command, Calculate) and not command.steps:
+        return calculated(command.expression, {})
+    return ""
 
 
 def _refusal(refusal: CannotAnswerError) -> str:
@@ -175,11 +175,8 @@ def _quotes(prompt: _Prompt) -> str:
 
 def _step(prompt: _Prompt) -> str:
     """Quote what the knowledge has; a step that has none needs a language model."""
-    quotes = _quotes(prompt)
-    return quotes or _refuse_step(prompt)
-
-
-def _refuse_step(prompt: _Prompt) -> str:
+    if quotes := _quotes(prompt):
+        return quotes
     name = prompt.call.specialist if prompt.call else None
     who = f"The specialist '{name}'" if name else "This specialist"
     told = f"{who} needs a language model; the offline model cannot do its work. {_WITH_A_MODEL}"

@@ -25,11 +25,10 @@ class Revision(Value):
 
 def revise(progress: Progress) -> Revision | None:
     """Change every failed step once whose error proposes a name; None if there is no such step."""
-    unmet = {step.id for step in progress.unmet()}
     changed = {
         step.id: new
         for step in progress.failed()
-        if step.id in unmet and _REVISED not in step.brief and (new := _renamed(progress, step))
+        if _REVISED not in step.brief and (new := _renamed(progress, step))
     }
     if not changed:
         return None

@@ -13,7 +13,6 @@ from replan.prompts.sections import Call, call_tag, section
 from replan_local import OfflineModel
 from replan_local.grammar import parse
 from replan_local.refusals import CannotAnswerError
-from replan_local.specialists import doer_of
 
 BIRDS = [
     ("2023-05-01", "Lake", "heron", 3, 1.5),
@@ -68,7 +67,7 @@ def ask(folder, tmp_path):
 
 def _doer(text, parameters):
     try:
-        return "data_analyst" if parameters else doer_of(parse(text))
+        return "data_analyst" if parameters else parse(text).doer
     except CannotAnswerError:
         return "data_analyst"
 

