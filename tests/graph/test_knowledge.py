@@ -355,6 +355,26 @@ async def test_embeddings_that_tell_no_counts_are_a_call_with_an_unknown_cost(ki
     assert (usage.calls, usage.unpriced_calls, usage.cost) == (5, 2, None)
 
 
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_a_model_that_a_retriever_calls_is_counted_without_its_help(is_async):
+    class Asking:
+        def search(self, request):
+            asked.invoke(request.query)
+            return {"chunks": []}
+
+    class AskingLater:
+        async def search(self, request):
+            await asked.ainvoke(request.query)
+            return {"chunks": []}
+
+    script = {"think": PLAN, "step 1": "Yes.", "feedback": f"{DONE}Yes."}
+    with ScriptedModel(script) as model, ScriptedModel({"*": always("Better words.")}) as asked:
+        found = AskingLater() if is_async else Asking()
+        result = await run(graph_of(model, found), "When are refunds paid?")
+    # One question of the host and one of the step.
+    assert (len(asked.calls), result.usage.calls) == (2, 5)
+
+
 async def test_a_limit_that_leaves_no_room_for_embeddings_is_told_as_any_other(tmp_path):
     (tmp_path / "docs").mkdir()
     found = FolderRetriever(tmp_path / "docs", tmp_path / "cache", Letters())

@@ -17,6 +17,7 @@ from replan.events.emitter import Emitter
 from replan.events.types import KnowledgeRetrieved
 from replan.failures import describe, ends_whole_work
 from replan.knowledge.condensing import Ask, Reading
+from replan.langgraph_inside.tasks import inherited_config
 from replan.ports.retriever import Retriever, SearchRequest, SearchResponse
 from replan.prompts.knowledge_section import place_of
 from replan.prompts.sections import within_budget
@@ -114,6 +115,8 @@ class Search:
         return await in_time(partial(self._call_retriever, request), self.timed, seconds)
 
     async def _call_retriever(self, request: SearchRequest) -> SearchResponse:
+        # A model that the retriever calls without the configuration finds it here.
+        inherited = inherited_config.set(self.config)
         try:
             found = await call(self.retriever.search, request, self.config)
         except SystemExit as error:
@@ -122,4 +125,6 @@ class Search:
             raise
         except BaseException as error:
             raise RuntimeError(describe(error)) from error
+        finally:
+            inherited_config.reset(inherited)
         return SearchResponse.model_validate(found)
