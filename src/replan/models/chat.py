@@ -1,8 +1,6 @@
 """One call of a chat model: streamed if something listens, else as a whole."""
 
-import inspect
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from copy import copy
 from dataclasses import dataclass, field
@@ -10,42 +8,31 @@ from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, BaseMessageChunk
-from langchain_core.messages.content import InvalidToolCall
-from langchain_core.messages.tool import (
-    ToolCall,
-    ToolCallChunk,
-    invalid_tool_call,
-    tool_call,
-)
 from langchain_core.messages.utils import message_chunk_to_message
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.errors import GraphBubbleUp
 from pydantic import ValidationError
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
 
-from replan.errors import ConfigurationError, ReplanError, ReplyTooLongError
+from replan.errors import ReplanError, ReplyTooLongError
 from replan.events.calls import warn_here
 from replan.failures import broke_off, describe, is_busy
 from replan.langgraph_inside.callbacks import handlers_of, has_listener, makes_langchain_stream
 from replan.langgraph_inside.models import is_of_openai
 from replan.models.reply_end import StreamEnds, check_unbroken, may_hide_refusal
 from replan.models.retries import error_raised, pause_if_busy, retried
+from replan.models.streams import (
+    LONGEST_REPLY,
+    OnText,
+    Toolset,
+    calls_in,
+    read,
+    whole_characters,
+)
 from replan.ports.allowance import USUAL_REPLY, Allowance, Request
 from replan.texts.storable import well_formed
 
-ToolCallChecker = Callable[[AsyncIterator[AIMessageChunk]], bool | Awaitable[bool]]
-"""Whether a streamed reply holds a tool call: mostly an async function of the reply's pieces."""
-
-OnText = Callable[[str], None]  # gets the pieces of a reply's text as they arrive
-
-LONGEST_REMARK = 200  # characters before a tool call that are not yet taken for an answer
 LONG_REPLY = 16_384  # tokens of a reply of a model without a bound that is known to write this much
-
-LONGEST_REPLY = 2_000_000
-"""The maximum number of characters of a reply's text; a longer one is cut off."""
-
-# What a piece counts for at least: it takes a thousand times the memory of its text.
-_LEAST_PIECE = 10
 
 # What models call the bound of a reply.
 _BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
@@ -60,27 +47,6 @@ _UNREAD = (TypeError, AttributeError, LookupError)
 _OURS = (ReplanError, GraphBubbleUp)
 
 _pause = pause_if_busy(error_raised, first=0.5, longest=8)
-
-
-async def holds_tool_call(chunks: AsyncIterator[AIMessageChunk]) -> bool:
-    """Wait for a tool call, the end, or more text than models say before they call a tool."""
-    length = 0
-    async for chunk in chunks:
-        if chunk.tool_call_chunks:
-            return True
-        length += len(chunk.text)
-        if length > LONGEST_REMARK:
-            return False
-    return False
-
-
-@dataclass(frozen=True)
-class Toolset:
-    """The tools that a model may call, and what detects whether it does."""
-
-    tools: Sequence[Any]  # LangChain tools, and names of tools that the model's provider has
-    # While it says that a reply holds a tool call, or nothing yet, the text is not shown.
-    checker: ToolCallChecker = holds_tool_call
 
 
 class Chat:
@@ -215,11 +181,11 @@ class _Asked:
         )
 
     async def _streamed(self) -> AIMessage:
-        on_text = self.on_text and _whole_characters(self.on_text)
+        on_text = self.on_text and whole_characters(self.on_text)
         async with AsyncExitStack() as stack:
             model = await self._allowed(stack, {})
             stream = model.astream(list(self.messages), self.config)
-            await _read(stream, self.chunks, on_text, self.toolset)
+            await read(stream, self.chunks, on_text, self.toolset)
         return self._joined()
 
     async def _whole(self, *, in_one: bool) -> AIMessage:
@@ -237,7 +203,8 @@ class _Asked:
                 if isinstance(error, _UNREAD) and is_of_openai(chat.model):
                     raise ValueError(f"the server sent no reply ({describe(error)})") from error
                 raise
-        _check_length(len(message.text))
+        if len(message.text) > LONGEST_REPLY:
+            raise ReplyTooLongError(LONGEST_REPLY)
         check_unbroken(message)
         chat.ends.take_whole()
         return message
@@ -281,7 +248,7 @@ class _Asked:
             return AIMessage(well_formed(whole.text))
         if not whole.tool_call_chunks:
             return _well_formed(message)
-        return _well_formed(message.model_copy(update=_calls(whole.tool_call_chunks)))
+        return _well_formed(message.model_copy(update=calls_in(whole.tool_call_chunks)))
 
 
 def names_of(model: BaseChatModel, name: str = "") -> tuple[str, ...]:
@@ -307,59 +274,10 @@ def _bound_of(model: BaseChatModel) -> tuple[str | None, int]:
     return field, USUAL_REPLY if known is None else min(known, LONG_REPLY)
 
 
-async def _read(
-    stream: AsyncIterator[Any],
-    chunks: list[AIMessageChunk],
-    on_text: OnText | None,
-    toolset: Toolset | None,
-) -> None:
-    """Read a stream into `chunks`, and show its text as soon as it is known to be an answer."""
-    length = 0
-
-    def take(chunk: AIMessageChunk) -> str:
-        nonlocal length
-        # For each token: `text` takes seven times as long where the content is a text anyway.
-        text = chunk.content if isinstance(chunk.content, str) else chunk.text
-        length += max(len(text), _LEAST_PIECE)
-        _check_length(length)
-        chunks.append(chunk)
-        return text
-
-    async def heard() -> AsyncIterator[AIMessageChunk]:
-        async for chunk in stream:
-            take(chunk)
-            yield chunk
-
-    if on_text is not None and toolset is not None:
-        on_text = await _if_answer(toolset.checker, heard(), chunks, on_text)
-    async for chunk in stream:
-        text = take(chunk)
-        if on_text is not None and text:
-            on_text(text)
-
-
 def _shown(message: AIMessage, on_text: OnText | None) -> AIMessage:
     if on_text is not None and not message.tool_calls:
         on_text(message.text)
     return message
-
-
-def _check_length(length: int) -> None:
-    if length > LONGEST_REPLY:
-        raise ReplyTooLongError(LONGEST_REPLY)
-
-
-def _whole_characters(on_text: OnText) -> OnText:
-    """Show text in whole characters: some servers cut one in two, and its first half waits."""
-    half = ""
-
-    def show(text: str) -> None:
-        nonlocal half
-        text = half + text
-        half = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
-        on_text(well_formed(text.removesuffix(half)))
-
-    return show
 
 
 def _well_formed(message: AIMessage) -> AIMessage:
@@ -375,58 +293,3 @@ def _may_be_refusal(error: Exception) -> bool:
         return True
     # LangChain says so of an empty stream, with an error of no class of its own.
     return isinstance(error, NotImplementedError) or type(error) is ValueError
-
-
-async def _if_answer(
-    checker: ToolCallChecker,
-    heard: AsyncIterator[AIMessageChunk],
-    chunks: Sequence[AIMessageChunk],
-    on_text: OnText,
-) -> OnText | None:
-    """Let the checker read as much as it needs; then show what it read, or nothing."""
-    if await _verdict(checker, heard):
-        return None
-    for chunk in chunks:
-        if chunk.text:
-            on_text(chunk.text)
-    return on_text
-
-
-async def _verdict(checker: ToolCallChecker, heard: AsyncIterator[AIMessageChunk]) -> bool:
-    """Ask the team's checker; errors of the stream are not its errors."""
-    failed: list[Exception] = []
-
-    async def remembered() -> AsyncIterator[AIMessageChunk]:
-        try:
-            async for chunk in heard:
-                yield chunk
-        except Exception as error:
-            failed.append(error)
-            raise
-
-    try:
-        verdict = checker(remembered())
-        return bool(await verdict if inspect.isawaitable(verdict) else verdict)
-    except Exception as error:
-        if error in failed:
-            raise
-        problem = f"this checker failed: {describe(error)}"
-        fix = "Let it return True or False, or leave the field out."
-        raise ConfigurationError("stream_tool_call_checker", checker, problem, fix) from error
-
-
-def _calls(chunks: Sequence[ToolCallChunk]) -> dict[str, Any]:
-    # LangChain completes arguments that were cut off, and would call a tool with half of them.
-    calls: list[ToolCall] = []
-    broken: list[InvalidToolCall] = []
-    for chunk in chunks:
-        name, text, id_ = chunk["name"], chunk["args"], chunk["id"]
-        try:
-            args = json.loads(text or "{}", strict=False)
-        except ValueError:
-            args = None
-        if isinstance(args, dict):
-            calls.append(tool_call(name=name or "", args=cast("dict[str, Any]", args), id=id_))
-        else:
-            broken.append(invalid_tool_call(name=name, args=text, id=id_))
-    return {"tool_calls": calls, "invalid_tool_calls": broken}

@@ -9,7 +9,8 @@ from langchain_core.tools import BaseTool, StructuredTool, tool as as_tool
 from replan.errors import ConfigurationError
 from replan.facts.fact_tools import FACT_TOOLS
 from replan.langgraph_inside.models import can_call_tools
-from replan.models.chat import Chat, ToolCallChecker, Toolset, holds_tool_call
+from replan.models.chat import Chat
+from replan.models.streams import ToolCallChecker, Toolset, holds_tool_call
 from replan.ports.tool_provider import ToolProvider, server_in
 from replan.specialists.effects import with_hidden_key
 from replan.state.team import Effects

@@ -14,7 +14,8 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 
 from replan.errors import ConfigurationError
-from replan.models.chat import Chat, OnText, Toolset
+from replan.models.chat import Chat
+from replan.models.streams import OnText, Toolset
 from replan.models.transcript import transcript_at_work
 from replan.specialists.granted_tools import GrantedTools
 from replan.specialists.tool_calls import ToolAnswer, ToolCalls, answer_of_failure

@@ -8,7 +8,6 @@ import asyncio
 import threading
 from asyncio import AbstractEventLoop
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from replan.langgraph_inside.callbacks import either
 from replan.ports.allowance import Allowance, Request
 from replan.ports.journal import Spending
 from replan.ports.specialist_port import TEXT_BESIDE, TEXT_SHOWN
-from replan.spending.account import Account, CrowdedOutError
+from replan.spending.account import Account
 from replan.spending.charging import (
     announced,
     charged_for_reply,
@@ -192,7 +191,7 @@ class Meter(BaseCallbackHandler, Allowance):
                 _handed.reset(token)
             if not handed.is_used:
                 # It was not made after all.
-                await self._settle(permit, Spending())
+                await self._line.settle(permit, Spending())
 
     def on_llm_new_token(
         self,
@@ -228,7 +227,7 @@ class Meter(BaseCallbackHandler, Allowance):
         request = partial(_request, known, said, given)
         permit = self._handed_over() or await self._take(request())
         if not self._noted(run_id, permit, request):
-            await self._settle(permit, Spending())
+            await self._line.settle(permit, Spending())
             raise RuntimeError(_OVER)
 
     def _begins_now(self, known: dict[str, Any], said: Said, *, run_id: UUID, **given: Any) -> None:
@@ -237,19 +236,19 @@ class Meter(BaseCallbackHandler, Allowance):
         request = partial(_request, known, said, given)
         ask = self._ask(request(), None)
         with self._refusal_noted():
-            permit = self._take_now(ask)
+            permit = self._line.take_now(ask)
         if not self._noted(run_id, permit, request):
-            self._settle_now(permit, Spending())
+            self._line.settle_now(permit, Spending())
             raise RuntimeError(_OVER)
 
     async def _ends(self, came: LLMResult | BaseException, *, run_id: UUID, **_: Any) -> None:
         if (permit := self._calls.get(run_id)) is not None:
-            await self._settle(permit, *self._spent(run_id, permit, came))
+            await self._line.settle(permit, *self._spent(run_id, permit, came))
 
     def _ends_now(self, came: LLMResult | BaseException, *, run_id: UUID, **_: Any) -> None:
         """Settle a call; the journal records it as soon as possible."""
         if (permit := self._calls.get(run_id)) is not None:
-            self._settle_now(permit, *self._spent(run_id, permit, came))
+            self._line.settle_now(permit, *self._spent(run_id, permit, came))
 
     on_chat_model_start: Any = either(_begins, _begins_now)
     on_llm_start: Any = either(_begins, _begins_now)
@@ -264,36 +263,12 @@ class Meter(BaseCallbackHandler, Allowance):
             if loop is self._home.loop:
                 permit = await self._account.take(ask, self._line.waiting_of)
             else:
-                permit = await self._take_elsewhere(ask)
+                permit = await self._line.take_elsewhere(ask)
         if self._is_over:
             # The attempt ended while this call waited: its usage would not be counted.
-            await self._settle(permit, Spending())
+            await self._line.settle(permit, Spending())
             raise RuntimeError(_OVER)
         return permit
-
-    async def _take_elsewhere(self, ask: Ask) -> Permit:
-        """Reserve a call on another loop than that of the run."""
-        while True:
-            if self._account.is_shared:
-                await self._home.await_elsewhere(self._home.write(self._account.refresh))
-            permit = await self._line.room_elsewhere(ask)
-            with suppress(CrowdedOutError):
-                await self._home.await_elsewhere(self._written(permit))
-                return permit
-
-    def _take_now(self, ask: Ask) -> Permit:
-        """Reserve a call in a thread, or on the loop of the run while it is blocked."""
-        if self._home.is_here:
-            permit = self._line.room_now(ask)
-            self._written(permit)
-            return permit
-        while True:
-            if self._account.is_shared:
-                self._home.await_in_thread(self._home.write(self._account.refresh))
-            permit = self._line.room_now(ask)
-            with suppress(CrowdedOutError):
-                self._home.await_in_thread(self._written(permit))
-                return permit
 
     @contextmanager
     def _refusal_noted(self) -> Generator[None]:
@@ -302,27 +277,6 @@ class Meter(BaseCallbackHandler, Allowance):
         except LimitReachedError as error:
             self._refused = self.refused or error
             raise
-
-    def _written(self, permit: Permit) -> Future[None]:
-        try:
-            return self._home.write(lambda: self._account.record(permit))
-        except RuntimeError:
-            self._account.give_up(permit)
-            raise
-
-    async def _settle(
-        self, permit: Permit, used: Spending, counted: tuple[int, int] | None = None
-    ) -> None:
-        if asyncio.get_running_loop() is self._home.loop:
-            await self._account.settle(permit, used, counted)
-        else:
-            self._settle_now(permit, used, counted)
-
-    def _settle_now(
-        self, permit: Permit, used: Spending, counted: tuple[int, int] | None = None
-    ) -> None:
-        self._account.settle_now(permit, used, counted)
-        self._home.write(lambda: self._account.record_settled(permit, used))
 
     def _noted(self, call: UUID, permit: Permit, request: Callable[[], Request]) -> bool:
         """Count a call; return whether it may still be made."""

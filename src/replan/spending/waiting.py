@@ -16,7 +16,8 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from replan.spending.account import Account, Waiter
+from replan.ports.journal import Spending
+from replan.spending.account import Account, CrowdedOutError, Waiter
 from replan.spending.deadline import Stopwatch
 from replan.spending.fitting import Ask, Permit
 
@@ -35,7 +36,7 @@ STANDSTILL = 600.0  # seconds that a call waits for other processes while none o
 
 @dataclass(eq=False)
 class Line:
-    """The calls that wait for room."""
+    """The calls of one meter: those that wait, and those that are made on other loops."""
 
     account: Account
     home: "HomeLoop"
@@ -67,7 +68,52 @@ class Line:
             self._looking.cancel()
             await asyncio.wait({self._looking})
 
-    async def room_elsewhere(self, ask: Ask) -> Permit:
+    async def take_elsewhere(self, ask: Ask) -> Permit:
+        """Reserve a call on another loop than that of the run."""
+        while True:
+            if self.account.is_shared:
+                await self.home.await_elsewhere(self.home.write(self.account.refresh))
+            permit = await self._room_elsewhere(ask)
+            with suppress(CrowdedOutError):
+                await self.home.await_elsewhere(self._written(permit))
+                return permit
+
+    def take_now(self, ask: Ask) -> Permit:
+        """Reserve a call in a thread, or on the loop of the run while it is blocked."""
+        if self.home.is_here:
+            permit = self._room_now(ask)
+            self._written(permit)
+            return permit
+        while True:
+            if self.account.is_shared:
+                self.home.await_in_thread(self.home.write(self.account.refresh))
+            permit = self._room_now(ask)
+            with suppress(CrowdedOutError):
+                self.home.await_in_thread(self._written(permit))
+                return permit
+
+    def _written(self, permit: Permit) -> Future[None]:
+        try:
+            return self.home.write(lambda: self.account.record(permit))
+        except RuntimeError:
+            self.account.give_up(permit)
+            raise
+
+    async def settle(
+        self, permit: Permit, used: Spending, counted: tuple[int, int] | None = None
+    ) -> None:
+        if asyncio.get_running_loop() is self.home.loop:
+            await self.account.settle(permit, used, counted)
+        else:
+            self.settle_now(permit, used, counted)
+
+    def settle_now(
+        self, permit: Permit, used: Spending, counted: tuple[int, int] | None = None
+    ) -> None:
+        self.account.settle_now(permit, used, counted)
+        self.home.write(lambda: self.account.record_settled(permit, used))
+
+    async def _room_elsewhere(self, ask: Ask) -> Permit:
         """Wait for room on another loop than that of the run."""
         asked = self.account.ask(ask)
         if isinstance(asked, Permit):
@@ -76,7 +122,7 @@ class Line:
             await done_in_loop(asked.turn, self._hopelessness_of(asked))
             return self.account.turn_of(asked)
 
-    def room_now(self, ask: Ask) -> Permit:
+    def _room_now(self, ask: Ask) -> Permit:
         asked = self.account.ask(ask)
         if isinstance(asked, Permit):
             return asked

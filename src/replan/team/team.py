@@ -24,7 +24,7 @@ from replan.team.tool_server import AnyToolServer, ServerName
 from replan.traces.option import Traces
 
 if TYPE_CHECKING:
-    from replan.models.chat import ToolCallChecker
+    from replan.models.streams import ToolCallChecker
 
     class TheHost:
         """A host, or the one model that it has."""
@@ -48,7 +48,7 @@ Calls = Literal["merged", "separate"]
 
 
 def _tool_call_checker() -> "ToolCallChecker":
-    from replan.models.chat import holds_tool_call  # noqa: PLC0415 - a team is light
+    from replan.models.streams import holds_tool_call  # noqa: PLC0415 - a team is light
 
     return holds_tool_call
 

@@ -5,7 +5,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from replan.errors import ThreadError
-from replan.models.chat import OnText
+from replan.models.streams import OnText
 
 
 @dataclass(kw_only=True)

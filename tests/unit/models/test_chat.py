@@ -9,7 +9,8 @@ from pydantic import PrivateAttr
 
 from replan.errors import ConfigurationError, ReplyTooLongError
 from replan.failures import can_pass
-from replan.models.chat import LONGEST_REPLY, Chat, Toolset
+from replan.models.chat import Chat
+from replan.models.streams import LONGEST_REPLY, Toolset
 from replan.plan.preview import calls_of_reply
 from replan.testing import HttpFault, Reply, Reset, ScriptedHttpError, ScriptedModel, always
 
