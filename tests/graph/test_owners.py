@@ -165,7 +165,7 @@ async def test_an_owner_whose_thread_nobody_took_goes_on_and_holds_it_again(wher
 
 async def look_after(bank):
     """Let the holds of a process be looked after now, as they are every second."""
-    await bank.storage.checkpointer.holds._looked()  # noqa: SLF001 - else only time does it
+    await bank.storage.checkpointer.holds._run_look()  # noqa: SLF001 - else only time does it
 
 
 async def until_held(holds):

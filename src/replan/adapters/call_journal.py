@@ -87,12 +87,12 @@ class CallValues(SerializerProtocol):
         if isinstance(obj, dict) and "channel_versions" in obj:
             # LangGraph keeps changing what is inside a checkpoint.
             return self._written.dumps_typed(obj)
-        return _LIVE, cast("bytes", _copied(obj))
+        return _LIVE, cast("bytes", _copy(obj))
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         kind, value = data
-        return _copied(value) if kind == _LIVE else self._written.loads_typed(data)
+        return _copy(value) if kind == _LIVE else self._written.loads_typed(data)
 
 
-def _copied(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     return cast("Any", value).copy() if isinstance(value, list | dict) else value

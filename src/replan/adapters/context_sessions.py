@@ -67,7 +67,7 @@ class ContextSessions:
             found = 0 if context is None else _version_of(context)
             if found != version:
                 raise SessionConflictError(key.session_id, version, found)
-            await _called(self._store.update_session_context, key.session_id, updates)
+            await _call(self._store.update_session_context, key.session_id, updates)
 
     async def turn(self, key: SessionKey, turn_id: str) -> SessionTurn | None:
         context = await self._context(key)
@@ -93,7 +93,7 @@ class ContextSessions:
         self._cannot("remove a session")
 
     async def _context(self, key: SessionKey) -> AgentContext | None:
-        found = await _called(self._store.load_session_context, key.session_id)
+        found = await _call(self._store.load_session_context, key.session_id)
         if found is None or isinstance(found, AgentContext):
             return found
         return AgentContext.from_dict(found)
@@ -103,7 +103,7 @@ class ContextSessions:
         raise InputError(f"{name} can load and update only, not {what}. Use open_storage for it.")
 
 
-async def _called(method: Callable[..., object], *arguments: object) -> Any:
+async def _call(method: Callable[..., object], *arguments: object) -> Any:
     """Call a method that may be asynchronous; another one keeps no loop waiting."""
     if inspect.iscoroutinefunction(method):
         return await method(*arguments)

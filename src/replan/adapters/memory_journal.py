@@ -53,7 +53,7 @@ class _Scope:
 
 
 @dataclass(slots=True)
-class _Begun:
+class _AttemptRow:
     attempt: Attempt
     ended_at: datetime | None = None
     outcome: AttemptOutcome = "in doubt"
@@ -70,9 +70,11 @@ class _Begun:
 
 
 @dataclass
-class _Run:
+class _RowsOfRun:
     scopes: dict[str, _Scope] = field(default_factory=dict[str, _Scope])
-    attempts: dict[tuple[str, int], _Begun] = field(default_factory=dict[tuple[str, int], _Begun])
+    attempts: dict[tuple[str, int], _AttemptRow] = field(
+        default_factory=dict[tuple[str, int], _AttemptRow]
+    )
     results: dict[str, SpecialistResult] = field(default_factory=dict[str, SpecialistResult])
     notes: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
 
@@ -90,7 +92,7 @@ class MemoryJournal:
     """
 
     def __init__(self, *, max_open: int = 10_000, max_closed: int = 4_000_000) -> None:
-        self._open: OrderedDict[str, _Run] = OrderedDict()
+        self._open: OrderedDict[str, _RowsOfRun] = OrderedDict()
         self._closed: OrderedDict[str, bytes] = OrderedDict()
         self._given_up: set[str] = set()
         self._max_open = max_open
@@ -98,7 +100,7 @@ class MemoryJournal:
         self._closed_size = 0
 
     async def reserve(self, reservation: Reservation, bounds: Sequence[Bound]) -> Refused | None:
-        scopes = self._run(reservation.run_id).scopes
+        scopes = self._rows_to_change(reservation.run_id).scopes
         if any(reservation.id in scope.reserved for scope in scopes.values()):
             return None
         for bound in bounds:
@@ -111,7 +113,7 @@ class MemoryJournal:
         return None
 
     async def settle(self, reservation: Reservation, used: Spending) -> None:
-        run = self._seen(reservation.run_id)
+        run = self._rows_to_read(reservation.run_id)
         for scope in run.scopes.values():
             if scope.reserved.pop(reservation.id, None) is not None:
                 scope.settled += used
@@ -120,18 +122,18 @@ class MemoryJournal:
             self._put_away(reservation.run_id, run)
 
     async def spent(self, run_id: str) -> Mapping[str, Spending]:
-        return {name: scope.charged for name, scope in self._seen(run_id).scopes.items()}
+        return {name: scope.charged for name, scope in self._rows_to_read(run_id).scopes.items()}
 
     async def charged(self, run_id: str) -> Mapping[str, Charged]:
-        scopes = self._seen(run_id).scopes.items()
+        scopes = self._rows_to_read(run_id).scopes.items()
         return {name: Charged(spent=each.charged, reserved=each.reserved) for name, each in scopes}
 
     async def started(self, attempt: Attempt, key: str = "") -> SpecialistResult | None:
-        run = self._run(attempt.run_id)
+        run = self._rows_to_change(attempt.run_id)
         known = run.results.get(key or attempt.key) or run.results.get(attempt.key)
         if known is not None:
             return known
-        begun = self._begun(attempt).attempt
+        begun = self._attempt_row(attempt).attempt
         if (begun.started_at, begun.step_id) != (attempt.started_at, attempt.step_id):
             raise begun_already("in memory", attempt)
         return None
@@ -139,40 +141,40 @@ class MemoryJournal:
     async def ended(
         self, attempt: Attempt, outcome: AttemptOutcome, at: datetime, error: str = ""
     ) -> None:
-        self._begun(attempt).end(outcome, at, error)
+        self._attempt_row(attempt).end(outcome, at, error)
 
     async def finished(
         self, attempt: Attempt, result: SpecialistResult, at: datetime, key: str = ""
     ) -> None:
-        self._begun(attempt).end("failed" if result.is_failed else "done", at, result.error)
-        self._run(attempt.run_id).results.setdefault(key or attempt.key, result)
+        self._attempt_row(attempt).end("failed" if result.is_failed else "done", at, result.error)
+        self._rows_to_change(attempt.run_id).results.setdefault(key or attempt.key, result)
 
     async def results(self, run_id: str) -> Mapping[str, SpecialistResult]:
-        return dict(self._seen(run_id).results)
+        return dict(self._rows_to_read(run_id).results)
 
     async def ledger(self, run_id: str) -> Sequence[LedgerEntry]:
-        return [begun.entry for begun in self._seen(run_id).attempts.values()]
+        return [begun.entry for begun in self._rows_to_read(run_id).attempts.values()]
 
     async def note(self, run_id: str, key: str, value: JsonValue) -> JsonValue:
-        return self._run(run_id).notes.setdefault(key, value)
+        return self._rows_to_change(run_id).notes.setdefault(key, value)
 
     async def notes(self, run_id: str, prefix: str = "") -> Mapping[str, JsonValue]:
-        notes = self._seen(run_id).notes
+        notes = self._rows_to_read(run_id).notes
         return {key: value for key, value in notes.items() if key.startswith(prefix)}
 
     async def strike(self, run_id: str, prefix: str) -> None:
-        notes = self._seen(run_id).notes
+        notes = self._rows_to_read(run_id).notes
         for key in [key for key in notes if key.startswith(prefix)]:
             del notes[key]
 
     async def adopt(self, run_id: str, rows: RunRows) -> None:
-        if run_id in self._closed or self._seen(run_id) != _Run():
+        if run_id in self._closed or self._rows_to_read(run_id) != _RowsOfRun():
             return
-        run = self._run(run_id)
+        run = self._rows_to_change(run_id)
         run.scopes.update({scope: _Scope(settled=each) for scope, each in rows.spent.items()})
         for each in rows.attempts:
             attempt = each.replace(run_id=run_id)
-            begun = _Begun(attempt, each.ended_at, each.outcome, each.error)
+            begun = _AttemptRow(attempt, each.ended_at, each.outcome, each.error)
             run.attempts[attempt.key, attempt.number] = begun
         run.results.update(rows.results)
         run.notes.update(rows.notes)
@@ -182,18 +184,20 @@ class MemoryJournal:
         run = self._open.pop(run_id, None)
         if run is not None:
             notes = {key: value for key, value in run.notes.items() if key.startswith(_KEPT)}
-            self._put_away(run_id, _Run(scopes=run.scopes, attempts=run.attempts, notes=notes))
+            self._put_away(
+                run_id, _RowsOfRun(scopes=run.scopes, attempts=run.attempts, notes=notes)
+            )
 
     def forget(self, run_id: str) -> None:
         self._open.pop(run_id, None)
         self._closed_size -= len(self._closed.pop(run_id, b""))
         self._given_up.discard(run_id)
 
-    def _begun(self, attempt: Attempt) -> _Begun:
-        attempts = self._run(attempt.run_id).attempts
-        return attempts.setdefault((attempt.key, attempt.number), _Begun(attempt))
+    def _attempt_row(self, attempt: Attempt) -> _AttemptRow:
+        attempts = self._rows_to_change(attempt.run_id).attempts
+        return attempts.setdefault((attempt.key, attempt.number), _AttemptRow(attempt))
 
-    def _seen(self, run_id: str) -> _Run:
+    def _rows_to_read(self, run_id: str) -> _RowsOfRun:
         """The rows of a run to be read; none if it is not known."""
         if run_id in self._given_up:
             raise StorageError(
@@ -203,11 +207,11 @@ class MemoryJournal:
                 "Begin a new run under another name; with `open_storage` no run is dropped.",
             )
         if run_id in self._closed:
-            return cast(_Run, pickle.loads(self._closed[run_id]))  # noqa: S301 - our own bytes
-        return self._open.get(run_id) or _Run()
+            return cast(_RowsOfRun, pickle.loads(self._closed[run_id]))  # noqa: S301 - our own bytes
+        return self._open.get(run_id) or _RowsOfRun()
 
-    def _run(self, run_id: str) -> _Run:
-        run = self._open.setdefault(run_id, self._seen(run_id))
+    def _rows_to_change(self, run_id: str) -> _RowsOfRun:
+        run = self._open.setdefault(run_id, self._rows_to_read(run_id))
         self._closed_size -= len(self._closed.pop(run_id, b""))
         self._open.move_to_end(run_id)
         while len(self._open) > self._max_open:
@@ -216,7 +220,7 @@ class MemoryJournal:
             logger.warning("forgot a run that is not over", extra={"run_id": given_up})
         return run
 
-    def _put_away(self, run_id: str, run: _Run) -> None:
+    def _put_away(self, run_id: str, run: _RowsOfRun) -> None:
         rows = pickle.dumps(run)
         self._closed_size += len(rows) - len(self._closed.pop(run_id, b""))
         self._closed[run_id] = rows

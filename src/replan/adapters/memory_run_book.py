@@ -68,7 +68,7 @@ class MemoryRunBook:
         outcomes: Collection[RunOutcome] = (),
         order: RunOrder = "began",
     ) -> Sequence[RunRecord]:
-        wanted, records = (labels or {}).items(), await self._ordered(order)
+        wanted, records = (labels or {}).items(), await self._sorted_by(order)
         if behind is not None:
             ids = [each.run_id for each in records]
             records = records[ids.index(behind.run_id) + 1 :] if behind.run_id in ids else []
@@ -140,7 +140,7 @@ class MemoryRunBook:
     async def take_requests(self, requests: Collection[Request], at: datetime) -> None:
         self._taken.update(request.name for request in requests)
 
-    async def _ordered(self, order: RunOrder) -> list[RunRecord]:
+    async def _sorted_by(self, order: RunOrder) -> list[RunRecord]:
         records, now = self._newest_first(), datetime.now(UTC)  # noqa: TID251 - as a database's own
         match order:
             case "began":
@@ -148,7 +148,7 @@ class MemoryRunBook:
             case "outcome":
                 return sorted(records, key=lambda record: BY_NEED.index(record.outcome))
             case "took":
-                return sorted(records, key=lambda record: record.started_at - _ended(record, now))
+                return sorted(records, key=lambda record: record.started_at - _end_of(record, now))
             case amount:
                 spent = {each.run_id: await self._journal.spent(each.run_id) for each in records}
                 charged = {name: each.get("run", Spending()) for name, each in spent.items()}
@@ -159,5 +159,5 @@ class MemoryRunBook:
         return sorted(by_id, key=lambda record: record.started_at, reverse=True)
 
 
-def _ended(record: RunRecord, now: datetime) -> datetime:
+def _end_of(record: RunRecord, now: datetime) -> datetime:
     return now if record.outcome == "running" else record.updated_at

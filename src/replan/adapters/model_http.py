@@ -48,16 +48,16 @@ class LoopBoundClient(openai.DefaultAsyncHttpxClient):
         weakref.finalize(self, _close_all, self._held).atexit = False
 
     async def send(self, request: Any, **options: Any) -> Any:
-        client = await self._of_this_loop()
+        client = await self._client_of_this_loop()
         if options.get("stream"):
-            with _apart():
-                return streamed(await _sent(client, request, options))
+            with _without_own_context():
+                return streamed(await _send(client, request, options))
         # Nothing comes before a whole reply does. Whoever calls bounds the time of the call;
         # to bound the silence, too, would break off every long reply.
         timeout = request.extensions.get("timeout", {})
         request.extensions["timeout"] = {**timeout, "read": None}
-        with _apart():
-            response = await whole(await _sent(client, request, options))
+        with _without_own_context():
+            response = await whole(await _send(client, request, options))
         if response.status_code == HTTPStatus.OK and request.url.path.endswith(_CHAT):
             # The client makes an error of it, with the server's words and its `Retry-After`.
             response.status_code = told_status(response.content) or response.status_code
@@ -69,7 +69,7 @@ class LoopBoundClient(openai.DefaultAsyncHttpxClient):
         if held is not None:
             await held[1].aclose()
 
-    async def _of_this_loop(self) -> _Client:
+    async def _client_of_this_loop(self) -> _Client:
         loop = asyncio.get_running_loop()
         held = self._held.get(loop)
         if held is None:
@@ -83,7 +83,7 @@ class LoopBoundClient(openai.DefaultAsyncHttpxClient):
         return held[0]
 
 
-async def _sent(client: _Client, request: Any, options: dict[str, Any]) -> httpx2.Response:
+async def _send(client: _Client, request: Any, options: dict[str, Any]) -> httpx2.Response:
     asked: dict[str, Any] = {**options, "stream": True, "follow_redirects": False}
     response = await client.send(request, **asked)
     try:
@@ -95,7 +95,7 @@ async def _sent(client: _Client, request: Any, options: dict[str, Any]) -> httpx
 
 
 @contextlib.contextmanager
-def _apart() -> Generator[None]:
+def _without_own_context() -> Generator[None]:
     """Hide the context variables of a call from what is opened for it.
 
     A connection keeps the context in which it was opened for as long as it is open, and all that

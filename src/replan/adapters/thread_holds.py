@@ -42,13 +42,13 @@ class Holds(ABC):
         owner, latest = Owner(self.where, thread_id), time.monotonic() + MOMENT
         try:
             # Not interrupted: an unknown lock would stay.
-            while not await uninterrupted(self._taken(owner)):
+            while not await uninterrupted(self._try_take(owner)):
                 if time.monotonic() > latest:
                     raise ThreadBusyError(thread_id)
                 await asyncio.sleep(_POLL)
             yield owner
         finally:
-            await uninterrupted(self._let_go(owner))
+            await uninterrupted(self._release(owner))
 
     async def is_held(self, thread_id: str) -> bool:
         """Whether any process works on a thread now."""
@@ -96,7 +96,7 @@ class Holds(ABC):
     async def _look_after(self) -> None:
         """Check that the holds are still held: one that was lost is taken again, if possible."""
 
-    async def _taken(self, owner: Owner) -> bool:
+    async def _try_take(self, owner: Owner) -> bool:
         async with self._turn:
             if owner.thread_id in self._held:
                 return False
@@ -108,7 +108,7 @@ class Holds(ABC):
                 self._schedule()
             return bool(owner.epoch)
 
-    async def _let_go(self, owner: Owner) -> None:
+    async def _release(self, owner: Owner) -> None:
         async with self._turn:
             if self._held.get(owner.thread_id) is not owner:
                 return
@@ -124,9 +124,9 @@ class Holds(ABC):
         self._next_look = asyncio.get_running_loop().call_later(BEAT, self._begin_look)
 
     def _begin_look(self) -> None:
-        self._look = asyncio.ensure_future(self._looked())
+        self._look = asyncio.ensure_future(self._run_look())
 
-    async def _looked(self) -> None:
+    async def _run_look(self) -> None:
         async with self._turn:
             self._next_look = None
             try:

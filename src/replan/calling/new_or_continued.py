@@ -51,14 +51,14 @@ async def entered(graph: Graph, call: Call) -> Call:
     is_kept = isinstance(graph.checkpointer, BaseCheckpointSaver)
     if isinstance(call.input, Command) and call.input.resume is not None and is_kept:
         snapshot = await graph.aget_state(call.config)
-        return replace(call, input=_directed(call.input, snapshot.interrupts))
+        return replace(call, input=_address_answer(call.input, snapshot.interrupts))
     if not isinstance(call.input, Mapping):
         return call
     if not call.input:
         # The state of an old thread would be taken for a request.
         raise InputError(NOTHING_TO_DO)
     name = str(call.config.get("metadata", {}).get("run_id") or "")
-    return await _delivered(graph, replace(call, name=name)) if name and is_kept else call
+    return await _continued_if_same(graph, replace(call, name=name)) if name and is_kept else call
 
 
 async def prepared(graph: Graph, call: Call) -> Call:
@@ -68,10 +68,10 @@ async def prepared(graph: Graph, call: Call) -> Call:
     call = replace(call, input=given, name=name)
     check_call(graph, call)
     if graph.checkpointer and not isinstance(given, Command | None):
-        call = await _delivered(graph, call)
+        call = await _continued_if_same(graph, call)
     if graph.checkpointer and isinstance(call.input, Command | None):
         return await _resumed(graph, call)
-    return _named(call)
+    return _with_name(call)
 
 
 def check_call(graph: Graph, call: Call) -> None:
@@ -103,16 +103,16 @@ def check_storable(told: Mapping[str, object]) -> None:
             raise InputError(f"The {name} cannot be kept. {problem}")
 
 
-async def _delivered(graph: Graph, call: Call) -> Call:
+async def _continued_if_same(graph: Graph, call: Call) -> Call:
     """What an input is under its name: a run's own input again continues that run."""
     newest = await _newest_start(graph, call) if call.name else None
     if newest is None or newest.metadata.get("run_id") != call.name:
         return call
     if not _is_same(newest.checkpoint["channel_values"].get(START), call.input):
         # LangGraph would take any input under the newest name for the one that it has.
-        return _nameless(call)
+        return _without_name(call)
     # What it may do is in its state, and may have been raised since.
-    begins = _begins(await graph.aget_state(call.config))
+    begins = _is_not_begun(await graph.aget_state(call.config))
     return replace(call, input=None, settings=call.settings if begins else None)
 
 
@@ -128,10 +128,10 @@ async def _newest_start(graph: Graph, call: Call) -> CheckpointTuple | None:
 
 
 def _is_same(begun: object, given: object) -> bool:
-    return begun is None or _said(begun) == _said(given)
+    return begun is None or _texts_of_input(begun) == _texts_of_input(given)
 
 
-def _said(given: Any) -> tuple[Any, ...]:
+def _texts_of_input(given: Any) -> tuple[Any, ...]:
     """The text of an input, in whatever form its messages are."""
     if not isinstance(given, Mapping):
         return (given,)
@@ -150,13 +150,13 @@ async def _resumed(graph: Graph, call: Call) -> Call:
     _check_team(graph, snapshot)
     given = cast("Command[Any] | None", call.input)
     if given is not None:
-        given = _directed(given, snapshot.interrupts)
-    if _begins(snapshot):
+        given = _address_answer(given, snapshot.interrupts)
+    if _is_not_begun(snapshot):
         # It takes its name and its settings when it does.
         name = str((snapshot.metadata or {}).get("run_id") or call.name)
-        return _named(replace(call, input=given, name=name))
+        return _with_name(replace(call, input=given, name=name))
     state = cast("EnhancedState", snapshot.values)
-    call = _named(replace(call, name=state.get("run_id", "")))
+    call = _with_name(replace(call, name=state.get("run_id", "")))
     update = dict(changed_settings(state, call.settings))
     if update and not is_served(graph):
         new = cast("RunSettings", update["settings"])
@@ -168,7 +168,7 @@ async def _resumed(graph: Graph, call: Call) -> Call:
     return replace(call, input=given)
 
 
-def _begins(snapshot: StateSnapshot) -> bool:
+def _is_not_begun(snapshot: StateSnapshot) -> bool:
     """Whether the newest run of a thread has not begun yet; then the state is an earlier run's."""
     state = cast("EnhancedState", snapshot.values)
     if "settings" not in state or not _BEFORE.isdisjoint(snapshot.next):
@@ -176,19 +176,19 @@ def _begins(snapshot: StateSnapshot) -> bool:
     return "think" in snapshot.next and not has_begun(state)
 
 
-def _named(call: Call) -> Call:
+def _with_name(call: Call) -> Call:
     if not call.name:
         return call
     return replace(call, config=merge_configs(call.config, {"metadata": {"run_id": call.name}}))
 
 
-def _nameless(call: Call) -> Call:
+def _without_name(call: Call) -> Call:
     metadata = {**call.config.get("metadata", {})}
     metadata.pop("run_id", None)
     return replace(call, config={**call.config, "metadata": metadata}, name="")
 
 
-def _directed(command: Command[Any], interrupts: Sequence[Interrupt]) -> Command[Any] | None:
+def _address_answer(command: Command[Any], interrupts: Sequence[Interrupt]) -> Command[Any] | None:
     """Address an answer to its interrupts; LangGraph itself takes no empty one."""
     # Where nothing is asked, LangGraph would keep the answer for whatever is asked next, unseen.
     does_more = bool(command.update or command.goto)

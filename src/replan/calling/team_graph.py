@@ -110,8 +110,8 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
         self, call: Call, options: Mapping[str, Any], owner: Owner | None = None
     ) -> AsyncGenerator[Any]:
         """The parts of LangGraph's stream of a call."""
-        bounded = _unbounded(call.config, self.config or {})
-        trace = await _traced(self, call)
+        bounded = _without_bounds(call.config, self.config or {})
+        trace = await _begin_trace(self, call)
         if trace is not None:
             bounded = merge_configs(bounded, {"metadata": {_TRACE: trace.ref}})
         parts = as_owner(owner, cast("Any", super().astream(call.input, bounded, **options)))
@@ -160,7 +160,7 @@ async def alone(
             raise
 
 
-async def _traced(graph: Graph, call: Call) -> Trace | None:
+async def _begin_trace(graph: Graph, call: Call) -> Trace | None:
     """The trace of a call, if its team, or the call around it, is traced."""
     around = trace_at_work.get()
     tracing: Tracing | None = entrance_of(graph).tracing
@@ -188,7 +188,7 @@ def _check_edits(graph: Graph, supersteps: Sequence[Sequence[StateUpdate]]) -> N
         entrance_of(graph).check_edit(edit.values, edit.as_node)
 
 
-def _unbounded(config: RunnableConfig, own: RunnableConfig) -> RunnableConfig:
+def _without_bounds(config: RunnableConfig, own: RunnableConfig) -> RunnableConfig:
     """Remove LangGraph's bounds from the config; the nodes find them as the caller set them."""
     given: list[RunnableConfig] = [config, own, inherited_config.get() or {}]
     steps = next((each["recursion_limit"] for each in given if "recursion_limit" in each), None)

@@ -95,7 +95,7 @@ class Chat:
         # further attempt at a busy server, and the one for the whole reply where the server refuses
         # to stream, or if a stream ended without text and may have been a refusal.
         is_heard = on_text is not None or has_listener(config)
-        asked = _Asked(
+        asked = _ReplyRequest(
             self, messages, config, on_text, toolset, is_heard, is_refused=not self.can_stream
         )
         try:
@@ -120,7 +120,7 @@ class Chat:
 
 
 @dataclass(slots=True)
-class _Asked:
+class _ReplyRequest:
     """A requested reply: the request, and what its attempts have shown so far."""
 
     chat: Chat
@@ -145,7 +145,7 @@ class _Asked:
         in_pieces = self.is_heard or self.is_unreadable or not chat.sends_whole
         if in_pieces and not self.is_refused and not chat.ends.is_in_doubt:
             try:
-                streamed = await self._streamed()
+                streamed = await self._request_stream()
             except Exception as error:
                 if self.chunks or self.is_unreadable or not _may_be_refusal(error):
                     raise
@@ -155,7 +155,7 @@ class _Asked:
                     return streamed
         is_silent = bool(self.chunks)
         try:
-            message = await self._whole(
+            message = await self._request_whole(
                 in_one=self.is_refused or is_silent or chat.ends.is_in_doubt
             )
         except ValidationError:
@@ -164,12 +164,12 @@ class _Asked:
             # LangChain makes no message of a tool call whose arguments are not an object. Of the
             # pieces of such a call, one can be made that says so.
             self.is_unreadable = True
-            return await self._streamed()
+            return await self._request_stream()
         # A refusal of streaming looks like any other bad request, so the whole call decides.
         chat.can_stream = not self.is_refused
         # What is asked after a refusal is one call again, so that an attempt keeps its bound.
         chat.ends.is_in_doubt |= is_silent
-        return _shown(message, self.on_text)
+        return _show_whole(message, self.on_text)
 
     def _retrying(self) -> AsyncRetrying:
         return AsyncRetrying(
@@ -180,21 +180,21 @@ class _Asked:
             reraise=True,
         )
 
-    async def _streamed(self) -> AIMessage:
+    async def _request_stream(self) -> AIMessage:
         on_text = self.on_text and whole_characters(self.on_text)
         async with AsyncExitStack() as stack:
-            model = await self._allowed(stack, {})
+            model = await self._reserve(stack, {})
             stream = model.astream(list(self.messages), self.config)
             await read(stream, self.chunks, on_text, self.toolset)
-        return self._joined()
+        return self._join_pieces()
 
-    async def _whole(self, *, in_one: bool) -> AIMessage:
+    async def _request_whole(self, *, in_one: bool) -> AIMessage:
         """Request a reply in one piece; with `in_one`, even if LangChain would stream it."""
         chat, config = self.chat, self.config
         streams_all_the_same = in_one and makes_langchain_stream(config)
         changes = {"disable_streaming": True} if streams_all_the_same else {}
         async with AsyncExitStack() as stack:
-            model = await self._allowed(stack, changes)
+            model = await self._reserve(stack, changes)
             try:
                 message = _well_formed(await model.ainvoke(list(self.messages), config))
             except Exception as error:
@@ -209,7 +209,7 @@ class _Asked:
         chat.ends.take_whole()
         return message
 
-    async def _allowed(
+    async def _reserve(
         self, stack: AsyncExitStack, changes: Mapping[str, Any]
     ) -> Runnable[Any, AIMessage]:
         """Reserve one call, and return the model with `changes` to its fields."""
@@ -233,7 +233,7 @@ class _Asked:
         model = chat.model.model_copy(update=changes) if changes else chat.model
         return model if self.toolset is None else model.bind_tools(tools)
 
-    def _joined(self) -> AIMessage:
+    def _join_pieces(self) -> AIMessage:
         chunks = self.chunks
         if not chunks:
             return AIMessage("")
@@ -274,7 +274,7 @@ def _bound_of(model: BaseChatModel) -> tuple[str | None, int]:
     return field, USUAL_REPLY if known is None else min(known, LONG_REPLY)
 
 
-def _shown(message: AIMessage, on_text: OnText | None) -> AIMessage:
+def _show_whole(message: AIMessage, on_text: OnText | None) -> AIMessage:
     if on_text is not None and not message.tool_calls:
         on_text(message.text)
     return message

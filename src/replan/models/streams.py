@@ -74,7 +74,7 @@ async def read(
             yield chunk
 
     if on_text is not None and toolset is not None:
-        on_text = await _if_answer(toolset.checker, heard(), chunks, on_text)
+        on_text = await _show_if_answer(toolset.checker, heard(), chunks, on_text)
     async for chunk in stream:
         text = take(chunk)
         if on_text is not None and text:
@@ -94,7 +94,7 @@ def whole_characters(on_text: OnText) -> OnText:
     return show
 
 
-async def _if_answer(
+async def _show_if_answer(
     checker: ToolCallChecker,
     heard: AsyncIterator[AIMessageChunk],
     chunks: Sequence[AIMessageChunk],

@@ -76,14 +76,14 @@ class RunView:
             case "rejected" if not self.state.get("limit_reached"):
                 return "a person rejected its plan"
             case outcome:
-                limit, judged = self.state.get("limit_reached"), self._judged
+                limit, judged = self.state.get("limit_reached"), self._judgement
                 reached = [f"{limit} was reached"] if limit else []
                 steps = self.plan.steps if self.plan and outcome in INCOMPLETE else ()
                 failed = failures([(step, step.feedback) for step in steps])
                 return "; ".join([*reached, *failed] or not_run(steps)) or judged
 
     @property
-    def _judged(self) -> str:
+    def _judgement(self) -> str:
         judged = self.state.get("current_feedback_result")
         return judged.feedback if judged else ""
 
@@ -148,7 +148,7 @@ async def seen(graph: Graph, storage: Storage, record: RunRecord, at: datetime) 
         used = Calls.of(state.get("usage", Usage()))
     return RunView(
         record=record,
-        heard_at=at if is_held else await _heard_at(record, ledger, events, storage),
+        heard_at=at if is_held else await _last_sign_of_life(record, ledger, events, storage),
         state=state,
         plan=plan,
         results=tuple(results),
@@ -165,7 +165,7 @@ def _is_guessed(state: EnhancedState, charged: Spending) -> bool:
     return CUT_OFF in usage.by or charged.tokens > usage.total_tokens
 
 
-async def _heard_at(
+async def _last_sign_of_life(
     record: RunRecord, ledger: Sequence[LedgerEntry], events: Sequence[RunEvent], storage: Storage
 ) -> datetime:
     """The last sign of life; a killed process left its attempts, its events and its clock."""

@@ -102,7 +102,7 @@ class RunResult:
         Raises:
             pydantic.ValidationError: The value was stored with another version of the type.
         """
-        return _typed(self.state.get("output"), self.shapes.get(""))
+        return _as_type(self.state.get("output"), self.shapes.get(""))
 
     @property
     def plan(self) -> TaskPlan | None:
@@ -124,7 +124,7 @@ class RunResult:
         """The results of the steps: `results[3].text`, or `.output` for a typed result."""
         found = dict(self.state.get("current_specialist_results", {}))
         for key, each in found.items():
-            output = _typed(each.output, self.shapes.get(each.specialist_name))
+            output = _as_type(each.output, self.shapes.get(each.specialist_name))
             found[key] = each.model_copy(update={"output": output})
         return StepResults(found)
 
@@ -165,7 +165,7 @@ def _steps_of(plan: TaskPlan) -> str:
     return f"{done} of {len(plan.steps)} steps done"
 
 
-def _typed(kept: JsonValue, shape: Shape | None) -> Any:
+def _as_type(kept: JsonValue, shape: Shape | None) -> Any:
     return kept if kept is None or shape is None else shape.value_of(kept)
 
 

@@ -32,10 +32,10 @@ def title_of(given: Mapping[str, Any]) -> str:
     """The title of a new run: that of its plan, else the request, else the plan's first step."""
     document = given.get("plan")
     plan = PlanDocument.recover(document).plan if isinstance(document, str) else TaskPlan()
-    return " ".join((plan.title or _said(given).strip() or plan.goal).split())[:_TITLE]
+    return " ".join((plan.title or _request_text(given).strip() or plan.goal).split())[:_TITLE]
 
 
-def _said(given: Mapping[str, Any]) -> str:
+def _request_text(given: Mapping[str, Any]) -> str:
     return str(_messages(given)[-1].content) if given.get("messages") else ""
 
 

@@ -38,15 +38,15 @@ async def run_graph(
     async def work(control: RunControl | None = None) -> dict[str, Any]:
         call = await prepared(graph, asked)
         return await cast("Any", graph).ainvoke(
-            call.input, call.config, control=control, **_options(graph, call)
+            call.input, call.config, control=control, **_langgraph_options(graph, call)
         )
 
     async with alone(graph, asked.config) as owner:
         try:
-            with _logged(asked), owner.at_work() if owner else nullcontext():
+            with _log_end(asked), owner.at_work() if owner else nullcontext():
                 state = await (on_its_own(work()) if stop is None else stoppable(work, stop, grace))
         except RunStopped:
-            state = _stopped(await _saved(graph, asked.config))
+            state = _mark_interrupted(await _read_saved_state(graph, asked.config))
     if "__interrupt__" in state:
         state["outcome"] = "waiting"
     return cast("EnhancedState", state)
@@ -60,7 +60,7 @@ async def stream_graph(
     with suppress(RunStopped):
         async with alone(graph, asked.config) as owner:
             call = await prepared(graph, asked)
-            options = {**_options(graph, call), "stream_mode": "custom"}
+            options = {**_langgraph_options(graph, call), "stream_mode": "custom"}
 
             def parts(control: RunControl) -> AsyncGenerator[Any]:
                 controls.append(control)
@@ -68,7 +68,7 @@ async def stream_graph(
                 return stream_of(call.input, call.config, control=control, **options)
 
             given = parts(RunControl()) if stop is None else _until_stopped(parts, stop, grace)
-            with _logged(asked):
+            with _log_end(asked):
                 async with (
                     aclosing(as_owner(owner, given)) as owned,
                     aclosing(_events_in(owned, controls)) as events,
@@ -90,7 +90,7 @@ async def followed(
 
     async def work(control: RunControl) -> dict[str, Any]:
         call, last = await prepared(graph, asked), dict[str, Any]()
-        options = {**_options(graph, call), "stream_mode": ["custom", "values"]}
+        options = {**_langgraph_options(graph, call), "stream_mode": ["custom", "values"]}
         parts = cast("Any", graph).astream(call.input, call.config, control=control, **options)
         async with aclosing(parts) as given:
             async for mode, part in given:
@@ -100,7 +100,7 @@ async def followed(
                     take(cast("Event", part))
         return last
 
-    return await _at_rest(graph, asked, stoppable(work, stop, grace, at_once))
+    return await _run_to_rest(graph, asked, stoppable(work, stop, grace, at_once))
 
 
 async def followed_at_once(
@@ -121,19 +121,21 @@ async def followed_at_once(
 
     try:
         working = on_its_own(work(RunControl())) if stop is None else stoppable(work, stop, GRACE)
-        return await _at_rest(graph, asked, working)
+        return await _run_to_rest(graph, asked, working)
     finally:
         listener.close()
 
 
-async def _at_rest(
+async def _run_to_rest(
     graph: Graph, asked: Call, working: Coroutine[Any, Any, dict[str, Any]]
 ) -> EnhancedState:
-    with _logged(asked):
+    with _log_end(asked):
         try:
             state = await working
         except RunStopped:
-            return cast("EnhancedState", _stopped(await _saved(graph, asked.config)))
+            return cast(
+                "EnhancedState", _mark_interrupted(await _read_saved_state(graph, asked.config))
+            )
     if graph.checkpointer and not state.get("is_completed"):
         # Only a snapshot shows what is asked, and by whom.
         snapshot: StateSnapshot = await graph.aget_state(asked.config)
@@ -184,7 +186,7 @@ async def _until_stopped(
 
 
 @contextmanager
-def _logged(asked: Call) -> Generator[None]:
+def _log_end(asked: Call) -> Generator[None]:
     """Log how a run was cut off; a normal end is in its last event."""
     thread = asked.config.get("configurable", {}).get("thread_id")
     about = {"run_id": asked.name, "thread_id": thread}
@@ -204,7 +206,7 @@ def _logged(asked: Call) -> Generator[None]:
         raise
 
 
-async def _saved(graph: Graph, config: RunnableConfig) -> dict[str, Any]:
+async def _read_saved_state(graph: Graph, config: RunnableConfig) -> dict[str, Any]:
     """The state of a stopped run after it came to rest; empty without a checkpointer."""
     if not graph.checkpointer:
         return {}
@@ -214,12 +216,12 @@ async def _saved(graph: Graph, config: RunnableConfig) -> dict[str, Any]:
     return dict((await graph.aget_state(config)).values)
 
 
-def _stopped(state: dict[str, Any]) -> dict[str, Any]:
+def _mark_interrupted(state: dict[str, Any]) -> dict[str, Any]:
     """The state of a run that was stopped; one whose answer was reported lacks only its summary."""
     return state if state.get("is_completed") else {**state, "outcome": "interrupted"}
 
 
-def _options(graph: Graph, call: Call) -> dict[str, Any]:
+def _langgraph_options(graph: Graph, call: Call) -> dict[str, Any]:
     options: dict[str, Any] = {"context": call.settings}
     if graph.checkpointer:
         options["durability"] = "sync"

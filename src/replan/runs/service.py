@@ -146,9 +146,9 @@ class Runtime:
         errand = Errand(
             record=record, input=given, settings=settings, config=config, following=following
         )
-        return await self._started(errand)
+        return await self._begin(errand)
 
-    async def _started(self, errand: Errand) -> Run:
+    async def _begin(self, errand: Errand) -> Run:
         known = await self._bench.book.get(errand.run_id)
         if known is not None:
             errand = replace(errand, record=known, goes_on=True)
@@ -264,7 +264,7 @@ class Runtime:
                 no room, or work with effects would be done again.
             ThreadBusyError: Another process works on the run.
         """
-        return await self._corrected(run, Correction(action="retry", step=step, by=by), options)
+        return await self._correct(run, Correction(action="retry", step=step, by=by), options)
 
     async def skip(
         self, run: str, step: int, /, *, by: str = "", **options: Unpack[CorrectionOptions]
@@ -284,19 +284,19 @@ class Runtime:
                 no room.
             ThreadBusyError: Another process works on the run.
         """
-        return await self._corrected(run, Correction(action="skip", step=step, by=by), options)
+        return await self._correct(run, Correction(action="skip", step=step, by=by), options)
 
-    async def _corrected(
+    async def _correct(
         self, run_id: str, correction: Correction, options: CorrectionOptions
     ) -> Run:
         record = await kept_record_of(run_id, self._bench)
-        view = await self._seen(record)
+        view = await self._view(record)
         if is_over(view.state):
-            return await self._started(await anew(correction, view, options, self._bench))
+            return await self._begin(await anew(correction, view, options, self._bench))
         async with alone(self._bench.graph, config_of(record.thread_id)) as owner:
             with owner.at_work() if owner else nullcontext():
                 errand = await in_place(correction, record, options, self._bench)
-        return await self._started(errand)
+        return await self._begin(errand)
 
     async def stop(self, run_id: str, *, by: str = "", at_once: bool = False) -> None:
         """Stop a run gracefully: no new step starts, and running steps get the grace to end.
@@ -316,7 +316,7 @@ class Runtime:
             # Whatever happens to the storage.
             work.stop(at_once=at_once)
         record = await record_of(run_id, self._bench)
-        if work is None and record.outcome != "running" and not (await self._seen(record)).is_held:
+        if work is None and record.outcome != "running" and not (await self._view(record)).is_held:
             return
         request = await self._works.ask(run_id, "stop", by, {})
         if work is not None:
@@ -362,7 +362,7 @@ class Runtime:
         Raises:
             InputError: There is no such run.
         """
-        return await self._seen(await record_of(run_id, self._bench))
+        return await self._view(await record_of(run_id, self._bench))
 
     async def text(self, run_id: str, ref: str) -> str | None:
         """Return a long text of an event, to which a `ref` in its `details` points.
@@ -380,7 +380,7 @@ class Runtime:
     ) -> list[RunView]:
         """Return the latest runs, the newest first."""
         found = await self._bench.book.recent(most, checked_labels(labels))
-        return [await self._seen(each) for each in found]
+        return [await self._view(each) for each in found]
 
     async def facts(self, user: str, *, tenant: str = "", query: str = "") -> list[Fact]:
         """Return what the team remembers about a user: the newest first, or what fits a query best.
@@ -456,5 +456,5 @@ class Runtime:
         self._is_closed = True
         await self._works.close()
 
-    async def _seen(self, record: RunRecord) -> RunView:
+    async def _view(self, record: RunRecord) -> RunView:
         return await view_of(record, self._bench, is_here=record.run_id in self._works)

@@ -40,7 +40,7 @@ async def reset_summary(graph: Graph, config: RunnableConfig) -> None:
         InputError: A run of the thread is not over.
         ThreadBusyError: Another process works on the thread.
     """
-    async with _held(graph, config) as state:
+    async with _hold_thread(graph, config) as state:
         if state.get("memory_summary") is not None:
             await graph.aupdate_state(config, {"memory_summary": None}, as_node=_NODE)
 
@@ -62,7 +62,7 @@ async def summarise(graph: Graph, config: RunnableConfig) -> Summary | None:
         ModelCallError: The model failed, refused or wrote nothing; what there was stays.
         LimitReachedError: The newest run has no room left for it.
     """
-    async with _held(graph, config) as held:
+    async with _hold_thread(graph, config) as held:
         state = held
         services = services_in(graph)
         memory = services.prompts.memory_in(state)
@@ -72,11 +72,11 @@ async def summarise(graph: Graph, config: RunnableConfig) -> Summary | None:
                 "the team memory=MemoryOptions(mode='summary')."
             )
         while to_cover(state, memory)[1]:
-            state = await _with_next(state, graph, config)
+            state = await _write_next(state, graph, config)
         return state.get("memory_summary")
 
 
-async def _with_next(state: EnhancedState, graph: Graph, config: RunnableConfig) -> EnhancedState:
+async def _write_next(state: EnhancedState, graph: Graph, config: RunnableConfig) -> EnhancedState:
     """Write a new summary and its usage into the state of a thread."""
     call = host_call(
         "memory_summary",
@@ -97,7 +97,7 @@ async def _with_next(state: EnhancedState, graph: Graph, config: RunnableConfig)
 
 
 @asynccontextmanager
-async def _held(graph: Graph, config: RunnableConfig) -> AsyncGenerator[EnhancedState]:
+async def _hold_thread(graph: Graph, config: RunnableConfig) -> AsyncGenerator[EnhancedState]:
     """Hold a thread of which no run is under way, and return its state."""
     if not graph.checkpointer or services_in(graph) is None:
         raise InputError("This graph keeps no threads. Give build_graph(team, storage=...).")

@@ -155,17 +155,17 @@ class Work:
                 await self._forget_texts()
                 outcome = "interrupted"
                 try:
-                    result = await self._logged()
+                    result = await self._work_and_log()
                     outcome = result.outcome
                     return result
                 finally:
                     if not (owner and owner.is_lost):
                         await bench.book.update(errand.run_id, cast("Any", outcome), bench.clock())
 
-    async def _logged(self) -> RunResult:
+    async def _work_and_log(self) -> RunResult:
         """Work on the run, and record its events to the last one."""
         writing = asyncio.ensure_future(self.log.write())
-        working = asyncio.ensure_future(self._worked())
+        working = asyncio.ensure_future(self._work_and_report())
         try:
             await asyncio.wait({writing, working}, return_when=asyncio.FIRST_COMPLETED)
             if writing.done():
@@ -180,9 +180,9 @@ class Work:
             raise
         return result
 
-    async def _worked(self) -> RunResult:
+    async def _work_and_report(self) -> RunResult:
         async with self._rests:
-            state = await self._rested()
+            state = await self._run_until_rest()
             result = result_of(state, self._rests.seconds, shapes_of(self._bench.graph))
             self._rests.outcome = result.outcome
         return result
@@ -198,7 +198,7 @@ class Work:
         before = self.errand.record.outcome
         return now is not None and before == "running" and now.outcome == "interrupted"
 
-    async def _rested(self) -> EnhancedState:
+    async def _run_until_rest(self) -> EnhancedState:
         answered_by.set(self._whose)
         if self.errand.goes_on:
             await self.log.recall()
@@ -208,7 +208,7 @@ class Work:
                 self.errand.run_id, self._bench.storage.journal, self._bench.book
             )
             self._rests.told = (*untold, *self._rests.told)
-        given, settings = await self._first(), self.errand.settings
+        given, settings = await self._first_input(), self.errand.settings
         while True:
             used = list(self._answers)
             state = await followed(
@@ -232,7 +232,7 @@ class Work:
             # The run has its settings by now.
             given, settings = command, None
 
-    async def _first(self) -> Input:
+    async def _first_input(self) -> Input:
         """What the run begins or continues with: answers that are there already, as one word."""
         if self.errand.input is not None or not self._answers:
             return self.errand.input

@@ -48,12 +48,14 @@ class Works:
             self._bench.book, errand.run_id, self._bench.clock, heard, keeps_texts=keeps_texts
         )
         work = Work(errand, self._bench, log)
-        doing = self._shared(work) if errand.gives_way else self._own(work, is_new=is_new)
+        doing = (
+            self._work_or_leave(work) if errand.gives_way else self._work_alone(work, is_new=is_new)
+        )
         task = asyncio.ensure_future(doing)
         self._works[errand.run_id] = work, task
-        task.add_done_callback(lambda _: self._ended(errand.run_id))
+        task.add_done_callback(lambda _: self._forget(errand.run_id))
         if self._bench.storage is not None and self._reading is None:
-            self._reading = asyncio.ensure_future(self._read())
+            self._reading = asyncio.ensure_future(self._read_requests())
         return task
 
     async def known(self, errand: Errand, *, is_new: bool = False) -> Doing | None:
@@ -109,13 +111,13 @@ class Works:
             self._reading.cancel()
             await asyncio.wait({self._reading})
 
-    def _ended(self, run_id: str) -> None:
+    def _forget(self, run_id: str) -> None:
         _, task = self._works.pop(run_id)
         if not task.cancelled() and (error := task.exception()):
             # The error goes to whoever waits for the run, if anyone does.
             logger.info("run broke off", extra={"run_id": run_id, "error": type(error).__name__})
 
-    async def _own(self, work: Work, *, is_new: bool) -> RunResult:
+    async def _work_alone(self, work: Work, *, is_new: bool) -> RunResult:
         try:
             return await work.done()
         except UsageError:
@@ -124,7 +126,7 @@ class Works:
                 await self._bench.book.remove(work.errand.run_id)
             raise
 
-    async def _shared(self, work: Work) -> RunResult:
+    async def _work_or_leave(self, work: Work) -> RunResult:
         """Work on a run, unless its owner handles the request, or was told to stop."""
         run_id, is_heeded = work.errand.run_id, False
         while not is_heeded:
@@ -139,7 +141,7 @@ class Works:
             await asyncio.sleep(BEAT)
         return await result_at_rest(run_id, self._bench)
 
-    async def _read(self) -> None:
+    async def _read_requests(self) -> None:
         """Read the requests to the runs that this process works on, as long as there are any."""
         while self._works:
             await asyncio.sleep(BEAT)

@@ -60,9 +60,9 @@ class _Form:
     is_secret: Callable[[re.Match[str]], bool] = lambda _: True
 
     def masked(self, text: str) -> str:
-        return self.pattern.sub(self._instead, text)
+        return self.pattern.sub(self._replacement, text)
 
-    def _instead(self, found: re.Match[str]) -> str:
+    def _replacement(self, found: re.Match[str]) -> str:
         if not self.is_secret(found):
             return found[0]
         return found.groupdict().get("lead", "") + MASK

@@ -40,20 +40,22 @@ class GrantedTools:
         found: dict[str, BaseTool] = {}
         for server in dict.fromkeys(map(server_in, self.grants)):
             known = {f"{server}/{tool.name}": tool for tool in await self._listed(server)}
-            for path in dict.fromkeys(p for g in self._of(server) for p in _fitting(g, known)):
-                found[path] = self._made(server, path, known[path])
+            for path in dict.fromkeys(
+                p for g in self._grants_of(server) for p in _matching(g, known)
+            ):
+                found[path] = self._tool_of(server, path, known[path])
         for pattern in self.approve:
-            _fitting(pattern, found)
+            _matching(pattern, found)
         asked = {path for pattern in self.approve for path in found if fnmatchcase(path, pattern)}
         return list(found.values()), frozenset(found[path].name for path in asked)
 
-    def _of(self, server: str) -> list[str]:
+    def _grants_of(self, server: str) -> list[str]:
         return [grant for grant in self.grants if server_in(grant) == server]
 
     async def _listed(self, server: str) -> Sequence[ToolDefinition]:
         return await self.servers[server].list_tools()
 
-    def _made(self, server: str, path: str, tool: ToolDefinition) -> BaseTool:
+    def _tool_of(self, server: str, path: str, tool: ToolDefinition) -> BaseTool:
         schema = dict(tool.parameters)
         made = ServerTool(
             name=shown_name(path),
@@ -83,7 +85,7 @@ def shown_name(path: str) -> str:
     return f"{plain[: _LONGEST_NAME - 9]}_{hashlib.sha256(path.encode()).hexdigest()[:8]}"
 
 
-def _fitting(grant: str, known: Mapping[str, object]) -> list[str]:
+def _matching(grant: str, known: Mapping[str, object]) -> list[str]:
     """The tools that a grant names; raises if there is none."""
     fitting = [path for path in known if path == grant or fnmatchcase(path, grant)]
     if fitting:

@@ -54,7 +54,7 @@ class PipelineSpecialist:
         utils = HostUtils(
             thread_repository=place.repository,
             ai_adapter=AIAdapter(self.chat, config, step=step, specialist=specialist),
-            tell=partial(_tell, step, specialist),
+            tell=partial(_report, step, specialist),
             audience=Audience(show=show if has_listener(config) else None),
             clock=place.clock,
             new_id=place.new_id,
@@ -64,16 +64,16 @@ class PipelineSpecialist:
             agent = self.pipeline.agent
             turn = await turn_on(agent, place.thread_id, utils, run_id=place.run_id)
             if turn.is_new:
-                await turn.begin(_said(context))
+                await turn.begin(_message_of_step(context))
             else:
                 await turn.begin(retry=turn.is_failed)
             try:
-                response = await self._walked(turn, config)
+                response = await self._walk_phases(turn, config)
             except LimitReachedError as limit:
-                return _part(turn, limit)
+                return _partial_result(turn, limit)
             return self._result(turn, response)
 
-    async def _walked(self, turn: Turn, config: RunnableConfig) -> Response:
+    async def _walk_phases(self, turn: Turn, config: RunnableConfig) -> Response:
         before = turn_at_work.set(turn)
         try:
             if (phase := turn.phase) is not None:
@@ -101,7 +101,7 @@ class PipelineSpecialist:
         return SpecialistResult(result=AIMessage(response.text))
 
 
-def _said(context: ExecutionContext) -> str:
+def _message_of_step(context: ExecutionContext) -> str:
     """The message of the step to the pipeline: its task and its inputs."""
     task = "\n\n".join(part for part in (context.task_description, context.plan_step.brief) if part)
     known = [knowledge_section(context.knowledge_context)] if context.knowledge_context else []
@@ -109,7 +109,7 @@ def _said(context: ExecutionContext) -> str:
     return "\n\n".join([task, *known, *inputs])
 
 
-def _part(turn: Turn, limit: LimitReachedError) -> SpecialistResult:
+def _partial_result(turn: Turn, limit: LimitReachedError) -> SpecialistResult:
     """The partial result if a limit ended the work, with the phase in which it did."""
     whole, text = turn.cut_by(limit)
     return SpecialistResult(
@@ -117,7 +117,7 @@ def _part(turn: Turn, limit: LimitReachedError) -> SpecialistResult:
     )
 
 
-def _tell(step: int, specialist: str, kind: type[BaseEvent], /, **fields: Any) -> None:
+def _report(step: int, specialist: str, kind: type[BaseEvent], /, **fields: Any) -> None:
     """Report an event of a phase, if anything listens."""
     emitter, _ = emitter_at_work.get() or (None, None)
     calls = calls_at_work.get()

@@ -65,14 +65,14 @@ class PromptedSpecialist:
         end = end_of(message)
         is_cut = end.cut and self.can_answer_again
         if is_cut:
-            message, end = await self._shorter(messages, message, end, config)
+            message, end = await self._ask_shorter(messages, message, end, config)
         try:
             return await self._result(message, end, config)
         except MisshapenError as error:
             if is_cut or not self.can_answer_again:
                 raise
             wish = f"Your result cannot be used: {error}. {asked}"
-        message = await self._second(messages, message, wish, config)
+        message = await self._ask_again(messages, message, wish, config)
         return await self._result(message, end_of(message), config)
 
     async def _result(
@@ -94,20 +94,20 @@ class PromptedSpecialist:
             return shaped_result(result_in(message, end), shape)
         return SpecialistResult(result=text, output=output, cut=end.cut)
 
-    async def _shorter(
+    async def _ask_shorter(
         self, messages: list[BaseMessage], first: BaseMessage, end: ReplyEnd, config: RunnableConfig
     ) -> tuple[BaseMessage, ReplyEnd]:
         """Request a shorter answer; if that fails, an incomplete answer is better than none."""
         wish = f"Your result is incomplete: {end.why}. {SHORTER}"
         try:
-            second = await self._second(messages, first, wish, config)
+            second = await self._ask_again(messages, first, wish, config)
         except LimitReachedError:
             if first.text:
                 return first, end
             raise
         return (second, end_of(second)) if second.text else (first, end)
 
-    async def _second(
+    async def _ask_again(
         self, messages: list[BaseMessage], first: BaseMessage, wish: str, config: RunnableConfig
     ) -> BaseMessage:
         return message_of(await self.answer(asked_again(messages, first.text, wish), config))
@@ -131,10 +131,10 @@ class RunnableAnswer:
 
     async def __call__(self, messages: list[BaseMessage], config: RunnableConfig) -> Any:
         if self.streamable is None:
-            return await _whole(self.invokable, messages, config)
+            return await _run_whole(self.invokable, messages, config)
         if is_graph(self.streamable):
             # The pieces of a graph's stream are states.
-            return await _whole(self.streamable, messages, config)
+            return await _run_whole(self.streamable, messages, config)
         if isinstance(cast("object", self.streamable), Runnable):
             pieces = self.streamable.astream(messages, config)
         else:
@@ -142,7 +142,7 @@ class RunnableAnswer:
         return await joined(pieces, partial(show_text, config=config))
 
 
-async def _whole(invokable: Any, messages: list[BaseMessage], config: RunnableConfig) -> Any:
+async def _run_whole(invokable: Any, messages: list[BaseMessage], config: RunnableConfig) -> Any:
     """Run it on its input: a graph takes a state, everything else takes the messages."""
     if not isinstance(invokable, Runnable):
         return await call(invokable, messages, config)

@@ -54,12 +54,12 @@ class ToolCalls:
             return _answer_in(restored(ToolEnd, kept))
         answer = None
         while answer is None:
-            settled = await self._settled(request, place)
-            answer = settled or await self._made(request, place, handler)
-        await self.record.end(place, _kept(answer))
+            settled = await self._settle_doubt(request, place)
+            answer = settled or await self._call_tool(request, place, handler)
+        await self.record.end(place, _record_of(answer))
         return answer
 
-    async def _settled(self, request: ToolCallRequest, place: str) -> ToolAnswer | None:
+    async def _settle_doubt(self, request: ToolCallRequest, place: str) -> ToolAnswer | None:
         """Return the answer for a call that was cut off; None if the call can be made."""
         begun = await self.record.begun(place)
         if begun is None or begun.effects != "unsafe":
@@ -83,38 +83,38 @@ class ToolCalls:
             case "fail":
                 return answer_of_failure(request.tool_call, verdict.text or str(error))
 
-    async def _made(
+    async def _call_tool(
         self, request: ToolCallRequest, place: str, handler: Handler
     ) -> ToolAnswer | None:
         """Call the tool; None if the call was cut off and its outcome is unknown."""
         called, remark = request.tool_call, ""
         approval: Approved | None = None
         if called["name"] in self.approve:
-            decision = read_call_decision(_asked(called, place))
+            decision = read_call_decision(_ask_approval(called, place))
             approval = "approved"
             if decision.action == "reject":
-                return self._rejected(request, place, decision.reason or "no reason given")
+                return self._reject(request, place, decision.reason or "no reason given")
             if decision.action == "edit":
                 approval = "edited"
                 called = ToolCall({**called, "args": decision.arguments or {}})
                 remark = f"A person changed the arguments to {called['args']}.\n"
         effects = tool_effects(request.tool, self.effects)
         with reported_tool_call(place, called, effects, approval) as told:
-            answer = await self._on_record(request, called, place, handler)
+            answer = await self._call_recorded(request, called, place, handler)
             if isinstance(answer, ToolMessage):
-                answer.content = _cut(answer.content, remark)
+                answer.content = _cut_to_fit(answer.content, remark)
             if answer is not None:
                 told.answered(_messages_of(answer))
         return answer
 
-    def _rejected(self, request: ToolCallRequest, place: str, reason: str) -> ToolMessage:
+    def _reject(self, request: ToolCallRequest, place: str, reason: str) -> ToolMessage:
         called, effects = request.tool_call, tool_effects(request.tool, self.effects)
         answer = answer_of_failure(called, f"A person did not allow this call: {reason}")
         with reported_tool_call(place, called, effects, "rejected") as told:
             told.ends("rejected", answer.text)
         return answer
 
-    async def _on_record(
+    async def _call_recorded(
         self, request: ToolCallRequest, called: ToolCall, place: str, handler: Handler
     ) -> ToolAnswer | None:
         tool, arguments = request.tool, plain(called["args"])
@@ -124,7 +124,7 @@ class ToolCalls:
             effects=tool_effects(tool, self.effects),
             attempt=self.record.attempt,
         )
-        asked = _abandonable(request.override(tool_call=called))
+        asked = _in_own_thread(request.override(tool_call=called))
         if tool is not None and takes_key(tool):
             key = self.record.key_of(place, called["name"], arguments)
             asked = _with_key(asked, asked.tool or tool, key)
@@ -147,7 +147,7 @@ class ToolCalls:
             return answer_of_failure(called, describe(error))
 
 
-def _cut(content: Content, remark: str) -> Content:
+def _cut_to_fit(content: Content, remark: str) -> Content:
     """Keep the part of a result that the model sees; its blocks share the room."""
     if isinstance(content, str):
         return within_budget(remark + content, LONGEST_TOOL_RESULT)
@@ -174,7 +174,7 @@ def _kind(block: str | dict[str, Any]) -> str:
     return str(block.get("type", "a block"))[:40] if isinstance(block, dict) else "text"
 
 
-def _asked(called: ToolCall, place: str) -> JsonValue:
+def _ask_approval(called: ToolCall, place: str) -> JsonValue:
     # With its place, since an equal call elsewhere is another call.
     details: JsonValue = {
         "tool": called["name"],
@@ -184,7 +184,7 @@ def _asked(called: ToolCall, place: str) -> JsonValue:
     return ask(f"May the tool {called['name']} be called?", kind="approval", details=details)
 
 
-def _kept(answer: ToolAnswer) -> JsonValue:
+def _record_of(answer: ToolAnswer) -> JsonValue:
     """The part of an answer that is recorded: the messages, which are all the model sees."""
     dumped = [
         message.model_dump(mode="json", exclude={"artifact"}, fallback=str)
@@ -205,7 +205,7 @@ def _answer_in(kept: ToolEnd) -> ToolAnswer:
     return Command(update={"messages": messages}) if is_command else messages[0]
 
 
-def _abandonable(request: ToolCallRequest) -> ToolCallRequest:
+def _in_own_thread(request: ToolCallRequest) -> ToolCallRequest:
     """Let a tool that is not async be called in a thread that can be abandoned."""
     tool = request.tool
     if tool is None or not runs_in_thread(tool):

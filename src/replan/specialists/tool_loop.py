@@ -110,7 +110,7 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         """Ask the model like any other: streamed if its server can."""
         number = _replies_in(request.messages[self._begun_with :])
-        message = await self._recorded(number)
+        message = await self._recorded_reply(number)
         if message is None:
             show = None if self._on_text is None else self._show
             # The running agent passes on its callbacks, tags and metadata.
@@ -133,7 +133,7 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
     ) -> ToolAnswer:
         """Call a tool; any error goes to the model."""
         number, index = self._place(request)
-        if number not in self._seen and (message := await self._recorded(number)) is not None:
+        if number not in self._seen and (message := await self._recorded_reply(number)) is not None:
             # The agent continued behind the model's reply, so it was not looked at here.
             self._with_whole_calls(message, number)
         problem = self._broken.get(request.tool_call["id"] or "")
@@ -152,7 +152,7 @@ class _Turns(AgentMiddleware[Any, Any, Any]):
         )
         return _replies_in(messages[:at]), ids.index(id_)
 
-    async def _recorded(self, number: int) -> AIMessage | None:
+    async def _recorded_reply(self, number: int) -> AIMessage | None:
         recorded = await self._record.reply(number)
         return None if recorded is None else AIMessage.model_validate(recorded)
 

@@ -50,7 +50,7 @@ class Waiter:
     def is_behind(self, blocked: set[str]) -> bool:
         """Whether another call already waits for the same room."""
         # Other calls may wait for the call that contains this one, so it waits for none of them.
-        wanted = {_tag(self.ask), *(scope.name for scope in self.ask.scopes)}
+        wanted = {_tag_of_model(self.ask), *(scope.name for scope in self.ask.scopes)}
         return not self.ask.part_of and bool(blocked & wanted)
 
 
@@ -159,7 +159,7 @@ class Account:
         try:
             yield
         except BaseException:
-            self._leave(waiter)
+            self._leave_line(waiter)
             raise
 
     def dismiss(self, waiter: Waiter, error: Exception) -> None:
@@ -174,7 +174,9 @@ class Account:
         """The loops that must run for others to make room; None means a thread by itself."""
         with self._guard:
             asked = waiter.ask
-            loops = {each.ask.loop for one in asked.scopes for each in self._others(one, asked)}
+            loops = {
+                each.ask.loop for one in asked.scopes for each in self._others_on_way(one, asked)
+            }
             has_others = any(self._of(one.name).elsewhere for one in asked.scopes)
             return loops | {None} if has_others else loops
 
@@ -295,7 +297,7 @@ class Account:
                 charged.add(permit.reservation.amount, -1)
                 charged.add(used or Spending())
 
-    def _leave(self, waiter: Waiter) -> None:
+    def _leave_line(self, waiter: Waiter) -> None:
         with self._guard:
             turn = waiter.turn
             if waiter in self._queue:
@@ -331,22 +333,22 @@ class Account:
         if not ask.limited:
             return unbounded(ask)
         rooms = [self._room(scope, ask) for scope in ask.limited]
-        on_way = [permit for one in ask.scopes for permit in self._others(one, ask)]
+        on_way = [permit for one in ask.scopes for permit in self._others_on_way(one, ask)]
         seen = self._seen.get(ask.model)
         if seen is None and not ask.cuttable and any(p.ask.model == ask.model for p in on_way):
             # Nothing is known of replies that cannot be cut before the first one is there.
             reached = rooms[0].reached(ask, ask.likely_tokens, ask.output_tokens)
-            return Blocked(_tag(ask), reached)
+            return Blocked(_tag_of_model(ask), reached)
         has_others = any(self._of(one.name).elsewhere for one in ask.scopes)
         return fit(ask, rooms, seen, crowded=bool(on_way or others or has_others))
 
-    def _others(self, scope: Scope, ask: Ask) -> list[Permit]:
+    def _others_on_way(self, scope: Scope, ask: Ask) -> list[Permit]:
         on_way = self._of(scope.name).on_way
         return [permit for id_, permit in on_way.items() if id_ not in ask.part_of]
 
     def _room(self, scope: Scope, ask: Ask) -> Room:
         charged = self._of(scope.name)
-        amounts = [permit.reservation.amount for permit in self._others(scope, ask)]
+        amounts = [permit.reservation.amount for permit in self._others_on_way(scope, ask)]
         amounts.extend(charged.elsewhere.values())
         tokens = scope.most("tokens") - charged.tokens
         cost = scope.most("cost") - charged.cost
@@ -359,7 +361,7 @@ class Account:
         )
 
 
-def _tag(ask: Ask) -> str:
+def _tag_of_model(ask: Ask) -> str:
     return f"model/{ask.model}"
 
 

@@ -82,15 +82,15 @@ def reported_tokens(message: BaseMessage) -> TokenCount:
         return TokenCount()
     reported = cast("dict[str, object]", usage)
     return TokenCount(
-        input_tokens=_whole(reported.get("input_tokens")),
-        output_tokens=_whole(reported.get("output_tokens")),
+        input_tokens=_count_in(reported.get("input_tokens")),
+        output_tokens=_count_in(reported.get("output_tokens")),
     )
 
 
 _MOST_TOKENS = 10**12
 
 
-def _whole(number: object) -> int:
+def _count_in(number: object) -> int:
     """Read a count of tokens: a negative, too large or non-numeric one is 0."""
     if isinstance(number, str) and number.strip().isdecimal():
         number = int(number.strip()[:20])

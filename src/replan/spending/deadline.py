@@ -154,7 +154,7 @@ async def in_time(
     if seconds == math.inf and not is_bounded:
         # Nothing can end it before it ends by itself, so it needs no task to be stopped in.
         with clocks.at_work(scopes):
-            return await _as_told(work())
+            return await _unless_it_cancels_itself(work())
     started, end = time.monotonic(), _End(seconds, TimeoutError)
     task = asyncio.ensure_future(work())
     try:
@@ -163,7 +163,7 @@ async def in_time(
                 end = _next_end(timed, seconds, started)
                 if end.left <= 0:
                     break
-                await asyncio.wait({task}, timeout=_patience(end.left, is_bounded=is_bounded))
+                await asyncio.wait({task}, timeout=_longest_wait(end.left, is_bounded=is_bounded))
                 await clocks.note(scopes)
     finally:
         is_late = not task.done()
@@ -176,7 +176,7 @@ async def in_time(
     return task.result()
 
 
-async def _as_told(work: Awaitable[T]) -> T:
+async def _unless_it_cancels_itself(work: Awaitable[T]) -> T:
     """Do work; a cancellation that nobody asked for is an error."""
     try:
         return await work
@@ -211,7 +211,7 @@ def _reached_at_work(scope: Scope) -> LimitReachedError:
     return error
 
 
-def _patience(left: float, *, is_bounded: bool) -> float | None:
+def _longest_wait(left: float, *, is_bounded: bool) -> float | None:
     """How long to wait at a time: bounded time is recorded while it passes."""
     left = min(left, _TICK) if is_bounded else left
     return None if left == math.inf else left

@@ -220,40 +220,42 @@ class Meter(BaseCallbackHandler, Allowance):
         if is_new and self._on_token is not None:
             self._on_token(str(data))
 
-    async def _begins(
+    async def _call_begins(
         self, known: dict[str, Any], said: Said, *, run_id: UUID, **given: Any
     ) -> None:
         """Reserve a call before it is made, and wait for room that other calls hold."""
         request = partial(_request, known, said, given)
-        permit = self._handed_over() or await self._take(request())
-        if not self._noted(run_id, permit, request):
+        permit = self._handed_permit() or await self._take(request())
+        if not self._note_call(run_id, permit, request):
             await self._line.settle(permit, Spending())
             raise RuntimeError(_OVER)
 
-    def _begins_now(self, known: dict[str, Any], said: Said, *, run_id: UUID, **given: Any) -> None:
+    def _call_begins_now(
+        self, known: dict[str, Any], said: Said, *, run_id: UUID, **given: Any
+    ) -> None:
         """Reserve a call of code that does not await it; code that blocks a loop never waits."""
         self._check_time()
         request = partial(_request, known, said, given)
         ask = self._ask(request(), None)
         with self._refusal_noted():
             permit = self._line.take_now(ask)
-        if not self._noted(run_id, permit, request):
+        if not self._note_call(run_id, permit, request):
             self._line.settle_now(permit, Spending())
             raise RuntimeError(_OVER)
 
-    async def _ends(self, came: LLMResult | BaseException, *, run_id: UUID, **_: Any) -> None:
+    async def _call_ends(self, came: LLMResult | BaseException, *, run_id: UUID, **_: Any) -> None:
         if (permit := self._calls.get(run_id)) is not None:
-            await self._line.settle(permit, *self._spent(run_id, permit, came))
+            await self._line.settle(permit, *self._charge(run_id, permit, came))
 
-    def _ends_now(self, came: LLMResult | BaseException, *, run_id: UUID, **_: Any) -> None:
+    def _call_ends_now(self, came: LLMResult | BaseException, *, run_id: UUID, **_: Any) -> None:
         """Settle a call; the journal records it as soon as possible."""
         if (permit := self._calls.get(run_id)) is not None:
-            self._line.settle_now(permit, *self._spent(run_id, permit, came))
+            self._line.settle_now(permit, *self._charge(run_id, permit, came))
 
-    on_chat_model_start: Any = either(_begins, _begins_now)
-    on_llm_start: Any = either(_begins, _begins_now)
-    on_llm_end: Any = either(_ends, _ends_now)
-    on_llm_error: Any = either(_ends, _ends_now)
+    on_chat_model_start: Any = either(_call_begins, _call_begins_now)
+    on_llm_start: Any = either(_call_begins, _call_begins_now)
+    on_llm_end: Any = either(_call_ends, _call_ends_now)
+    on_llm_error: Any = either(_call_ends, _call_ends_now)
 
     async def _take(self, request: Request) -> Permit:
         self._check_time()
@@ -278,7 +280,7 @@ class Meter(BaseCallbackHandler, Allowance):
             self._refused = self.refused or error
             raise
 
-    def _noted(self, call: UUID, permit: Permit, request: Callable[[], Request]) -> bool:
+    def _note_call(self, call: UUID, permit: Permit, request: Callable[[], Request]) -> bool:
         """Count a call; return whether it may still be made."""
         with self._guard:
             if not self._is_over:
@@ -295,7 +297,7 @@ class Meter(BaseCallbackHandler, Allowance):
         if self._is_over:
             raise RuntimeError(_OVER)
 
-    def _spent(
+    def _charge(
         self, call: UUID, permit: Permit, came: LLMResult | BaseException
     ) -> tuple[Spending, tuple[int, int] | None]:
         """Count the outcome of a call: what is charged for it, and what its server counted."""
@@ -324,7 +326,7 @@ class Meter(BaseCallbackHandler, Allowance):
             known = None if ask.price is None else cost
             self.calls.answered(ask.id, ask.model, came, reported, known)
 
-    def _handed_over(self) -> Permit | None:
+    def _handed_permit(self) -> Permit | None:
         for handed in _handed.get():
             if handed.meter is self and not handed.is_used:
                 handed.is_used = True

@@ -75,24 +75,24 @@ class Line:
                 await self.home.await_elsewhere(self.home.write(self.account.refresh))
             permit = await self._room_elsewhere(ask)
             with suppress(CrowdedOutError):
-                await self.home.await_elsewhere(self._written(permit))
+                await self.home.await_elsewhere(self._record_soon(permit))
                 return permit
 
     def take_now(self, ask: Ask) -> Permit:
         """Reserve a call in a thread, or on the loop of the run while it is blocked."""
         if self.home.is_here:
             permit = self._room_now(ask)
-            self._written(permit)
+            self._record_soon(permit)
             return permit
         while True:
             if self.account.is_shared:
                 self.home.await_in_thread(self.home.write(self.account.refresh))
             permit = self._room_now(ask)
             with suppress(CrowdedOutError):
-                self.home.await_in_thread(self._written(permit))
+                self.home.await_in_thread(self._record_soon(permit))
                 return permit
 
-    def _written(self, permit: Permit) -> Future[None]:
+    def _record_soon(self, permit: Permit) -> Future[None]:
         try:
             return self.home.write(lambda: self.account.record(permit))
         except RuntimeError:
@@ -119,7 +119,7 @@ class Line:
         if isinstance(asked, Permit):
             return asked
         with self.account.in_line(asked), self.waiting_of(asked):
-            await done_in_loop(asked.turn, self._hopelessness_of(asked))
+            await done_in_loop(asked.turn, self._hopeless_check(asked))
             return self.account.turn_of(asked)
 
     def _room_now(self, ask: Ask) -> Permit:
@@ -129,7 +129,7 @@ class Line:
         with self.account.in_line(asked), self.waiting_of(asked):
             # If a loop runs here, it is blocked, and so are the calls that are awaited there.
             if running_loop() is None:
-                done_in_thread(asked.turn, self._hopelessness_of(asked))
+                done_in_thread(asked.turn, self._hopeless_check(asked))
             return self.account.turn_of(asked)
 
     @contextmanager
@@ -151,9 +151,9 @@ class Line:
     def _look(self) -> None:
         """Check from now on, on the loop of the run, until no call waits."""
         if self._closed is None and (self._looking is None or self._looking.done()):
-            self._looking = asyncio.ensure_future(self._looked())
+            self._looking = asyncio.ensure_future(self._run_looks())
 
-    async def _looked(self) -> None:
+    async def _run_looks(self) -> None:
         while self.since:
             await asyncio.sleep(LOOK)
             try:
@@ -170,7 +170,7 @@ class Line:
         for waiter in waiting:
             self.account.dismiss(waiter, error or waiter.error)
 
-    def _hopelessness_of(self, waiter: Waiter) -> Callable[[], bool]:
+    def _hopeless_check(self, waiter: Waiter) -> Callable[[], bool]:
         """Whether all loops that could make room for a call are blocked themselves."""
         pulses: dict[AbstractEventLoop, Pulse] = {}
 
@@ -200,7 +200,7 @@ class HomeLoop:
 
     def write(self, write: Write) -> Future[None]:
         """Write soon; raises RuntimeError on a closed loop: this code was abandoned."""
-        going = self._written(write)
+        going = self._write_in_turn(write)
         try:
             future = asyncio.run_coroutine_threadsafe(going, self.loop)
         except RuntimeError:
@@ -236,7 +236,7 @@ class HomeLoop:
         if not written.cancelled() and written.exception() is None:
             self._left.discard(written)
 
-    async def _written(self, write: Write) -> None:
+    async def _write_in_turn(self, write: Write) -> None:
         async with self._in_turn:
             await write()
 

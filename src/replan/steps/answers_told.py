@@ -46,7 +46,7 @@ async def tell_plan_decided(
 async def tell_answered(
     question: Question, answer: object, emitter: Emitter, journal: Journal
 ) -> None:
-    action, text = _said(question, answer)
+    action, text = _action_and_text(question, answer)
     text = MASK if question.secret else text
     fields = {
         "key": question.key,
@@ -59,7 +59,7 @@ async def tell_answered(
     await _tell(question.key, fields, emitter, journal)
 
 
-def _said(question: Question, answer: object) -> tuple[Answered, str]:
+def _action_and_text(question: Question, answer: object) -> tuple[Answered, str]:
     if question.kind == "approval":
         try:
             decision = read_decision(answer)

@@ -103,14 +103,14 @@ class Attempts:
     async def run(self) -> SpecialistResult | Recalled | list[Question] | LimitHit:
         """Make attempts until one succeeds, another cannot help, or none is left."""
         for doubt in await doubts_in(self.record, self._card) if self.record.tried else ():
-            if (settled := await self._settled(doubt)) is not None:
+            if (settled := await self._settle_doubt(doubt)) is not None:
                 return settled
         if self.record.tried:
             await tell_interrupts_answered(self.record, answers_to_interrupts(self.config))
         try:
-            made = await self._one()
+            made = await self._one_attempt()
             if _can_be_retried(made):
-                made = await retried(self._one, self._retrying(), made)
+                made = await retried(self._one_attempt, self._retrying(), made)
         except LimitReachedError as error:
             await self.record.ended(self._end_at(error), describe(error))
             return LimitHit(
@@ -124,13 +124,13 @@ class Attempts:
                 kept=error.kept,
             )
         if isinstance(made, LedgerEntry):
-            return await self._settled(made) or await self.run()
+            return await self._settle_doubt(made) or await self.run()
         if isinstance(made, SpecialistResult):
-            made = self._with_sameness(made)
+            made = self._mark_same_failure(made)
             await self.record.finished(made)
         return made
 
-    def _with_sameness(self, made: SpecialistResult) -> SpecialistResult:
+    def _mark_same_failure(self, made: SpecialistResult) -> SpecialistResult:
         """Add to a failure that it is the same as that of the previous attempt."""
         is_same = made.is_failed and made.error == self._error_before
         # A server that could not be reached may be available later.
@@ -145,11 +145,11 @@ class Attempts:
             retry=retry_if_result(_can_be_retried),
             stop=stop_after_attempt(max(1, self._retries + 1 - self.record.failures)),
             wait=pause_if_busy(lambda _: self._cause, first=retry_wait, longest=30),
-            before_sleep=self._begin_again,
+            before_sleep=self._before_retry,
             retry_error_callback=_last_result,
         )
 
-    async def _begin_again(self, state: RetryCallState) -> None:
+    async def _before_retry(self, state: RetryCallState) -> None:
         self._error_before = _last_result(state).error
         await self.record.failed(self._error_before)
 
@@ -162,7 +162,7 @@ class Attempts:
             asked = 0 if is_once_only else self.limits.step_retries
         return min(asked, MOST_RETRIES)
 
-    async def _settled(self, doubt: LedgerEntry) -> SpecialistResult | list[Question] | None:
+    async def _settle_doubt(self, doubt: LedgerEntry) -> SpecialistResult | list[Question] | None:
         """Settle work that must not be done twice; None if it is to be done again."""
         record, asker = self.record, self.record.asker()
         is_asked = record.on_doubt == "ask"
@@ -177,7 +177,7 @@ class Attempts:
             # It fails, and its end is as unknown as before.
             await note_doubt(record, doubt)
         before = record.before.text if record.before and was_done else ""
-        result = self._completed(result_by(verdict, before), 0.0)
+        result = self._complete(result_by(verdict, before), 0.0)
         await record.finished(result, doubt)
         return result
 
@@ -190,7 +190,7 @@ class Attempts:
         is_undeclared = self._is_unsafe and not self._card.is_declared
         return "failed" if is_undeclared and not was_cut_off(limit) else "cancelled"
 
-    async def _one(self) -> Made:
+    async def _one_attempt(self) -> Made:
         """Make one attempt; a question to a person and a cancellation are not results."""
         known = await self.record.begin()
         if known is not None:
@@ -198,7 +198,7 @@ class Attempts:
         meter, asker = self._meter(), self.record.asker()
         started = time.monotonic()
         try:
-            result = await self._made(meter, asker)
+            result = await self._try_once(meter, asker)
         finally:
             self.used += meter.count
         if result is None or asker.asked:
@@ -208,9 +208,9 @@ class Attempts:
             return asked
         if isinstance(result, LedgerEntry):
             return result
-        return self._or_part(self._completed(result, time.monotonic() - started), meter.refused)
+        return self._mark_partial(self._complete(result, time.monotonic() - started), meter.refused)
 
-    async def _made(self, meter: Meter, asker: Asker) -> SpecialistResult | LedgerEntry | None:
+    async def _try_once(self, meter: Meter, asker: Asker) -> SpecialistResult | LedgerEntry | None:
         self._cause = None
         try:
             seconds = self._step.timeout or self.limits.step_timeout
@@ -266,7 +266,7 @@ class Attempts:
         metered = with_handlers(self.config, meter.handlers, metadata=key)
         config = config_inside(metered, RunSettings)
         if self._services.knowledge is not None:
-            context = await self._informed(context, config, meter)
+            context = await self._with_knowledge(context, config, meter)
         # Code that does not get the configuration as an argument finds it here.
         inherited_config.set(config)
         folders_at_work.set(self._services.folders)
@@ -277,7 +277,7 @@ class Attempts:
         if self._services.remembers:
             facts_at_work.set(self._facts())
         try:
-            given = await self._by_whoever(context, config, meter)
+            given = await self._run_specialist(context, config, meter)
             return storable_result(SpecialistResult.model_validate(given))
         except SystemExit as error:
             raise RuntimeError(f"it tried to exit the process (exit {error.code})") from error
@@ -286,7 +286,7 @@ class Attempts:
         except BaseException as error:
             raise RuntimeError(describe(error)) from error
 
-    async def _by_whoever(
+    async def _run_specialist(
         self, context: ExecutionContext, config: RunnableConfig, meter: Meter
     ) -> SpecialistResult:
         """Run the specialist here, or in a worker of its queue."""
@@ -306,7 +306,7 @@ class Attempts:
             specialist=self._card.name,
         )
 
-    async def _informed(
+    async def _with_knowledge(
         self, context: ExecutionContext, config: RunnableConfig, meter: Meter
     ) -> ExecutionContext:
         """Return the context with the passages that were found for the step."""
@@ -328,7 +328,7 @@ class Attempts:
             raise RuntimeError(end.why)
         return reply.text
 
-    def _or_part(
+    def _mark_partial(
         self, result: SpecialistResult, limit: LimitReachedError | None
     ) -> SpecialistResult:
         """Mark a partial result of work whose calls a limit refused, such as an inner run."""
@@ -336,7 +336,7 @@ class Attempts:
             return result
         result = result.replace(cut=result.cut or limit.limit)
         if limit.scope != RUN:
-            self._tell(limit)
+            self._report_limit(limit)
             return result
         # The usage is reported with the limit.
         self.part = result.replace(status=ExecutionStatus.PARTIAL, usage=_NOTHING)
@@ -349,14 +349,14 @@ class Attempts:
             return None
         if limit.scope == RUN:  # it ends all attempts
             raise limit from (limit.__cause__ if limit is error else error)
-        self._tell(limit)
+        self._report_limit(limit)
         return limit
 
-    def _tell(self, limit: LimitReachedError) -> None:
+    def _report_limit(self, limit: LimitReachedError) -> None:
         told = {name: getattr(limit, name) for name in ("limit", "value", "scope", "why")}
         self._emitter.stream(LimitReached, **told)
 
-    def _completed(self, result: SpecialistResult, seconds: float) -> SpecialistResult:
+    def _complete(self, result: SpecialistResult, seconds: float) -> SpecialistResult:
         failed = result.status is ExecutionStatus.FAILED
         if len(result.text) > LONGEST_RESULT:
             text = within_budget(result.text, LONGEST_RESULT)

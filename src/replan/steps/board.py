@@ -191,7 +191,7 @@ class Board:
 
     def publish(self, key: str, outcome: Outcome) -> None:
         """Publish the outcome of a seat; the first one counts."""
-        if self._show(key, outcome) and isinstance(outcome, SpecialistResult):
+        if self._settle_seat(key, outcome) and isinstance(outcome, SpecialistResult):
             self._fresh.append(outcome)
 
     async def recall(self, journal: Journal, state: EnhancedState) -> OnRecord:
@@ -226,7 +226,7 @@ class Board:
 
     def publish_earlier(self, key: str, result: SpecialistResult) -> None:
         """Publish a result of an earlier round: others may use it, but its wishes are past."""
-        self._show(key, result)
+        self._settle_seat(key, result)
 
     def refused(self, key: str) -> Outcome:
         """The failure of a step that nobody can do: it is in the state since the round began."""
@@ -247,7 +247,7 @@ class Board:
             for each in (*self._fresh, *known)
         )
 
-    def _show(self, key: str, outcome: Outcome) -> bool:
+    def _settle_seat(self, key: str, outcome: Outcome) -> bool:
         """Settle a seat; return whether this was its first outcome."""
         is_first = not self._seats[key].done()
         if is_first:

@@ -63,17 +63,17 @@ async def done_for_another(
     await account.share(place)
     meter = _meter(errand, services, account, place, tell)
     asker = _ListingAsker(errand, services)
-    end = await _made(errand, services, meter, asker)
+    end = await _try_once(errand, services, meter, asker)
     return end.replace(asked=tuple(asker.listed), used=meter.count, attempt=errand.context.attempt)
 
 
-async def _made(
+async def _try_once(
     errand: StepErrand, services: Services, meter: Meter, asker: _ListingAsker
 ) -> StepEnd:
     try:
         async with meter:
             with asker:
-                result = await _called(errand, services, meter)
+                result = await _run_specialist(errand, services, meter)
     except Waiting:
         return StepEnd(how="asked")
     except GraphBubbleUp:
@@ -81,22 +81,22 @@ async def _made(
         fix = "Ask with replan.ask_user, or let the specialist have no queue."
         return StepEnd(how="failed", error=f"{told} {fix}", can_pass=False)
     except Exception as error:  # noqa: BLE001 - whatever it is, the run is told
-        return _failed(error, meter)
+        return _end_of_failure(error, meter)
     if asker.asked:
         return StepEnd(how="asked")
     if meter.refused is not None and result.is_failed:
-        return _failed(meter.refused, meter)
+        return _end_of_failure(meter.refused, meter)
     return StepEnd(how="result", result=result_as_json(result))
 
 
-def _failed(error: Exception, meter: Meter) -> StepEnd:
+def _end_of_failure(error: Exception, meter: Meter) -> StepEnd:
     limit = error if isinstance(error, LimitReachedError) else meter.refused
     if limit is not None:
         return StepEnd(how="limit", limit=(limit.limit, limit.value, limit.scope))
     return StepEnd(how="failed", error=describe(error), can_pass=can_pass(error))
 
 
-async def _called(errand: StepErrand, services: Services, meter: Meter) -> SpecialistResult:
+async def _run_specialist(errand: StepErrand, services: Services, meter: Meter) -> SpecialistResult:
     context, run_id = errand.context, errand.context.run_id
     key = {"idempotency_key": context.idempotency_key}
     config = config_inside(with_handlers({}, meter.handlers, metadata=key), RunSettings)

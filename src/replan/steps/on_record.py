@@ -82,7 +82,7 @@ class OnRecord:
     def of(cls, state: EnhancedState, rows: Mapping[str, SpecialistResult]) -> Self:
         """Find the records of the steps that the round sends, in the order of dependencies."""
         # A step's key holds its inputs, so it is known only when the steps before it are.
-        return cls(rows, *_known(state, cls(rows))) if rows else cls(rows)
+        return cls(rows, *_known_results(state, cls(rows))) if rows else cls(rows)
 
     def answer(
         self, state: EnhancedState, step: PlanStep, specialist: str, inputs: Mapping[int, str]
@@ -94,7 +94,7 @@ class OnRecord:
         return (
             self.rows.get(keys.result)
             or self.rows.get(keys.attempt)
-            or self._former(state, step, specialist)
+            or self._result_of_former_key(state, step, specialist)
         )
 
     def before(self, state: EnhancedState, key: str) -> SpecialistResult | None:
@@ -104,7 +104,7 @@ class OnRecord:
         own = [result for result in found if result.key == key and not result.is_failed]
         return max(own, key=lambda result: result.round, default=None)
 
-    def _former(
+    def _result_of_former_key(
         self, state: EnhancedState, step: PlanStep, specialist: str
     ) -> SpecialistResult | None:
         """The result in a row of an earlier version, which knew neither inputs nor generations."""
@@ -142,7 +142,7 @@ def _is_done(result: SpecialistResult) -> bool:
     return result.status is ExecutionStatus.SUCCESS
 
 
-def _known(
+def _known_results(
     state: EnhancedState, recorded: OnRecord
 ) -> tuple[dict[str, SpecialistResult], frozenset[int]]:
     plan = plan_of(state)
@@ -159,7 +159,9 @@ def _known(
             left_out.add(step.id)
         elif ready == "ready" and step.id in sent:
             inputs = inputs_of(step, steps, results)
-            found = [_found(each, step, inputs, state, recorded) for each in sent[step.id]]
+            found = [
+                _recorded_result(each, step, inputs, state, recorded) for each in sent[step.id]
+            ]
             own = [result for result in found if result is not None]
             known |= {result.key: result for result in own}
             if len(own) == len(found):
@@ -167,7 +169,7 @@ def _known(
     return known, frozenset(left_out)
 
 
-def _found(
+def _recorded_result(
     sent: Assignment,
     step: PlanStep,
     inputs: Mapping[int, str],

@@ -63,14 +63,14 @@ def inputs_of(
 ) -> dict[int, str]:
     """The inputs of a step from its dependencies: the same in every round."""
     texts = {
-        step_id: _given_by(awaited[step_id], results.get(step_id, ()))
+        step_id: _input_from(awaited[step_id], results.get(step_id, ()))
         for step_id in step.awaits
         if step_id in awaited
     }
     return {step_id: text for step_id, text in texts.items() if text}
 
 
-def _given_by(step: PlanStep, results: Iterable[SpecialistResult]) -> str:
+def _input_from(step: PlanStep, results: Iterable[SpecialistResult]) -> str:
     """The whole result of a step, else the excerpt in the plan; a failure is not a result."""
     own = own_results(step, results)
     # If a person settled the step, the results are from earlier attempts.
@@ -91,7 +91,7 @@ def collect(results: dict[str, SpecialistResult]) -> CollectedResults:
 
 def generate_result_summary(results: dict[str, SpecialistResult]) -> str:
     return "\n".join(
-        f"- {key}: {_how(result)}, confidence {result.confidence:g}: "
+        f"- {key}: {_status_words(result)}, confidence {result.confidence:g}: "
         f"{excerpt((result.error or result.text).strip().partition(chr(10))[0], 200)}"
         for key, result in results.items()
     )
@@ -104,5 +104,5 @@ def _digest(result: SpecialistResult) -> SpecialistResult:
     return result.replace(result=AIMessage(text, id=result.result.id))
 
 
-def _how(result: SpecialistResult) -> str:
+def _status_words(result: SpecialistResult) -> str:
     return f"{result.status.value}, incomplete" if result.cut else result.status.value

@@ -36,7 +36,7 @@ async def done_elsewhere(
     with ExitStack() as in_queue:
         in_queue.enter_context(meter.waiting.running())
         end = await elsewhere.done(
-            queue, errand, lambda event: _told(event, emitter), in_queue.close
+            queue, errand, lambda event: _report(event, emitter), in_queue.close
         )
     meter.count_elsewhere(end.used)
     _ask_again(end)
@@ -51,7 +51,7 @@ async def done_elsewhere(
             )
 
 
-def _told(event: object, emitter: Emitter) -> None:
+def _report(event: object, emitter: Emitter) -> None:
     """Report an event of the other process as one of this run."""
     emitter.pass_on(_EVENT.validate_python(event))
 

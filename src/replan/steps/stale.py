@@ -18,17 +18,21 @@ def stale_steps(state: EnhancedState) -> tuple[Rerun, ...]:
     plan = state.get("current_plan")
     if plan is None or state.get("is_completed"):
         return ()
-    return tuple(_stale(plan, results_in(state)))
+    return tuple(_find_stale(plan, results_in(state)))
 
 
-def _stale(plan: TaskPlan, results: Mapping[int, Sequence[SpecialistResult]]) -> Iterator[Rerun]:
+def _find_stale(
+    plan: TaskPlan, results: Mapping[int, Sequence[SpecialistResult]]
+) -> Iterator[Rerun]:
     steps, again = plan.by_id, set[int]()
     for step in run_order(plan) if results else ():
         if step.status.is_open or not step.awaits:
             continue
-        known = _known(step, results.get(step.id, ()))
+        known = _known_inputs(step, results.get(step.id, ()))
         after = tuple(other for other in step.awaits if other in again)
-        changed = tuple(_changed(step, known, inputs_of(step, steps, results))) if known else ()
+        changed = (
+            tuple(_changed_inputs(step, known, inputs_of(step, steps, results))) if known else ()
+        )
         if changed or (after and (known or (step.status is StepStatus.SKIPPED and step.condition))):
             is_after = after or any(steps[other].status.is_open for other in changed)
             why = "awaits" if is_after else "given"
@@ -36,7 +40,7 @@ def _stale(plan: TaskPlan, results: Mapping[int, Sequence[SpecialistResult]]) ->
             again.add(step.id)
 
 
-def _known(step: PlanStep, results: Sequence[SpecialistResult]) -> list[MadeOf]:
+def _known_inputs(step: PlanStep, results: Sequence[SpecialistResult]) -> list[MadeOf]:
     """The inputs that a step was made of; None if unknown, or if a person settled it."""
     own = own_results(step, results)
     if status_of(own) is not step.status:
@@ -48,7 +52,9 @@ def _known(step: PlanStep, results: Sequence[SpecialistResult]) -> list[MadeOf]:
     ]
 
 
-def _changed(step: PlanStep, known: Sequence[MadeOf], inputs: Mapping[int, str]) -> Iterator[int]:
+def _changed_inputs(
+    step: PlanStep, known: Sequence[MadeOf], inputs: Mapping[int, str]
+) -> Iterator[int]:
     """The steps whose results differ from those that a completed step was made of."""
     if step.status is not StepStatus.COMPLETED:
         return

@@ -72,9 +72,9 @@ class StepRecord:
     def __post_init__(self) -> None:
         self._transcript: Transcript | None = None
         self._is_informed = False  # whether its knowledge is on record
-        self._go_on_after(self.tried)
+        self._count_attempts(self.tried)
 
-    def _go_on_after(self, tried: tuple[LedgerEntry, ...]) -> None:
+    def _count_attempts(self, tried: tuple[LedgerEntry, ...]) -> None:
         self.tried = tried
         self.number = newest_number(tried)
         self.failures = failures(tried, self.keys.attempt)
@@ -89,7 +89,7 @@ class StepRecord:
             self.before = (await self.board.recall(journal, state)).before(state, self.key)
             self.keys = as_first_known(self.keys, state, step, self.specialist, tried)
             self.context = self.context.replace(idempotency_key=self.keys.idempotency)
-            self._go_on_after(tried)
+            self._count_attempts(tried)
 
     @property
     def key(self) -> str:
@@ -208,7 +208,7 @@ class StepRecord:
 
     def asker(self) -> "Asker":
         step_id = self.context.plan_step.id
-        return Asker(step_id, self.specialist, known=self.questions, new=self._new)
+        return Asker(step_id, self.specialist, known=self.questions, new=self._admit)
 
     async def asked(self, asker: "Asker", attempt: int, used: TokenCount) -> list[Question]:
         """Record the questions of an attempt, report new ones, and return them for the state."""
@@ -224,7 +224,7 @@ class StepRecord:
             self.emitter.stream(InputRequested, **about, question=question)
         return [asked[0].replace(usage=used), *asked[1:]]
 
-    def _new(self, question: Question) -> Question:
+    def _admit(self, question: Question) -> Question:
         most = self.board.settings.limits.max_questions
         if next(self.board.questions) > most:
             raise QuestionError(
@@ -289,7 +289,7 @@ class Asker:
         self._step_id = step_id
         self._specialist = specialist
         self._known = list(known)
-        self._new = new
+        self._admit = new
         self._taken: set[str] = set()
         self._is_over = False
         # Tools that are called at the same time ask from several threads.
@@ -340,7 +340,7 @@ class Asker:
         used = {question.ordinal for question in self._known}
         ordinal = next(number for number in count(1) if number not in used)
         key = question_key(self._step_id, self._specialist, ordinal)
-        question = self._new(
+        question = self._admit(
             Question(
                 key=key,
                 fingerprint=fingerprint_of(key, kind, text, details),

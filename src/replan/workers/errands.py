@@ -46,7 +46,7 @@ async def note_errand(errand: Errand, key: str, journal: Journal) -> None:
         "by": errand.by,
     }
     noted = await journal.note(errand.run_id, NOTES + key, row)
-    if not errand.goes_on and _nameless(noted) != _nameless(row):
+    if not errand.goes_on and _without_ids(noted) != _without_ids(row):
         raise InputError(f"Another request began a run '{errand.run_id}'. Give it another run_id.")
 
 
@@ -68,11 +68,11 @@ async def errands_of(run_id: str, journal: Journal) -> Errands:
     return found
 
 
-def _nameless(value: JsonValue) -> JsonValue:
+def _without_ids(value: JsonValue) -> JsonValue:
     """A value without the ids that messages are given again each time."""
     if isinstance(value, dict):
-        return {name: _nameless(each) for name, each in value.items() if name != "id"}
-    return [_nameless(each) for each in value] if isinstance(value, list) else value
+        return {name: _without_ids(each) for name, each in value.items() if name != "id"}
+    return [_without_ids(each) for each in value] if isinstance(value, list) else value
 
 
 def _check(errand: Errand) -> None:

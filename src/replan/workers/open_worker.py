@@ -69,7 +69,7 @@ async def open_worker(
     schedules = read_schedules(wanted.schedules) if wanted.schedules else []
     _check_queues(wanted.queues, [each.queue for each in team.config.specialists if each.queue])
     queues = [queue_of(name, version.digest) for name in wanted.queues]
-    address = _named(wanted.storage, f"{APPLICATION}{uuid4().hex}")
+    address = _with_application_name(wanted.storage, f"{APPLICATION}{uuid4().hex}")
     options: Any = {"key": wanted.key, "keep_days": wanted.keep_days, "connections": _OF_STORAGE}
     async with (
         open_storage(address, **options) as storage,
@@ -107,10 +107,10 @@ async def open_worker(
 
 def work(wanted: WorkerWanted, say: Callable[[str], None]) -> None:
     """Take runs up until SIGINT or SIGTERM; others continue with what is at work then."""
-    completed(lambda: _worked(wanted, say))
+    completed(lambda: _work(wanted, say))
 
 
-async def _worked(wanted: WorkerWanted, say: Callable[[str], None]) -> None:
+async def _work(wanted: WorkerWanted, say: Callable[[str], None]) -> None:
     async with open_worker(wanted) as worker, drained_by_signals(worker):
         digest, names = version_of(wanted.team).digest, ", ".join(wanted.queues)
         say(f"worker: {wanted.concurrency} runs at once of {wanted.team} ({digest}) from {names}")
@@ -140,7 +140,7 @@ def name_of(read: TeamFile) -> str:
     return read.config.name if named else read.path.stem
 
 
-def _named(address: str, name: str) -> str:
+def _with_application_name(address: str, name: str) -> str:
     """An address by which the server can identify the owner of a connection."""
     parts = urlsplit(address)
     query = urlencode({**dict(parse_qsl(parts.query)), "application_name": name})

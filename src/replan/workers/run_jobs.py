@@ -69,21 +69,21 @@ class RunJobs:
             raise AgainError(0)
         since = datetime.fromisoformat(at)
         if await self._was_stopped(run_id, since):
-            await self._rests(run_id, "interrupted")
+            await self._record_outcome(run_id, "interrupted")
             return
         errands = await errands_of(run_id, self.storage.journal)
-        outcome = await self._done(record, errands)
+        outcome = await self._outcome(record, errands)
         is_cut_short = outcome == "interrupted" and self.is_draining()
         if is_cut_short and not await self._was_stopped(run_id, since):
-            await self._rests(run_id, "running")
+            await self._record_outcome(run_id, "running")
             raise AgainError(0)
-        await self._rests(run_id, outcome)
+        await self._record_outcome(run_id, outcome)
         for key in errands.keys:
             await self.storage.journal.strike(run_id, key)
 
-    async def _done(self, record: RunRecord, errands: Errands) -> str:
+    async def _outcome(self, record: RunRecord, errands: Errands) -> str:
         try:
-            return (await (await self._begun(record, errands))).outcome
+            return (await (await self._begin(record, errands))).outcome
         except (StorageError, ThreadBusyError):
             raise
         except ReplanError as error:
@@ -92,7 +92,7 @@ class RunJobs:
             logger.warning("run broke off", extra={"run_id": record.run_id, "error": kind})
             return "interrupted"
 
-    async def _begun(self, record: RunRecord, errands: Errands) -> Run:
+    async def _begin(self, record: RunRecord, errands: Errands) -> Run:
         snapshot = await snapshot_of(self.runtime.graph, record)
         begins = not snapshot.values and not snapshot.tasks
         if not begins and not errands.told:
@@ -123,6 +123,6 @@ class RunJobs:
         await runs.take_requests(asked, self.runtime.bench.clock())
         return bool(asked)
 
-    async def _rests(self, run_id: str, outcome: str) -> None:
+    async def _record_outcome(self, run_id: str, outcome: str) -> None:
         bench = self.runtime.bench
         await self.storage.runs.update(run_id, cast("Any", outcome), bench.clock())

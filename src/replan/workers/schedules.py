@@ -126,7 +126,7 @@ async def begin_due(
                 # Done twice, it finds nothing to do.
                 is_done = await upkeep.put(each.upkeep, each.labels) or True
             else:
-                is_done = await _begun(each, at, queued)
+                is_done = await _begin_run(each, at, queued)
         except ReplanError as error:
             # The next look does it.
             fields = {"schedule": each.name, "error": str(error)}
@@ -136,7 +136,7 @@ async def begin_due(
     return more
 
 
-async def _begun(schedule: Schedule, at: datetime, queued: Runtime) -> bool:
+async def _begin_run(schedule: Schedule, at: datetime, queued: Runtime) -> bool:
     """Begin a run, unless another worker does; return whether nothing is left to do."""
     run_id, bench, team = schedule.run_id(at), queued.bench, schedule.labels.get(TEAM, "")
     known = await bench.book.get(run_id)
@@ -144,7 +144,7 @@ async def _begun(schedule: Schedule, at: datetime, queued: Runtime) -> bool:
         # A schedule of another team has this name.
         run_id = f"{run_id}-{team}"
         known = await bench.book.get(run_id)
-    if known is None and not await _is_ours(run_id, at, queued):
+    if known is None and not await _is_claimed(run_id, at, queued):
         return False
     # One that is on record without its job was left there by a worker that died.
     is_over = known is not None and known.outcome != "running"
@@ -153,7 +153,7 @@ async def _begun(schedule: Schedule, at: datetime, queued: Runtime) -> bool:
     return True
 
 
-async def _is_ours(run_id: str, at: datetime, queued: Runtime) -> bool:
+async def _is_claimed(run_id: str, at: datetime, queued: Runtime) -> bool:
     """Whether this worker begins a run: it claimed it first, or the first claimant died."""
     bench = queued.bench
     if bench.storage is None or bench.clock() - at > _BEGINS_WITHIN:

@@ -78,7 +78,7 @@ class QueuedSteps:
         await place.note("errand", errand.model_dump(mode="json"))
         await self._queue.put(job)
         try:
-            return await self._awaited(place, job, hear, begins)
+            return await self._await_end(place, job, hear, begins)
         except asyncio.CancelledError:
             await place.note("stop", value=True)
             await self._queue.cancel(job.lock)
@@ -95,7 +95,7 @@ class QueuedSteps:
         if "stop" in notes or is_past:
             await place.strike()
 
-    async def _awaited(
+    async def _await_end(
         self,
         place: _Place,
         job: NewJob,
@@ -140,11 +140,11 @@ class StepJobs:
             end = StepEnd(how="cut off", error=problem, attempt=errand.context.attempt)
         else:
             await place.note("begun", value=True)
-            end = await self._made(errand, place)
+            end = await self._make_attempt(errand, place)
         if end is not None:
             await place.note("end", end.model_dump(mode="json"))
 
-    async def _made(self, errand: StepErrand, place: _Place) -> StepEnd | None:
+    async def _make_attempt(self, errand: StepErrand, place: _Place) -> StepEnd | None:
         """Make it, and report its calls meanwhile; None if the run no longer needs it."""
         told = asyncio.Queue[BaseEvent]()
         making = asyncio.ensure_future(done_for_another(errand, self._services, told.put_nowait))
@@ -166,7 +166,7 @@ class StepJobs:
     async def _record_events(self, place: _Place, told: "asyncio.Queue[BaseEvent]") -> None:
         batch = list[JsonValue]()
         while not told.empty():
-            batch.append(_written(told.get_nowait()))
+            batch.append(_event_as_json(told.get_nowait()))
         if batch:
             await place.note(f"event/{self._services.new_id()}", batch)
 
@@ -176,7 +176,7 @@ def _is_success(end: StepEnd) -> bool:
     return end.how == "result" and not restored(SpecialistResult, end.result).is_failed
 
 
-def _written(event: BaseEvent) -> JsonValue:
+def _event_as_json(event: BaseEvent) -> JsonValue:
     """An event as JSON, with the texts that are left out of it elsewhere."""
     fields = event.model_dump(mode="json")
     if isinstance(event, ModelCalled | MemorySummary):

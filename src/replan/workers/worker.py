@@ -70,7 +70,7 @@ class Worker:
         meanwhile = {asyncio.ensure_future(self._keep_alive())}
         if self._beside is not None:
             meanwhile.add(asyncio.ensure_future(self._beside()))
-        working = asyncio.ensure_future(self._worked())
+        working = asyncio.ensure_future(self._work_until_drained())
         drained = asyncio.ensure_future(self._drained.wait())
         try:
             first = asyncio.FIRST_COMPLETED
@@ -87,7 +87,7 @@ class Worker:
         finally:
             await ended(drained, *meanwhile)
 
-    async def _worked(self) -> None:
+    async def _work_until_drained(self) -> None:
         while not self._is_draining:
             try:
                 await self._working.run()

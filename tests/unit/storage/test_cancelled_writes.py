@@ -57,7 +57,7 @@ def tasks():
         task
         for task in asyncio.all_tasks()
         if not task.get_name().startswith("pool-")
-        and getattr(task.get_coro(), "__name__", "") != "_looked"
+        and getattr(task.get_coro(), "__name__", "") != "_run_look"
     }
 
 

@@ -136,7 +136,7 @@ class Database:
         self._writing = engine.execution_options(**{FOR_WRITING: True})
         self._patience = patience
         self._begin = begin
-        event.listen(engine.sync_engine, "begin", self._begun)
+        event.listen(engine.sync_engine, "begin", self._on_begin)
 
     @property
     def where(self) -> str:
@@ -150,7 +150,7 @@ class Database:
 
     async def write(self, work: Work[T]) -> T:
         """Run a transaction, perhaps twice, that changes rows; when this returns, they are safe."""
-        return await self._whole(self._writing, work)
+        return await self._run(self._writing, work)
 
     async def write_whole(self, work: Callable[[Connection], T], *, lasting: bool = True) -> T:
         """Run a transaction as `write` does, of work that is synchronous.
@@ -176,7 +176,7 @@ class Database:
         return await self._patience.insist(attempt)
 
     async def read(self, work: Work[T]) -> T:
-        return await self._whole(self.engine, work)
+        return await self._run(self.engine, work)
 
     async def rows(self, query: Executable, opened: Callable[[Any], T]) -> Sequence[T]:
         async def work(connection: AsyncConnection) -> Sequence[T]:
@@ -206,7 +206,7 @@ class Database:
         if self.is_postgres:
             await connection.execute(_LOCK, {"run_id": run_id, "what": what})
 
-    def _begun(self, connection: Connection) -> None:
+    def _on_begin(self, connection: Connection) -> None:
         writes = bool(connection.get_execution_options().get(FOR_WRITING))
         owner = owner_in(self.where) if writes else None
 
@@ -216,7 +216,7 @@ class Database:
         driven: Any = connection.connection
         driven.run_async(begin)
 
-    async def _whole(self, engine: AsyncEngine, work: Work[T]) -> T:
+    async def _run(self, engine: AsyncEngine, work: Work[T]) -> T:
         return await self._patience.insist(lambda: self._transaction(engine, work))
 
     async def _transaction(self, engine: AsyncEngine, work: Work[T]) -> T:

@@ -60,18 +60,18 @@ def _read(connection: sqlite3.Connection, name: str | None) -> Glimpse | None:
     found = query.fetchall()
     if len(found) != 1:
         return None
-    run = _opened(found[0], "title")
+    run = _read_row(found[0], "title")
     own = (run["run_id"],)
     return Glimpse(
         run=run,
         labels={row["name"]: row["value"] for row in connection.execute(_LABELS, own)},
         charged=next((dict(row) for row in connection.execute(_CHARGED, own)), None),
-        attempts=[_opened(row, "error") for row in connection.execute(_ATTEMPTS, own)],
+        attempts=[_read_row(row, "error") for row in connection.execute(_ATTEMPTS, own)],
         events=[(row["seq"], json.loads(row["event"])) for row in connection.execute(_EVENTS, own)],
     )
 
 
-def _opened(row: sqlite3.Row, text: str) -> dict[str, Any]:
+def _read_row(row: sqlite3.Row, text: str) -> dict[str, Any]:
     fields = {**dict(row), text: json.loads(row[text])}
     moments = {name: fields[name] for name in _MOMENTS if fields.get(name)}
     return fields | {name: datetime.fromisoformat(value) for name, value in moments.items()}

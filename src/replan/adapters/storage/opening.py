@@ -91,12 +91,12 @@ async def open_storage(
         raise ConfigurationError("keep_days", keep_days, problem, "Give a number such as 30.")
     learn_address(str(where))
     learn_values([key])
-    async with _opened(str(where), key, patience, allow, connections) as storage:
+    async with _open(str(where), key, patience, allow, connections) as storage:
         yield replace(storage, keep_days=keep_days)
 
 
 @asynccontextmanager
-async def _opened(
+async def _open(
     text: str, key: Key, patience: float, allow: Sequence[type], connections: int
 ) -> AsyncGenerator[Storage]:
     plain = strict_serializer(allow)

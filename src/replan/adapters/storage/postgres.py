@@ -87,7 +87,7 @@ def shown(address: str) -> str:
 
 
 def holds_of(address: str, patience: Patience) -> AdvisoryHolds:
-    silence = _silence(patience.seconds)
+    silence = _longest_silence(patience.seconds)
     return AdvisoryHolds(lambda: _connect(address, silence, autocommit=True), patience)
 
 
@@ -97,14 +97,14 @@ async def connected(
 ) -> AsyncGenerator[tuple[Any, AsyncEngine]]:
     """A pool for LangGraph's saver and an engine for our tables, on the same database."""
     of_saver = connections // 2
-    silence = _silence(patience)
+    silence = _longest_silence(patience)
 
     async def bound(connection: HeardConnection) -> None:
         connection.longest = silence
 
     async with AsyncExitStack() as stack:
         pool = AsyncConnectionPool(
-            _bounded(address, silence),
+            _with_timeouts(address, silence),
             connection_class=HeardConnection,
             configure=bound,
             min_size=1,
@@ -201,17 +201,17 @@ def _engine(
 
 
 async def _connect(address: str, silence: float, **options: Any) -> Connection:
-    connection = await HeardConnection.connect(_bounded(address, silence), **options)
+    connection = await HeardConnection.connect(_with_timeouts(address, silence), **options)
     connection.longest = silence
     return connection
 
 
-def _silence(patience: float) -> float:
+def _longest_silence(patience: float) -> float:
     """Seconds after which a connection on which nothing moves is taken for dead."""
     return max(1.0, min(patience, _SILENCE))
 
 
-def _bounded(address: str, silence: float) -> str:
+def _with_timeouts(address: str, silence: float) -> str:
     """An address that says how long to wait for a server, where it does not say so itself."""
     usual: dict[str, Any] = {
         "connect_timeout": min(_CONNECT_TIMEOUT, max(2, math.ceil(silence))),

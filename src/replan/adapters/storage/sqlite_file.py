@@ -98,10 +98,10 @@ def prepare(path: Path, new_facts: Callable[[], Facts]) -> Facts:
         return _make(path, new_facts())
     application = _application_of(path, left)
     if application != _OURS:
-        if application or _count_tables(path, _untouched(path)):
+        if application or _count_tables(path, _read_mode(path)):
             raise StorageError(str(path), "It is the database of another program.", left)
         return _make(path, new_facts())
-    return _known(path)
+    return _read_facts(path)
 
 
 def _check_names(path: Path) -> None:
@@ -118,22 +118,22 @@ def _check_names(path: Path) -> None:
 
 def upgrade(path: Path, seal: Seal) -> Facts | None:
     """Bring a file of an older format to the newest, in one transaction; under its lock."""
-    with closing(_opened(path, _untouched(path))) as reading:
+    with closing(_open(path, _read_mode(path))) as reading:
         if reading.execute("PRAGMA user_version").fetchone() == (formats.FORMAT,):
             return None
     with connected(path, "?mode=rw", "BEGIN IMMEDIATE") as connection:
         formats.upgrade(connection.execution_options(**{SEAL: seal}), str(path))
         facts = formats.known(connection, str(path))
-    with closing(_opened(path, "?mode=rw")) as connection:
+    with closing(_open(path, "?mode=rw")) as connection:
         # The format is at the start of the file, also for those who look there only.
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return facts
 
 
 @contextmanager
-def connected(path: Path, how: str, begin: str = "BEGIN") -> Generator[Connection]:
+def connected(path: Path, mode: str, begin: str = "BEGIN") -> Generator[Connection]:
     """Open a file for one transaction, which leaving the block commits, and an error rolls back."""
-    engine = create_engine("sqlite://", creator=lambda: _opened(path, how), poolclass=NullPool)
+    engine = create_engine("sqlite://", creator=lambda: _open(path, mode), poolclass=NullPool)
     with engine.begin() as connection:
         connection.exec_driver_sql(begin)
         yield connection
@@ -148,7 +148,7 @@ def _application_of(path: Path, left: str) -> int:
     return struct.unpack(">I", start[68:72])[0]
 
 
-def _untouched(path: Path) -> str:
+def _read_mode(path: Path) -> str:
     # A process that has it open keeps a log next to it. Without a log, there is no writer, and none
     # can begin while we hold the lock.
     log = Path(f"{path}-wal")
@@ -159,18 +159,18 @@ def _untouched(path: Path) -> str:
     return "?mode=ro" if has_log else "?immutable=1"
 
 
-def _opened(path: Path, how: str) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.resolve().as_uri()}{how}", uri=True, isolation_level=None)
+def _open(path: Path, mode: str) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.resolve().as_uri()}{mode}", uri=True, isolation_level=None)
 
 
-def _count_tables(path: Path, how: str) -> int:
-    with closing(_opened(path, how)) as connection:
+def _count_tables(path: Path, mode: str) -> int:
+    with closing(_open(path, mode)) as connection:
         return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
 
 
-def _known(path: Path) -> Facts:
+def _read_facts(path: Path) -> Facts:
     """Look a file through for damage, and read what it keeps about itself."""
-    with connected(path, _untouched(path)) as connection:
+    with connected(path, _read_mode(path)) as connection:
         checked = path.stat().st_size <= LARGEST_CHECKED
         found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar() if checked else "ok"
         if found == "ok" and (facts := formats.known(connection, str(path))):
@@ -184,6 +184,6 @@ def _make(path: Path, facts: Facts) -> Facts:
     with connected(path, "?mode=rw", "BEGIN IMMEDIATE") as connection:
         formats.make(connection, facts, str(path))
         connection.exec_driver_sql(f"PRAGMA application_id = {_OURS}")
-    with closing(_opened(path, "?mode=rw")) as connection:
+    with closing(_open(path, "?mode=rw")) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
     return facts

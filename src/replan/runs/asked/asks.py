@@ -140,14 +140,14 @@ def ask_of(question: Question, interrupt: str = "", seat: Assignment | None = No
         text=question.text,
         interrupt=interrupt,
         step_id=int(place.partition("/")[0] or 0),
-        who=_who(place),
+        who=_steps_that_ask(place),
         details=question.details,
         is_keyed=not is_foreign,
         fingerprint=question.fingerprint,
     )
 
 
-def _who(place: str) -> str:
+def _steps_that_ask(place: str) -> str:
     """The step that asks; in a graph that a step runs, the path begins with that step."""
     places = place.split("/") if place else []
     steps = zip(places[::2], places[1::2], strict=True)
@@ -194,16 +194,18 @@ def answers_by_key(given: object, asks: Sequence[Ask]) -> dict[str, JsonValue]:
         named = {str(name): value for name, value in cast("Mapping[Any, Any]", given).items()}
         meant = {name: keys_meant(name, by_key) for name in named}
         if named and all(len(keys) == 1 for keys in meant.values()):
-            return {keys[0]: _read(by_key[keys[0]], named[name]) for name, keys in meant.items()}
+            return {
+                keys[0]: _read_answer(by_key[keys[0]], named[name]) for name, keys in meant.items()
+            }
     if len(asks) == 1:
-        return {asks[0].key: _read(asks[0], cast("object", given))}
+        return {asks[0].key: _read_answer(asks[0], cast("object", given))}
     keys = ", ".join(f"'{key}'" for key in by_key)
     raise InputError(
         f"It is not clear which question this answers. Give a mapping by key; open: {keys}."
     )
 
 
-def _read(ask: Ask, given: object) -> JsonValue:
+def _read_answer(ask: Ask, given: object) -> JsonValue:
     if ask.fingerprint:
         given = unwrapped_answer(given, ask.kind, ask.fingerprint)
     if isinstance(given, Decision):

@@ -80,7 +80,7 @@ def check(correction: Correction, view: RunView) -> None:
         raise InputError("This run has no plan, so there is no step in it.")
     step = plan.by_id.get(correction.step)
     if step is None:
-        raise InputError(f"This run has no step {correction.step}. Its steps: {_listed(plan)}.")
+        raise InputError(f"This run has no step {correction.step}. Its steps: {_list_steps(plan)}.")
     if correction.action == "retry" and step.status.is_open:
         raise InputError(_why_open(step, view))
     if correction.action == "skip" and step.is_finished:
@@ -89,7 +89,7 @@ def check(correction: Correction, view: RunView) -> None:
         raise InputError(f"Step {step.id} is {why}.")
 
 
-def _listed(plan: TaskPlan) -> str:
+def _list_steps(plan: TaskPlan) -> str:
     ids = [str(step.id) for step in plan.steps]
     more = [f"and {len(ids) - _MOST_NAMED} more"] if len(ids) > _MOST_NAMED else []
     return ", ".join([*ids[:_MOST_NAMED], *more])
@@ -139,7 +139,7 @@ def corrected(
     revision = PlanUpdate(
         version=new.version,
         update_type=PlanUpdateType.MODIFY_STEP,
-        description=_described(correction, reruns),
+        description=_describe(correction, reruns),
         timestamp=at,
         changes={},
         by="person",
@@ -152,7 +152,7 @@ def corrected(
         # What ended in a round that was cut off is done again, too.
         "generations": {each: settled[each] for each in ids if each in settled},
     }
-    update |= _with_room({**state, **update, "current_plan": new}, settings)
+    update |= _make_room({**state, **update, "current_plan": new}, settings)
     whole = new.replace(update_history=(*state.get("plan_history", []), revision))
     run_id, current = state.get("run_id", ""), state.get("current_round", 0)
     told = [
@@ -163,7 +163,7 @@ def corrected(
     return update, tuple(told)
 
 
-def _described(correction: Correction, reruns: Sequence[Rerun]) -> str:
+def _describe(correction: Correction, reruns: Sequence[Rerun]) -> str:
     by = f", by {correction.by}" if correction.by else ""
     if correction.action == "skip":
         return f"Step {correction.step} is left out{by}."
@@ -172,7 +172,7 @@ def _described(correction: Correction, reruns: Sequence[Rerun]) -> str:
     return f"Done again: step {correction.step}{follows}{by}."
 
 
-def _with_room(state: EnhancedState, settings: RunSettings | None) -> EnhancedState:
+def _make_room(state: EnhancedState, settings: RunSettings | None) -> EnhancedState:
     """What lets the run continue; refused where a limit would end it at once."""
     new = settings_of(state).overridden_by(settings)
     if state.get("is_completed"):
@@ -244,11 +244,11 @@ async def _repeated(
                     yield f"step {step.id} at @{name} ({effects}) {_MAY_HAVE_ACTED}"
                 continue
             effects = "unsafe" if f"{ACTED}{step.id}/{name}" in noted else effects
-            if effects != "pure" and (how := _effect(step, effects, attempts, noted)):
+            if effects != "pure" and (how := _possible_effect(step, effects, attempts, noted)):
                 yield f"step {step.id} at @{name} ({effects}) {how}"
 
 
-def _effect(
+def _possible_effect(
     step: PlanStep, effects: str, attempts: Sequence[LedgerEntry], noted: dict[str, Any]
 ) -> str:
     """How work may have had its effect already; empty if it has not."""

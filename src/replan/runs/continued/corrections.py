@@ -57,7 +57,7 @@ async def in_place(
         record=record,
         settings=settings,
         config=options.get("config"),
-        following=_following(options),
+        following=_following_options(options),
         by=correction.by,
         told=told,
     )
@@ -91,11 +91,11 @@ async def anew(
         input=given,
         settings=settings_of(view.state).overridden_by(options.get("settings")),
         config=options.get("config"),
-        following=_following(options),
+        following=_following_options(options),
         told=(correction.event(run_id, view.run_id),),
     )
 
 
-def _following(options: CorrectionOptions) -> Following:
+def _following_options(options: CorrectionOptions) -> Following:
     names = Following.__annotations__
     return cast("Following", {name: each for name, each in options.items() if name in names})

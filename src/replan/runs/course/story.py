@@ -100,24 +100,24 @@ class Story:
     @property
     def waited(self) -> float:
         """Seconds in which it waited for a person."""
-        return self._paused("waiting")
+        return self._seconds_paused("waiting")
 
     @property
     def unknown(self) -> float:
         """Seconds in some of which a process worked on it that was killed."""
-        return self._paused("killed")
+        return self._seconds_paused("killed")
 
     @property
     def idle(self) -> float:
         """Seconds without work on it, other than waiting for a person."""
-        return self._paused("interrupted", "failed", "over")
+        return self._seconds_paused("interrupted", "failed", "over")
 
     @property
     def is_killed(self) -> bool:
         """Whether its process was killed, and no other has continued it."""
         return any(each.ended is None and each.why == "killed" for each in self.pauses)
 
-    def _paused(self, *why: str) -> float:
+    def _seconds_paused(self, *why: str) -> float:
         own = [(each.ended or self.ended) - each.began for each in self.pauses if each.why in why]
         return sum(own, timedelta()).total_seconds()
 
@@ -194,7 +194,7 @@ def story_of(run: WholeRun) -> Story:
         for step in sorted((attempts.keys() | taken.keys()) - known)
     ]
     steps = [*planned, *gone]
-    removed = _removed(run, {step.id for step in gone}, taken)
+    removed = _texts_of_removed(run, {step.id for step in gone}, taken)
     return Story(
         run=run,
         steps=tuple(
@@ -207,7 +207,9 @@ def story_of(run: WholeRun) -> Story:
     )
 
 
-def _removed(run: WholeRun, gone: Iterable[int], taken: Mapping[int, Revision]) -> dict[int, str]:
+def _texts_of_removed(
+    run: WholeRun, gone: Iterable[int], taken: Mapping[int, Revision]
+) -> dict[int, str]:
     """What is said about removed steps; a step that is not planned yet is not one."""
     told = {n: f"removed in version {each.version} by {each.by}" for n, each in taken.items()}
     # Of a run that is over, whatever its plan has not was removed, also where no event says when.

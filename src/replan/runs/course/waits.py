@@ -25,7 +25,7 @@ def waits_of(step: StepStory, story: Story) -> list[Wait]:
     is_open = step.status.is_open and not story.is_over
     begun = step.began or (story.ended if is_open else None)
     if begun is None or begun <= planned:
-        return list(_between(step, story, is_open=is_open))
+        return list(_waits_between_attempts(step, story, is_open=is_open))
     ready, waits = planned, list[Wait]()
     needed = {each.step.id: each for each in story.steps if each.step.id in step.step.awaits}
     missing = [number for number, each in needed.items() if each.status.is_open]
@@ -34,17 +34,20 @@ def waits_of(step: StepStory, story: Story) -> list[Wait]:
     if (missing or failed) and not step.attempts:
         ready = begun
         what = _steps(missing) if missing else f"{_steps(failed)} (failed)"
-        waits.append(Wait(what=what, seconds=_since(planned, begun), since=planned))
+        waits.append(Wait(what=what, seconds=_seconds_between(planned, begun), since=planned))
     elif ends:
         last = max(ends, key=lambda number: ends[number])
         ready = min(max(planned, ends[last]), begun)
-        waits.append(Wait(what=_steps([last]), seconds=_since(planned, ready)))
-    turn = _since(ready, begun) - _paused(story, ready, begun)
+        waits.append(Wait(what=_steps([last]), seconds=_seconds_between(planned, ready)))
+    turn = _seconds_between(ready, begun) - _seconds_paused(story, ready, begun)
     waits.append(Wait(what="for its turn", seconds=turn, since=None if step.attempts else ready))
-    return [*(each for each in waits if each.seconds > 0), *_between(step, story, is_open=is_open)]
+    return [
+        *(each for each in waits if each.seconds > 0),
+        *_waits_between_attempts(step, story, is_open=is_open),
+    ]
 
 
-def _between(step: StepStory, story: Story, *, is_open: bool) -> Iterator[Wait]:
+def _waits_between_attempts(step: StepStory, story: Story, *, is_open: bool) -> Iterator[Wait]:
     """What it waited for after its first attempt."""
     person = pause = 0.0
     asking = list[datetime]()
@@ -52,10 +55,10 @@ def _between(step: StepStory, story: Story, *, is_open: bool) -> Iterator[Wait]:
         own = [each.entry for each in step.attempts if each.entry.specialist == name]
         for before, after in pairwise(own):
             if before.ended_at is not None:
-                gap = _since(before.ended_at, after.started_at)
+                gap = _seconds_between(before.ended_at, after.started_at)
                 is_asked = before.outcome == "waiting"
                 person += gap if is_asked else 0.0
-                away = _paused(story, before.ended_at, after.started_at)
+                away = _seconds_paused(story, before.ended_at, after.started_at)
                 pause += 0.0 if is_asked else gap - away
         if is_open and own and own[-1].outcome == "waiting" and own[-1].ended_at is not None:
             asking.append(own[-1].ended_at)
@@ -63,7 +66,7 @@ def _between(step: StepStory, story: Story, *, is_open: bool) -> Iterator[Wait]:
         yield Wait(what="for a person (from question to next attempt)", seconds=person)
     if asking:
         since = min(asking)
-        yield Wait(what="for a person", seconds=_since(since, story.ended), since=since)
+        yield Wait(what="for a person", seconds=_seconds_between(since, story.ended), since=since)
     if pause > 0:
         yield Wait(what="between its attempts", seconds=pause)
 
@@ -77,11 +80,11 @@ def _steps(numbers: list[int]) -> str:
     return f"for step{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
 
 
-def _since(began: datetime, ended: datetime) -> float:
+def _seconds_between(began: datetime, ended: datetime) -> float:
     return max(0.0, (ended - began).total_seconds())
 
 
-def _paused(story: Story, began: datetime, ended: datetime) -> float:
+def _seconds_paused(story: Story, began: datetime, ended: datetime) -> float:
     """Seconds of a time without work on the run."""
     shared = (
         min(each.ended or story.ended, ended) - max(each.began, began) for each in story.pauses

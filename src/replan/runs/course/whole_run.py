@@ -110,12 +110,12 @@ def references(events: tuple[RunEvent, ...]) -> set[str]:
         for name, value in event.details.items():
             if name.endswith("_ref"):
                 found.add(str(value))
-        said = [event.details.get("reply"), *_list(event.details.get("prompt"))]
+        said = [event.details.get("reply"), *_as_list(event.details.get("prompt"))]
         found |= {str(each["ref"]) for each in said if isinstance(each, dict) and "ref" in each}
     return found
 
 
-def _list(value: JsonValue) -> list[JsonValue]:
+def _as_list(value: JsonValue) -> list[JsonValue]:
     return value if isinstance(value, list) else []
 
 

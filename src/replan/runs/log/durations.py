@@ -30,7 +30,7 @@ class Durations:
         """Count the work of earlier parts; time before a part's first event is not work."""
         before, last = self._before, None
         for event in (each for each in events if each.at is not None):
-            passed = _passed(last, event)
+            passed = _seconds_since(last, event)
             for key in before:
                 is_past = isinstance(key, int) and key != event.round
                 before[key] += 0.0 if is_past else passed
@@ -82,7 +82,7 @@ def _step_of(event: RunEvent) -> _Step:
     return int(str(event.details["step_id"])), str(event.details["specialist"])
 
 
-def _passed(last: datetime | None, event: RunEvent) -> float:
+def _seconds_since(last: datetime | None, event: RunEvent) -> float:
     if last is None or event.at is None or event.type == "run_resumed":
         return 0.0
     return max(0.0, (event.at - last).total_seconds())

@@ -33,7 +33,7 @@ def run_event(run_id: str, logged: LoggedEvent) -> RunEvent:
 def event_told(event: Event) -> RunEvent:
     """Return an event in the form for those who follow its run."""
     if event.seq is None or event.at is None:
-        return _piece(event)
+        return _unnumbered(event)
     entry = recorded(event, event.at)
     return run_event(event.run_id, LoggedEvent(seq=event.seq, event=entry))
 
@@ -90,13 +90,13 @@ class EventLog:
             # To the millisecond, as it is kept.
             at = now.replace(microsecond=now.microsecond // 1000 * 1000)
             event = self._durations.timed(event).replace(at=at)
-            entry = self._counted(event, recorded(event, at, self._texts))
+            entry = self._with_counts(event, recorded(event, at, self._texts))
         self._left.append((event, entry))
         self._news.set()
         if entry is None:
             self._hurry.set()
 
-    def _counted(self, event: Event, entry: dict[str, JsonValue]) -> JsonValue:
+    def _with_counts(self, event: Event, entry: dict[str, JsonValue]) -> JsonValue:
         """Count what is kept of an event; that of the end has the counts of all."""
         self._taken += 1
         if self._met.counts(event.type):
@@ -114,13 +114,13 @@ class EventLog:
         # More may have come while a batch was on its way.
         while self._left or not self._is_over:
             await self._news.wait()
-            await self._gathered()
+            await self._gather()
             await self.flush()
         self._is_received = True
         for follower in self._followers:
             follower.put_nowait(None)
 
-    async def _gathered(self) -> None:
+    async def _gather(self) -> None:
         """Wait for further events to join the batch, because each batch is a transaction."""
         with suppress(TimeoutError):
             if any(entry is not None for _, entry in self._left):
@@ -142,21 +142,21 @@ class EventLog:
                 self._texts.give_back(texts)
             raise
         for event, entry in batch:
-            self._tell(event, None if entry is None else LoggedEvent(seq=seq, event=entry))
+            self._report(event, None if entry is None else LoggedEvent(seq=seq, event=entry))
             seq += entry is not None
 
-    def _tell(self, event: Event, logged: LoggedEvent | None) -> None:
+    def _report(self, event: Event, logged: LoggedEvent | None) -> None:
         seq = None if logged is None else logged.seq
         for heard in self._heard:
             heard(event.model_copy(update={"seq": seq}))
         if self._followers:
-            told = _piece(event) if logged is None else run_event(self._run_id, logged)
+            told = _unnumbered(event) if logged is None else run_event(self._run_id, logged)
             for follower in self._followers:
                 follower.put_nowait(told)
 
     async def follow(self, after: int, *, tokens: bool) -> AsyncGenerator[RunEvent]:
         """Yield the events from a number on, those that come too, until nothing more comes."""
-        with self._following() as coming:
+        with self._add_follower() as coming:
             for logged in await self._book.events(self._run_id, after):
                 after = logged.seq
                 yield run_event(self._run_id, logged)
@@ -166,7 +166,7 @@ class EventLog:
                     yield event
 
     @contextmanager
-    def _following(self) -> Generator[asyncio.Queue[RunEvent | None]]:
+    def _add_follower(self) -> Generator[asyncio.Queue[RunEvent | None]]:
         coming: asyncio.Queue[RunEvent | None] = asyncio.Queue()
         self._followers.append(coming)
         if self._is_received:
@@ -177,6 +177,6 @@ class EventLog:
             self._followers.remove(coming)
 
 
-def _piece(event: Event) -> RunEvent:
+def _unnumbered(event: Event) -> RunEvent:
     fields = event.model_dump(mode="json", exclude={"seq", "at", "run_id", "type", "round"})
     return RunEvent(run_id=event.run_id, type=event.type, round=event.round, details=fields)

@@ -104,13 +104,13 @@ _KEPT_ELSEWHERE = {
 def recorded(event: Event, at: datetime, texts: EventTexts | None = None) -> dict[str, JsonValue]:
     """Return what is kept of an event: that it happened, and when."""
     own = {"result", "approval"} if isinstance(event, ToolEvent) else set[str]()
-    fields = event.model_dump(mode="json", exclude=_KEPT_ELSEWHERE - own) | _essence(event)
+    fields = event.model_dump(mode="json", exclude=_KEPT_ELSEWHERE - own) | _main_fields(event)
     if texts is not None:
-        fields = texts.shortened(fields, at) | _said(event, at, texts)
+        fields = texts.shortened(fields, at) | _fields_of_messages(event, at, texts)
     return {"at": at.isoformat(timespec="milliseconds"), **fields}
 
 
-def _said(event: Event, at: datetime, texts: EventTexts) -> dict[str, JsonValue]:
+def _fields_of_messages(event: Event, at: datetime, texts: EventTexts) -> dict[str, JsonValue]:
     match event:
         case ModelCalled(prompt=prompt) if prompt:
             return {"prompt": [texts.said(each, at) for each in prompt]}
@@ -133,7 +133,7 @@ def _call_asked_about(question: Question) -> dict[str, JsonValue]:
     )
 
 
-def _essence(event: Event) -> dict[str, JsonValue]:  # noqa: PLR0911 - one for each kind
+def _main_fields(event: Event) -> dict[str, JsonValue]:  # noqa: PLR0911 - one for each kind
     match event:
         case ThinkingCompleted(thinking=thought):
             return {"complexity": thought.complexity.value, "reasoning": thought.reasoning}

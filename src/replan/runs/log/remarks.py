@@ -110,7 +110,7 @@ class Met:
     def follow(self, event: RunEvent) -> None:
         self._replies.follow(event)
         if event.type in ANSWERED:
-            self._calls = _added(self._calls, calls_of([event]))
+            self._calls = _add(self._calls, calls_of([event]))
             self._open.discard(str(event.details.get("call")))
         elif event.type == "model_called":
             self._open.add(str(event.details.get("call")))
@@ -131,15 +131,15 @@ def met_in(events: Sequence[RunEvent]) -> tuple[Remarks, Calls] | None:
         met: Any = event.details.get("met")
         if event.type == "task_completed" and met:
             # A summary of the conversation may follow the end.
-            calls = _added(_read(Calls, met["calls"]), calls_of(events[at + 1 :]))
-            return _read(Remarks, met["remarks"]), calls
+            calls = _add(_from_fields(Calls, met["calls"]), calls_of(events[at + 1 :]))
+            return _from_fields(Remarks, met["remarks"]), calls
     return None
 
 
-def _added(first: Calls, second: Calls) -> Calls:
+def _add(first: Calls, second: Calls) -> Calls:
     names = [each.name for each in fields(Calls)]
     return Calls(**{name: getattr(first, name) + getattr(second, name) for name in names})
 
 
-def _read(kind: type[Any], kept: Mapping[str, Any]) -> Any:
+def _from_fields(kind: type[Any], kept: Mapping[str, Any]) -> Any:
     return kind(**{each.name: kept[each.name] for each in fields(kind) if each.name in kept})

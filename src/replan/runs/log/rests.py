@@ -52,13 +52,13 @@ class Rests:
 
     def take(self, event: Event) -> None:
         """Take an event of the run; before the first one, report that the run continues."""
-        opened = self._opened(event) if self._round is None else [event]
+        opened = self._opening_events(event) if self._round is None else [event]
         self._round = event.round
         for each in opened:
             # Attempts may have begun before the first event of them comes.
             self._log.take(each, self._since if isinstance(each, RunResumed) else None)
 
-    def _opened(self, first: BaseEvent) -> list[Any]:
+    def _opening_events(self, first: BaseEvent) -> list[Any]:
         """What is reported with the first event, in its order."""
         if not self._goes_on:
             # A new run has begun before anything can be reported about it.
@@ -69,7 +69,7 @@ class Rests:
     async def __aenter__(self) -> Self:
         self._began = time.monotonic()
         self._since = self._log.now()
-        self._hooks.open_with(self._opened)
+        self._hooks.open_with(self._opening_events)
         return self
 
     async def __aexit__(

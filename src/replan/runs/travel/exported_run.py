@@ -39,7 +39,7 @@ _COUNTED = ("events", "ledger", "requests", "results")
 def exported(run: WholeRun, at: datetime) -> str:
     """Write a run with all its texts as JSON, without secrets or what looks like one."""
     record = {"format": FORMAT, "version": VERSION, "exported_at": at.isoformat()}
-    kept = _masked(run.model_dump(mode="json"))
+    kept = _mask(run.model_dump(mode="json"))
     rows = {name: len(kept[name]) for name in _COUNTED}
     return json.dumps({**record, "run": kept, "rows": rows}, ensure_ascii=False, indent=1) + "\n"
 
@@ -84,7 +84,7 @@ def _read(path: Path, found: Any) -> WholeRun:
         faults = error.errors(include_url=False, include_input=False)
         told = [f"{_place(each['loc'])}: {each['msg']}" for each in faults]
         raise _damaged(path, told) from error
-    if faults := [*_missing(export), *_faults(export["run"])]:
+    if faults := [*_missing_rows(export), *_faults(export["run"])]:
         raise _damaged(path, faults)
     return run
 
@@ -94,7 +94,7 @@ def _damaged(path: Path, faults: Sequence[str]) -> InputError:
     return refused(path, f"It is damaged. {'; '.join(faults[:_PLACES])}{more}.")
 
 
-def _missing(export: Mapping[str, Any]) -> Iterator[str]:
+def _missing_rows(export: Mapping[str, Any]) -> Iterator[str]:
     """The parts with a wrong number of entries; earlier versions did not count them."""
     counts: Any = export.get("rows")
     for name in _COUNTED if isinstance(counts, dict) else ():
@@ -106,16 +106,16 @@ def _missing(export: Mapping[str, Any]) -> Iterator[str]:
 def _faults(run: Mapping[str, Any]) -> Iterator[str]:
     """Values that have the right or an unknown type, and are still impossible."""
     for name in ("started_at", "updated_at"):
-        yield from _no_time(f"run.{name}", run[name])
+        yield from _time_faults(f"run.{name}", run[name])
     for kind, names in {"ledger": ("started_at", "ended_at"), "requests": ("at",)}.items():
         for at, each in enumerate(run[kind]):
             for name in names:
-                yield from _no_time(f"run.{kind}[{at}].{name}", each.get(name))
-    yield from _no_amount("run.usage", run["usage"])
-    yield from _no_amount("run.spent", run["spent"])
+                yield from _time_faults(f"run.{kind}[{at}].{name}", each.get(name))
+    yield from _amount_faults("run.usage", run["usage"])
+    yield from _amount_faults("run.spent", run["spent"])
     for at, each in enumerate(run["results"]):
         for name in ("usage", "duration"):
-            yield from _no_amount(f"run.results[{at}].{name}", each.get(name))
+            yield from _amount_faults(f"run.results[{at}].{name}", each.get(name))
     yield from _event_faults(run["events"])
 
 
@@ -124,13 +124,13 @@ def _event_faults(events: Sequence[Any]) -> Iterator[str]:
         place, details = f"run.events[{at}]", each.get("details", {})
         if each.get("seq") != (following := at + 1):
             yield f"{place}.seq: {each.get('seq')!r} should be {following}, without a gap"
-        yield from _no_time(f"{place}.at", each.get("at"))
+        yield from _time_faults(f"{place}.at", each.get("at"))
         texts = _TEXTS.get(each.get("type"), ())
         for name in details.keys() & set(_NUMBERS).difference(texts):
-            yield from _no_amount(f"{place}.details.{name}", details[name])
+            yield from _amount_faults(f"{place}.details.{name}", details[name])
 
 
-def _no_time(place: str, value: object) -> Iterator[str]:
+def _time_faults(place: str, value: object) -> Iterator[str]:
     if value is None:
         return
     if not isinstance(value, str):
@@ -143,7 +143,7 @@ def _no_time(place: str, value: object) -> Iterator[str]:
         yield f"{place}: '{value}' should be of a year from {_YEARS[0]} to {_YEARS[-1]}"
 
 
-def _no_amount(place: str, value: object) -> Iterator[str]:
+def _amount_faults(place: str, value: object) -> Iterator[str]:
     match value:
         case None:
             return
@@ -152,7 +152,7 @@ def _no_amount(place: str, value: object) -> Iterator[str]:
             named = fields.items() if isinstance(fields, dict) else enumerate(fields)
             for name, each in named:
                 part = f"[{name}]" if isinstance(name, int) else f".{name}"
-                yield from _no_amount(f"{place}{part}", each)
+                yield from _amount_faults(f"{place}{part}", each)
         case int() | float() if not isinstance(value, bool):
             if not 0 <= value <= _LARGEST_NUMBER:
                 yield f"{place}: {value} should be from 0 to {_LARGEST_NUMBER:g}"
@@ -171,12 +171,12 @@ def refused(path: Path, problem: str, fix: str = "") -> InputError:
     return InputError(f"The export '{path}' cannot be opened. {problem} {fix}")
 
 
-def _masked(value: Any) -> Any:
+def _mask(value: Any) -> Any:
     if isinstance(value, str):
         return without_secrets(value)
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
-        return {without_secrets(name): _masked(each) for name, each in fields.items()}
+        return {without_secrets(name): _mask(each) for name, each in fields.items()}
     if isinstance(value, list):
-        return [_masked(each) for each in cast("list[Any]", value)]
+        return [_mask(each) for each in cast("list[Any]", value)]
     return value

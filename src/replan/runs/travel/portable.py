@@ -175,7 +175,7 @@ async def exported(
     snapshot: StateSnapshot, graph: Graph, journal: Journal, threads: ThreadRepository
 ) -> PortableRun:
     """Take a run with all that it takes to continue it."""
-    node = _next(snapshot)
+    node = _next_node(snapshot)
     if node is None:
         raise InputError("This run is over, or has not begun: there is nothing to continue.")
     graphs = await waiting_graphs(graph, snapshot)
@@ -212,7 +212,7 @@ async def adopted(run: PortableRun, graph: Graph, journal: Journal, thread_id: s
     await put_back(kept, cast("CheckpointTuple", state), graph, thread_id)
 
 
-def _next(snapshot: StateSnapshot) -> str | None:
+def _next_node(snapshot: StateSnapshot) -> str | None:
     """The node that a run continues with; None if there is none, or it cannot travel from there."""
     names = {"specialist" if name.startswith(_SPECIALIST) else name for name in snapshot.next}
     name = names.pop() if len(names) == 1 and snapshot.values.get("run_id") else None

@@ -93,10 +93,10 @@ async def waiting_graphs(graph: Graph, snapshot: StateSnapshot) -> WaitingGraphs
     if not tasks:
         return None
     for task in tasks:
-        _check_kind(task.name, services_in(graph).specialists[_named(task.name)])
+        _check_kind(task.name, services_in(graph).specialists[_specialist_of(task.name)])
     asks = asks_of(snapshot.interrupts, seats_of(snapshot))
     if any(ask.is_keyed or ask.kind != "question" for ask in asks):
-        raise _cannot(tasks[0].name, "its questions are those of a team in it")
+        raise _cannot_travel(tasks[0].name, "its questions are those of a team in it")
     saver = cast("BaseCheckpointSaver[Any]", graph.checkpointer)
     here = await saver.aget_tuple(snapshot.config)
     if here is None:
@@ -107,7 +107,9 @@ async def waiting_graphs(graph: Graph, snapshot: StateSnapshot) -> WaitingGraphs
     own = {task.id for task in snapshot.tasks} - cut_off
     writes = [each for each in found if each[0] in own]
     if other := {channel for _, channel, _ in writes} - _WRITTEN:
-        raise _cannot(tasks[0].name, f"a step beside it ended with {', '.join(sorted(other))}")
+        raise _cannot_travel(
+            tasks[0].name, f"a step beside it ended with {', '.join(sorted(other))}"
+        )
     kept = _Kept(
         id=here.checkpoint["id"],
         step=here.metadata.get("step", 0),
@@ -130,7 +132,7 @@ async def waiting_graphs(graph: Graph, snapshot: StateSnapshot) -> WaitingGraphs
         )
         if is_rest_done
         else (),
-        kept=_packed(kept, _serializer(graph), tasks[0].name),
+        kept=_pack(kept, _serializer(graph), tasks[0].name),
     )
 
 
@@ -147,7 +149,7 @@ def kept_in(graphs: WaitingGraphs, graph: Graph, path: Path = ()) -> "_Kept":
     ids = {task_id for task_id, channel, _ in kept.writes if channel == INTERRUPT}
     written = [*kept.writes, *(each for *_, writes in kept.graphs for each in writes)]
     asked = [value for _, channel, value in written if channel == INTERRUPT]
-    is_own = all(_is_inside(ns, ids) for ns, *_ in kept.graphs) and all(map(_are_asked, asked))
+    is_own = all(_is_inside(ns, ids) for ns, *_ in kept.graphs) and all(map(_are_interrupts, asked))
     if not is_own or any(channel not in _WRITTEN for _, channel, _ in kept.writes):
         reading.refuse((*path, "kept"), None, "not all of it is graphs that wait", "Leave it out.")
         raise ContextError(list(reading.mistakes.values()))
@@ -213,12 +215,12 @@ def _is_inside(ns: str, task_ids: set[str]) -> bool:
     return name.startswith(_SPECIALIST) and task_id in task_ids
 
 
-def _are_asked(value: Any) -> bool:
+def _are_interrupts(value: Any) -> bool:
     parts = cast("Sequence[Any]", value) if isinstance(value, list | tuple) else [value]
     return all(isinstance(each, Interrupt) for each in parts)
 
 
-def _named(node: str) -> str:
+def _specialist_of(node: str) -> str:
     return node.removeprefix(_SPECIALIST)
 
 
@@ -228,9 +230,9 @@ def _check_kind(node: str, specialist: Any) -> None:
     if graph is None:
         return
     if not is_here(graph):
-        raise _cannot(node, "it is on a server")
+        raise _cannot_travel(node, "it is on a server")
     if keeps_differences(graph):
-        raise _cannot(node, "its checkpoints have only what changed since earlier ones")
+        raise _cannot_travel(node, "its checkpoints have only what changed since earlier ones")
 
 
 def _serializer(graph: Graph) -> StrictSerializer:
@@ -240,35 +242,37 @@ def _serializer(graph: Graph) -> StrictSerializer:
     return strict_serializer(allowed)
 
 
-def _packed(kept: _Kept, serializer: StrictSerializer, node: str) -> str:
+def _pack(kept: _Kept, serializer: StrictSerializer, node: str) -> str:
     plain = {name: getattr(kept, name) for name in _Kept.model_fields}
     try:
         _, packed = serializer.dumps_typed(plain)
         whole = serializer.loads_typed(("msgpack", packed))
     except (UnstorableValueError, UnreadableRecordError) as error:
-        raise _cannot(node, "its state has a value that cannot be written") from error
-    if lost := _lost(plain, whole):
-        raise _cannot(node, f"its state has a {lost}, which its schema does not name")
+        raise _cannot_travel(node, "its state has a value that cannot be written") from error
+    if lost := _lost_class(plain, whole):
+        raise _cannot_travel(node, f"its state has a {lost}, which its schema does not name")
     if len(packed) > MOST_BYTES:
-        raise _cannot(node, f"its state has more than {MOST_BYTES:,} bytes")
+        raise _cannot_travel(node, f"its state has more than {MOST_BYTES:,} bytes")
     return base64.b64encode(packed).decode()
 
 
-def _lost(value: Any, restored: Any) -> str:
+def _lost_class(value: Any, restored: Any) -> str:
     """The class of a value that does not come back as what it is; empty if all do."""
     kind = cast("type[Any]", type(value))
     is_same = kind is type(restored)
     if isinstance(value, dict) and isinstance(restored, dict):
         given, found = cast("dict[Any, Any]", value), cast("dict[Any, Any]", restored)
-        return next(filter(None, (_lost(each, found.get(key)) for key, each in given.items())), "")
+        return next(
+            filter(None, (_lost_class(each, found.get(key)) for key, each in given.items())), ""
+        )
     if isinstance(value, list | tuple) and isinstance(restored, list | tuple):
         pairs = zip(cast("Sequence[Any]", value), cast("Sequence[Any]", restored), strict=False)
-        return next(filter(None, (_lost(*pair) for pair in pairs)), "")
+        return next(filter(None, (_lost_class(*pair) for pair in pairs)), "")
     return "" if is_same else kind.__name__
 
 
-def _cannot(node: str, why: str) -> InputError:
+def _cannot_travel(node: str, why: str) -> InputError:
     return InputError(
-        f"The graph of @{_named(node)} waits in the middle of its work, and its state cannot "
-        f"travel: {why}. {_FIX}"
+        f"The graph of @{_specialist_of(node)} waits in the middle of its work, and its state "
+        f"cannot travel: {why}. {_FIX}"
     )

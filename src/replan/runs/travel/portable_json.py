@@ -28,7 +28,7 @@ def state_as_json(
 ) -> dict[str, JsonValue]:
     """Write a state."""
     keys = {_text(result): key for key, result in recorded.items()}
-    written = {name: _written(name, value, keys) for name, value in state.items()}
+    written = {name: _dump(name, value, keys) for name, value in state.items()}
     if isinstance(plan := written.get(_PLAN), dict):
         written[_PLAN] = shortened(plan, recorded)
     return written
@@ -42,7 +42,7 @@ def state_in(
     for name, value in written.items():
         where = (*path, name)
         if name in _RESULTS and isinstance(value, dict):
-            found = _found(cast("dict[str, Any]", value), recorded, where, reading)
+            found = _with_recorded(cast("dict[str, Any]", value), recorded, where, reading)
             state[name] = reading.value(kinds[name], found, where, restored, is_copied=True)
         elif name in kinds:
             if name == _PLAN and isinstance(value, dict):
@@ -51,22 +51,22 @@ def state_in(
     return state
 
 
-def _written(name: str, value: Any, keys: Mapping[str, str]) -> JsonValue:
+def _dump(name: str, value: Any, keys: Mapping[str, str]) -> JsonValue:
     if name not in _RESULTS:
         return adapter(_kinds()[name]).dump_python(
             value, mode="json", exclude_defaults=name in _LONG
         )
     results = cast("dict[str, SpecialistResult]", value)
     written = {key: result_as_json(each, is_short=True) for key, each in results.items()}
-    return {key: _once(each, keys) for key, each in written.items()}
+    return {key: _or_reference(each, keys) for key, each in written.items()}
 
 
-def _once(result: dict[str, JsonValue], keys: Mapping[str, str]) -> JsonValue:
+def _or_reference(result: dict[str, JsonValue], keys: Mapping[str, str]) -> JsonValue:
     key = keys.get(_text(result))
     return result if key is None else {ON_RECORD: key}
 
 
-def _found(
+def _with_recorded(
     results: Mapping[str, Any], recorded: Mapping[str, JsonValue], path: Path, reading: Reading
 ) -> dict[str, Any]:
     """Put the results on record where the state has their keys."""

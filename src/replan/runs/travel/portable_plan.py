@@ -42,7 +42,7 @@ def lengthened(
     if isinstance(content, list):
         parts = enumerate(cast("list[Any]", content))
         where = (*path, "content")
-        content = "".join(_said(each, whole, (*where, at), reading) for at, each in parts)
+        content = "".join(_text_of_part(each, whole, (*where, at), reading) for at, each in parts)
     return {**plan, "steps": whole, **({"content": content} if "content" in plan else {})}
 
 
@@ -89,7 +89,7 @@ def _parts(content: str, steps: list[dict[str, Any]]) -> Iterator[JsonValue]:
     yield content[told:]
 
 
-def _said(part: Any, steps: list[dict[str, Any]], path: Path, reading: Reading) -> str:
+def _text_of_part(part: Any, steps: list[dict[str, Any]], path: Path, reading: Reading) -> str:
     match part:
         case str():
             return part

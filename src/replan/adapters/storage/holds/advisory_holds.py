@@ -51,7 +51,7 @@ class AdvisoryHolds(Holds):
         async def attempt() -> int:
             connection = await self._connected()
             try:
-                return await _number(connection, _TAKE, owner)
+                return await _query_number(connection, _TAKE, owner)
             except psycopg.Error:
                 # A lock that was taken already would have to be given back twice.
                 await self._unlock(owner)
@@ -64,7 +64,7 @@ class AdvisoryHolds(Holds):
         query: LiteralString = "SELECT pg_try_advisory_xact_lock(%(key)s)::int"
 
         async def attempt() -> int:
-            return await _number(await self._connected(), query, Owner(self.where, thread_id))
+            return await _query_number(await self._connected(), query, Owner(self.where, thread_id))
 
         return not await self._patience.insist(attempt)
 
@@ -89,9 +89,9 @@ class AdvisoryHolds(Holds):
 
     async def _connected(self) -> Connection:
         async with self._connecting:
-            return await self._connected_again()
+            return await self._reconnect()
 
-    async def _connected_again(self) -> Connection:
+    async def _reconnect(self) -> Connection:
         if self._connection is None or self._connection.closed:
             self._connection = await self._connect()
             self._fallen = {owner for owner in self._held.values() if owner.epoch}
@@ -101,15 +101,17 @@ class AdvisoryHolds(Holds):
 
     async def _take_again(self, connection: Connection, owner: Owner) -> None:
         """Lock a thread whose lock was lost, unless another process has taken it since."""
-        is_locked = await _number(connection, "SELECT pg_try_advisory_lock(%(key)s)::int", owner)
-        if await _number(connection, _CURRENT, owner) != owner.epoch:
+        is_locked = await _query_number(
+            connection, "SELECT pg_try_advisory_lock(%(key)s)::int", owner
+        )
+        if await _query_number(connection, _CURRENT, owner) != owner.epoch:
             owner.lose()
         # Else the server has yet to notice that the connection before is gone.
         if is_locked or owner.is_lost:
             self._fallen.discard(owner)
 
 
-async def _number(connection: Connection, query: LiteralString, owner: Owner) -> int:
+async def _query_number(connection: Connection, query: LiteralString, owner: Owner) -> int:
     """What a query about a thread gives; 0 if it gives no row."""
     names = {"thread": owner.thread_id, "key": _key(owner), "first": first_epoch()}
     row = await (await connection.execute(query, names)).fetchone()

@@ -34,7 +34,7 @@ class FileHolds(Holds):
         await self._database.write(lambda connection: connection.execute(statement))
 
     async def _take(self, owner: Owner) -> int:
-        if not await asyncio.to_thread(self._locked, owner.thread_id):
+        if not await asyncio.to_thread(self._try_lock, owner.thread_id):
             return 0
         first = sqlite.insert(threads).values(thread_id=owner.thread_id, epoch=first_epoch())
         statement = first.on_conflict_do_update(
@@ -65,7 +65,7 @@ class FileHolds(Holds):
                 continue
             # Somebody has cleaned up. Who came since then has taken the thread.
             lock.release()
-            is_locked = await asyncio.to_thread(self._locked, owner.thread_id)
+            is_locked = await asyncio.to_thread(self._try_lock, owner.thread_id)
             if not is_locked or await self._newest_epoch(owner.thread_id) != owner.epoch:
                 owner.lose()
 
@@ -89,7 +89,7 @@ class FileHolds(Holds):
         path = self._folder / f"{digest_of(thread_id).hex()}.lock"
         return FileLock(path, timeout=0, mode=0o600, thread_local=False)
 
-    def _locked(self, thread_id: str) -> bool:
+    def _try_lock(self, thread_id: str) -> bool:
         lock = self._lock_of(thread_id)
         with file_errors(Path(self.where)):
             self._folder.mkdir(mode=0o700, exist_ok=True)

@@ -44,7 +44,7 @@ def checked(op: Op) -> Op:
 
 def has(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
     """Whether a value passes the filter of a search."""
-    return all(_is_like(value.get(name), each) for name, each in (wanted or {}).items())
+    return all(_fits_filter(value.get(name), each) for name, each in (wanted or {}).items())
 
 
 def listed(op: ListNamespacesOp, namespaces: Iterable[Namespace]) -> list[Namespace]:
@@ -69,7 +69,7 @@ def _checked_put(op: PutOp) -> PutOp:
     if op.value is None:
         return op._replace(key=key)
     value = dict(op.value)
-    problem = _not_json(value, "value")
+    problem = _json_problem(value, "value")
     if problem:
         where = ".".join(op.namespace)
         raise UsageError(f"The item {key!r} of {where} cannot be kept: {problem}")
@@ -85,19 +85,19 @@ def _check_names(**names: str) -> None:
             raise UsageError(f"The {what} of an item: {problem}")
 
 
-def _not_json(value: object, path: str, depth: int = 0) -> str:
+def _json_problem(value: object, path: str, depth: int = 0) -> str:
     """Describe which part of a value is not JSON that every store keeps; empty if none is."""
     if not isinstance(value, dict | list):
-        problem = _of_leaf(value)
+        problem = _leaf_problem(value)
     elif depth == DEEPEST:
         problem = f"It is nested deeper than {DEEPEST} levels."
     else:
         parts = cast("dict[object, object] | list[object]", value)
-        return next(filter(None, _in_parts(parts, path, depth + 1)), "")
+        return next(filter(None, _part_problems(parts, path, depth + 1)), "")
     return problem and f"{path}: {problem}"
 
 
-def _of_leaf(value: object) -> str:
+def _leaf_problem(value: object) -> str:
     if value is None or isinstance(value, str | int):
         return unstorable(value)
     if isinstance(value, float):
@@ -106,40 +106,42 @@ def _of_leaf(value: object) -> str:
     return f"It is of the type {kind}, which JSON does not have. Write it as text."
 
 
-def _in_parts(value: dict[object, object] | list[object], path: str, depth: int) -> Iterator[str]:
+def _part_problems(
+    value: dict[object, object] | list[object], path: str, depth: int
+) -> Iterator[str]:
     if isinstance(value, list):
         for at, each in enumerate(value):
-            yield _not_json(each, f"{path}[{at}]", depth)
+            yield _json_problem(each, f"{path}[{at}]", depth)
         return
     for key, each in value.items():
         if not isinstance(key, str):
             yield f"{path}: The key {key!r} is not text. Write it as text."
         elif problem := unstorable(key):
             yield f"{path}: One of its keys cannot be kept. {problem}"
-        yield _not_json(each, f"{path}.{key}", depth)
+        yield _json_problem(each, f"{path}.{key}", depth)
 
 
 def _are_texts(parts: Iterable[object]) -> bool:
     return all(isinstance(each, str) for each in parts)
 
 
-def _is_like(value: object, wanted: object) -> bool:
+def _fits_filter(value: object, wanted: object) -> bool:
     if isinstance(wanted, dict):
         parts = cast("dict[str, object]", wanted)
         if _has_operators(parts):
-            return all(_compares(value, name, each) for name, each in parts.items())
+            return all(_compare(value, name, each) for name, each in parts.items())
         return isinstance(value, dict) and has(cast("dict[str, object]", value), parts)
     if isinstance(wanted, list | tuple):
         given, all_wanted = cast("Any", value), cast("Sequence[object]", wanted)
         return (
             isinstance(value, list)
             and len(given) == len(all_wanted)
-            and all(map(_is_like, given, all_wanted))
+            and all(map(_fits_filter, given, all_wanted))
         )
     return value == wanted
 
 
-def _compares(value: object, operator: str, other: object) -> bool:
+def _compare(value: object, operator: str, other: object) -> bool:
     if operator in ("$eq", "$ne"):
         return (value == other) == (operator == "$eq")
     # As LangGraph: numbers, also such as those in texts. Else texts, so that dates can be compared.

@@ -100,15 +100,15 @@ class SqlStore(BaseStore):
                 "The event loop cannot wait for the storage without standing still. "
                 "Use the asynchronous method, such as `await store.aget(...)`."
             )
-        return self._handed_over(self._done([*ops])).result()
+        return self._schedule(self._do([*ops])).result()
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Do operations: all reads see what was there before, and the last put of a key counts."""
         if _running_loop() is self._loop:
-            return await self._done([*ops])
-        return await asyncio.wrap_future(self._handed_over(self._done([*ops])))
+            return await self._do([*ops])
+        return await asyncio.wrap_future(self._schedule(self._do([*ops])))
 
-    def _handed_over(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+    def _schedule(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         try:
             return asyncio.run_coroutine_threadsafe(work, self._loop)
         except RuntimeError as error:  # The loop is closed.
@@ -116,11 +116,11 @@ class SqlStore(BaseStore):
             where = self._database.where
             raise StorageError(where, "It is closed.", "Open it again.") from error
 
-    async def _done(self, ops: Sequence[Op]) -> list[Result]:
+    async def _do(self, ops: Sequence[Op]) -> list[Result]:
         ops = [checked(op) for op in ops]
         puts = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
         kept = [op for op in puts.values() if op.value is not None]
-        rows = await _aside(len(kept), lambda: [self._row(op) for op in kept])
+        rows = await _in_thread_if_many(len(kept), lambda: [self._row(op) for op in kept])
         # Written in one order by all, so that two batches do not wait for each other.
         rows.sort(key=lambda each: (each[0]["namespace"], each[0]["key"]))
         gone = [place_of(puts[place]) for place in sorted(puts) if puts[place].value is None]
@@ -131,16 +131,16 @@ class SqlStore(BaseStore):
 
         ranked = [op for op in ops if isinstance(op, SearchOp) and op.query]
         if puts or ranked:
-            await self._get_ready()
+            await self._prepare_index()
         if self._index is None:
             for prefix in {written(op.namespace_prefix) for op in ranked}:
                 await self._catch_up(prefix)
         found, dropped = await (self._database.write if puts else self._database.read)(work)
         for prefix, sealed in dropped.items():
             await self._note_dropped(prefix, sealed)
-        return await _aside(sum(map(len, found)), lambda: self._results(ops, found))
+        return await _in_thread_if_many(sum(map(len, found)), lambda: self._results(ops, found))
 
-    async def _get_ready(self) -> None:
+    async def _prepare_index(self) -> None:
         if self._index is None or self._is_ready:
             return
         index = self._index
@@ -181,7 +181,7 @@ class SqlStore(BaseStore):
             changed = await self._database.read(work)
             if changed is not None:
                 with self._reporting_faults():
-                    await _aside(len(changed[2]), lambda: update(*changed))
+                    await _in_thread_if_many(len(changed[2]), lambda: update(*changed))
             if kept is not None and words.unkept >= WORTH:
                 await kept.keep(prefix, words)
 
@@ -336,7 +336,7 @@ class SqlStore(BaseStore):
             return ""
 
 
-async def _aside(count: int, work: Callable[[], T]) -> T:
+async def _in_thread_if_many(count: int, work: Callable[[], T]) -> T:
     """Do work on this many rows; in a thread, if it would hold up the event loop."""
     return await asyncio.to_thread(work) if count > _FEW else work()
 

@@ -204,7 +204,7 @@ class KeptWords:
             prefix
             for namespace, keys in by_namespace.items()
             for prefix in kept & {*prefixes_of(namespace)}
-            if await _are_any(connection, namespace, keys)
+            if await _has_any(connection, namespace, keys)
         }
         if not changed:
             return {}
@@ -214,7 +214,7 @@ class KeptWords:
         return {row.prefix: row.value for row in rows}
 
 
-async def _are_any(connection: AsyncConnection, namespace: str, keys: Sequence[str]) -> bool:
+async def _has_any(connection: AsyncConnection, namespace: str, keys: Sequence[str]) -> bool:
     for some in _chunks(keys):
         query = select(items.c.id).where(items.c.namespace == namespace, items.c.key.in_(some))
         if await connection.scalar(query.limit(1)) is not None:

@@ -135,7 +135,7 @@ def _bind(connection: Connection, sealed: _Sealed, old: Cipher, new: Cipher) -> 
         changed: list[dict[str, Any]] = []
         for row in rows:
             place = sealed.place(row)
-            plain = _opened(old, row[-1], place)
+            plain = _open(old, row[-1], place)
             if plain is not None:
                 key = {f"the_{name}": getattr(row, name) for name in sealed.key}
                 changed.append({**key, "new": new.close(plain, place)})
@@ -143,7 +143,7 @@ def _bind(connection: Connection, sealed: _Sealed, old: Cipher, new: Cipher) -> 
             connection.execute(change, changed)
 
 
-def _opened(cipher: Cipher, data: bytes | None, place: Place) -> bytes | None:
+def _open(cipher: Cipher, data: bytes | None, place: Place) -> bytes | None:
     try:
         return None if data is None else cipher.open(bytes(data), UNPLACED)
     except UnreadableRecordError:

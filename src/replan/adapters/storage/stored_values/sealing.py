@@ -41,21 +41,21 @@ class Cipher:
 
     def __init__(self, secret: bytes, salt: bytes) -> None:
         self._secret = secret
-        self._key = _stretched(secret, salt)
+        self._key = _stretch_key(secret, salt)
 
     def salted(self, salt: bytes) -> "Cipher":
         """Return a cipher of the same secret that opens nothing of this one."""
         return Cipher(self._secret, salt)
 
     def close(self, data: bytes, place: Place) -> bytes:
-        cipher = self._made(place)
+        cipher = self._new_cipher(place)
         text, tag = cipher.encrypt_and_digest(data)
         return bytes(cipher.nonce) + tag + text
 
     def open(self, data: bytes, place: Place) -> bytes:
         nonce, tag, text = data[:_NONCE], data[_NONCE : 2 * _NONCE], data[2 * _NONCE :]
         try:
-            return self._made(place, nonce=nonce).decrypt_and_verify(text, tag)
+            return self._new_cipher(place, nonce=nonce).decrypt_and_verify(text, tag)
         except ValueError as error:
             raise UnreadableRecordError(str(error), place) from error
 
@@ -63,18 +63,18 @@ class Cipher:
         """Return a token for a text that can be looked up and reveals nothing about it."""
         return hmac.new(self._key, f"name/{text}".encode("ascii"), "sha256").hexdigest()
 
-    def _made(self, place: Place, **options: bytes) -> Any:
+    def _new_cipher(self, place: Place, **options: bytes) -> Any:
         from Crypto.Cipher import AES  # noqa: PLC0415 - an extra
 
         made: Any = AES
         cipher = made.new(self._key, made.MODE_EAX, **options)
         if place != UNPLACED:
-            cipher.update(_written(place).encode("ascii"))
+            cipher.update(_place_as_json(place).encode("ascii"))
         return cipher
 
 
 @lru_cache(maxsize=16)
-def _stretched(secret: bytes, salt: bytes) -> bytes:
+def _stretch_key(secret: bytes, salt: bytes) -> bytes:
     # Storage that is made, upgraded or opened again has the same key.
     return hashlib.scrypt(secret, salt=salt, dklen=32, maxmem=2**26, **_WORK)
 
@@ -146,7 +146,7 @@ def placed_writes(
 
 
 def tagged(kind: str, *place: Part) -> str:
-    return f"{_written(place)}\n{kind}"
+    return f"{_place_as_json(place)}\n{kind}"
 
 
 class SealedSerializer(SerializerProtocol):
@@ -183,7 +183,7 @@ class SealedSerializer(SerializerProtocol):
             raise UnreadableRecordError(str(error), place) from error
 
 
-def _written(place: Place) -> str:
+def _place_as_json(place: Place) -> str:
     return json.dumps(place)
 
 

@@ -79,7 +79,9 @@ class SqlJournal:
         async def work(connection: AsyncConnection) -> Refused | None:
             await self._database.take_run(connection, run_id, _AMOUNTS)
             if await connection.scalar(
-                select(schema.reservations.c.id).where(_is(schema.reservations, reservation))
+                select(schema.reservations.c.id).where(
+                    _is_reservation(schema.reservations, reservation)
+                )
             ):
                 return None
             scopes = await _scopes(connection, run_id, [bound.scope for bound in bounds])
@@ -107,13 +109,13 @@ class SqlJournal:
             await self._database.take_run(connection, run_id, _AMOUNTS)
             rows = await connection.execute(
                 delete(table)
-                .where(_is(table, reservation))
+                .where(_is_reservation(table, reservation))
                 .returning(table.c.scope, table.c.calls, table.c.tokens, table.c.cost)
             )
             charged = {row.scope: _spending(row) for row in rows}
             scopes = await _scopes(connection, run_id, list(charged))
             left = {
-                scope: (settled + used, _less(reserved, charged[scope]))
+                scope: (settled + used, _subtract(reserved, charged[scope]))
                 for scope, (settled, reserved) in scopes.items()
             }
             if left:
@@ -147,7 +149,7 @@ class SqlJournal:
 
         async def work(connection: AsyncConnection) -> SpecialistResult | None:
             has_begun = await connection.scalar(self._begin, {**row, **keys}) is not None
-            return None if has_begun else await self._known(connection, attempt, keys)
+            return None if has_begun else await self._recorded_result(connection, attempt, keys)
 
         return await self._database.write(work)
 
@@ -215,7 +217,7 @@ class SqlJournal:
         table = schema.notes
         query = (
             select(table.c.key, table.c.value)
-            .where(_begins(table, run_id, prefix))
+            .where(_has_prefix(table, run_id, prefix))
             .order_by(table.c.id)
         )
 
@@ -225,7 +227,7 @@ class SqlJournal:
         return dict(await self._database.rows(query, read))
 
     async def strike(self, run_id: str, prefix: str) -> None:
-        statement = delete(schema.notes).where(_begins(schema.notes, run_id, prefix))
+        statement = delete(schema.notes).where(_has_prefix(schema.notes, run_id, prefix))
         await self._database.write(lambda connection: connection.execute(statement))
 
     async def adopt(self, run_id: str, rows: RunRows) -> None:
@@ -238,7 +240,7 @@ class SqlJournal:
     async def closed(self, run_id: str) -> None:
         """Keep everything: the run stays to be looked at until it is removed."""
 
-    async def _known(
+    async def _recorded_result(
         self, connection: AsyncConnection, attempt: Attempt, keys: Mapping[str, str]
     ) -> SpecialistResult | None:
         """The result because of which an attempt was not begun; None if it was begun already."""
@@ -311,7 +313,7 @@ def _spending(row: Any, prefix: str = "") -> Spending:
     return Spending(**{kind: getattr(row, f"{prefix}{kind}") for kind in kinds})
 
 
-def _less(amount: Spending, part: Spending) -> Spending:
+def _subtract(amount: Spending, part: Spending) -> Spending:
     """Take a part away; what rounding leaves of the last one is nothing."""
     cost = amount.cost - part.cost
     return Spending(
@@ -321,11 +323,11 @@ def _less(amount: Spending, part: Spending) -> Spending:
     )
 
 
-def _is(table: Table, reservation: Reservation) -> Any:
+def _is_reservation(table: Table, reservation: Reservation) -> Any:
     return and_(table.c.run_id == reservation.run_id, table.c.id == reservation.id)
 
 
-def _begins(table: Table, run_id: str, prefix: str) -> Any:
+def _has_prefix(table: Table, run_id: str, prefix: str) -> Any:
     """Rows of a run whose keys begin so: exactly, which `LIKE` is not in every database."""
     begins = func.substr(table.c.key, 1, len(prefix)) == prefix
     return and_(table.c.run_id == run_id, begins)

@@ -119,19 +119,19 @@ class SqlRunBook:
             later = (began < behind.started_at) | same
             if order != "began":
                 # The database compares what it computed itself: nothing is rounded on the way.
-                place, other = self._place(order, schema.runs), schema.runs.alias()
-                ahead = select(self._place(order, other)).where(other.c.run_id == behind.run_id)
+                place, other = self._order_key(order, schema.runs), schema.runs.alias()
+                ahead = select(self._order_key(order, other)).where(other.c.run_id == behind.run_id)
                 of_behind = ahead.scalar_subquery()
                 later = (place < of_behind) | ((place == of_behind) & later)
             query = query.where(later)
         if order != "began":
-            query = query.order_by(self._place(order, schema.runs).desc())
+            query = query.order_by(self._order_key(order, schema.runs).desc())
         for name, value in (labels or {}).items():
             labelled = select(table.c.run_id).where(table.c.name == name, table.c.value == value)
             query = query.where(schema.runs.c.run_id.in_(labelled))
         return await self._records(_newest_first(query).limit(limit))
 
-    def _place(self, order: RunOrder, runs: FromClause) -> ColumnElement[Any]:
+    def _order_key(self, order: RunOrder, runs: FromClause) -> ColumnElement[Any]:
         """What runs with more of it stand first by."""
         match order:
             case "began":
@@ -189,7 +189,7 @@ class SqlRunBook:
             }
             for number, event in enumerate(events, 1)
         ]
-        kept = [self._kept(run_id, each) for each in texts]
+        kept = [self._text_row(run_id, each) for each in texts]
         keep = self._database.insert(schema.texts).on_conflict_do_nothing()
 
         async def work(connection: AsyncConnection) -> int:
@@ -302,7 +302,7 @@ class SqlRunBook:
         fields = {name: getattr(row, name) for name in ("run_id", "name", "kind", "at")}
         return Request(**fields, **value)
 
-    def _kept(self, run_id: str, kept: KeptText) -> dict[str, Any]:
+    def _text_row(self, run_id: str, kept: KeptText) -> dict[str, Any]:
         sealed = self._seal.close(kept.text, *of_text(run_id, kept.ref))
         return {"run_id": run_id, "ref": self._seal.named(kept.ref), "at": kept.at, "text": sealed}
 

@@ -86,13 +86,13 @@ class SqlSessions:
         return await self._database.read(work)
 
     async def begin(self, key: SessionKey, at: datetime) -> None:
-        begun = self._begun(key, at)
+        begun = self._insert_session(key, at)
         await self._database.write(lambda connection: connection.execute(begun))
 
     async def append(self, key: SessionKey, turn: SessionTurn, version: int) -> None:
         number, tries = version + 1, count()
-        rows = self._rows(key, turn, number)
-        begun = self._begun(key, turn.at)
+        rows = self._rows_of_turn(key, turn, number)
+        begun = self._insert_session(key, turn.at)
 
         async def work(connection: AsyncConnection) -> None:
             if not version:
@@ -106,7 +106,7 @@ class SqlSessions:
             for table, each in rows.items():
                 if each:
                     await connection.execute(insert(table), each)
-            await connection.execute(self._updated(key, turn, number))
+            await connection.execute(self._update_session(key, turn, number))
 
         await self._database.write(work)
 
@@ -130,13 +130,13 @@ class SqlSessions:
                 return HistoryPage((), None)
             way = await way_to(connection, key, newest)
             with readable():
-                parts = await self._parts(connection, key, way, self._name(_SAID))
+                parts = await self._parts(connection, key, way, self._part_name(_SAID))
                 query = appended(key, _SAID, way, first_turn(parts, _SAID))
                 if before is not None:
                     query = query.where(table.c.id < before)
                 found = query.order_by(table.c.id.desc()).limit(limit + 1)
                 rows = (await connection.execute(found)).all()
-                page = self._opened(key, _SAID, rows[:limit][::-1])
+                page = self._open_rows(key, _SAID, rows[:limit][::-1])
             return HistoryPage(page, rows[limit - 1].id if len(rows) > limit else None)
 
         return await self._database.read(work)
@@ -161,14 +161,14 @@ class SqlSessions:
 
         await self._database.write(work)
 
-    def _begun(self, key: SessionKey, at: datetime) -> Insert:
+    def _insert_session(self, key: SessionKey, at: datetime) -> Insert:
         row = {"version": 0, "created_at": at, "updated_at": at}
         title = self._seal.close("", *of_session(key, "title"))
         stage = self._seal.close("new", *of_session(key, "stage"))
         values = {**columns_of(key), **row, "title": title, "stage": stage}
         return self._database.insert(schema.sessions).values(**values).on_conflict_do_nothing()
 
-    def _updated(self, key: SessionKey, turn: SessionTurn, number: int) -> Update:
+    def _update_session(self, key: SessionKey, turn: SessionTurn, number: int) -> Update:
         told = {"stage": turn.stage}
         if number == 1:
             told["title"] = turn.title
@@ -178,7 +178,7 @@ class SqlSessions:
         changed = update(schema.sessions).where(is_of(schema.sessions, key))
         return changed.values(version=number, updated_at=turn.at, **sealed)
 
-    def _rows(
+    def _rows_of_turn(
         self, key: SessionKey, turn: SessionTurn, number: int
     ) -> dict[Table, list[dict[str, Any]]]:
         own = columns_of(key)
@@ -201,18 +201,23 @@ class SqlSessions:
                 for place, value in enumerate(added_to(turn.updates, history))
             ],
             schema.parts: [
-                {**own, "name": name, "turn": number, "value": self._part(key, name, number, part)}
+                {
+                    **own,
+                    "name": name,
+                    "turn": number,
+                    "value": self._close_part(key, name, number, part),
+                }
                 for name, part in (
-                    (self._name(*path), {"path": path, **order})
+                    (self._part_name(*path), {"path": path, **order})
                     for path, order in changed_parts(turn.updates)
                 )
             ],
         }
 
-    def _part(self, key: SessionKey, name: str, turn: int, part: Any) -> bytes:
+    def _close_part(self, key: SessionKey, name: str, turn: int, part: Any) -> bytes:
         return self._seal.close(part, *of_part(key, name, turn))
 
-    def _name(self, *path: str) -> str:
+    def _part_name(self, *path: str) -> str:
         """What a part is called in its column; of encrypted storage it says nothing."""
         return self._seal.named(json.dumps(path))
 
@@ -247,16 +252,16 @@ class SqlSessions:
         parts: Mapping[Path, Part],
     ) -> tuple[Any, ...]:
         query = appended(key, name, way, first_turn(parts, name)).order_by(schema.messages.c.id)
-        return self._opened(key, name, (await connection.execute(query)).all())
+        return self._open_rows(key, name, (await connection.execute(query)).all())
 
-    def _opened(self, key: SessionKey, history: str, rows: Sequence[Any]) -> tuple[Any, ...]:
+    def _open_rows(self, key: SessionKey, history: str, rows: Sequence[Any]) -> tuple[Any, ...]:
         values = [
-            self._value(bytes(row.value), of_message(key, history, row.turn, row.place))
+            self._open_value(bytes(row.value), of_message(key, history, row.turn, row.place))
             for row in rows
         ]
         return restored(_KINDS[history], values)
 
-    def _value(self, data: bytes, place: Place) -> Any:
+    def _open_value(self, data: bytes, place: Place) -> Any:
         if self._decrypted is None or len(data) > _LONGEST:
             return self._seal.open(data, *place)
         return json.loads(self._decrypted(data, place))
