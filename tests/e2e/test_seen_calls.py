@@ -23,7 +23,7 @@ from replan.adapters.chat_models import LangChainModels
 from replan.assembly.graphs import build_graph
 from replan.cli.main import app
 from replan.runs.log.call_counts import calls_of
-from replan.runs.log.remarks import met_in, remarks_of, unusable_replies
+from replan.runs.log.remarks import counts_in, remarks_of, unusable_replies
 from replan.secrets.sources import learn_values
 from replan.testing import HttpFault, OpenAIServer, Reply
 
@@ -80,7 +80,7 @@ def where(request, tmp_path):
 
 def check_counts(events):
     """The end has the counts of all calls, for lists of runs."""
-    remarks, calls = met_in(events[-2:])
+    remarks, calls = counts_in(events[-2:])
     assert remarks == remarks_of(events, unusable_replies(events))
     # They were added up in the order in which they happened.
     assert asdict(calls) == pytest.approx(asdict(calls_of(events)))

@@ -24,7 +24,7 @@ from replan import (
 from replan.adapters.memory_journal import MemoryJournal
 from replan.events.emitter import Emitter, Hooks
 from replan.state.questions import Question
-from replan.steps.answers_told import tell_answered
+from replan.steps.answer_events import report_answer
 from replan.testing import ScriptedModel, always
 
 END = "---\nverdict: complete\n---\nThe end."
@@ -200,7 +200,7 @@ async def test_each_kind_of_answer_is_told_once(kind, answer, told):
     emitter = Emitter(heard.append, Hooks().of("r"), "r", 1)
     asked = Question(key="1/a/1", step_id=1, specialist="a", text="?", kind=kind)
     for _ in range(2):
-        await tell_answered(asked, answer, emitter, journal)
+        await report_answer(asked, answer, emitter, journal)
     assert [(each.action, each.text) for each in heard] == [told]
     assert (heard[0].kind, heard[0].step_id, heard[0].specialist) == (kind, 1, "a")
 

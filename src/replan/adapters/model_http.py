@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import openai
 
-from replan.adapters.reply_body import check_no_redirect, streamed, told_status, whole
+from replan.adapters.reply_body import check_no_redirect, status_in_body, streamed, whole
 from replan.langgraph_inside.tasks import inherited_config
 
 _CHAT = "/chat/completions"
@@ -60,7 +60,7 @@ class LoopBoundClient(openai.DefaultAsyncHttpxClient):
             response = await whole(await _send(client, request, options))
         if response.status_code == HTTPStatus.OK and request.url.path.endswith(_CHAT):
             # The client makes an error of it, with the server's words and its `Retry-After`.
-            response.status_code = told_status(response.content) or response.status_code
+            response.status_code = status_in_body(response.content) or response.status_code
         return response
 
     async def aclose(self) -> None:

@@ -121,7 +121,7 @@ _STATUS_OF_KIND = {
 _PLACES = ("code", "status", "status_code", "type")
 
 
-def told_status(body: bytes) -> int | None:
+def status_in_body(body: bytes) -> int | None:
     """Return the HTTP status that a chat completion's JSON means; None if it is a reply."""
     try:
         value: object = json.loads(body)

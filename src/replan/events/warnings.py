@@ -68,6 +68,6 @@ def _new_plan_in(event: BaseEvent) -> str:
 
 def secret_warnings(what: str, text: str) -> tuple[str, ...]:
     """The warning about a text that is kept unchanged, if it holds a known secret value."""
-    if not KNOWN.stand_in(text):
+    if not KNOWN.occur_in(text):
         return ()
     return (f"{what} holds a secret value of this process, and is kept and shown as it is.",)

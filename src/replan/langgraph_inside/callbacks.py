@@ -89,7 +89,7 @@ def _listens(handler: BaseCallbackHandler) -> bool:
     return all(takes is not kind.on_llm_new_token for kind in _NOT_LISTENING)
 
 
-class Told(NamedTuple):
+class ReportedCall(NamedTuple):
     """What LangChain reports about a model before it is called."""
 
     parameters: Mapping[str, Any]
@@ -98,14 +98,16 @@ class Told(NamedTuple):
     provider: str  # what LangChain calls it; empty if it does not know
 
 
-def told_of_call(serialized: Mapping[str, Any] | None, given: Mapping[str, Any]) -> Told:
+def read_reported_call(
+    serialized: Mapping[str, Any] | None, given: Mapping[str, Any]
+) -> ReportedCall:
     """Read the arguments of a callback that is called before a model."""
     parameters: Mapping[str, Any] = given.get("invocation_params") or {}
     known: Mapping[str, Any] = given.get("metadata") or {}
     kind: Sequence[str] = (serialized or {}).get("id") or ()
     names = (known.get("ls_model_name"), parameters.get("model"), parameters.get("model_name"))
     most = (parameters.get("max_completion_tokens"), known.get("ls_max_tokens"))
-    return Told(
+    return ReportedCall(
         parameters,
         [name for name in (*names, *kind[-1:]) if isinstance(name, str)],
         next((number for number in most if isinstance(number, int) and number > 0), None),
@@ -113,7 +115,7 @@ def told_of_call(serialized: Mapping[str, Any] | None, given: Mapping[str, Any])
     )
 
 
-def begin_told_call(
+def report_call(
     config: RunnableConfig | None, names: Sequence[str], messages: Sequence[BaseMessage]
 ) -> CallbackManagerForLLMRun:
     """Report to callbacks a call of a model that LangChain does not report; its full name first."""

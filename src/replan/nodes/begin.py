@@ -31,7 +31,7 @@ from replan.state.options import joined
 from replan.state.person.answers import given_answers
 from replan.state.results import ExecutionRecord, SpecialistResult
 from replan.state.step_options import requests_without_knowledge
-from replan.steps.answers_told import tell_answered
+from replan.steps.answer_events import report_answer
 from replan.steps.kept import kept_results, note_kept
 from replan.steps.outcomes import collect
 
@@ -57,7 +57,7 @@ async def begin(
     await emitter.warn(*refusals_of_call(runtime, services))
     answers = given_answers(state.get("answers") or {}, services.clock())
     for question in answers.values():
-        await tell_answered(question, question.answer, emitter, services.journal)
+        await report_answer(question, question.answer, emitter, services.journal)
     if services.knowledge is None:
         await emitter.warn(*requests_without_knowledge(settings.rag, plan))
     if reruns:

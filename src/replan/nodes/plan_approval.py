@@ -22,7 +22,7 @@ from replan.state.person.reviews import PLAN_SCHEMA, plan_decided, review_of_pla
 from replan.state.questions import Approval, Decision
 from replan.state.results import ActionType, FeedbackResult
 from replan.state.rules import limit_value, spent_limit
-from replan.steps.answers_told import tell_plan_decided
+from replan.steps.answer_events import report_plan_decision
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ async def plan_approval(
     gate = _Gate(approval, plan, services, run_id, key, asked_at=checkpoint_of(runtime))
     decided = await gate.decided()
     emitter = emitter_of(state, services, runtime)
-    await tell_plan_decided(decided.decision, key, emitter, services.journal)
+    await report_plan_decision(decided.decision, key, emitter, services.journal)
     update: EnhancedState = {"approval": None, "decision": decided.decision.replace(plan="")}
     if decided.decision.action == "reject":
         return {**update, **await _rejected(decided.decision, state, runtime, services)}

@@ -17,7 +17,7 @@ from replan.state.person.answers import read_answers
 from replan.state.person.reviews import answers_decided, review_of_questions, schema_of
 from replan.state.questions import Question
 from replan.state.rules import open_questions
-from replan.steps.answers_told import tell_answered
+from replan.steps.answer_events import report_answer
 from replan.steps.step_record import ANSWERS
 
 
@@ -44,7 +44,7 @@ async def user_input(
     }
     emitter = emitter_of(state, services, runtime)
     for key, answer in answers.items():
-        await tell_answered(by_key[key], answer, emitter, journal)
+        await report_answer(by_key[key], answer, emitter, journal)
     return {
         "questions": {key: by_key[key].answered(answer, now) for key, answer in answers.items()},
         # The round that only asked is given back.

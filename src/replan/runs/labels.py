@@ -28,7 +28,7 @@ def checked_labels(given: Mapping[str, str] | None) -> dict[str, str]:
                 f"The label '{name}' has a value that cannot be kept. Give a text of one line, "
                 f"{LONGEST} characters at most."
             )
-        if KNOWN.stand_in(value):
+        if KNOWN.occur_in(value):
             raise InputError(
                 f"The label '{name}' holds a secret value of this process, and labels are kept as "
                 "they are. Give another one."

@@ -24,8 +24,8 @@ from replan.ports.storage import Storage
 from replan.runs.asked.asks import answers_by_key
 from replan.runs.asked.requests import BEAT, answer_row
 from replan.runs.continued.correcting import Correction, is_over
-from replan.runs.continued.corrections import CorrectionOptions, anew, in_place
-from replan.runs.continued.resuming import going_on
+from replan.runs.continued.corrections import CorrectionOptions, in_new_run, in_place
+from replan.runs.continued.resuming import remaining_work
 from replan.runs.labels import checked_labels
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView, config_of
@@ -204,7 +204,7 @@ class Runtime:
             goes_on=True,
             by=by,
         )
-        left = await going_on(errand, self._bench)
+        left = await remaining_work(errand, self._bench)
         return Run(self, run_id, left and await self._works.known(left))
 
     async def answer(
@@ -292,7 +292,7 @@ class Runtime:
         record = await kept_record_of(run_id, self._bench)
         view = await self._view(record)
         if is_over(view.state):
-            return await self._begin(await anew(correction, view, options, self._bench))
+            return await self._begin(await in_new_run(correction, view, options, self._bench))
         async with alone(self._bench.graph, config_of(record.thread_id)) as owner:
             with owner.at_work() if owner else nullcontext():
                 errand = await in_place(correction, record, options, self._bench)

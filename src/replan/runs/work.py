@@ -29,7 +29,7 @@ from replan.runs.running import followed
 from replan.runs.stopping import RunStopped, put_an_end_to
 from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
-from replan.steps.answers_told import answered_by, untold_answers
+from replan.steps.answer_events import answered_by, unreported_answers
 
 
 class Following(TypedDict, total=False):
@@ -194,6 +194,7 @@ class Work:
             await self._bench.book.forget_texts(self._bench.clock() - timedelta(days=days))
 
     async def _was_stopped(self) -> bool:
+        """Whether it was stopped since its record was read."""
         now = await self._bench.book.get(self.errand.run_id)
         before = self.errand.record.outcome
         return now is not None and before == "running" and now.outcome == "interrupted"
@@ -204,7 +205,7 @@ class Work:
             await self.log.recall()
         worked_before.set((self.errand.thread_id, self.log.worked))
         if self.errand.goes_on and self._bench.storage is not None:
-            untold = await untold_answers(
+            untold = await unreported_answers(
                 self.errand.run_id, self._bench.storage.journal, self._bench.book
             )
             self._rests.told = (*untold, *self._rests.told)

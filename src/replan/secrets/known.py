@@ -51,7 +51,7 @@ class KnownSecrets:
                 text = text.replace(form, MASK)
         return text
 
-    def stand_in(self, text: str) -> bool:
+    def occur_in(self, text: str) -> bool:
         return any(form in text for form in self.forms)
 
 

@@ -148,7 +148,7 @@ class Account:
             self._serve()
         return waiter.turn.result() if waiter.turn.done() else waiter
 
-    def turn_of(self, waiter: Waiter) -> Permit:
+    def permit_of(self, waiter: Waiter) -> Permit:
         """Give back the permit of a call that no longer waits."""
         if waiter.turn.done():
             return waiter.turn.result()

@@ -8,7 +8,7 @@ from typing import Any, cast
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, Generation, LLMResult
 
-from replan.langgraph_inside.callbacks import told_of_call
+from replan.langgraph_inside.callbacks import read_reported_call
 from replan.ports.allowance import USUAL_REPLY, Request
 from replan.ports.journal import Spending
 from replan.spending.fitting import Permit, bytes_of, most_tokens_of_reply, schemas_in
@@ -19,7 +19,7 @@ def announced(
     serialized: dict[str, Any] | None, said: Sequence[BaseMessage], given: dict[str, Any]
 ) -> Request:
     """Read the request of a call without a permit: its reply can no longer be shortened."""
-    told = told_of_call(serialized, given)
+    told = read_reported_call(serialized, given)
     names = told.names or ["model"]
     return Request(
         model=names[0],

@@ -243,14 +243,16 @@ class Meter(BaseCallbackHandler, Allowance):
             self._line.settle_now(permit, Spending())
             raise RuntimeError(_OVER)
 
-    async def _call_ends(self, came: LLMResult | BaseException, *, run_id: UUID, **_: Any) -> None:
+    async def _call_ends(
+        self, outcome: LLMResult | BaseException, *, run_id: UUID, **_: Any
+    ) -> None:
         if (permit := self._calls.get(run_id)) is not None:
-            await self._line.settle(permit, *self._charge(run_id, permit, came))
+            await self._line.settle(permit, *self._charge(run_id, permit, outcome))
 
-    def _call_ends_now(self, came: LLMResult | BaseException, *, run_id: UUID, **_: Any) -> None:
+    def _call_ends_now(self, outcome: LLMResult | BaseException, *, run_id: UUID, **_: Any) -> None:
         """Settle a call; the journal records it as soon as possible."""
         if (permit := self._calls.get(run_id)) is not None:
-            self._line.settle_now(permit, *self._charge(run_id, permit, came))
+            self._line.settle_now(permit, *self._charge(run_id, permit, outcome))
 
     on_chat_model_start: Any = either(_call_begins, _call_begins_now)
     on_llm_start: Any = either(_call_begins, _call_begins_now)
@@ -298,33 +300,33 @@ class Meter(BaseCallbackHandler, Allowance):
             raise RuntimeError(_OVER)
 
     def _charge(
-        self, call: UUID, permit: Permit, came: LLMResult | BaseException
+        self, call: UUID, permit: Permit, outcome: LLMResult | BaseException
     ) -> tuple[Spending, tuple[int, int] | None]:
         """Count the outcome of a call: what is charged for it, and what its server counted."""
         # By the tokens that its server reported, else by the bytes of its reply.
-        if isinstance(came, BaseException):
+        if isinstance(outcome, BaseException):
             # In full if it was cut off, unless its server certainly did nothing.
-            spent = Spending(calls=1) if brought_nothing(came) else permit.reservation.amount
+            spent = Spending(calls=1) if brought_nothing(outcome) else permit.reservation.amount
             reported = TokenCount()
         else:
-            spent, reported = charged_for_reply(permit, came, self._counts.get(call, ()))
+            spent, reported = charged_for_reply(permit, outcome, self._counts.get(call, ()))
         with self._guard:
             self._counts.pop(call, None)
             # Whoever ended it meanwhile has counted it.
             if self._calls.pop(call, None) is not None:
                 self._line.is_own = bool(self._calls)
                 self._used.append(_priced(permit, reported, spent.cost))
-        self._tell_end(permit, came, reported, spent.cost)
+        self._tell_end(permit, outcome, reported, spent.cost)
         counted = (reported.input_tokens, reported.output_tokens)
         return spent, counted if any(counted) else None
 
     def _tell_end(
-        self, permit: Permit, came: LLMResult | BaseException, reported: TokenCount, cost: float
+        self, permit: Permit, outcome: LLMResult | BaseException, reported: TokenCount, cost: float
     ) -> None:
         ask = permit.ask
         if self.calls is not None:
             known = None if ask.price is None else cost
-            self.calls.answered(ask.id, ask.model, came, reported, known)
+            self.calls.answered(ask.id, ask.model, outcome, reported, known)
 
     def _handed_permit(self) -> Permit | None:
         for handed in _handed.get():

@@ -120,7 +120,7 @@ class Line:
             return asked
         with self.account.in_line(asked), self.waiting_of(asked):
             await done_in_loop(asked.turn, self._hopeless_check(asked))
-            return self.account.turn_of(asked)
+            return self.account.permit_of(asked)
 
     def _room_now(self, ask: Ask) -> Permit:
         asked = self.account.ask(ask)
@@ -130,7 +130,7 @@ class Line:
             # If a loop runs here, it is blocked, and so are the calls that are awaited there.
             if running_loop() is None:
                 done_in_thread(asked.turn, self._hopeless_check(asked))
-            return self.account.turn_of(asked)
+            return self.account.permit_of(asked)
 
     @contextmanager
     def waiting_of(self, waiter: Waiter) -> Generator[None]:

@@ -49,9 +49,9 @@ from replan.state.results import (
     storable_result,
 )
 from replan.state.usage import TokenCount
-from replan.steps.doubts import doubts_in, note_doubt, result_by, verdict_on
+from replan.steps.doubts import doubts_in, note_doubt, result_of_verdict, verdict_on
 from replan.steps.enrichment import knowledge_for
-from replan.steps.interrupts_told import tell_interrupted, tell_interrupts_answered
+from replan.steps.interrupt_events import report_interrupt_answers, report_interrupts
 from replan.steps.on_record import digest_of_text
 from replan.steps.queued_step import done_elsewhere
 from replan.steps.step_record import Asker, StepRecord
@@ -106,7 +106,7 @@ class Attempts:
             if (settled := await self._settle_doubt(doubt)) is not None:
                 return settled
         if self.record.tried:
-            await tell_interrupts_answered(self.record, answers_to_interrupts(self.config))
+            await report_interrupt_answers(self.record, answers_to_interrupts(self.config))
         try:
             made = await self._one_attempt()
             if _can_be_retried(made):
@@ -177,7 +177,7 @@ class Attempts:
             # It fails, and its end is as unknown as before.
             await note_doubt(record, doubt)
         before = record.before.text if record.before and was_done else ""
-        result = self._complete(result_by(verdict, before), 0.0)
+        result = self._complete(result_of_verdict(verdict, before), 0.0)
         await record.finished(result, doubt)
         return result
 
@@ -223,7 +223,7 @@ class Attempts:
             await self.record.ended("cancelled")
             raise
         except GraphBubbleUp as signal:
-            await tell_interrupted(self.record, signal)
+            await report_interrupts(self.record, signal)
             raise
         except StorageError:
             raise

@@ -78,10 +78,10 @@ def verdict_on(
     return verdict
 
 
-def result_by(verdict: Verdict, before: str) -> SpecialistResult:
+def result_of_verdict(verdict: Verdict, earlier_text: str) -> SpecialistResult:
     """The result that a verdict gives work that is not done again."""
     if verdict.action == "done":
-        return SpecialistResult(result=AIMessage(verdict.text or before or "Done."))
+        return SpecialistResult(result=AIMessage(verdict.text or earlier_text or "Done."))
     return SpecialistResult(
         status=ExecutionStatus.FAILED, error=verdict.text, confidence=0.0, retry=False
     )

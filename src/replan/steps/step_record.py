@@ -31,7 +31,7 @@ from replan.state.questions import (
 )
 from replan.state.results import ExecutionContext, SpecialistResult, result_key
 from replan.state.usage import TokenCount
-from replan.steps.answers_told import tell_answered
+from replan.steps.answer_events import report_answer
 from replan.steps.board import QUESTIONS, Board
 from replan.steps.on_record import (
     Keys,
@@ -249,7 +249,7 @@ class StepRecord:
             answered = await _with_answers(known, journal, run_id)
             for key, question in answered.items():
                 if known[key].is_open and question.answer is not None:
-                    await tell_answered(question, question.answer, self.emitter, journal)
+                    await report_answer(question, question.answer, self.emitter, journal)
             known = answered
         return tuple(sorted(known.values(), key=lambda question: question.ordinal))
 

@@ -14,7 +14,7 @@ from replan.ports.run_book import LoggedEvent, RunOrder, RunOutcome, RunRecord
 from replan.runs.asked.asks import Ask
 from replan.runs.log.call_counts import Calls, calls_of, with_charged
 from replan.runs.log.event_log import run_event
-from replan.runs.log.remarks import Remarks, met_in, remarks_of, unusable_replies
+from replan.runs.log.remarks import Remarks, counts_in, remarks_of, unusable_replies
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView, seen
 from replan.server.problems import bad_field
@@ -246,7 +246,7 @@ async def _summary(site: Site, record: RunRecord) -> Summary:
 
 def _summary_at_end(events: Sequence[RunEvent]) -> Summary | None:
     """What the last events of a run tell of all of them, if an end is among them."""
-    met = met_in(events)
+    met = counts_in(events)
     return met and Summary(remarks=_words(events, met[0]), calls=met[1])
 
 

@@ -112,6 +112,7 @@ class Worker:
                 logger.warning("queue is away", extra={"error": str(error.__cause__)})
 
     async def _check_jobs(self) -> None:
+        """Give back the jobs that were lost on the way here, and those of dead workers."""
         jobs, own = self._queue.jobs, self._working.worker_id
         if own is not None:
             await jobs.update_heartbeat(own)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from replan.adapters.reply_body import told_status
+from replan.adapters.reply_body import status_in_body
 
 REPLY = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi."}}]}
 
@@ -29,9 +29,9 @@ REPLY = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "H
     ],
 )
 def test_a_body_that_is_no_reply_has_the_status_that_it_tells(body, status):
-    assert told_status(json.dumps(body).encode()) == status
+    assert status_in_body(json.dumps(body).encode()) == status
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"\xff\xfe"])
 def test_what_is_no_json_is_left_to_langchain(body):
-    assert told_status(body) is None
+    assert status_in_body(body) is None

@@ -442,7 +442,7 @@ class Noting(BaseCallbackHandler):
     async def _awaited(self, *given, **named):
         await asyncio.sleep(0)
         self.heard.append("awaited")
-        self.told = callbacks.told_of_call(given[0], named)
+        self.told = callbacks.read_reported_call(given[0], named)
 
     def _plain(self, *given, **named):
         self.heard.append("plain")

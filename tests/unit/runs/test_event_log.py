@@ -35,7 +35,7 @@ from replan.runs.log.call_counts import Calls, calls_of
 from replan.runs.log.durations import Durations
 from replan.runs.log.event_log import EventLog, run_event
 from replan.runs.log.recorded import EventTexts, recorded
-from replan.runs.log.remarks import Remarks, met_in
+from replan.runs.log.remarks import Remarks, counts_in
 from replan.runs.log.rests import Rests
 from replan.runs.log.run_event import RunEvent
 from replan.state.questions import Approval, Question
@@ -324,7 +324,7 @@ async def test_the_end_has_the_counts_of_all_parts_of_a_run():
         log.take(TaskCompleted(**NAMES, outcome="failed", answer=AIMessage("No."), usage=Usage()))
         await log.flush()
         events = [run_event("run", each) for each in await book.events("run")]
-    remarks, calls = met_in(events[-1:])
+    remarks, calls = counts_in(events[-1:])
     assert remarks == Remarks(unusable=1)
     assert (
         calls == calls_of(events) == Calls(number=1, unended=1, known_cost=0.5, tokens=3, seconds=1)

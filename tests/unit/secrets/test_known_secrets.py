@@ -47,7 +47,7 @@ def test_other_variables_hold_no_secret(name: str):
 def test_a_path_and_a_short_value_are_no_secrets():
     learn_environment({"GOOGLE_APPLICATION_CREDENTIALS": "/home/a/key.json", "A_KEY": "seven77"})
 
-    assert not KNOWN.stand_in("/home/a/key.json seven77")
+    assert not KNOWN.occur_in("/home/a/key.json seven77")
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_password_is_known_as_it_stands_in_an_address_and_as_it_is():
 def test_the_name_of_a_user_in_an_address_is_no_secret():
     learn_address("postgresql://postgres@localhost/db")
 
-    assert not KNOWN.stand_in("postgres")
+    assert not KNOWN.occur_in("postgres")
 
 
 def test_addresses_in_the_environment_are_looked_into():
@@ -120,19 +120,19 @@ def test_the_key_of_a_model_by_name_is_known_when_its_graph_is_built():
     models = LangChainModels(base_url="http://127.0.0.1:1/v1", api_key=SecretStr("only handed in"))
     _graph(models=models)
 
-    assert KNOWN.stand_in("only handed in")
+    assert KNOWN.occur_in("only handed in")
 
 
 def test_a_graph_looks_at_the_environment_when_it_is_built(monkeypatch):
     monkeypatch.setenv("SOME_PASSWORD", "set before the build")
     _graph(models=LangChainModels(base_url="http://127.0.0.1:1/v1"))
 
-    assert KNOWN.stand_in("set before the build")
+    assert KNOWN.occur_in("set before the build")
 
 
 async def test_the_key_of_storage_is_known(tmp_path):
     async with open_storage(tmp_path / "runs.db", key="sixteen letters!"):
-        assert KNOWN.stand_in("sixteen letters!")
+        assert KNOWN.occur_in("sixteen letters!")
 
 
 def test_no_error_of_ours_tells_a_known_value():
@@ -146,8 +146,8 @@ def test_no_error_of_ours_tells_a_known_value():
 def test_the_oldest_of_very_many_values_give_way():
     KNOWN.add(f"value number {number:06}" for number in range(MOST + 5))
 
-    assert not KNOWN.stand_in("value number 000000")
-    assert KNOWN.stand_in(f"value number {MOST + 4:06}")
+    assert not KNOWN.occur_in("value number 000000")
+    assert KNOWN.occur_in(f"value number {MOST + 4:06}")
 
 
 def test_masking_an_ordinary_text_costs_next_to_nothing():

@@ -310,7 +310,7 @@ async def test_who_asks_and_does_not_wait_gets_what_is_there_or_learns_what_is_m
     permit = spends.ask(ask("1", 800))
     waiter = spends.ask(ask("2", 800))
     with pytest.raises(LimitReachedError), spends.in_line(waiter):
-        spends.turn_of(waiter)
+        spends.permit_of(waiter)
     with pytest.raises(LimitReachedError):
         spends.ask(ask("3", 800, run_scope(max_model_calls=1)))
     await spends.record(permit)

@@ -8,7 +8,7 @@ from old_storage import changing
 from replan import open_storage
 from replan.adapters.storage.store.full_text import words_in
 from replan.adapters.storage.store.words_in_memory import FORM
-from replan.adapters.storage.stored_values.places import of_kept_words
+from replan.adapters.storage.stored_values import places
 from replan.adapters.storage.stored_values.sealing import Cipher, cipher_of
 from replan.adapters.storage.tables.schema import kept_words
 
@@ -65,7 +65,7 @@ def opened(where, prefix):
     with changing(where) as connection:
         query = "SELECT value FROM replan_facts WHERE name = 'salt'"
         salt = bytes(connection.exec_driver_sql(query).scalar_one())
-    return cipher_of(KEY, salt).open(kept(where)[prefix], of_kept_words(prefix, FORM))
+    return cipher_of(KEY, salt).open(kept(where)[prefix], places.of_kept_words(prefix, FORM))
 
 
 async def test_the_first_search_of_a_process_opens_only_what_is_new(where, opens):

@@ -17,7 +17,7 @@ from langchain_core.runnables import RunnableConfig
 
 from replan.errors import RetrievalError
 from replan.failures import describe, ends_whole_work
-from replan.langgraph_inside.callbacks import begin_told_call
+from replan.langgraph_inside.callbacks import report_call
 
 T = TypeVar("T")
 
@@ -106,7 +106,7 @@ def _reported(
 ) -> Generator[Callable[[int], None]]:
     """Tell the callbacks of a call that is made inside; it may say how many tokens it took."""
     # LangChain reports no embeddings to callbacks, so the call is reported like that of a model.
-    call = begin_told_call(config, names, [HumanMessage(text) for text in texts])
+    call = report_call(config, names, [HumanMessage(text) for text in texts])
     counted: list[int] = []
     try:
         yield counted.append

@@ -35,7 +35,7 @@ class WholeWrites:
     async def write(
         self, work: Callable[[Connection], T], *, lasting: bool, owner: Owner | None
     ) -> T:
-        """Do a transaction, which is safe when this returns: `lasting`, from a failure of power."""
+        """Run a transaction; if `lasting`, it outlasts a failure of power once this returns."""
 
         def whole() -> T:
             with self._engine.begin() as connection:

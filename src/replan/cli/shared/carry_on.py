@@ -23,9 +23,9 @@ from replan.ports.storage import Storage
 from replan.runs.asked.asks import PLAN, Ask, decided, read_answers
 from replan.runs.continued.correcting import (
     Correction,
-    begun_anew,
     check,
     failed_in,
+    input_of_new_run,
     is_over,
     repeated_by,
 )
@@ -114,7 +114,7 @@ async def _start_new_run(
     """Continue from a run that is over in a new one."""
     correction, run_id = cast("Correction", request.correction), uuid4().hex
     new = request.limits and RunSettings(limits=request.limits)
-    plan = begun_anew(correction, view)["plan"]
+    plan = input_of_new_run(correction, view)["plan"]
     settings = (order.settings or RunSettings()).overridden_by(new)
     order = order.replace(plan=plan, settings=settings)
     session = introduce(is_known=True, run_id=run_id, order=order)

@@ -190,15 +190,15 @@ def _make_room(state: EnhancedState, settings: RunSettings | None) -> EnhancedSt
     return more
 
 
-def begun_anew(correction: Correction, view: RunView) -> dict[str, Any]:
+def input_of_new_run(correction: Correction, view: RunView) -> dict[str, Any]:
     """What a new run begins with that continues from one that is over."""
     state = view.state
     plan = sealed(plan_of(state), view.run_id, is_named=True)
     plan = refresh_content(plan.with_steps(correction.of(plan.step(correction.step))))
-    return {"messages": said_before(state), "plan": plan.content}
+    return {"messages": messages_before_answer(state), "plan": plan.content}
 
 
-def said_before(state: EnhancedState) -> list[Any]:
+def messages_before_answer(state: EnhancedState) -> list[Any]:
     """The messages in a run before its answer."""
     answer = state.get("final_answer")
     return [each for each in state.get("messages", []) if answer is None or each.id != answer.id]

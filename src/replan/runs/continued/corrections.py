@@ -11,10 +11,10 @@ from replan.ports.run_book import RunRecord
 from replan.ports.storage import Storage
 from replan.runs.continued.correcting import (
     Correction,
-    begun_anew,
     check,
     check_newest,
     corrected,
+    input_of_new_run,
     refuse_repeats,
     repeated_by,
 )
@@ -63,7 +63,7 @@ async def in_place(
     )
 
 
-async def anew(
+async def in_new_run(
     correction: Correction, view: RunView, options: CorrectionOptions, bench: Bench
 ) -> Errand:
     """What a new run is called with that continues from one that is over."""
@@ -79,7 +79,7 @@ async def anew(
             **view.state.get("current_specialist_results", {}),
         }
         await note_kept(view.run_id, whole.values(), journal)
-    given, now = begun_anew(correction, view), bench.clock()
+    given, now = input_of_new_run(correction, view), bench.clock()
     run_id, order = options.get("run_id") or bench.new_id(), options.get("order")
     if order is None:
         old = view.record.order if isinstance(view.record.order, dict) else {}

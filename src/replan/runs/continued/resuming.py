@@ -20,7 +20,7 @@ from replan.state.rules import limit_value
 from replan.texts.storable import storable_text
 
 
-async def going_on(errand: Errand, bench: Bench) -> Errand | None:
+async def remaining_work(errand: Errand, bench: Bench) -> Errand | None:
     """What is left to do of a run; None if it is over, or waits for a person."""
     snapshot = await snapshot_of(bench.graph, errand.record)
     state = cast("EnhancedState", snapshot.values)

@@ -18,7 +18,7 @@ from replan.events.types import (
 from replan.ports.run_book import LoggedEvent, RunBook
 from replan.runs.log.durations import Durations
 from replan.runs.log.recorded import EventTexts, recorded
-from replan.runs.log.remarks import Met
+from replan.runs.log.remarks import RunCounts
 from replan.runs.log.run_event import RunEvent, event_in
 
 GATHERED = 0.1  # seconds in which events are gathered before they are written
@@ -30,7 +30,7 @@ def run_event(run_id: str, logged: LoggedEvent) -> RunEvent:
     return event_in(run_id, logged.seq, cast("Mapping[str, Any]", logged.event))
 
 
-def event_told(event: Event) -> RunEvent:
+def followed_event(event: Event) -> RunEvent:
     """Return an event in the form for those who follow its run."""
     if event.seq is None or event.at is None:
         return _unnumbered(event)
@@ -57,7 +57,7 @@ class EventLog:
         self._clock = clock
         self._heard = heard
         self._durations = Durations()
-        self._met, self._taken = Met(), 0
+        self._met, self._taken = RunCounts(), 0
         self._left: list[tuple[Event, JsonValue]] = []
         self._news = asyncio.Event()
         # Set by what must not wait: a piece of text for a reader, and the end.

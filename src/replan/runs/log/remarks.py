@@ -94,7 +94,7 @@ _COUNTED = (*ANSWERED, "model_called", "reply_unreadable", "tool_completed")
 
 
 @dataclass
-class Met:
+class RunCounts:
     """The counts so far."""
 
     _calls: Calls = field(default_factory=Calls)
@@ -125,7 +125,7 @@ class Met:
         return {"remarks": {**ends, "unusable": unusable}, "calls": calls}
 
 
-def met_in(events: Sequence[RunEvent]) -> tuple[Remarks, Calls] | None:
+def counts_in(events: Sequence[RunEvent]) -> tuple[Remarks, Calls] | None:
     """Read the counts of a run from its last events; None where no end with counts is there."""
     for at, event in enumerate(events):
         met: Any = event.details.get("met")

@@ -12,7 +12,7 @@ from replan.plan.markdown.seal import sealed, unsealed
 from replan.plan.model import TaskPlan
 from replan.plan.rerun import Rerun, rerun_reasons
 from replan.runs.asked.asks import PLAN, Ask
-from replan.runs.continued.correcting import said_before
+from replan.runs.continued.correcting import messages_before_answer
 from replan.runs.course.whole_run import WholeRun
 from replan.runs.run_input import kept_input
 from replan.server.problems import RefusedError
@@ -160,7 +160,7 @@ async def _start_new_run(
     if known is not None:
         return to_run(site, (await served.record_of(name, who)).run_id)
     state = (await acted.runtime.look(record.run_id)).state
-    given: dict[str, Any] = {"messages": said_before(state), "plan": text}
+    given: dict[str, Any] = {"messages": messages_before_answer(state), "plan": text}
     await begin_run(
         served,
         who,

@@ -29,7 +29,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from replan.adapters.storage.checkpoints.savers import WholeSaver, Work
 from replan.adapters.storage.database import Database, Patience
 from replan.adapters.storage.faults import UnreadableRecordError
-from replan.adapters.storage.stored_values.places import of_blob, of_write
+from replan.adapters.storage.stored_values import places
 from replan.adapters.storage.stored_values.sealing import Hidden, Placed, placed_writes, tagged
 from replan.adapters.thread_holds import Holds
 from replan.langgraph_inside.checkpoints import DeltaChannelHistory
@@ -133,7 +133,8 @@ class _SealedRows(AsyncPostgresSaver):
     ) -> Any:
         placed = {
             channel: Placed(
-                values[channel], of_blob(str(thread_id), checkpoint_ns, channel, str(version))
+                values[channel],
+                places.of_blob(str(thread_id), checkpoint_ns, channel, str(version)),
             )
             for channel, version in versions.items()
             if channel in values
@@ -147,12 +148,12 @@ class _SealedRows(AsyncPostgresSaver):
 
         def blob(channel: bytes, kind: bytes, data: bytes) -> list[bytes]:
             name = channel.decode()
-            place = of_blob(thread_id, namespace, name, str(versions.get(name)))
+            place = places.of_blob(thread_id, namespace, name, str(versions.get(name)))
             return [channel, kind if kind == _EMPTY else _tagged(kind, place), data]
 
         def write(task: bytes, channel: bytes, kind: bytes, *rest: bytes) -> list[bytes]:
             row = (task.decode(), int(rest[-1]), channel.decode())
-            place = of_write(_WRITES, thread_id, namespace, checkpoint_id, *row)
+            place = places.of_write(_WRITES, thread_id, namespace, checkpoint_id, *row)
             return [task, channel, _tagged(kind, place), *rest]
 
         blobs = [blob(*each) for each in value["channel_values"] or ()]
@@ -176,10 +177,10 @@ class _SealedRows(AsyncPostgresSaver):
     def _placed(self, row: Mapping[str, Any]) -> Any:
         channel, kind = row["channel"], row["type"]
         if row["version"] is not None:
-            place = of_blob(*self.within, channel, row["version"])
+            place = places.of_blob(*self.within, channel, row["version"])
         else:
             told = (row["task_id"], row["idx"], channel)
-            place = of_write(_WRITES, *self.within, row["checkpoint_id"], *told)
+            place = places.of_write(_WRITES, *self.within, row["checkpoint_id"], *told)
         return {**row, "type": tagged(kind, *place)}
 
     def _migrate_pending_sends(

@@ -116,7 +116,7 @@ class WholeSaver(Holding):
                 found = _checked(await parent.aget_tuple(config))
             # What continues from an older checkpoint must be above the newest, too.
             is_older = found is not None and get_checkpoint_id(config) is not None
-            newest = await self._newest(config) if is_older else found and found.checkpoint["id"]
+            newest = await self._newest_id(config) if is_older else found and found.checkpoint["id"]
             if newest:
                 go_on_above(newest)
             return found
@@ -209,7 +209,7 @@ class WholeSaver(Holding):
     async def _whole(self, work: Work[T]) -> T:
         return await self.patience.insist(work)
 
-    async def _newest(self, config: RunnableConfig) -> str | None:
+    async def _newest_id(self, config: RunnableConfig) -> str | None:
         names = config.get("configurable", {})
         place = {"thread": str(names["thread_id"]), "namespace": names.get("checkpoint_ns", "")}
         return await self.database.read(lambda connection: connection.scalar(_NEWEST, place))

@@ -23,7 +23,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from replan.adapters.storage.checkpoints.savers import SqliteSaver
 from replan.adapters.storage.faults import Part
-from replan.adapters.storage.stored_values.places import of_checkpoint
+from replan.adapters.storage.stored_values import places
 from replan.adapters.storage.stored_values.sealing import placed_writes, tagged
 from replan.langgraph_inside.checkpoints import DeltaChannelHistory
 
@@ -68,7 +68,7 @@ class _SealedRows(AsyncSqliteSaver):
     ) -> RunnableConfig:
         given: dict[str, Any] = config.get("configurable", {})
         thread, parent = str(given["thread_id"]), given.get("checkpoint_id")
-        place = of_checkpoint(thread, given["checkpoint_ns"], checkpoint["id"], parent)
+        place = places.of_checkpoint(thread, given["checkpoint_ns"], checkpoint["id"], parent)
         twin = copy(self)
         twin.serde = self.serde.at(place)
         return await AsyncSqliteSaver.aput(twin, config, checkpoint, metadata, new_versions)

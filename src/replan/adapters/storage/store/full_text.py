@@ -62,9 +62,9 @@ def has_full_text() -> bool:
         return True
 
 
-def words_in(said: str) -> str:
+def words_in(raw: str) -> str:
     """Write a text as the index takes its words."""
-    return indexed(with_parts(said).casefold())
+    return indexed(with_parts(raw).casefold())
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ from replan.adapters.storage.store.rows import (
     written,
 )
 from replan.adapters.storage.store.words_in_memory import WORTH, KeptWords, Prefixes, State
-from replan.adapters.storage.stored_values.places import of_item
+from replan.adapters.storage.stored_values import places
 from replan.adapters.storage.stored_values.sealing import Seal
 from replan.adapters.storage.tables import schema
 from replan.errors import StorageError
@@ -251,8 +251,8 @@ class SqlStore(BaseStore):
         if self._index is not None and (gone or rows):
             await self._index.forget(connection, [*gone, *new_rows])
         if gone:
-            places = [{"of": each["namespace"], "named": each["key"]} for each in gone]
-            await connection.execute(DELETED, places)
+            doomed = [{"of": each["namespace"], "named": each["key"]} for each in gone]
+            await connection.execute(DELETED, doomed)
         if new_rows:
             insert = self._database.insert(schema.items)
             new = {name: insert.excluded[name] for name in ("id", "value", "updated_at")}
@@ -267,7 +267,7 @@ class SqlStore(BaseStore):
         place, now = place_of(op), datetime.fromtimestamp(time.time(), UTC)
         kept = Kept(dict(op.value or {}), op.index)
         value = cast("JsonValue", {"value": kept.value, "index": kept.index})
-        sealed = self._seal.close(value, *of_item(**place))
+        sealed = self._seal.close(value, *places.of_item(**place))
         row = {**place, "value": sealed, "created_at": now, "updated_at": now}
         return row, "" if self._index is None else kept.words
 
@@ -320,7 +320,7 @@ class SqlStore(BaseStore):
         return opened(row.value, row.namespace, row.key)
 
     def _open(self, value: bytes, namespace: str, key: str) -> Kept:
-        place = of_item(namespace, key)
+        place = places.of_item(namespace, key)
         try:
             opened = self._seal.open(value, *place)
             return Kept(dict(opened["value"]), opened["index"])

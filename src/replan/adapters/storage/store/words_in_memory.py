@@ -20,7 +20,7 @@ from replan.adapters.storage.database import Database
 from replan.adapters.storage.faults import UnreadableRecordError
 from replan.adapters.storage.store import full_text
 from replan.adapters.storage.store.rows import MOST_NAMED, below, items, prefixes_of
-from replan.adapters.storage.stored_values.places import of_kept_words
+from replan.adapters.storage.stored_values import places
 from replan.adapters.storage.stored_values.sealing import Cipher
 from replan.adapters.storage.tables import schema
 from replan.errors import StorageError
@@ -155,7 +155,7 @@ class KeptWords:
 
     async def open(self, prefix: str, words: WordsInMemory, sealed: bytes) -> None:
         """Begin with the words of a row, if they can be read."""
-        place = of_kept_words(prefix, FORM)
+        place = places.of_kept_words(prefix, FORM)
         try:
             await asyncio.to_thread(lambda: words.take(self._cipher.open(bytes(sealed), place)))
         except (UnreadableRecordError, sqlite3.Error):
@@ -167,7 +167,7 @@ class KeptWords:
         numbers, data = await asyncio.to_thread(words.written)
         if len(data) > _LARGEST:
             return
-        place = of_kept_words(prefix, FORM)
+        place = places.of_kept_words(prefix, FORM)
         row = {"prefix": prefix, "value": await asyncio.to_thread(self._cipher.close, data, place)}
         insert = self._database.insert(schema.kept_words)
         new = {"value": insert.excluded.value}

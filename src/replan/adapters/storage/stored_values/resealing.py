@@ -27,16 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, insert
 
 from replan.adapters.storage.faults import Place, UnreadableRecordError
-from replan.adapters.storage.stored_values.places import (
-    of_attempt,
-    of_blob,
-    of_checkpoint,
-    of_event,
-    of_note,
-    of_result,
-    of_run,
-    of_write,
-)
+from replan.adapters.storage.stored_values import places
 from replan.adapters.storage.stored_values.sealing import (
     SALT_SIZE,
     UNPLACED,
@@ -93,21 +84,30 @@ def _ours() -> Iterator[_Sealed]:
 
     def numbered(row: Any) -> Place:
         numbers[row.batch] += 1
-        return of_event(row.run_id, row.batch, numbers[row.batch])
+        return places.of_event(row.run_id, row.batch, numbers[row.batch])
 
     yield _Sealed(
         "replan_notes",
         ("id",),
         "value",
-        lambda row: of_note(row.run_id, row.key),
+        lambda row: places.of_note(row.run_id, row.key),
         ("run_id", "key"),
     )
     yield _Sealed(
-        "replan_results", ("run_id", "key"), "result", lambda row: of_result(row.run_id, row.key)
+        "replan_results",
+        ("run_id", "key"),
+        "result",
+        lambda row: places.of_result(row.run_id, row.key),
     )
-    yield _Sealed("replan_attempts", ("id",), "error", of_attempt, ("run_id", "key", "number"))
-    yield _Sealed("replan_runs", ("run_id",), "title", lambda row: of_run(row.run_id, "title"))
-    yield _Sealed("replan_runs", ("run_id",), "order", lambda row: of_run(row.run_id, "order"))
+    yield _Sealed(
+        "replan_attempts", ("id",), "error", places.of_attempt, ("run_id", "key", "number")
+    )
+    yield _Sealed(
+        "replan_runs", ("run_id",), "title", lambda row: places.of_run(row.run_id, "title")
+    )
+    yield _Sealed(
+        "replan_runs", ("run_id",), "order", lambda row: places.of_run(row.run_id, "order")
+    )
     yield _Sealed("replan_events", ("id",), "event", numbered, ("run_id", "batch"))
 
 
@@ -115,16 +115,22 @@ def _of_sqlite() -> Iterator[_Sealed]:
     """What LangGraph's saver has encrypted in SQLite."""
     parent = "parent_checkpoint_id"
     yield _Sealed(
-        "checkpoints", _CHECKPOINT, "checkpoint", lambda row: of_checkpoint(*row[:4]), (parent,)
+        "checkpoints",
+        _CHECKPOINT,
+        "checkpoint",
+        lambda row: places.of_checkpoint(*row[:4]),
+        (parent,),
     )
-    yield _Sealed("writes", _WRITE, "value", lambda row: of_write("writes", *row[:6]), ("channel",))
+    yield _Sealed(
+        "writes", _WRITE, "value", lambda row: places.of_write("writes", *row[:6]), ("channel",)
+    )
 
 
 def _of_postgres() -> Iterator[_Sealed]:
     """What LangGraph's saver has encrypted in PostgreSQL."""
-    yield _Sealed("checkpoint_blobs", _BLOB, "blob", lambda row: of_blob(*row[:4]))
+    yield _Sealed("checkpoint_blobs", _BLOB, "blob", lambda row: places.of_blob(*row[:4]))
     name = "checkpoint_writes"
-    yield _Sealed(name, _WRITE, "blob", lambda row: of_write(name, *row[:6]), _CHANNEL)
+    yield _Sealed(name, _WRITE, "blob", lambda row: places.of_write(name, *row[:6]), _CHANNEL)
 
 
 def _bind(connection: Connection, sealed: _Sealed, old: Cipher, new: Cipher) -> None:
@@ -171,7 +177,7 @@ def _hide_short_values(connection: Connection, cipher: Cipher) -> None:
     def blob(row: Any, channel: str, value: Any) -> dict[str, Any]:
         version = str(row.checkpoint["channel_versions"][channel])
         key = (row.thread_id, row.checkpoint_ns, channel, version)
-        kind, data = serializer.dumps_typed(Placed(value, of_blob(*key)))
+        kind, data = serializer.dumps_typed(Placed(value, places.of_blob(*key)))
         return {**dict(zip(_BLOB, key, strict=True)), "type": kind, "blob": data}
 
     for rows in _pages(connection, found, _CHECKPOINT):

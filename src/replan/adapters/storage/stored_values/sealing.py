@@ -21,8 +21,8 @@ from replan.adapters.storage.faults import (
     UnreadableRecordError,
     UnstorableValueError,
 )
+from replan.adapters.storage.stored_values import places
 from replan.adapters.storage.stored_values.moved_names import MOVED, renamed
-from replan.adapters.storage.stored_values.places import of_writes
 from replan.errors import ConfigurationError, StorageError
 from replan.failures import describe
 
@@ -138,10 +138,10 @@ class Placed:
 def placed_writes(
     table: str, config: RunnableConfig, task_id: str, writes: Sequence[tuple[str, Any]]
 ) -> list[tuple[str, Placed]]:
-    places = of_writes(table, config, task_id, [channel for channel, _ in writes])
+    found = places.of_writes(table, config, task_id, [channel for channel, _ in writes])
     return [
         (channel, Placed(value, place))
-        for (channel, value), place in zip(writes, places, strict=True)
+        for (channel, value), place in zip(writes, found, strict=True)
     ]
 
 

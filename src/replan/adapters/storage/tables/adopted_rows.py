@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import exists, insert, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from replan.adapters.storage.stored_values.places import of_attempt, of_note, of_result
+from replan.adapters.storage.stored_values import places
 from replan.adapters.storage.stored_values.sealing import Seal
 from replan.adapters.storage.tables import schema
 from replan.ports.journal import RunRows, Spending
@@ -34,15 +34,15 @@ def _values(seal: Seal, run_id: str, rows: RunRows) -> Sequence[list[dict[str, A
             for scope, amount in rows.spent.items()
         ],
         [
-            {**dict(each), "error": seal.close(each.error, *of_attempt(each))}
+            {**dict(each), "error": seal.close(each.error, *places.of_attempt(each))}
             for each in (each.replace(run_id=run_id) for each in rows.attempts)
         ],
         [
-            {"key": key, "result": seal.close(result_as_json(each), *of_result(run_id, key))}
+            {"key": key, "result": seal.close(result_as_json(each), *places.of_result(run_id, key))}
             for key, each in rows.results.items()
         ],
         [
-            {"key": key, "value": seal.close(value, *of_note(run_id, key))}
+            {"key": key, "value": seal.close(value, *places.of_note(run_id, key))}
             for key, value in rows.notes
         ],
     )

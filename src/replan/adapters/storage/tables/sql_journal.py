@@ -9,7 +9,7 @@ from sqlalchemy import Table, and_, bindparam, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from replan.adapters.storage.database import Database
-from replan.adapters.storage.stored_values.places import of_attempt, of_note, of_result
+from replan.adapters.storage.stored_values import places
 from replan.adapters.storage.stored_values.sealing import Seal
 from replan.adapters.storage.tables import schema
 from replan.adapters.storage.tables.adopted_rows import insert_rows
@@ -143,7 +143,7 @@ class SqlJournal:
         return {name: Charged(spent=spent[name], reserved=reserved[name]) for name in spent}
 
     async def started(self, attempt: Attempt, key: str = "") -> SpecialistResult | None:
-        error = self._seal.close("", *of_attempt(attempt))
+        error = self._seal.close("", *places.of_attempt(attempt))
         row = {**dict(attempt), "outcome": "in doubt", "error": error}
         keys = {"attempt_key": attempt.key, "result_key": key or attempt.key}
 
@@ -164,7 +164,7 @@ class SqlJournal:
         self, attempt: Attempt, result: SpecialistResult, at: datetime, key: str = ""
     ) -> None:
         key = key or attempt.key
-        sealed = self._seal.close(result_as_json(result), *of_result(attempt.run_id, key))
+        sealed = self._seal.close(result_as_json(result), *places.of_result(attempt.run_id, key))
         outcome: AttemptOutcome = "failed" if result.is_failed else "done"
 
         async def work(connection: AsyncConnection) -> None:
@@ -182,7 +182,7 @@ class SqlJournal:
         query = select(table.c.key, table.c.result).where(table.c.run_id == run_id)
 
         def read(row: Any) -> tuple[str, SpecialistResult]:
-            opened = self._seal.open(row.result, *of_result(run_id, row.key))
+            opened = self._seal.open(row.result, *places.of_result(run_id, row.key))
             return row.key, restored(SpecialistResult, opened)
 
         return dict(await self._database.rows(query, read))
@@ -193,13 +193,13 @@ class SqlJournal:
 
         def read(row: Any) -> LedgerEntry:
             fields = {name: getattr(row, name) for name in LedgerEntry.model_fields}
-            error = self._seal.open(row.error, *of_attempt(row))
+            error = self._seal.open(row.error, *places.of_attempt(row))
             return LedgerEntry(**{**fields, "error": error})
 
         return await self._database.rows(query, read)
 
     async def note(self, run_id: str, key: str, value: JsonValue) -> JsonValue:
-        table, place = schema.notes, of_note(run_id, key)
+        table, place = schema.notes, places.of_note(run_id, key)
         sealed = self._seal.close(value, *place)
 
         async def work(connection: AsyncConnection) -> JsonValue:
@@ -222,7 +222,7 @@ class SqlJournal:
         )
 
         def read(row: Any) -> tuple[str, JsonValue]:
-            return row.key, self._seal.open(row.value, *of_note(run_id, row.key))
+            return row.key, self._seal.open(row.value, *places.of_note(run_id, row.key))
 
         return dict(await self._database.rows(query, read))
 
@@ -246,7 +246,7 @@ class SqlJournal:
         """The result because of which an attempt was not begun; None if it was begun already."""
         rows = await connection.execute(_RESULT, {"run_id": attempt.run_id, **keys})
         if (found := rows.first()) is not None:
-            opened = self._seal.open(found.result, *of_result(attempt.run_id, found.key))
+            opened = self._seal.open(found.result, *places.of_result(attempt.run_id, found.key))
             return restored(SpecialistResult, opened)
         table = schema.attempts
         begun = select(table.c.started_at, table.c.step_id).where(
@@ -271,7 +271,7 @@ class SqlJournal:
         end = {
             "ended_at": at,
             "outcome": outcome,
-            "error": self._seal.close(error, *of_attempt(attempt)),
+            "error": self._seal.close(error, *places.of_attempt(attempt)),
         }
         statement = self._database.insert(schema.attempts).values(**dict(attempt), **end)
         await connection.execute(

@@ -22,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from replan.adapters.storage.database import Database
 from replan.adapters.storage.faults import readable
-from replan.adapters.storage.stored_values.places import of_event, of_request, of_run, of_text
+from replan.adapters.storage.stored_values import places
 from replan.adapters.storage.stored_values.sealing import Seal
 from replan.adapters.storage.tables import schema
 from replan.adapters.thread_holds import Holds
@@ -61,8 +61,8 @@ class SqlRunBook:
     async def begin(self, record: RunRecord) -> None:
         row = {column.name: getattr(record, column.name) for column in schema.runs.columns}
         row |= {
-            "title": self._seal.close(record.title, *of_run(record.run_id, "title")),
-            "order": self._seal.close(record.order, *of_run(record.run_id, "order")),
+            "title": self._seal.close(record.title, *places.of_run(record.run_id, "title")),
+            "order": self._seal.close(record.order, *places.of_run(record.run_id, "order")),
         }
         statement = (
             self._database.insert(schema.runs)
@@ -185,7 +185,7 @@ class SqlRunBook:
             {
                 "run_id": run_id,
                 "batch": batch,
-                "event": self._seal.close(event, *of_event(run_id, batch, number)),
+                "event": self._seal.close(event, *places.of_event(run_id, batch, number)),
             }
             for number, event in enumerate(events, 1)
         ]
@@ -214,7 +214,7 @@ class SqlRunBook:
         query = select(table.c.text).where(table.c.run_id == run_id, table.c.ref == name)
 
         def opened(row: Any) -> str:
-            return self._seal.open(row.text, *of_text(run_id, ref))
+            return self._seal.open(row.text, *places.of_text(run_id, ref))
 
         return next(iter(await self._database.rows(query, opened)), None)
 
@@ -233,7 +233,7 @@ class SqlRunBook:
         query = select(placed).where(placed.c.seq > after).order_by(placed.c.seq)
 
         def opened(row: Any) -> LoggedEvent:
-            event = self._seal.open(row.event, *of_event(run_id, row.batch, row.number))
+            event = self._seal.open(row.event, *places.of_event(run_id, row.batch, row.number))
             return LoggedEvent(seq=row.seq, event=event)
 
         return await self._database.rows(query, opened)
@@ -252,7 +252,7 @@ class SqlRunBook:
         query = select(*columns, number.label("number")).join(ends, is_new).order_by(table.c.seq)
 
         def opened(row: Any) -> tuple[str, LoggedEvent]:
-            place = of_event(row.run_id, row.batch, row.number)
+            place = places.of_event(row.run_id, row.batch, row.number)
             event = self._seal.open(row.event, *place)
             return row.run_id, LoggedEvent(seq=row.seq, event=event)
 
@@ -264,7 +264,7 @@ class SqlRunBook:
     async def add_request(self, request: Request) -> None:
         row = {name: getattr(request, name) for name in ("run_id", "name", "kind", "at")}
         value: JsonValue = {"by": request.by, "answers": request.answers}
-        sealed = self._seal.close(value, *of_request(request.run_id, request.name))
+        sealed = self._seal.close(value, *places.of_request(request.run_id, request.name))
         statement = self._database.insert(schema.requests).values(**row, value=sealed)
         again_is_harmless = statement.on_conflict_do_nothing()
         await self._database.write(lambda connection: connection.execute(again_is_harmless))
@@ -298,18 +298,18 @@ class SqlRunBook:
         return await self._database.read(work)
 
     def _request(self, row: Any) -> Request:
-        value: Any = self._seal.open(row.value, *of_request(row.run_id, row.name))
+        value: Any = self._seal.open(row.value, *places.of_request(row.run_id, row.name))
         fields = {name: getattr(row, name) for name in ("run_id", "name", "kind", "at")}
         return Request(**fields, **value)
 
     def _text_row(self, run_id: str, kept: KeptText) -> dict[str, Any]:
-        sealed = self._seal.close(kept.text, *of_text(run_id, kept.ref))
+        sealed = self._seal.close(kept.text, *places.of_text(run_id, kept.ref))
         return {"run_id": run_id, "ref": self._seal.named(kept.ref), "at": kept.at, "text": sealed}
 
     def _record(self, row: Any, labels: Mapping[str, str]) -> RunRecord:
         fields = {column.name: getattr(row, column.name) for column in schema.runs.columns}
         opened = {
-            name: self._seal.open(fields[name], *of_run(row.run_id, name))
+            name: self._seal.open(fields[name], *places.of_run(row.run_id, name))
             for name in ("title", "order")
         }
         return RunRecord(**{**fields, **opened}, labels=dict(labels))

@@ -12,12 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from replan.adapters.storage.database import Database
 from replan.adapters.storage.faults import Place, readable
-from replan.adapters.storage.stored_values.places import (
-    of_message,
-    of_part,
-    of_session,
-    of_turn,
-)
+from replan.adapters.storage.stored_values import places
 from replan.adapters.storage.stored_values.sealing import Seal
 from replan.adapters.storage.tables import schema
 from replan.adapters.storage.tables.session_rows import (
@@ -115,7 +110,7 @@ class SqlSessions:
         query = select(table).where(is_of(table, key), table.c.turn_id == turn_id)
 
         def opened(row: Any) -> SessionTurn:
-            result = self._seal.open(row.result, *of_turn(key, row.number))
+            result = self._seal.open(row.result, *places.of_turn(key, row.number))
             kept = {name: getattr(row, name) for name in _PLAIN}
             return restored(SessionTurn, {**kept, **result})
 
@@ -163,8 +158,8 @@ class SqlSessions:
 
     def _insert_session(self, key: SessionKey, at: datetime) -> Insert:
         row = {"version": 0, "created_at": at, "updated_at": at}
-        title = self._seal.close("", *of_session(key, "title"))
-        stage = self._seal.close("new", *of_session(key, "stage"))
+        title = self._seal.close("", *places.of_session(key, "title"))
+        stage = self._seal.close("new", *places.of_session(key, "stage"))
         values = {**columns_of(key), **row, "title": title, "stage": stage}
         return self._database.insert(schema.sessions).values(**values).on_conflict_do_nothing()
 
@@ -173,7 +168,8 @@ class SqlSessions:
         if number == 1:
             told["title"] = turn.title
         sealed = {
-            name: self._seal.close(text, *of_session(key, name)) for name, text in told.items()
+            name: self._seal.close(text, *places.of_session(key, name))
+            for name, text in told.items()
         }
         changed = update(schema.sessions).where(is_of(schema.sessions, key))
         return changed.values(version=number, updated_at=turn.at, **sealed)
@@ -183,7 +179,7 @@ class SqlSessions:
     ) -> dict[Table, list[dict[str, Any]]]:
         own = columns_of(key)
         fields = turn.model_dump(mode="json", include={"title", "stage", "given", "result"})
-        result = self._seal.close(fields, *of_turn(key, number))
+        result = self._seal.close(fields, *places.of_turn(key, number))
         kept = {name: getattr(turn, name) for name in _PLAIN}
         # In encrypted storage it reveals that there was an input, but nothing of it.
         kept["given"] = self._seal.named(turn.given) if turn.given else ""
@@ -195,7 +191,9 @@ class SqlSessions:
                     "history": history,
                     "turn": number,
                     "place": place,
-                    "value": self._seal.close(value, *of_message(key, history, number, place)),
+                    "value": self._seal.close(
+                        value, *places.of_message(key, history, number, place)
+                    ),
                 }
                 for history in HISTORIES
                 for place, value in enumerate(added_to(turn.updates, history))
@@ -215,7 +213,7 @@ class SqlSessions:
         }
 
     def _close_part(self, key: SessionKey, name: str, turn: int, part: Any) -> bytes:
-        return self._seal.close(part, *of_part(key, name, turn))
+        return self._seal.close(part, *places.of_part(key, name, turn))
 
     def _part_name(self, *path: str) -> str:
         """What a part is called in its column; of encrypted storage it says nothing."""
@@ -239,7 +237,7 @@ class SqlSessions:
         rows = await connection.execute(query) if last else ()
         found: dict[Path, Part] = {}
         for row in rows:
-            part = self._seal.open(row.value, *of_part(key, row.name, row.turn))
+            part = self._seal.open(row.value, *places.of_part(key, row.name, row.turn))
             found[cast("Path", tuple(part["path"]))] = row.turn, part
         return found
 
@@ -256,7 +254,7 @@ class SqlSessions:
 
     def _open_rows(self, key: SessionKey, history: str, rows: Sequence[Any]) -> tuple[Any, ...]:
         values = [
-            self._open_value(bytes(row.value), of_message(key, history, row.turn, row.place))
+            self._open_value(bytes(row.value), places.of_message(key, history, row.turn, row.place))
             for row in rows
         ]
         return restored(_KINDS[history], values)
@@ -270,8 +268,8 @@ class SqlSessions:
         key = SessionKey(row.tenant, row.user_id, row.session_id)
         return SessionRecord(
             session_id=row.session_id,
-            title=self._seal.open(row.title, *of_session(key, "title")),
-            stage=self._seal.open(row.stage, *of_session(key, "stage")),
+            title=self._seal.open(row.title, *places.of_session(key, "title")),
+            stage=self._seal.open(row.stage, *places.of_session(key, "stage")),
             version=row.version,
             created_at=row.created_at,
             updated_at=row.updated_at,

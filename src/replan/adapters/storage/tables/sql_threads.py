@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, or_, 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from replan.adapters.storage.database import Database
-from replan.adapters.storage.stored_values.places import of_thread_row
+from replan.adapters.storage.stored_values import places
 from replan.adapters.storage.stored_values.sealing import Seal
 from replan.adapters.storage.tables import schema
 from replan.adapters.thread_repositories import RowRepository
@@ -45,7 +45,7 @@ class SqlThreads(RowRepository):
         query = select(_table).where(_table.c.thread_id == thread_id)
 
         def opened(row: Any) -> tuple[str, JsonValue, int, str]:
-            value = self._seal.open(row.value, *of_thread_row(thread_id, row.path))
+            value = self._seal.open(row.value, *places.of_thread_row(thread_id, row.path))
             return row.path, value, row.revision, row.run_id
 
         found = await self._database.rows(query, opened)
@@ -86,7 +86,7 @@ class SqlThreads(RowRepository):
         query = select(_table).where(_table.c.run_id == run_id)
 
         def opened(row: Any) -> tuple[str, str, JsonValue]:
-            place = of_thread_row(row.thread_id, row.path)
+            place = places.of_thread_row(row.thread_id, row.path)
             return row.thread_id, row.path, self._seal.open(row.value, *place)
 
         found = dict[str, dict[str, JsonValue]]()
@@ -119,7 +119,11 @@ class SqlThreads(RowRepository):
         await self._database.write(lambda connection: connection.execute(statement))
 
     def _row(self, thread: Thread, path: str, value: JsonValue) -> dict[str, Any]:
-        sealed = None if value is None else self._seal.close(value, *of_thread_row(thread.id, path))
+        sealed = (
+            None
+            if value is None
+            else self._seal.close(value, *places.of_thread_row(thread.id, path))
+        )
         return {
             "thread_id": thread.id,
             "path": path,

@@ -26,7 +26,7 @@ from replan.texts.storable import storable_text
 from replan.values import restored
 
 PLAN = "plan"
-ANSWER_TOLD = "answer told/"  # the prefix of notes that hold the events of a run's answers
+ANSWER_REPORTED = "answer told/"  # the prefix of notes that hold the events of a run's answers
 
 _ACTIONS: Mapping[str, Answered] = {"approve": "approved", "edit": "edited", "reject": "rejected"}
 
@@ -34,7 +34,7 @@ answered_by: ContextVar[Mapping[str, str]] = ContextVar("answered_by", default=M
 """Who answered, by the keys of the questions, if the caller of the graph knows it."""
 
 
-async def tell_plan_decided(
+async def report_plan_decision(
     decision: Decision, place: str, emitter: Emitter, journal: Journal
 ) -> None:
     """Report a decision about a plan; `place` names it in the journal."""
@@ -43,7 +43,7 @@ async def tell_plan_decided(
     await _tell(place, fields, emitter, journal)
 
 
-async def tell_answered(
+async def report_answer(
     question: Question, answer: object, emitter: Emitter, journal: Journal
 ) -> None:
     action, text = _action_and_text(question, answer)
@@ -79,7 +79,7 @@ def _text(answer: object) -> str:
 async def _tell(
     place: str, fields: Mapping[str, JsonValue], emitter: Emitter, journal: Journal
 ) -> None:
-    note = ANSWER_TOLD + place
+    note = ANSWER_REPORTED + place
     if note in await journal.notes(emitter.run_id, note):
         return
     by = answered_by.get().get(short_key(f"{path_of_step()}{fields['key']}"), "")
@@ -88,9 +88,9 @@ async def _tell(
     emitter.stream(AnswerGiven, **about)
 
 
-async def untold_answers(run_id: str, journal: Journal, book: RunBook) -> list[AnswerGiven]:
+async def unreported_answers(run_id: str, journal: Journal, book: RunBook) -> list[AnswerGiven]:
     """Return the events of answers that are on record and missing in the log."""
-    noted = await journal.notes(run_id, ANSWER_TOLD)
+    noted = await journal.notes(run_id, ANSWER_REPORTED)
     events = [
         restored(AnswerGiven, {**note, "run_id": run_id})
         for note in noted.values()

@@ -9,12 +9,12 @@ from replan.events.types import InputRequested
 from replan.ports.journal import TOLD
 from replan.state.person.waiting import waiting_for
 from replan.state.questions import Question, fingerprint_of
-from replan.steps.answers_told import tell_answered
+from replan.steps.answer_events import report_answer
 from replan.steps.step_record import StepRecord
 from replan.values import restored
 
 
-async def tell_interrupted(record: StepRecord, signal: GraphBubbleUp) -> None:
+async def report_interrupts(record: StepRecord, signal: GraphBubbleUp) -> None:
     """Record that a graph asks, and report each of its questions once."""
     await record.ended("waiting")
     interrupts = signal.args[0] if isinstance(signal, GraphInterrupt) else ()
@@ -29,7 +29,7 @@ async def tell_interrupted(record: StepRecord, signal: GraphBubbleUp) -> None:
             record.emitter.stream(InputRequested, **record.names, question=question)
 
 
-async def tell_interrupts_answered(record: StepRecord, answers: Mapping[str, Any]) -> None:
+async def report_interrupt_answers(record: StepRecord, answers: Mapping[str, Any]) -> None:
     """Report the answers to what a graph asked."""
     if not answers:
         return
@@ -39,7 +39,7 @@ async def tell_interrupts_answered(record: StepRecord, answers: Mapping[str, Any
             continue
         question: Question = restored(Question, note)
         if question.key in answers and _is_own(record, question):
-            await tell_answered(question, answers[question.key], record.emitter, journal)
+            await report_answer(question, answers[question.key], record.emitter, journal)
 
 
 def _is_own(record: StepRecord, question: Question) -> bool:
