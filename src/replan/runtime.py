@@ -21,7 +21,7 @@ from langgraph.graph.state import CompiledStateGraph
 from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.memory_run_book import MemoryRunBook
 from replan.adapters.storage.opening import open_storage
-from replan.adapters.thread_holds import MemoryHolds
+from replan.adapters.thread_holds import Holds
 from replan.assembly.environment import now, random_id
 from replan.assembly.graphs import AnyTeam, Graph, graph_of
 from replan.calling.compiled import shapes_of, tool_servers_of
@@ -119,7 +119,7 @@ async def _opened(
         if isinstance(storage, str | Path):
             storage = await stack.enter_async_context(open_storage(storage))
         check_kept("team", team, storage)
-        book = storage.runs if storage else MemoryRunBook(MemoryJournal(), MemoryHolds(), _nothing)
+        book = storage.runs if storage else MemoryRunBook(MemoryJournal(), Holds(), _nothing)
         bench = Bench(
             graph=graph_of(team, storage, clock=clock),
             storage=storage,

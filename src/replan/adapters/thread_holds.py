@@ -10,9 +10,9 @@ import hashlib
 import logging
 import secrets
 import time
-from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from itertools import count
 
 from replan.adapters.uninterrupted import uninterrupted
 from replan.errors import StorageError, ThreadBusyError
@@ -26,11 +26,12 @@ _POLL = 0.05
 logger = logging.getLogger(__name__)
 
 
-class Holds(ABC):
-    """Threads that are worked on, by whatever process that has the same storage open."""
+class Holds:
+    """Threads that are worked on, all in this process; subclasses hold them against others, too."""
 
-    def __init__(self, where: str) -> None:
-        self.where = where
+    def __init__(self, where: str = "") -> None:
+        self.where = where or f":memory:{id(self)}"
+        self._epochs = count(1)
         self._held: dict[str, Owner] = {}
         self._next_look: asyncio.TimerHandle | None = None
         self._look: asyncio.Task[None] | None = None
@@ -76,23 +77,20 @@ class Holds(ABC):
             with owner.at_work():
                 yield
 
-    @abstractmethod
     async def forget(self, thread_id: str) -> None:
         """Forget the number of a thread that is held, and removed."""
 
-    @abstractmethod
     async def _take(self, owner: Owner) -> int:
         """Take the thread, and return the number of this take; 0 if another process has it."""
+        return next(self._epochs)
 
-    @abstractmethod
     async def _is_taken(self, thread_id: str) -> bool:
         """Whether another process has the thread."""
+        return False
 
-    @abstractmethod
     async def _leave(self, owner: Owner) -> None:
         """Give the thread back; one that was lost stays lost."""
 
-    @abstractmethod
     async def _look_after(self) -> None:
         """Check that the holds are still held: one that was lost is taken again, if possible."""
 
@@ -136,30 +134,6 @@ class Holds(ABC):
                 logger.warning("holds cannot be looked after", extra={"error": str(error)})
             if self._held:
                 self._schedule()
-
-
-class MemoryHolds(Holds):
-    """The threads of one process, whose holds cannot fall."""
-
-    def __init__(self) -> None:
-        super().__init__(f":memory:{id(self)}")
-        self._epochs = 0
-
-    async def forget(self, thread_id: str) -> None:
-        """Threads without a holder are forgotten."""
-
-    async def _take(self, owner: Owner) -> int:
-        self._epochs += 1
-        return self._epochs
-
-    async def _is_taken(self, thread_id: str) -> bool:
-        return False
-
-    async def _leave(self, owner: Owner) -> None:
-        pass
-
-    async def _look_after(self) -> None:
-        pass
 
 
 def digest_of(thread_id: str) -> bytes:

@@ -20,7 +20,7 @@ from replan.adapters.call_journal import (
     own_journal,
 )
 from replan.adapters.storage.checkpoints.savers import MemorySaver
-from replan.adapters.thread_holds import MemoryHolds
+from replan.adapters.thread_holds import Holds
 from replan.assembly.environment import chosen_models, random_id
 from replan.assembly.graphs import Graph, compiled
 from replan.assembly.team_services import services_of
@@ -81,7 +81,7 @@ def build_agent(  # noqa: PLR0913 - what a team leaves open
         threads=cast("ThreadRepository", CallThreads()),
         new_id=new_id or random_id,
     )
-    saver = MemorySaver(CallValues(), MemoryHolds())
+    saver = MemorySaver(CallValues(), Holds())
     graph = compiled(team, services, saver, store)
     # LangGraph leaves the type arguments of channels open.
     channels: Mapping[str, object] = cast("Any", graph).channels

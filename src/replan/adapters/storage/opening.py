@@ -43,7 +43,7 @@ from replan.adapters.storage.tables.sql_run_book import SqlRunBook
 from replan.adapters.storage.tables.sql_sessions import SqlSessions
 from replan.adapters.storage.tables.sql_threads import SqlThreads
 from replan.adapters.storage.whole_writes import WholeWrites
-from replan.adapters.thread_holds import MemoryHolds
+from replan.adapters.thread_holds import Holds
 from replan.adapters.thread_repositories import MemoryThreads
 from replan.errors import ConfigurationError
 from replan.ports.ownership import Owner
@@ -102,7 +102,7 @@ async def _open(
     plain = strict_serializer(allow)
     scheme, separator, _ = text.partition("://")
     if text == ":memory:":
-        async with _memory_storage(MemorySaver(plain, MemoryHolds())) as storage:
+        async with _memory_storage(MemorySaver(plain, Holds())) as storage:
             yield storage
     elif not separator or scheme == "sqlite":
         async with _sqlite_storage(_path_of(text), key, patience, allow) as storage:
