@@ -1,6 +1,5 @@
 """The journal in memory: what it counts, what it gives back, and what it forgets."""
 
-import asyncio
 from datetime import UTC, datetime
 
 import pytest
@@ -21,28 +20,10 @@ def reserve(journal, number=0, *, run="r", limit):
     return journal.reserve(reservation, [Bound(scope="run", calls=limit)])
 
 
-async def test_of_many_reservations_at_once_exactly_as_many_pass_as_the_limit_says():
-    journal = MemoryJournal()
-    refused = await asyncio.gather(*(reserve(journal, n, limit=7) for n in range(200)))
-    assert refused.count(None) == 7
-    # What was refused was not counted.
-    assert await reserve(journal, limit=8) is None
-    assert await reserve(journal, run="another", limit=1) is None
-
-
 async def test_a_try_that_only_started_has_no_result():
     journal = MemoryJournal()
     await journal.started(attempt())
     assert await journal.results("r") == {}
-
-
-async def test_a_result_stands_under_its_key_and_the_first_one_counts():
-    journal = MemoryJournal()
-    await journal.finished(attempt(number=1), SpecialistResult(error="first"), NOON)
-    await journal.finished(attempt(number=2), SpecialistResult(error="second"), NOON)
-    await journal.finished(attempt(key="other"), SpecialistResult(), NOON)
-    results = await journal.results("r")
-    assert {key: result.error for key, result in results.items()} == {"k": "first", "other": ""}
 
 
 async def test_what_is_given_back_is_a_copy():
