@@ -77,13 +77,13 @@ async def show(
     async with _client(user, storage) as client:
         from replan.user_files.kept_sessions import find_session
         from replan.views.rendered import console_on, print_markdown
-        from replan.views.session_messages import told_messages
+        from replan.views.session_messages import messages_text
 
         session_id = await find_session(client, session)
         page = await client.history(session_id, limit=most)
         context = await client.export(session_id)
         left = len(context.dialogue_history) - len(page.messages)
-        text = told_messages(page.messages)
+        text = messages_text(page.messages)
         if left:
             text = f"({counted(left, 'message')} before these; --max shows more)\n\n{text}"
         if sys.stdout.isatty():

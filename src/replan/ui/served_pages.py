@@ -58,7 +58,7 @@ async def open_pages(  # noqa: PLR0913 - what its pages leave open
         environment: What the teams of runs that a terminal began read their keys from.
         options: As of `open_teams`.
     """
-    prefix = _checked(prefix)
+    prefix = _check_prefix(prefix)
     known = one_token(tokens) if isinstance(tokens, str) else tokens
     listener = bind_socket(host, port)
     number = listener.getsockname()[1]
@@ -85,15 +85,15 @@ def show(wanted: WantedPages, say: Callable[[str], None]) -> None:
     Raises:
         UsageError: A team file, the tokens, the storage or the address cannot be used.
     """
-    completed(lambda: _shown(wanted, say))
+    completed(lambda: _serve_pages(wanted, say))
 
 
-async def _shown(wanted: WantedPages, say: Callable[[str], None]) -> None:
+async def _serve_pages(wanted: WantedPages, say: Callable[[str], None]) -> None:
     named = named_teams(wanted)
     if wanted.tokens:
         tokens: Tokens | str = read_tokens(wanted.tokens, wanted.environment)
     else:
-        tokens = wanted.environment.get(TOKEN) or _kept_token(wanted.secret)
+        tokens = wanted.environment.get(TOKEN) or _stored_token(wanted.secret)
     kept = open_storage(wanted.storage, key=wanted.key, keep_days=wanted.keep_days)
     async with kept as storage:
         opened = open_pages(
@@ -114,7 +114,7 @@ async def _shown(wanted: WantedPages, say: Callable[[str], None]) -> None:
             await until_signalled()
 
 
-def _kept_token(where: Path | None) -> str:
+def _stored_token(where: Path | None) -> str:
     """The token of the starts before, so that an open page continues after a new start."""
     if where is None:
         return new_token()
@@ -134,7 +134,7 @@ def _kept_token(where: Path | None) -> str:
         ) from None
 
 
-def _checked(prefix: str) -> str:
+def _check_prefix(prefix: str) -> str:
     """A prefix as it is before paths."""
     prefix = prefix.rstrip("/")
     plain = prefix.replace("/", "").replace("-", "").replace("_", "").replace(".", "")

@@ -11,7 +11,7 @@ from replan.views.cells import harmless
 _WHO = {"user": "you", "assistant": "replan", "system": "system"}
 
 
-def told_messages(messages: Sequence[Message]) -> str:
+def messages_text(messages: Sequence[Message]) -> str:
     """The messages as Markdown, each under its author."""
     return "\n\n".join(f"**{_WHO[each.role]}:**\n{harmless(_text(each))}" for each in messages)
 

@@ -12,13 +12,13 @@ from replan.runs.course.story import story_of
 from replan.runs.course.thread_views import ThreadView
 from replan.runs.log.call_counts import Calls
 from replan.ui.drawn.columns import moment_of, price
-from replan.ui.drawn.graph import BOX_HEIGHT, BOX_WIDTH, drawn, graph_of, standings
+from replan.ui.drawn.graph import BOX_HEIGHT, BOX_WIDTH, draw, graph_of, standings
 from replan.ui.drawn.revision_diffs import difference, lines_of
 from replan.ui.drawn.timeline import timeline_of
 from replan.ui.drawn.tree import tree_of
 from replan.ui.step_page import threads_of
-from replan.views.run.history import moments
-from replan.views.run.reasons import ended_why
+from replan.views.run.history import history_lines
+from replan.views.run.reasons import why_ended
 
 
 @st.composite
@@ -34,7 +34,7 @@ def plans(draw):
 
 @given(plans())
 def test_boxes_never_overlap_and_stand_behind_all_that_they_wait_for(plan):
-    graph = drawn(plan, {})
+    graph = draw(plan, {})
     places = {box.step: box for box in graph.boxes}
     assert [box.step for box in graph.boxes] == [step.id for step in plan.steps]
     for box in graph.boxes:
@@ -71,7 +71,7 @@ def test_a_plan_of_500_steps_is_drawn_with_few_calls():
     )
     plan = TaskPlan(steps=steps)
     graphs = []
-    assert calls(lambda: graphs.append(drawn(plan, {}))) < 300 * len(steps)
+    assert calls(lambda: graphs.append(draw(plan, {}))) < 300 * len(steps)
     assert len(graphs[0].boxes) == 500
 
 
@@ -95,14 +95,14 @@ def test_a_step_whose_doubt_is_asked_about_waits_for_a_person():
         ledger=(attempt(2, 1, 20, None, "in doubt"),),
     )
     assert standings(story_of(doubtful))[2].told == "waits for a person"
-    assert ended_why(story_of(doubtful)) == "it waits for 1 answer"
+    assert why_ended(story_of(doubtful)) == "it waits for 1 answer"
     assert standings(story_of(whole()))[3].told == "not begun: 2 failed"
 
 
 def test_boxes_that_follow_each_other_stand_in_the_order_that_crosses_least():
     tops = [PlanStep(id=n, description="t") for n in (1, 2, 3)]
     below = [PlanStep(id=n, description="b", dependencies=(14 - n - 10,)) for n in (11, 12, 13)]
-    graph = drawn(TaskPlan(steps=(*tops, *below)), {})
+    graph = draw(TaskPlan(steps=(*tops, *below)), {})
     rows = {box.step: box.y for box in graph.boxes}
     assert all(rows[edge.source] == rows[edge.target] for edge in graph.edges)
 
@@ -251,7 +251,7 @@ def test_an_error_is_told_once_and_pointed_to_elsewhere():
     first, second, third = tree_of(story)[2].attempts
     assert [first.error, second.error, third.error] == [*errors[:2], ""]
     assert third.told == "failed: the same error as in attempt 1"
-    lines = [each for each in moments(story, has_failures=True) if "attempt" in each]
+    lines = [each for each in history_lines(story, has_failures=True) if "attempt" in each]
     shown = moment_of(lines[0], {2})
     assert shown.step == 2
     assert shown.told == " worker, attempt 1: failed: PhaseError: Thread 'sub_9f9f9f9f…': no"

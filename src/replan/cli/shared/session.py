@@ -26,7 +26,7 @@ from replan.user_files.order_signature import user_name
 from replan.user_files.place import short
 from replan.user_files.plan_file import PlanFile
 from replan.views.cells import counted, harmless
-from replan.views.live.course import Course, after, answered
+from replan.views.live.course import Course, course_after, with_answer
 from replan.views.live.notices import shown_at_once
 from replan.views.live.teller import Teller, rest_line, seconds
 from replan.views.run.open_asks import waiting_lines
@@ -68,7 +68,7 @@ class Session:
         """Take what happened before this process, without showing it again."""
         self._told |= {*warnings}
         for event in events:
-            self._course = after(self._course, event, seconds())
+            self._course = course_after(self._course, event, seconds())
             self._plan_file.follow(event)
 
     async def follow(self, begun: Awaitable[RunResult], asks: Sequence[Ask] = ()) -> int:
@@ -111,7 +111,7 @@ class Session:
     async def _answer(self, ask: Ask, answer: JsonValue) -> None:
         """Give an answer to the run, and continue it if it rests."""
         given = {ask.key: ask.bound(answer)}
-        self._course = answered(self._course, ask.key)
+        self._course = with_answer(self._course, ask.key)
         self._answered = await self._runtime.answer(
             self._run_id, given, by=user_name(), **self.following
         )
@@ -137,7 +137,7 @@ class Session:
         )
 
     def _on_event(self, event: Event) -> None:
-        self._course = after(self._course, event, seconds())
+        self._course = course_after(self._course, event, seconds())
         _log(event)
         self._told |= shown_at_once(event)
         self._plan_file.follow(event)

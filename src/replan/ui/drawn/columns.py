@@ -23,7 +23,7 @@ class Moment(NamedTuple):
     told: str
 
 
-def signed(told: str) -> str:
+def with_sign(told: str) -> str:
     """A figure with a sign for the words before it."""
     words, _, figure = told.rpartition(" ")
     return f"{_SIGNS[words]}{figure}" if words in _SIGNS else _SIGNS.get(told, told)
@@ -31,7 +31,7 @@ def signed(told: str) -> str:
 
 def price(calls: Calls) -> str:
     """What calls cost, with the point where it is in the rows above and below."""
-    sign, blank, figure = signed(money(calls)).rpartition(" ")
+    sign, blank, figure = with_sign(money(calls)).rpartition(" ")
     if figure[:1].isdigit() and _SMALL <= Decimal(figure) < _LARGE:
         figure = str(Decimal(figure).quantize(_DIGITS, _ROUND.get(sign, ROUND_HALF_EVEN)))
     return f"{sign}{blank}{figure}"

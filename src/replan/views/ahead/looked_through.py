@@ -10,7 +10,7 @@ from replan.errors import RetrievalError
 from replan.views.cells import counted, one_line
 
 
-def looked_through(knowledge: object) -> dict[str, JsonValue]:
+def count_knowledge(knowledge: object) -> dict[str, JsonValue]:
     """Count the files and passages of a folder, and name what is left out."""
     if not isinstance(knowledge, FolderRetriever):
         return {"searched_by": type(knowledge).__name__}

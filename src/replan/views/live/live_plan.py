@@ -101,7 +101,7 @@ class LiveTeller(Teller):
             self._live.stop()
         if self._course.outcome:
             return
-        rows = {row.id: _stopped(row) for row in self._course.rows.values()}
+        rows = {row.id: _row_stopped(row) for row in self._course.rows.values()}
         self._show(replace(self._course, rows=rows))
 
     def _new_live(self) -> Live:
@@ -155,7 +155,7 @@ class LiveTeller(Teller):
         return Window(width=self._width, height=height, signs=signs, verbose=self._verbose)
 
 
-def _stopped(row: Row) -> Row:
+def _row_stopped(row: Row) -> Row:
     if not row.busy:
         return row
     return replace(row, status=StepStatus.PENDING, busy=frozenset(), note="stopped")
