@@ -142,9 +142,9 @@ class CallTrace:
 
     def _model_called(self, event: events.ModelCalled) -> None:
         about = {**say.of_model(event), **say.of_caller(event)}
-        told = say.said_to(event.prompt) if self.hears_texts else {}
+        extra = say.said_to(event.prompt) if self.hears_texts else {}
         name = f"chat {about[say.MODEL]}"
-        self._call(event, name, about, told, SpanKind.CLIENT)
+        self._call(event, name, about, extra, SpanKind.CLIENT)
 
     def _model_answered(self, event: events.ModelAnswered) -> None:
         called = self._calls.pop(_call_key(event), None)
@@ -184,10 +184,10 @@ class CallTrace:
 
     def _tool_invoked(self, event: events.ToolEvent) -> None:
         about = {**say.of_tool(event), **say.of_caller(event)}
-        told = say.of_tool_call(event)
+        extra = say.of_tool_call(event)
         if self.hears_texts:
-            told |= say.arguments_of(event)
-        self._call(event, f"execute_tool {about[say.TOOL]}", about, told)
+            extra |= say.arguments_of(event)
+        self._call(event, f"execute_tool {about[say.TOOL]}", about, extra)
 
     def _tool_completed(self, event: events.ToolCompleted) -> None:
         if _call_key(event) not in self._calls:
@@ -207,12 +207,12 @@ class CallTrace:
         event: events.CallEvent,
         name: str,
         about: Attributes,
-        told: Attributes,
+        extra: Attributes,
         kind: SpanKind = SpanKind.INTERNAL,
     ) -> None:
         key = _call_key(event)
         # Names of calls are given by models, too.
-        node = self._open(self._owner(event), name, about | told, object(), kind)
+        node = self._open(self._owner(event), name, about | extra, object(), kind)
         self._calls[key] = _Called(node, about)
         node.enter()
 

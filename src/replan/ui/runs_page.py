@@ -227,7 +227,7 @@ async def remarks(site: Site, request: Request) -> Response:
     names = request.query_params.getlist("run")[:_PAGE]
     records = [await find_record(site.served, each, request.state.who) for each in names]
     found = {each.run_id: await _summary(site, each) for each in records}
-    return site.page(request, "remarks", told=found)
+    return site.page(request, "remarks", summaries=found)
 
 
 async def _summary(site: Site, record: RunRecord) -> Summary:

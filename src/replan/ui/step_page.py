@@ -80,23 +80,23 @@ def _given(event: RunEvent) -> dict[str, Any]:
     lines: list[str] = []
     match event.type:
         case "memory_applied":
-            told = memory_text(details)
+            text = memory_text(details)
         case "memory_summary":
-            told = str(
+            text = str(
                 details.get("error") or f"a summary covers {details.get('covered')} messages"
             )
         case "knowledge_retrieved":
-            told = knowledge_text(details)
+            text = knowledge_text(details)
             lines = [
                 str(each) for n in ("left_out", "unused", "failed") for each in details.get(n, ())
             ]
         case kind:
             done = "remembered" if kind == "fact_remembered" else "forgot"
-            told = f"{done} fact {details.get('fact_id')}: {details.get('text', '')}"
+            text = f"{done} fact {details.get('fact_id')}: {details.get('text', '')}"
     return {
         "at": event.at,
         "who": "host" if step is None else f"step {step} {details.get('specialist', '')}",
-        "told": told,
+        "text": text,
         "lines": lines,
         "sources": details.get("sources", ()),
         "seq": event.seq if details.get("prompt") else None,
@@ -105,9 +105,11 @@ def _given(event: RunEvent) -> dict[str, Any]:
 
 def jobs_of(run: WholeRun, step: StepStory | None = None) -> list[dict[str, Any]]:
     """The jobs of a run as forms: with their current questions, else their outcome."""
-    told = [(each.step_id, each.output, False) for each in run.results]
-    told += [(each.step_id, each.details, True) for each in run.waiting]
-    forms = {number: form for number, value, is_open in told if (form := job_form(value, is_open))}
+    outputs = [(each.step_id, each.output, False) for each in run.results]
+    outputs += [(each.step_id, each.details, True) for each in run.waiting]
+    forms = {
+        number: form for number, value, is_open in outputs if (form := job_form(value, is_open))
+    }
     number = None if step is None else step.step.id
     return [{"step": at, **form} for at, form in forms.items() if number in (None, at)]
 

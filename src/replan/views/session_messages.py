@@ -35,6 +35,6 @@ def _answer(key: str, answer: JsonValue) -> str:
     if not isinstance(answer, dict):
         return f"{key}: {answer}"
     given = answer.get("answer", answer)
-    told = given if isinstance(given, dict) else {"action": given}
-    why = f" ({told['reason']})" if told.get("reason") else ""
-    return f"{key}: {told.get('action', 'answered')}{why}"
+    decision = given if isinstance(given, dict) else {"action": given}
+    why = f" ({decision['reason']})" if decision.get("reason") else ""
+    return f"{key}: {decision.get('action', 'answered')}{why}"

@@ -104,7 +104,7 @@ async def open_at_terminal(
         order: Order = order,
     ) -> Session:
         plan_file = PlanFile(order.plan_out, origin_of(order.plan or ""))
-        told = teller(
+        run_teller = teller(
             site.manner,
             site.output,
             site.errors,
@@ -119,8 +119,8 @@ async def open_at_terminal(
                 site.complain(f"run {short(run_id)}")
             built_in = built_in_models().get(str(ready.model))
             if built_in is not None and not is_known:
-                told.say(built_in.notice)
-        return Session(run_id, runtime, site, told, plan_file)
+                run_teller.say(built_in.notice)
+        return Session(run_id, runtime, site, run_teller, plan_file)
 
     with open_traces_asked_for(site) as (traces, notice):
         told_elsewhere.append(notice)

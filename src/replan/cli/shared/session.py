@@ -56,7 +56,7 @@ class Session:
         self._outcome: str = "interrupted"
         self._asks: tuple[Ask, ...] = ()
         self._warnings: tuple[str, ...] = ()
-        self._told: set[str] = set()  # the warnings that were reported before
+        self._shown_warnings: set[str] = set()  # the warnings that were reported before
 
     @property
     def following(self) -> Following:
@@ -66,7 +66,7 @@ class Session:
 
     def recall(self, events: Sequence[Event], warnings: Sequence[str] = ()) -> None:
         """Take what happened before this process, without showing it again."""
-        self._told |= {*warnings}
+        self._shown_warnings |= {*warnings}
         for event in events:
             self._course = course_after(self._course, event, seconds())
             self._plan_file.follow(event)
@@ -139,7 +139,7 @@ class Session:
     def _on_event(self, event: Event) -> None:
         self._course = course_after(self._course, event, seconds())
         _log(event)
-        self._told |= shown_at_once(event)
+        self._shown_warnings |= shown_at_once(event)
         self._plan_file.follow(event)
         if self._interview is not None and isinstance(event, InputRequested):
             self._interview.add(ask_of(event.question))
@@ -170,8 +170,8 @@ class Session:
             # A plan that is asked about is shown by the question.
             self._teller.pause(shows_plan=ask.kind != PLAN)
             return
-        told, self._held_back = self._held_back, []
-        for event, course in told:
+        held, self._held_back = self._held_back, []
+        for event, course in held:
             self._tell(event, course)
         self._teller.proceed(self._course)
 
@@ -203,7 +203,7 @@ class Session:
         if self._site.manner.as_json:
             self._site.output.write(rest_line(self._outcome, self._run_id, self._asks, resume))
             self._site.output.flush()
-        new = dict.fromkeys(each for each in self._warnings if each not in self._told)
+        new = dict.fromkeys(each for each in self._warnings if each not in self._shown_warnings)
         warned = [f"warning: {each}" for each in new] if self._site.shows_all else []
         self._site.complain(*map(harmless, [*warned, *lines]))
         return stopped or CODES.get(self._outcome, INCOMPLETE)

@@ -79,9 +79,9 @@ def to_run(site: Site, run_id: str) -> Response:
     return RedirectResponse(f"{site.prefix}/runs/{quote(run_id, safe='')}", 303)
 
 
-def refuse_stale(site: Site, request: Request, reading: Reading, told: str) -> Response:
+def refuse_stale(site: Site, request: Request, reading: Reading, refusal: str) -> Response:
     """Refuse an act on an old state, and show the current one."""
-    return site.page(request, "stale", 409, told=told, **run_values(reading, "plan"))
+    return site.page(request, "stale", 409, refusal=refusal, **run_values(reading, "plan"))
 
 
 def error_text(error: ReplanError) -> str:

@@ -140,13 +140,13 @@ def _is_settled(plan: TaskPlan, rerun: Rerun) -> bool:
 def _effects(acted: Acted, plan: TaskPlan, reruns: tuple[Rerun, ...]) -> list[str]:
     """What of it must not be done twice unasked."""
     cards = {card.name.casefold(): card for card in team_of(acted.runtime.graph)}
-    told = list[str]()
+    texts = list[str]()
     for rerun in reruns:
         for name in plan.step(rerun.step).specialists:
             card = cards.get(name.casefold())
             if card is not None and card.effects != "pure":
-                told.append(f"Step {rerun.step} at @{name} may have its effect a second time.")
-    return told
+                texts.append(f"Step {rerun.step} at @{name} may have its effect a second time.")
+    return texts
 
 
 async def _start_new_run(

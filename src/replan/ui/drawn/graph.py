@@ -22,7 +22,7 @@ class Standing:
     """The status of a step: a word for its style, and a text."""
 
     state: str  # pending, running, waiting, interrupted, done, failed, skipped or removed
-    told: str  # such as `waits for a person`
+    text: str  # such as `waits for a person`
     remarks: str = ""  # what of its calls its status does not tell
     changed: str = ""  # which revision added or changed it last; empty where none did
 
@@ -73,12 +73,12 @@ def standings(story: Story) -> dict[int, Standing]:
     return {
         number: Standing(
             state=state,
-            told=told,
+            text=text,
             remarks=", ".join(_remarks(each, story)),
             changed=changed.get(number, ""),
         )
         for number, each in steps.items()
-        for state, told in [_state_of(each, steps, asks=number in asking, is_over=story.is_over)]
+        for state, text in [_state_of(each, steps, asks=number in asking, is_over=story.is_over)]
     }
 
 
@@ -125,7 +125,7 @@ def draw(plan: TaskPlan, standing: Mapping[int, Standing]) -> Graph:
     columns = _untangled([[step.id for step in layer] for layer in layers(plan)], plan)
     tallest = max(map(len, columns), default=0)
     places = dict(_places(columns, tallest))
-    unknown = Standing(state="pending", told="")
+    unknown = Standing(state="pending", text="")
     return Graph(
         boxes=tuple(
             Box(

@@ -43,7 +43,7 @@ class Call:
     at: datetime | None
     # running, cut off, failed, done, unusable; of a tool its own word, such as rejected
     state: str
-    told: str  # its state in words
+    text: str  # its state in words
     shown: str = ""  # of a tool, with its arguments shortened
     seconds: float | None = None
     input_tokens: int | None = None
@@ -68,8 +68,8 @@ class Attempt:
     specialist: str
     began: datetime
     outcome: str
-    told: str  # how it ended, in words
-    error: str  # in full; empty where `told` says where it stands already
+    text: str  # how it ended, in words
+    error: str  # in full; empty where `text` says where it stands already
     seconds: float | None
     spent: Calls
     calls: tuple[Call, ...]
@@ -159,7 +159,7 @@ def _attempt(attempt: AttemptView, step: StepStory, known: Known) -> Attempt:
         specialist=attempt.entry.specialist,
         began=attempt.entry.started_at,
         outcome=attempt.outcome,
-        told=f"{attempt.told}: {elsewhere}" if elsewhere else attempt.told,
+        text=f"{attempt.told}: {elsewhere}" if elsewhere else attempt.told,
         error="" if elsewhere else attempt.entry.error,
         seconds=attempt.seconds,
         spent=calls_of(attempt.calls),
@@ -199,7 +199,7 @@ def _call(event: RunEvent, known: Known, no_end: str) -> Call:
             kind="model",
             name=str(details.get("model", "")),
             state="unusable" if instead else state,
-            told=f"not usable, {instead}" if instead else state,
+            text=f"not usable, {instead}" if instead else state,
             error=error,
             input_tokens=details.get("input_tokens"),
             output_tokens=details.get("output_tokens"),
@@ -212,7 +212,7 @@ def _call(event: RunEvent, known: Known, no_end: str) -> Call:
         kind="tool",
         name=str(details.get("tool", "")),
         state=status,
-        told={"success": "done", "waiting": "asked a person"}.get(status, status),
+        text={"success": "done", "waiting": "asked a person"}.get(status, status),
         shown=short_call_text(details),
         error=failure_text(details).removeprefix(": "),
         effects=str(details.get("effects", "")),

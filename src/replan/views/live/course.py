@@ -131,7 +131,7 @@ def _with_call(
     event: events.ModelCalled | events.ModelAnswered | events.ToolInvoked | events.ToolCompleted,
 ) -> Row:
     key = f"{event.specialist}/{event.call}"
-    others = {name: told for name, told in row.calls.items() if name != key}
+    others = {name: text for name, text in row.calls.items() if name != key}
     is_begun = isinstance(event, events.ModelCalled | events.ToolInvoked)
     return replace(row, calls={**others, key: call_begun_text(event)} if is_begun else others)
 

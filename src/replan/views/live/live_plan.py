@@ -44,7 +44,7 @@ class LiveTeller(Teller):
         self._verbose = verbose
         self._course = Course(started=clock())
         self._sayings = Sayings()
-        self._told: set[str] = set()
+        self._shown_warnings: set[str] = set()
         self._artifacts = {each.path: each for each in made}
         self._console = console_on(output)
         self._live = self._new_live()
@@ -62,10 +62,10 @@ class LiveTeller(Teller):
         if isinstance(event, SpecialistCompleted):
             self._artifacts |= {each.path: each for each in event.result.artifacts}
         self.follow(course)
-        self._told |= shown_at_once(event)
+        self._shown_warnings |= shown_at_once(event)
         said = self._sayings.after(event) if self._verbose else []
-        told = notice(event) or (verbose_notice(event) if self._verbose else "")
-        for line in (*said, *([told] if told else [])):
+        line_of_event = notice(event) or (verbose_notice(event) if self._verbose else "")
+        for line in (*said, *([line_of_event] if line_of_event else [])):
             self._print(list(wrapped(line, self._width)), "dim")
 
     def follow(self, course: Course) -> None:
@@ -119,7 +119,7 @@ class LiveTeller(Teller):
         self._show(self._course)
         seconds = self._clock() - self._course.started
         self._output.write(f"\n{files(self._artifacts.values(), self._workspace)}")
-        for line in warnings(event, self._told):
+        for line in warnings(event, self._shown_warnings):
             self._print(list(wrapped(line, self._width)))
         self._print(list(wrapped(account(event, seconds).rstrip("\n"), self._width)))
         self._output.flush()

@@ -40,7 +40,7 @@ class Lines:
         self._artifacts = {each.path: each for each in made}
         self._answer = ""
         self._sayings = Sayings()
-        self._told: set[str] = set()
+        self._shown_warnings: set[str] = set()
 
     def lines_of(self, event: events.Event) -> str:
         """The text that an event adds to the terminal, with its line ends; often empty."""
@@ -54,7 +54,7 @@ class Lines:
             case _:
                 said = self._sayings.after(event) if self._verbose else []
                 text = "".join(f"{line}\n" for line in said) + self._work_lines(event)
-        self._told |= shown_at_once(event)
+        self._shown_warnings |= shown_at_once(event)
         return harmless(text)
 
     def broken_off(self) -> str:
@@ -91,8 +91,8 @@ class Lines:
         if self._quiet:
             return text
         made = files(self._artifacts.values(), self._workspace)
-        told = "".join(f"{line}\n" for line in warnings(event, self._told))
-        return f"{text}\n{made}{told}{account(event, self._clock() - self._started)}"
+        warned = "".join(f"{line}\n" for line in warnings(event, self._shown_warnings))
+        return f"{text}\n{made}{warned}{account(event, self._clock() - self._started)}"
 
     def _rest_of_answer(self, answer: str) -> str:
         if self._answer.strip() and answer.startswith(self._answer.rstrip()):

@@ -143,8 +143,8 @@ def given_lines(event: RunEvent, run: WholeRun) -> Iterator[str]:
 def _given_events(run: WholeRun, attempts: Iterable[AttemptView]) -> list[RunEvent]:
     """The events that report it, for the steps of some attempts."""
     own = {(each.entry.step_id, each.entry.specialist) for each in attempts}
-    told = (event for event in run.events if event.type in GIVEN)
-    return [e for e in told if (e.details.get("step_id"), e.details.get("specialist")) in own]
+    given = (event for event in run.events if event.type in GIVEN)
+    return [e for e in given if (e.details.get("step_id"), e.details.get("specialist")) in own]
 
 
 def attempt_lines(view: AttemptView, run: WholeRun) -> Iterator[str]:
@@ -190,15 +190,15 @@ def result_lines(result: SpecialistResult, run: WholeRun) -> list[str]:
     tried = attempts_of(run, result.step_id)
     own = [each for each in tried if each.entry.specialist == name]
     # The result itself leaves out what attempts took that asked a person, or came before it.
-    told = calls_of(call for each in own for call in each.calls)
-    number, sum_of = max((told.number, told.tokens), (used.calls, used.total_tokens))
+    all_calls = calls_of(call for each in own for call in each.calls)
+    number, sum_of = max((all_calls.number, all_calls.tokens), (used.calls, used.total_tokens))
     tokens = f"{counted(number, 'model call')}, {counted(sum_of, 'token')}"
     tokens += f" in {len(own)} attempts" if len(own) > 1 else ""
     whole = f", {one_line(incomplete_text(result.cut))}" if result.cut else ""
     head = f"result of {one_line(result.specialist_name)}: {result.status.value}{whole}, {tokens}"
     error, text = one_line(result.error), harmless(result.text)
-    told = [error] if error and error != one_line(text) else []
-    return [head, *(f"  {line}" for line in [*told, *text.splitlines()])]
+    error_lines = [error] if error and error != one_line(text) else []
+    return [head, *(f"  {line}" for line in [*error_lines, *text.splitlines()])]
 
 
 def call_lines(call: RunEvent, run: WholeRun, no_end: str = "not over") -> list[str]:

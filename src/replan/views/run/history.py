@@ -50,9 +50,9 @@ def history_lines(
 
     With `has_failures`, also the attempts that came to nothing.
     """
-    told = list[tuple[datetime, str]]()
+    timed = list[tuple[datetime, str]]()
     if step is None:
-        told += [
+        timed += [
             (each.ended, _resumed_text(each, story.began)) for each in story.pauses if each.ended
         ]
     steps = _Steps(has_failures=has_failures)
@@ -64,14 +64,14 @@ def history_lines(
         if event.type == "answer_given" and short_key(str(event.details["key"])) in in_requests:
             continue
         if step is None or (event.type in _ASKED and event.details.get("step_id") == step):
-            told += [(event.at, line) for line in lines]
+            timed += [(event.at, line) for line in lines]
     for request in story.run.requests:
         own = request if step is None else _request_of_step(request, step, story)
-        told += [(request.at, line) for line in _request_lines(own, story)]
+        timed += [(request.at, line) for line in _request_lines(own, story)]
     if has_failures:
-        told += _failures(story)
-    told.sort(key=lambda each: each[0])
-    return [f"{time_text(at, story.began)} {one_line(line)}" for at, line in told]
+        timed += _failures(story)
+    timed.sort(key=lambda each: each[0])
+    return [f"{time_text(at, story.began)} {one_line(line)}" for at, line in timed]
 
 
 def _failures(story: Story) -> Iterator[tuple[datetime, str]]:
@@ -140,7 +140,7 @@ class _Steps:
         )
         yield f"{_who(details)}: {short_call_text(details)} {', '.join(how)}"
 
-    def told(self) -> str:
+    def plan_text(self) -> str:
         """The plan in one line."""
         return "; ".join(map(_planned_text, self.outline.steps))
 
@@ -171,7 +171,7 @@ def _event_lines(event: RunEvent, story: Story, steps: _Steps) -> Iterator[str]:
     elif event.type in _LINES and (line := _LINES[event.type](details)):
         yield line
     if event.type == "approval_requested" and _is_revised(story, event) and steps.outline.steps:
-        yield f"the plan that was shown: {steps.told()}"
+        yield f"the plan that was shown: {steps.plan_text()}"
 
 
 def _is_revised(story: Story, shown: RunEvent) -> bool:
@@ -232,10 +232,10 @@ def changes_text(changes: Mapping[str, Any], before: Mapping[str, Mapping[str, A
         for step, fields in changes.get("modified", {}).items()
     ]
     parts = {"added": added, "removed": changes.get("removed"), "modified": modified}
-    told = [f"{name} {', '.join(map(str, each))}" for name, each in parts.items() if each]
-    told += ["changed the order"] if changes.get("reordered") else []
-    told += [f"title {changes['title']}"] if "title" in changes else []
-    return one_line("; ".join(told))
+    texts = [f"{name} {', '.join(map(str, each))}" for name, each in parts.items() if each]
+    texts += ["changed the order"] if changes.get("reordered") else []
+    texts += [f"title {changes['title']}"] if "title" in changes else []
+    return one_line("; ".join(texts))
 
 
 def _modified_fields(fields: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:

@@ -113,8 +113,8 @@ def usage_text(calls: Calls, *, is_running: bool = False) -> str:
         parts.append(f"{counted(calls.unpriced, 'call')} without a price")
     number = counted(calls.number, "model call")
     more = f" and {calls.unended} {ended}" if calls.unended else ""
-    told = f" ({', '.join(parts)})" if parts else ""
-    return f"{number}{more}, {tokens(calls)} tokens, cost {money(calls)}{told}"
+    breakdown = f" ({', '.join(parts)})" if parts else ""
+    return f"{number}{more}, {tokens(calls)} tokens, cost {money(calls)}{breakdown}"
 
 
 def _head(story: Story) -> list[str]:
@@ -138,9 +138,9 @@ def duration_text(story: Story) -> str:
         "{} with nobody at work": story.idle,
         "killed, and not resumed for up to {}": story.unknown,
     }
-    told = [what.format(seconds(each)) for what, each in parts.items() if each >= LEAST_TOLD]
-    least, of_it = "at least " if story.is_killed else "", ", ".join(told)
-    return f"took {least}{seconds(story.seconds)}{f' ({of_it})' if told else ''}"
+    pauses = [what.format(seconds(each)) for what, each in parts.items() if each >= LEAST_TOLD]
+    least, of_it = "at least " if story.is_killed else "", ", ".join(pauses)
+    return f"took {least}{seconds(story.seconds)}{f' ({of_it})' if pauses else ''}"
 
 
 def goal_text(story: Story) -> str:
@@ -156,14 +156,14 @@ def day_and_time(at: datetime) -> str:
 
 def remark_texts(remarks: Remarks) -> list[str]:
     """What a run met that it continued in spite of, in words."""
-    told = {
+    texts = {
         f"{counted(remarks.failed, 'tool call')} failed": remarks.failed,
         f"{counted(remarks.refused, 'tool call')} refused by a person": remarks.refused,
         f"{remarks.unusable} {'reply' if remarks.unusable == 1 else 'replies'} not usable": (
             remarks.unusable
         ),
     }
-    return [each for each, number in told.items() if number]
+    return [each for each, number in texts.items() if number]
 
 
 def _counts(story: Story) -> str:
@@ -235,18 +235,18 @@ def _notes(story: StepStory) -> Iterator[str]:
     has_several = len(story.specialists) > 1
     for each in story.attempts:
         if each.outcome in _LOUD:
-            told = f"{attempt_line(each)}{_idle(each)}"
-            yield f"{one_line(each.entry.specialist)}, {told}" if has_several else told
+            line = f"{attempt_line(each)}{_idle(each)}"
+            yield f"{one_line(each.entry.specialist)}, {line}" if has_several else line
     if story.removed:
         yield story.removed
     if tools := story.tools:
         is_running = any(each.outcome == "running" for each in story.attempts)
         no_end = "not over" if is_running else "cut off"
         yield f"tools: {', '.join(_tool_counts((e.details for e in tools), no_end))}"
-    if told := one_line(story.step.feedback):
+    if feedback := one_line(story.step.feedback):
         errors = [one_line(each.entry.error) for each in story.attempts]
-        if told not in errors:
-            yield f"{story.step.status.value}: {told}"
+        if feedback not in errors:
+            yield f"{story.step.status.value}: {feedback}"
 
 
 def _idle(attempt: AttemptView) -> str:
@@ -287,8 +287,8 @@ def _tool_counts(calls: Iterable[Mapping[str, Any]], no_end: str = "cut off") ->
         by_name.setdefault(one_line(str(call["tool"])), []).append(call.get("status", no_end))
     for name, ends in by_name.items():
         bad = [end for end in dict.fromkeys(ends) if end != "success"]
-        told = ", ".join(f"{ends.count(end)} {end}" for end in bad)
-        yield f"{name} x{len(ends)}{f' ({told})' if told else ''}"
+        failures = ", ".join(f"{ends.count(end)} {end}" for end in bad)
+        yield f"{name} x{len(ends)}{f' ({failures})' if failures else ''}"
 
 
 def tool_counts(story: Story) -> list[str]:
@@ -312,6 +312,6 @@ def _host_lines(story: Story) -> list[str]:
     for node, events in by_node.items():
         calls = calls_of(events)
         tools = [e.details for e in events if e.type == "tool_completed"]
-        told = f"; tools: {', '.join(_tool_counts(tools))}" if tools else ""
-        lines.append(f"{one_line(node)}: {usage_text(calls)}, {seconds(calls.seconds)}{told}")
+        tools_text = f"; tools: {', '.join(_tool_counts(tools))}" if tools else ""
+        lines.append(f"{one_line(node)}: {usage_text(calls)}, {seconds(calls.seconds)}{tools_text}")
     return lines

@@ -43,12 +43,12 @@ def _limit_why(story: Story) -> str:
     """The limit that was reached, its value, and why less than that was used."""
     limit = story.run.limit_reached
     own = (e.details for e in story.run.events if e.type == "limit_reached")
-    told = [e for e in own if (e.get("limit"), e.get("scope")) == (limit, "run")]
-    value = told[-1].get("value") if told else None
+    reached = [e for e in own if (e.get("limit"), e.get("scope")) == (limit, "run")]
+    value = reached[-1].get("value") if reached else None
     if not isinstance(value, int | float):
         return f"{one_line(limit)} was reached"
     number = f"{value:.0f}" if value == int(value) else f"{value:g}"
-    if why := one_line(str(told[-1].get("why") or "")):
+    if why := one_line(str(reached[-1].get("why") or "")):
         return f"{one_line(limit)}={number} was reached: {why}"
     kept = "; a part of it is kept for the answer" if limit in _KEPT_FOR_ANSWER else ""
     return f"{one_line(limit)}={number} was reached{kept}"
