@@ -65,7 +65,7 @@ class PayingAgent:
         """Reserve for the run of a turn, and settle when it rests."""
         carried = "" if options.get("new_request") else run_in(context)
         settings = settings_for(self.served, self.who, self.team, self.settings)
-        lease, settings = await self._lease(carried or str(options.get("run_id")), settings)
+        lease, settings = await self._lease_for(carried or str(options.get("run_id")), settings)
         charged: TurnOptions = {**options, "labels": self._labels(options.get("labels") or {})}
         # Those of the client have what is of the session; here the token and the team say it.
         charged["settings"] = settings
@@ -74,9 +74,10 @@ class PayingAgent:
         finally:
             await self.served.settle_at_rest(lease)
 
-    async def _lease(
+    async def _lease_for(
         self, run_id: str, settings: RunSettings | None
     ) -> tuple[Lease, RunSettings | None]:
+        """Reserve for the run of a turn: a new one, or the one that is open in the session."""
         record = await self.served.storage.runs.get(run_id)
         if record is None:
             services = team_services(self.served.runtimes[self.team])

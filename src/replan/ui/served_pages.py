@@ -15,7 +15,7 @@ from replan.ports.storage import Storage
 from replan.server.callers.tokens import TOKEN, Tokens, new_token, one_token, read_tokens
 from replan.server.listening import bind_socket, listening, until_signalled
 from replan.server.served_teams import open_teams
-from replan.server.serving import Wanted, graph_of, hosts_of, named_teams
+from replan.server.serving import ServeOptions, graph_of, hosts_of, named_teams
 from replan.ui.app import application
 from replan.ui.entering import Entrance
 from replan.ui.terminal_runs import Terminals
@@ -25,7 +25,7 @@ _GRACE = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class WantedPages(Wanted):
+class PageOptions(ServeOptions):
     """What `replan ui` is to show, and how."""
 
     prefix: str = ""  # the path under which a proxy offers the pages
@@ -79,7 +79,7 @@ async def open_pages(  # noqa: PLR0913 - what its pages leave open
         yield f"http://{shown}:{number}{prefix}/{code}"
 
 
-def show(wanted: WantedPages, say: Callable[[str], None]) -> None:
+def show(wanted: PageOptions, say: Callable[[str], None]) -> None:
     """Offer the pages until SIGINT or SIGTERM.
 
     Raises:
@@ -88,7 +88,7 @@ def show(wanted: WantedPages, say: Callable[[str], None]) -> None:
     completed(lambda: _serve_pages(wanted, say))
 
 
-async def _serve_pages(wanted: WantedPages, say: Callable[[str], None]) -> None:
+async def _serve_pages(wanted: PageOptions, say: Callable[[str], None]) -> None:
     named = named_teams(wanted)
     if wanted.tokens:
         tokens: Tokens | str = read_tokens(wanted.tokens, wanted.environment)

@@ -31,7 +31,7 @@ from replan.ui.shown import argument_text, ask_fingerprint, call_arguments, verd
 from replan.ui.step_page import job_form
 from replan.ui.terminal_runs import Terminals
 from replan.views.cells import harmless, seconds
-from replan.views.run.error_lines import error_of, is_said, short_error
+from replan.views.run.error_lines import error_of, is_in_text, short_error
 from replan.views.run.overview import amount, day_and_time, money, tokens, usage_text
 from replan.views.run.reasons import why_ended
 
@@ -173,7 +173,7 @@ def templates() -> Environment:
     }
     known: dict[str, Any] = {"integrity": integrity()}
     made.filters.update(filters)
-    tests: dict[str, Any] = {"told_in": is_said}
+    tests: dict[str, Any] = {"told_in": is_in_text}
     made.tests.update(tests)
     made.globals.update(known)
     return made

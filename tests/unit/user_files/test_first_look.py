@@ -19,7 +19,7 @@ from replan import (
     open_runtime,
     open_storage,
 )
-from replan.cli.runs import Wanted, list_runs
+from replan.cli.runs import RunFilter, list_runs
 from replan.runs.course.story import story_of
 from replan.testing import ScriptedModel, always
 from replan.user_files.early import run_from_rows
@@ -141,7 +141,7 @@ async def test_the_calls_of_a_round_in_progress_are_told_of_a_live_run(where):
     told = io.StringIO()
 
     async def looks(context):
-        wanted = Wanted(most=1, labels={}, outcomes=(), since=None)
+        wanted = RunFilter(most=1, labels={}, outcomes=(), since=None)
         place = Place(str(where))
         await asyncio.to_thread(list_runs, wanted, place, told, as_json=True)
         return "seen"

@@ -27,7 +27,7 @@ from replan.user_files.place import short
 from replan.user_files.plan_file import PlanFile
 from replan.views.cells import counted, harmless
 from replan.views.live.course import Course, course_after, with_answer
-from replan.views.live.notices import shown_at_once
+from replan.views.live.notices import warnings_shown_by
 from replan.views.live.teller import Teller, rest_line, seconds
 from replan.views.run.open_asks import waiting_lines
 
@@ -93,6 +93,7 @@ class Session:
             return self._exit_code()
 
     async def _run_to_rest(self, begun: Awaitable[RunResult]) -> None:
+        """Wait for the run to end or to rest; an answer to what it waits for lets it continue."""
         while True:
             self._is_at_rest = False
             result = await begun
@@ -139,7 +140,7 @@ class Session:
     def _on_event(self, event: Event) -> None:
         self._course = course_after(self._course, event, seconds())
         _log(event)
-        self._shown_warnings |= shown_at_once(event)
+        self._shown_warnings |= warnings_shown_by(event)
         self._plan_file.follow(event)
         if self._interview is not None and isinstance(event, InputRequested):
             self._interview.add(ask_of(event.question))

@@ -240,7 +240,7 @@ class Conversation:
             turn.telling.close()
 
     async def _load(self) -> None:
-        """See the status of the session."""
+        """Read the stored session: its context, and the questions and the plan of its run."""
         opened = self.talk.opened
         try:
             self.context = await opened.client.export(self.session_id)

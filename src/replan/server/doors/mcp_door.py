@@ -217,7 +217,7 @@ def _form(ask: Ask) -> mcp_types.ElicitRequestFormParams:
 
 
 def _answer_in(ask: Ask, response: mcp_types.ElicitResult) -> dict[str, JsonValue]:
-    """The answer of a user, bound to what was shown; None without an answer."""
+    """The answer of a user, bound to what was shown; empty without an answer."""
     if response.action != "accept" or not response.content:
         return {}
     content = cast("dict[str, JsonValue]", dict(response.content))

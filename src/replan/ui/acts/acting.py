@@ -62,8 +62,8 @@ async def run_to_act_on(site: Site, request: Request) -> Acted:
     return Acted(served=served, record=record, reading=reading, is_of_terminal=True)
 
 
-def call_of(served: ServedTeams, request: Request, body: Any, run_id: str = "") -> Call:
-    """A call as the server's own doors take it: they check the same for everybody."""
+def endpoint_call(served: ServedTeams, request: Request, body: Any, run_id: str = "") -> Call:
+    """Make a call of an endpoint of the server, which checks it as it checks any other."""
     return Call(
         served=served,
         who=request.state.who,

@@ -15,7 +15,7 @@ from replan.server.doors import runs
 from replan.server.problems import RefusedError
 from replan.state.person.answers import CHANGED
 from replan.state.person.verdicts import leads_to
-from replan.ui.acts.acting import call_of, confirm, refuse_stale, run_to_act_on, to_run
+from replan.ui.acts.acting import confirm, endpoint_call, refuse_stale, run_to_act_on, to_run
 from replan.ui.drawn.revision_diffs import Line, difference
 from replan.ui.forms import read_form
 from replan.ui.shown import argument_text, ask_fingerprint, call_arguments
@@ -49,7 +49,7 @@ async def answer(site: Site, request: Request) -> Response:
         return site.page(request, "answer", 422, problem=str(error), **values)
     if fields.get("action") in LETS_HAPPEN and not fields.get("sure"):
         return confirm_answer(site, request, ask, fields, value, f"/runs/{record.run_id}")
-    call = call_of(acted.served, request, AnswerBody(answers={ask.key: value}), record.run_id)
+    call = endpoint_call(acted.served, request, AnswerBody(answers={ask.key: value}), record.run_id)
     try:
         await runs.answer(call)
     except RefusedError as error:

@@ -15,7 +15,14 @@ from replan.server.doors import runs
 from replan.server.response_schemas import RunTold
 from replan.state.limits import RunSettings
 from replan.state.rules import least_value, limit_value, rounded_up, why_reached
-from replan.ui.acts.acting import call_of, confirm, error_text, refuse_stale, run_to_act_on, to_run
+from replan.ui.acts.acting import (
+    confirm,
+    endpoint_call,
+    error_text,
+    refuse_stale,
+    run_to_act_on,
+    to_run,
+)
 from replan.ui.forms import read_form
 from replan.ui.read_runs import Reading
 from replan.ui.shown import run_fingerprint
@@ -52,7 +59,7 @@ async def stop(site: Site, request: Request) -> Response:
     fields = await read_form(site, request)
     acted = await run_to_act_on(site, request)
     body = StopBody(at_once=bool(fields.get("at_once")))
-    await runs.stop(call_of(acted.served, request, body, acted.record.run_id))
+    await runs.stop(endpoint_call(acted.served, request, body, acted.record.run_id))
     return to_run(site, acted.record.run_id)
 
 
@@ -127,7 +134,7 @@ async def resume(site: Site, request: Request) -> Response:
     try:
         settings = read_limit_fields(fields)
         await runs.resume(
-            call_of(acted.served, request, GoOnBody(settings=settings), record.run_id)
+            endpoint_call(acted.served, request, GoOnBody(settings=settings), record.run_id)
         )
     except ReplanError as error:
         view = await acted.runtime.look(record.run_id)
@@ -194,7 +201,7 @@ async def correct(site: Site, request: Request, action: runs.Action) -> Response
     body = CorrectionBody(
         step=request.path_params["step"], repeat_effects=bool(fields.get("repeat_effects"))
     )
-    done = await runs.correct(call_of(acted.served, request, body, record.run_id), action)
+    done = await runs.correct(endpoint_call(acted.served, request, body, record.run_id), action)
     return to_run(site, cast("RunTold", done.value).run_id)
 
 

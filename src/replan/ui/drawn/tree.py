@@ -11,7 +11,7 @@ from replan.runs.course.attempts import AttemptView
 from replan.runs.course.story import StepStory, Story
 from replan.runs.log.call_counts import Calls, calls_of
 from replan.runs.log.run_event import RunEvent
-from replan.views.run.error_lines import is_said, same_before
+from replan.views.run.error_lines import is_in_text, same_error_before
 from replan.views.run.history import failure_text, short_call_text
 
 HOST = 0
@@ -170,8 +170,8 @@ def _attempt(attempt: AttemptView, step: StepStory, known: Known) -> Attempt:
 def _error_elsewhere(attempt: AttemptView, step: StepStory) -> str:
     """Where the error of an attempt stands already."""
     error, above = attempt.entry.error, step.step.feedback
-    is_above = error and above and is_said(error, above)
-    return "the error above" if is_above else same_before(attempt, step.attempts)
+    is_above = error and above and is_in_text(error, above)
+    return "the error above" if is_above else same_error_before(attempt, step.attempts)
 
 
 def known_of(story: Story) -> Known:

@@ -15,7 +15,7 @@ from replan.state.results import Artifact
 from replan.views.cells import wrapped
 from replan.views.live.course import Course, Row
 from replan.views.live.frame import ASCII, UNICODE, Window, frame, whole_plan
-from replan.views.live.notices import Sayings, notice, shown_at_once, verbose_notice
+from replan.views.live.notices import Sayings, notice, verbose_notice, warnings_shown_by
 from replan.views.live.teller import Teller
 from replan.views.rendered import columns_of, console_on, print_markdown
 from replan.views.run.below_answer import account, files, warnings
@@ -62,7 +62,7 @@ class LiveTeller(Teller):
         if isinstance(event, SpecialistCompleted):
             self._artifacts |= {each.path: each for each in event.result.artifacts}
         self.follow(course)
-        self._shown_warnings |= shown_at_once(event)
+        self._shown_warnings |= warnings_shown_by(event)
         said = self._sayings.after(event) if self._verbose else []
         line_of_event = notice(event) or (verbose_notice(event) if self._verbose else "")
         for line in (*said, *([line_of_event] if line_of_event else [])):

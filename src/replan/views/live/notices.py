@@ -116,7 +116,7 @@ def verbose_notice(event: events.Event) -> str:
             return ""
 
 
-def shown_at_once(event: events.Event) -> set[str]:
+def warnings_shown_by(event: events.Event) -> set[str]:
     """The warnings that the line of an event already shows, verbatim."""
     return {*warnings_in(event)} if isinstance(event, events.PlanDoubtful) else set()
 

@@ -9,7 +9,7 @@ from replan.runs.standing import awaited
 from replan.state.cuts import cut_in_words
 from replan.state.results import Artifact, ExecutionStatus
 from replan.views.cells import harmless, one_line
-from replan.views.live.notices import Sayings, notice, shown_at_once, verbose_notice, who
+from replan.views.live.notices import Sayings, notice, verbose_notice, warnings_shown_by, who
 from replan.views.run.below_answer import account, files, warnings
 
 _MARKS = {
@@ -54,7 +54,7 @@ class Lines:
             case _:
                 said = self._sayings.after(event) if self._verbose else []
                 text = "".join(f"{line}\n" for line in said) + self._work_lines(event)
-        self._shown_warnings |= shown_at_once(event)
+        self._shown_warnings |= warnings_shown_by(event)
         return harmless(text)
 
     def broken_off(self) -> str:

@@ -18,7 +18,7 @@ from replan.runs.log.run_event import RunEvent
 from replan.state.person.answers import read_decision
 from replan.state.questions import short_key
 from replan.views.cells import answer_text, correction_text, counted, cut, one_line, seconds
-from replan.views.run.error_lines import same_before, short_error
+from replan.views.run.error_lines import same_error_before, short_error
 from replan.views.run.given import knowledge_text, memory_text
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _failures(story: Story) -> Iterator[tuple[datetime, str]]:
         if at is not None and attempt.outcome not in ("done", "waiting"):
             who = f"step {each.step_id} {each.specialist}, attempt {each.number}"
             began = "" if each.ended_at else " began;"
-            error = same_before(attempt, attempts) or short_error(each.error)
+            error = same_error_before(attempt, attempts) or short_error(each.error)
             yield at, f"{who}{began or ':'} {attempt.told}{_after_colon(error)}"
 
 
