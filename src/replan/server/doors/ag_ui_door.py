@@ -56,7 +56,6 @@ ENDPOINT = Endpoint(
     "Run a team for a front end",
     role="run",
     body=ag_ui.RunAgentInput,
-    returns={200: None},
     streams=True,
 )
 """The only address of AG-UI."""

@@ -1,6 +1,6 @@
 """Start a run from a form: a task, a plan, files."""
 
-from typing import Any, cast
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -53,7 +53,7 @@ async def start(site: Site, request: Request) -> Response:
     except ReplanError as error:
         refusal = as_refusal(error)
         return _page(site, request, {**fields, "run_id": ""}, refusal.problem)
-    return to_run(site, cast("Any", done.value).run_id)
+    return to_run(site, done.value.run_id)
 
 
 def _body(fields: dict[str, str], files: list[dict[str, str]]) -> StartBody:

@@ -1,6 +1,6 @@
 """Stop and resume a run; do one of its steps again, or leave it out."""
 
-from typing import Any, cast
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,7 +12,6 @@ from replan.runs.continued.correcting import Correction, check, failed_in, is_ov
 from replan.runs.looking import RunView
 from replan.server.bodies import CorrectionBody, GoOnBody, StopBody
 from replan.server.doors import runs
-from replan.server.response_schemas import RunTold
 from replan.state.limits import RunSettings
 from replan.state.rules import least_value, limit_value, rounded_up, why_reached
 from replan.ui.acts.acting import (
@@ -202,7 +201,7 @@ async def correct(site: Site, request: Request, action: runs.Action) -> Response
         step=request.path_params["step"], repeat_effects=bool(fields.get("repeat_effects"))
     )
     done = await runs.correct(endpoint_call(acted.served, request, body, record.run_id), action)
-    return to_run(site, cast("RunTold", done.value).run_id)
+    return to_run(site, done.run_id)
 
 
 def _form(request: Request, reading: Reading, *, is_bound: bool = True) -> dict[str, Any]:
