@@ -22,7 +22,7 @@ from replan.assembly.graphs import build_graph
 from replan.plan.model import StepStatus
 from replan.ports.built_in import built_in_models
 from replan.runtime import stream
-from replan.views.live.course import Course, after
+from replan.views.live.course import Course, course_after
 from replan.views.live.frame import Window, frame, whole_plan
 from replan.views.live.plain import Lines
 from replan_local import local_team
@@ -123,7 +123,7 @@ async def run_of_demo(out: Path) -> Seen:
     graph = build_graph(local_team(data, out))
     seen, course, text = Seen(), Course(started=time.monotonic()), ""
     async for event in stream(graph, demo_task()):
-        course = after(course, event, time.monotonic())
+        course = course_after(course, event, time.monotonic())
         seen.moments.append((course, time.monotonic()))
         text += lines.lines_of(event)
     seen.lines = text.split("\n")

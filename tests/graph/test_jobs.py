@@ -30,7 +30,7 @@ from replan.runs.course.whole_run import whole_run
 from replan.team.team_file import read_team_file
 from replan.testing import ScriptedModel
 from replan.testing.users import SimulatedUser, converse_with_run
-from replan.views.run.history import moments
+from replan.views.run.history import history_lines
 from replan.views.run.run_record import run_record
 
 COMPLETE = "---\nverdict: complete\n---\nBooked."
@@ -263,7 +263,7 @@ async def test_what_shows_a_run_shows_no_secret_answer(tmp_path):
         record = await storage.runs.get("r")
         shown = await whole_run(viewer(storage), storage, record, record.updated_at)
     assert (result.outcome, done) == ("completed", [("Rome", "Oslo", pin)])
-    assert any("ann answered 1/booker/1: ***" in line for line in moments(story_of(shown)))
+    assert any("ann answered 1/booker/1: ***" in line for line in history_lines(story_of(shown)))
     assert pin not in f"{run_record(shown)}{shown}"
 
 

@@ -31,7 +31,7 @@ from replan import (
 from replan.runs.course.story import story_of
 from replan.runs.course.whole_run import whole_run, with_texts
 from replan.testing import HttpFault, Reply, ScriptedModel, always
-from replan.views.run.history import moments
+from replan.views.run.history import history_lines
 from replan.views.run.prompts import prompts_lines
 from states import read_until_the_answer
 
@@ -461,4 +461,4 @@ async def test_a_run_that_is_shown_has_the_call_of_its_summary(tmp_path):
     assert story_of(shown).calls.number == 2
     lines = prompts_lines(shown, shown.events)
     assert lines[-1].strip() == TALK
-    assert "a summary covers 2 messages" in "\n".join(moments(story_of(shown)))
+    assert "a summary covers 2 messages" in "\n".join(history_lines(story_of(shown)))

@@ -239,9 +239,9 @@ def _team_report(path: Path, team: KnownTeam) -> _Report:
         "specialists": [card.model_dump(mode="json") for card in cards],
     }
     if team.knowledge is not None:
-        from replan.views.ahead.looked_through import knowledge_lines, looked_through
+        from replan.views.ahead.looked_through import count_knowledge, knowledge_lines
 
-        knowledge = looked_through(team.knowledge)
+        knowledge = count_knowledge(team.knowledge)
         rows += knowledge_lines(knowledge)
         record["knowledge"] = knowledge
     return _Report(lines=[*head, *rows, *bound_lines(team)], record=record | bounds(team))

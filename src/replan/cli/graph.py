@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import as_command, place
+from replan.cli.shared.process import as_command, place_from
 from replan.errors import ConfigurationError, InputError, PlanDocumentError
 from replan.user_files.plan_text import is_plan_path, read_plan_text
 
@@ -59,7 +59,7 @@ def graph(
         return
     if team is not None:
         raise InputError("A plan is drawn without a team. Leave out --team.")
-    plan = _plan_of(what, place(storage))
+    plan = _plan_of(what, place_from(storage))
     typer.echo(draw_plan(plan, as_mermaid=drawing is DrawingFormat.MERMAID))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import as_command, confirm, place
+from replan.cli.shared.process import as_command, confirm, place_from
 from replan.views.cells import one_line
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ async def rm(
     """Remove runs with all their records. A run that is not over can then not continue."""
     from replan.user_files.place import check_idle, find_run, open_existing_place, short
 
-    async with open_existing_place(place(storage)) as kept:
+    async with open_existing_place(place_from(storage)) as kept:
         # All are found before the first is removed.
         records = {
             record.run_id: record

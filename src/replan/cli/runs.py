@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO, get_args
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import as_command, place
+from replan.cli.shared.process import as_command, place_from
 from replan.errors import InputError
 from replan.views.cells import in_columns, one_line
 
@@ -62,17 +62,17 @@ def runs(
     from replan.user_files.orders import read_labels
     from replan.user_files.place import now
 
-    wanted = Wanted(
+    wanted = RunFilter(
         most=most,
         labels=read_labels(label or []),
         outcomes=_outcomes(outcome or []),
         since=_read_time(since, now()) if since else None,
     )
-    list_runs(wanted, place(storage), sys.stdout, as_json=as_json)
+    list_runs(wanted, place_from(storage), sys.stdout, as_json=as_json)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class RunFilter:
     """Which runs are listed."""
 
     most: int
@@ -81,7 +81,7 @@ class Wanted:
     since: datetime | None
 
 
-def list_runs(wanted: Wanted, place: Place, output: TextIO, *, as_json: bool) -> None:
+def list_runs(wanted: RunFilter, place: Place, output: TextIO, *, as_json: bool) -> None:
     """Write a table of the newest runs, or a line of JSON for each."""
     found = asyncio.run(_find(wanted, place))
     if as_json:
@@ -93,7 +93,7 @@ def list_runs(wanted: Wanted, place: Place, output: TextIO, *, as_json: bool) ->
         output.write(_NONE_OF_THESE if has_filters else _NONE)
 
 
-async def _find(wanted: Wanted, place: Place) -> list[RunView]:
+async def _find(wanted: RunFilter, place: Place) -> list[RunView]:
     from replan.assembly.graphs import viewer
     from replan.runs.looking import seen
     from replan.user_files.place import now, open_existing_place

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import as_command, needs_extra, place
+from replan.cli.shared.process import as_command, needs_extra, place_from
 
 
 @as_command
@@ -48,12 +48,12 @@ def serve(
 ) -> None:
     """Serve teams over HTTP until Ctrl-C or SIGTERM: start, follow, answer and stop runs."""
     with needs_extra("serve", "server"):
-        from replan.server.serving import Wanted, serve as serve_teams
+        from replan.server.serving import ServeOptions, serve as serve_teams
     if queue:
         with needs_extra("serve --queue", "queue"):
             import_module("replan.workers.queue")
-    kept = place(storage)
-    wanted = Wanted(
+    kept = place_from(storage)
+    wanted = ServeOptions(
         teams=teams or [],
         environment=os.environ,
         storage=kept.where if kept.outlives else ":memory:",

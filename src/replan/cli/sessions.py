@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import as_command, confirm, place
+from replan.cli.shared.process import as_command, confirm, place_from
 from replan.errors import InputError, SessionConflictError
 from replan.views.cells import counted, in_columns, one_line
 
@@ -77,13 +77,13 @@ async def show(
     async with _client(user, storage) as client:
         from replan.user_files.kept_sessions import find_session
         from replan.views.rendered import console_on, print_markdown
-        from replan.views.session_messages import told_messages
+        from replan.views.session_messages import messages_text
 
         session_id = await find_session(client, session)
         page = await client.history(session_id, limit=most)
         context = await client.export(session_id)
         left = len(context.dialogue_history) - len(page.messages)
-        text = told_messages(page.messages)
+        text = messages_text(page.messages)
         if left:
             text = f"({counted(left, 'message')} before these; --max shows more)\n\n{text}"
         if sys.stdout.isatty():
@@ -179,7 +179,7 @@ async def _client(user: str | None, storage: str | None) -> AsyncGenerator[Clien
     from replan.user_files.order_signature import user_name
     from replan.user_files.place import open_existing_place
 
-    async with open_existing_place(place(storage)) as kept:
+    async with open_existing_place(place_from(storage)) as kept:
         yield client_of(kept, user_name() if user is None else user)
 
 

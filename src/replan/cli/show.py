@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import as_command, place
+from replan.cli.shared.process import as_command, place_from
 from replan.errors import InputError
 from replan.user_files.named import LAST, MEMORY, is_file, refusing_damaged
 from replan.views.cells import harmless
@@ -125,7 +125,7 @@ def show(
         as_json=as_json,
         plain=plain,
     )
-    show_run(run_id, place(storage), sys.stdout, view)
+    show_run(run_id, place_from(storage), sys.stdout, view)
 
 
 def show_run(name: str, place: Place, output: TextIO, view: View) -> None:

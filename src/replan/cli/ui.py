@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from replan.cli.shared import options
-from replan.cli.shared.process import as_command, needs_extra, place
+from replan.cli.shared.process import as_command, needs_extra, place_from
 
 
 @as_command
@@ -55,11 +55,11 @@ def ui(
 
     with needs_extra("ui", "ui"):
         from replan.ui.htmx import script
-        from replan.ui.served_pages import WantedPages, show
+        from replan.ui.served_pages import PageOptions, show
 
         script()
-    kept = place(storage)
-    wanted = WantedPages(
+    kept = place_from(storage)
+    wanted = PageOptions(
         teams=teams or [],
         environment=os.environ,
         storage=kept.where if kept.outlives else ":memory:",

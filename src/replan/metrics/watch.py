@@ -150,8 +150,8 @@ class Watch:
         try:
             server, thread = start_http_server(port, "127.0.0.1", self._registry)
         except OSError as error:
-            told = f"The metrics cannot be served at port {port}: {error.strerror}."
-            raise InputError(f"{told} Give --metrics another port.") from error
+            problem = f"The metrics cannot be served at port {port}: {error.strerror}."
+            raise InputError(f"{problem} Give --metrics another port.") from error
         try:
             yield
         finally:

@@ -1,8 +1,10 @@
 """An endpoint: its address, its callers, its input and output, and its function."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_type_hints
 
 from pydantic import BaseModel
 from starlette.requests import Request
@@ -18,6 +20,8 @@ from replan.values import Value
 
 if TYPE_CHECKING:
     from replan.server.served_teams import ServedTeams
+
+V = TypeVar("V", bound=Value)
 
 JSON = "application/json"
 PROBLEM = "application/problem+json"
@@ -37,14 +41,14 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Reply:
+class Reply(Generic[V]):
     """An answer with its own status."""
 
-    value: Value
+    value: V
     status: int = 200
 
 
-Handler = Callable[[Call], Awaitable[Value | Reply | Response]]
+Handler = Callable[[Call], Awaitable[Value | Reply[Any] | Response]]
 
 
 @dataclass(frozen=True)
@@ -59,10 +63,20 @@ class Endpoint:
     role: Role | None = "read"  # who may call it; None: anybody, without a token
     body: type[BaseModel] = Nothing
     query: type[Value] = Nothing  # what is after the question mark
-    returns: Mapping[int, type[Value] | None] = field(default_factory=dict[int, type[Value] | None])
+    status: int = 200  # of what the handler returns
+    further: tuple[int, ...] = ()  # other statuses of it; 204 is one without a body
     media_type: str = ""  # of an answer that is a text, and not JSON
     streams: bool = False  # whether it can tell events as they come
     error_response: Callable[[RefusedError], Response] | None = None  # else a problem
+
+    @cached_property
+    def returns(self) -> dict[int, type[Value] | None]:
+        """What it answers by the status: the value that its handler returns, if it returns one."""
+        returned = get_type_hints(getattr(self.handler, "func", self.handler))["return"]
+        kinds = [each for each in get_args(returned) or [returned] if issubclass(each, Value)]
+        kind = kinds[0] if kinds else None
+        returns = dict.fromkeys((self.status, *self.further), kind)
+        return returns | {each: None for each in returns if each == HTTPStatus.NO_CONTENT}
 
     def route(self, served: "ServedTeams") -> Route:
         """The endpoint for Starlette."""
@@ -94,7 +108,7 @@ async def respond(endpoint: Endpoint, served: "ServedTeams", request: Request) -
         return (endpoint.error_response or problem_response)(as_refusal(error))
     if isinstance(given, Response):
         return given
-    reply = given if isinstance(given, Reply) else Reply(given, next(iter(endpoint.returns)))
+    reply: Reply[Any] = given if isinstance(given, Reply) else Reply(given, endpoint.status)
     return Response(reply.value.model_dump_json(), reply.status, media_type=JSON)
 
 

@@ -84,7 +84,7 @@ async def open_server(  # noqa: PLR0913 - what a server leaves open
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class ServeOptions:
     """What `replan serve` is to serve, and how."""
 
     teams: Sequence[Path]  # team files; none: the default team
@@ -100,7 +100,7 @@ class Wanted:
     queue: bool = False  # whether workers do the runs
 
 
-def serve(wanted: Wanted, say: Callable[[str], None]) -> None:
+def serve(wanted: ServeOptions, say: Callable[[str], None]) -> None:
     """Serve teams until SIGINT or SIGTERM; runs at work are stopped then, and can be resumed.
 
     Raises:
@@ -109,7 +109,7 @@ def serve(wanted: Wanted, say: Callable[[str], None]) -> None:
     completed(lambda: _run_server(wanted, say))
 
 
-async def _run_server(wanted: Wanted, say: Callable[[str], None]) -> None:
+async def _run_server(wanted: ServeOptions, say: Callable[[str], None]) -> None:
     named = named_teams(wanted)
     tokens = wanted.tokens or wanted.environment.get(TOKEN) or None
     kept = open_storage(wanted.storage, key=wanted.key, keep_days=wanted.keep_days)
@@ -137,7 +137,9 @@ async def _run_server(wanted: Wanted, say: Callable[[str], None]) -> None:
 
 
 @asynccontextmanager
-async def _open_queueing(wanted: Wanted, teams: Mapping[str, TeamFile]) -> AsyncGenerator[Queueing]:
+async def _open_queueing(
+    wanted: ServeOptions, teams: Mapping[str, TeamFile]
+) -> AsyncGenerator[Queueing]:
     """Open the queue of the storage, in which the runs of these versions of the teams wait."""
     # An extra of its own.
     from replan.workers.queue import open_queue  # noqa: PLC0415
@@ -161,7 +163,7 @@ async def _open_queueing(wanted: Wanted, teams: Mapping[str, TeamFile]) -> Async
         yield Queueing(opening=opening, answers=lambda: queue.has(""), waiting=waiting)
 
 
-def named_teams(wanted: Wanted) -> dict[str, TeamFile]:
+def named_teams(wanted: ServeOptions) -> dict[str, TeamFile]:
     """The team files to serve, by the names of their teams."""
     files = [_file_of(path, wanted.environment) for path in wanted.teams or [DEFAULT_TEAM]]
     named = {_name_of(each): each for each in files}
@@ -213,7 +215,7 @@ def hosts_of(host: str, names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*(each.lower() for each in names), *own, *LOOPBACK]))
 
 
-def _greeting(wanted: Wanted, teams: Sequence[str], address: Address) -> str:
+def _greeting(wanted: ServeOptions, teams: Sequence[str], address: Address) -> str:
     lines = [f"serving {', '.join(teams)} on {address.url}"]
     if wanted.host not in LOOPBACK:
         lines.append("Others can reach this address: put TLS in front of it.")

@@ -44,16 +44,16 @@ class PayingAgent:
         self, user_input: UserInput, context: Any, **options: Unpack[TurnOptions]
     ) -> AgentResult:
         """Take a turn."""
-        async with self._reserve(context, options) as told:
-            return await self.agent.process(user_input, context, **told)
+        async with self._reserve(context, options) as charged:
+            return await self.agent.process(user_input, context, **charged)
 
     async def stream(
         self, user_input: UserInput, context: Any, **options: Unpack[TurnOptions]
     ) -> AsyncGenerator[Event | AgentResult]:
         """Take a turn, and stream its events."""
         async with (
-            self._reserve(context, options) as told,
-            aclosing(self.agent.stream(user_input, context, **told)) as parts,
+            self._reserve(context, options) as charged,
+            aclosing(self.agent.stream(user_input, context, **charged)) as parts,
         ):
             async for part in parts:
                 yield part
@@ -65,18 +65,19 @@ class PayingAgent:
         """Reserve for the run of a turn, and settle when it rests."""
         carried = "" if options.get("new_request") else run_in(context)
         settings = settings_for(self.served, self.who, self.team, self.settings)
-        lease, settings = await self._lease(carried or str(options.get("run_id")), settings)
-        told: TurnOptions = {**options, "labels": self._labels(options.get("labels") or {})}
+        lease, settings = await self._lease_for(carried or str(options.get("run_id")), settings)
+        charged: TurnOptions = {**options, "labels": self._labels(options.get("labels") or {})}
         # Those of the client have what is of the session; here the token and the team say it.
-        told["settings"] = settings
+        charged["settings"] = settings
         try:
-            yield told
+            yield charged
         finally:
             await self.served.settle_at_rest(lease)
 
-    async def _lease(
+    async def _lease_for(
         self, run_id: str, settings: RunSettings | None
     ) -> tuple[Lease, RunSettings | None]:
+        """Reserve for the run of a turn: a new one, or the one that is open in the session."""
         record = await self.served.storage.runs.get(run_id)
         if record is None:
             services = team_services(self.served.runtimes[self.team])

@@ -21,17 +21,17 @@ class Stream(StreamingResponse):
     """Texts as they come, until the end, or until the reader is gone or stuck."""
 
     def __init__(
-        self, told: AsyncGenerator[str], beat: float, seat: AbstractContextManager[None]
+        self, texts: AsyncGenerator[str], beat: float, seat: AbstractContextManager[None]
     ) -> None:
         """Prepare.
 
         Args:
-            told: The texts; it is closed at the end, whatever ends it.
+            texts: The texts; it is closed at the end, whatever ends it.
             beat: Seconds of silence after which a comment shows that the stream lives.
             seat: Is held for as long as the stream lasts.
         """
-        super().__init__(told, headers=_HEADERS, media_type="text/event-stream")
-        self._texts = told
+        super().__init__(texts, headers=_HEADERS, media_type="text/event-stream")
+        self._texts = texts
         self._seat = seat
         self._beat = beat
         self._sent_at = 0.0

@@ -73,7 +73,7 @@ class CallTrace:
         takes = self._TAKES.get(type(event))
         if takes is not None:
             takes(self, event)
-        elif (marks := say.mark_of(event, content=self.hears_texts)) is not None:
+        elif (marks := say.span_event(event, content=self.hears_texts)) is not None:
             self._owner(event).span.add_event(f"replan.{getattr(event, 'type', '')}", marks)
 
     def end(self, error: BaseException | None) -> None:
@@ -91,13 +91,13 @@ class CallTrace:
 
     def _run_started(self, event: events.RunStarted) -> None:
         if self.hears_texts:
-            asked = say.said_to([events.Said(role="human", text=event.request)])
+            asked = say.input_messages([events.Said(role="human", text=event.request)])
             self._run.span.set_attributes(asked)
 
     def _task_completed(self, event: events.TaskCompleted) -> None:
         self._outcome = event.outcome
         if self.hears_texts:
-            answer = say.said_by(events.Said(role="ai", text=event.answer.text))
+            answer = say.output_messages(events.Said(role="ai", text=event.answer.text))
             self._run.span.set_attributes(answer)
 
     def _attempt_began(self, event: events.SpecialistInvoked) -> None:
@@ -109,7 +109,9 @@ class CallTrace:
             )
         attempt = self._open(step, f"invoke_agent {about[AGENT]}", of_attempt, event.attempt)
         if self.hears_texts:
-            attempt.span.set_attributes(say.said_to([events.Said(role="human", text=event.task)]))
+            attempt.span.set_attributes(
+                say.input_messages([events.Said(role="human", text=event.task)])
+            )
         attempt.enter()
 
     def _attempt_ended(self, event: AttemptEnded) -> None:
@@ -135,16 +137,18 @@ class CallTrace:
         attempt = step.below.get(event.attempt)
         if attempt is not None:
             if self.hears_texts:
-                attempt.span.set_attributes(say.said_by(events.Said(role="ai", text=result.text)))
+                attempt.span.set_attributes(
+                    say.output_messages(events.Said(role="ai", text=result.text))
+                )
             self._close(attempt, outcome, result.error)
             attempt.leave()
         self._close(step, outcome, result.error)
 
     def _model_called(self, event: events.ModelCalled) -> None:
         about = {**say.of_model(event), **say.of_caller(event)}
-        told = say.said_to(event.prompt) if self.hears_texts else {}
+        extra = say.input_messages(event.prompt) if self.hears_texts else {}
         name = f"chat {about[say.MODEL]}"
-        self._call(event, name, about, told, SpanKind.CLIENT)
+        self._call(event, name, about, extra, SpanKind.CLIENT)
 
     def _model_answered(self, event: events.ModelAnswered) -> None:
         called = self._calls.pop(_call_key(event), None)
@@ -152,7 +156,7 @@ class CallTrace:
             return
         failed = {ERROR: say.error_type(event.error)} if event.error else {}
         self._telemetry.meters.model_answered(event, called.about, failed)
-        said = say.said_by(event.reply) if self.hears_texts else {}
+        said = say.output_messages(event.reply) if self.hears_texts else {}
         called.node.span.set_attributes(say.of_reply(event) | said)
         self._close(called.node, "", event.error)
         called.node.leave()
@@ -162,7 +166,7 @@ class CallTrace:
 
     def _knowledge_retrieved(self, event: events.KnowledgeRetrieved) -> None:
         """Its one event comes at the end of the search."""
-        about = say.of_search(event) | (say.found_by(event) if self.hears_texts else {})
+        about = say.of_search(event) | (say.found_documents(event) if self.hears_texts else {})
         node = self._open(self._owner(event), "retrieval", about, object(), ago=event.seconds)
         self._close(node, "", event.error)
 
@@ -184,10 +188,10 @@ class CallTrace:
 
     def _tool_invoked(self, event: events.ToolEvent) -> None:
         about = {**say.of_tool(event), **say.of_caller(event)}
-        told = say.of_tool_call(event)
+        extra = say.of_tool_call(event)
         if self.hears_texts:
-            told |= say.arguments_of(event)
-        self._call(event, f"execute_tool {about[say.TOOL]}", about, told)
+            extra |= say.arguments_of(event)
+        self._call(event, f"execute_tool {about[say.TOOL]}", about, extra)
 
     def _tool_completed(self, event: events.ToolCompleted) -> None:
         if _call_key(event) not in self._calls:
@@ -207,12 +211,12 @@ class CallTrace:
         event: events.CallEvent,
         name: str,
         about: Attributes,
-        told: Attributes,
+        extra: Attributes,
         kind: SpanKind = SpanKind.INTERNAL,
     ) -> None:
         key = _call_key(event)
         # Names of calls are given by models, too.
-        node = self._open(self._owner(event), name, about | told, object(), kind)
+        node = self._open(self._owner(event), name, about | extra, object(), kind)
         self._calls[key] = _Called(node, about)
         node.enter()
 
@@ -232,7 +236,7 @@ class CallTrace:
         is_failed = outcome == "failed" or bool(error)
         if is_failed:
             about[ERROR] = say.error_type(error)
-        text = say.shown_error(error) if self.hears_texts else ""
+        text = say.error_text(error) if self.hears_texts else ""
         node.closed(about, text if is_failed else None)
 
     def _round(self, number: int) -> Node:

@@ -115,12 +115,12 @@ def of_tool_call(event: events.ToolEvent) -> Attributes:
     }
 
 
-def said_to(messages: Sequence[events.Said]) -> Attributes:
+def input_messages(messages: Sequence[events.Said]) -> Attributes:
     """The messages to a model, as content."""
     return {"gen_ai.input.messages": _messages(messages)} if messages else {}
 
 
-def said_by(reply: events.Said | None) -> Attributes:
+def output_messages(reply: events.Said | None) -> Attributes:
     """What a model says, as content."""
     return {"gen_ai.output.messages": _messages([reply])} if reply else {}
 
@@ -141,12 +141,12 @@ def error_type(text: str) -> str:
     return found[0] if found else "_OTHER"
 
 
-def shown_error(text: str) -> str:
+def error_text(text: str) -> str:
     """The text of an error, as content."""
     return _cut(text)
 
 
-def mark_of(event: events.BaseEvent, *, content: bool) -> Attributes | None:  # noqa: C901, PLR0911 - one each
+def span_event(event: events.BaseEvent, *, content: bool) -> Attributes | None:  # noqa: C901, PLR0911 - one each
     """The span event of an event that neither opens nor closes a span; None for others."""
     match event:
         case events.PlanUpdated(changes=changes) if not changes:
@@ -162,7 +162,7 @@ def mark_of(event: events.BaseEvent, *, content: bool) -> Attributes | None:  # 
         case events.ReplyUnreadable(node=node):
             return {"replan.node": node}
         case events.WarningGiven(text=text):
-            return {"replan.warning": shown_error(text)} if content else {}
+            return {"replan.warning": error_text(text)} if content else {}
         case events.AnswerGiven():
             about = {"replan.action": event.action, "replan.kind": event.kind}
             return {**about, **known(replan__by=one_line(event.by))}
@@ -197,7 +197,7 @@ def of_search(event: events.KnowledgeRetrieved) -> Attributes:
     }
 
 
-def found_by(event: events.KnowledgeRetrieved) -> Attributes:
+def found_documents(event: events.KnowledgeRetrieved) -> Attributes:
     """What a search found, as content."""
     found = [{"id": _cut(each.place), "score": each.score} for each in event.sources]
     return {"gen_ai.retrieval.documents": _json(found)} if found else {}

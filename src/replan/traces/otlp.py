@@ -34,12 +34,12 @@ def open_traces(*, content: bool = False) -> Generator[Traces]:
         ConfigurationError: The extra `otel` is not installed, or the variables ask for another
             protocol than OTLP over HTTP, or name no http or https address.
     """
-    with traces_sent(content=content) as traces:
+    with send_traces(content=content) as traces:
         yield traces
 
 
 @contextmanager
-def traces_sent(*, content: bool, missed: Callable[[str], None] | None = None) -> Generator[Traces]:
+def send_traces(*, content: bool, missed: Callable[[str], None] | None = None) -> Generator[Traces]:
     """Do as `open_traces`; `missed` gets the reason if sending fails, once until it works."""
     check_endpoint(os.environ)
     named = [name for name in _PROTOCOLS if os.environ.get(name)]
@@ -54,7 +54,7 @@ def traces_sent(*, content: bool, missed: Callable[[str], None] | None = None) -
         yield Traces(content=content, tracer_provider=spans, meter_provider=metrics)
 
 
-def asked_for(environment: Mapping[str, str]) -> bool:
+def are_traces_asked_for(environment: Mapping[str, str]) -> bool:
     """Whether the standard variables ask for traces."""
     is_off = environment.get("OTEL_SDK_DISABLED", "").strip().casefold() == "true"
     return not is_off and any(environment.get(name) for name in ENDPOINTS)

@@ -40,27 +40,27 @@ _TALKATIVE = (
     OTLPMetricExporter.__module__,
     "opentelemetry.sdk._shared_internal",
 )
-Hears = Callable[[str], None]
-"""Hears a line that is kept back from the log."""
+LineTaker = Callable[[str], None]
+"""Takes a line that is kept back from the log."""
 
-_hears: ContextVar[Hears | None] = ContextVar("replan_otlp_lines", default=None)
+_line_taker: ContextVar[LineTaker | None] = ContextVar("replan_otlp_lines", default=None)
 
 
-def _is_received(record: logging.LogRecord) -> bool:
+def _is_logged(record: logging.LogRecord) -> bool:
     """Whether a line of OpenTelemetry is logged, and not kept back."""
-    hears = _hears.get()
-    if hears is not None:
-        hears(record.getMessage())
-    return hears is None
+    taker = _line_taker.get()
+    if taker is not None:
+        taker(record.getMessage())
+    return taker is None
 
 
 @contextmanager
-def _heard_by(hears: Hears) -> Generator[None]:
-    token = _hears.set(hears)
+def _divert_lines_to(taker: LineTaker) -> Generator[None]:
+    token = _line_taker.set(taker)
     try:
         yield
     finally:
-        _hears.reset(token)
+        _line_taker.reset(token)
 
 
 def _nobody(_: str) -> None:
@@ -70,7 +70,7 @@ def _nobody(_: str) -> None:
 class Receiver:
     """Where spans and metrics are sent; that it is away is reported once, until it is back."""
 
-    def __init__(self, where: str, missed: Hears | None = None) -> None:
+    def __init__(self, where: str, missed: LineTaker | None = None) -> None:
         self.news = threading.Event()  # something is not received, or all is sent
         self._where, self._missed = where, missed
         self._away = set[str]()
@@ -80,19 +80,19 @@ class Receiver:
         """Whether the newest spans were not received."""
         return "spans" in self._away
 
-    def gets(self, what: str, send: Callable[[], Any], good: object) -> Any:
+    def deliver(self, what: str, send: Callable[[], Any], good: object) -> Any:
         """Send something, and tell as soon as it is not received."""
         result = None
-        with _heard_by(partial(self.misses, what)):
+        with _divert_lines_to(partial(self.report_missing, what)):
             try:
                 result = send()
             except Exception as error:  # noqa: BLE001 - whatever it is, it concerns no run
-                self.misses(what, describe(error))
+                self.report_missing(what, describe(error))
         if result is good:
             self._away.discard(what)
         return result
 
-    def misses(self, what: str, reason: str) -> None:
+    def report_missing(self, what: str, reason: str) -> None:
         """Report that something is not received, unless that is known."""
         is_known = self.is_away or what in self._away
         self._away.add(what)
@@ -111,7 +111,9 @@ class _Spans(OTLPSpanExporter):
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         good, send = SpanExportResult.SUCCESS, super().export
-        return self._receiver.gets("spans", lambda: send(spans), good) or SpanExportResult.FAILURE
+        return (
+            self._receiver.deliver("spans", lambda: send(spans), good) or SpanExportResult.FAILURE
+        )
 
 
 class _Metrics(OTLPMetricExporter):
@@ -123,7 +125,7 @@ class _Metrics(OTLPMetricExporter):
         self, metrics_data: MetricsData, timeout_millis: float | None = None, **_: Any
     ) -> MetricExportResult:
         good, send = MetricExportResult.SUCCESS, super().export
-        sent = self._receiver.gets("metrics", lambda: send(metrics_data, timeout_millis), good)
+        sent = self._receiver.deliver("metrics", lambda: send(metrics_data, timeout_millis), good)
         return sent or MetricExportResult.FAILURE
 
 
@@ -137,13 +139,13 @@ class _Batches(BatchSpanProcessor):
         if not self._receiver.is_away:
             super().on_end(span)
             return
-        with _heard_by(_nobody):
+        with _divert_lines_to(_nobody):
             super().on_end(span)
 
 
 @contextmanager
 def sending(
-    where: str, missed: Hears | None = None
+    where: str, missed: LineTaker | None = None
 ) -> Generator[tuple[TracerProvider, MeterProvider]]:
     """Send what is traced inside; at the end what is left, for as long as that may take."""
     receiver, resource = Receiver(where, missed), _resource()
@@ -154,25 +156,25 @@ def sending(
     readers = [PeriodicExportingMetricReader(metrics)] if _is_sent("OTEL_METRICS_EXPORTER") else []
     metered = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
     for name in _TALKATIVE:
-        logging.getLogger(name).addFilter(_is_received)
+        logging.getLogger(name).addFilter(_is_logged)
     try:
         yield traced, metered
     finally:
         receiver.news.clear()
-        _begun(traced.shutdown, metered.shutdown, receiver.news.set)
+        _start_thread(traced.shutdown, metered.shutdown, receiver.news.set)
         if not receiver.news.wait(LAST_SECONDS):
-            receiver.misses("spans", f"not all was sent within {LAST_SECONDS:g} s")
-        with _heard_by(_nobody):
+            receiver.report_missing("spans", f"not all was sent within {LAST_SECONDS:g} s")
+        with _divert_lines_to(_nobody):
             # Whoever waits to try again waits no longer.
             spans.shutdown()
             metrics.shutdown()
 
 
-def _begun(*works: Callable[[], object]) -> None:
+def _start_thread(*works: Callable[[], object]) -> None:
     """Do one after another in a thread that the process does not wait for."""
 
     def done() -> None:
-        with _heard_by(_nobody):
+        with _divert_lines_to(_nobody):
             for work in works:
                 work()
 

@@ -18,12 +18,12 @@ from replan.server.served_teams import ServedTeams
 from replan.ui.acts.pages import ACTING
 from replan.ui.door import Door
 from replan.ui.entering import Entrance
-from replan.ui.forms import fields_of
+from replan.ui.forms import read_fields
 from replan.ui.htmx import script
 from replan.ui.read_runs import Readings
 from replan.ui.run_page import changes, one_run, prompt, step, whole_text
 from replan.ui.runs_page import remarks, runs
-from replan.ui.site import Page, Site, refused, templates
+from replan.ui.site import Page, Site, refusal_page, templates
 from replan.ui.terminal_runs import Terminals
 
 _STYLE = (Path(__file__).parent / "static" / "page.css").read_bytes()
@@ -40,7 +40,7 @@ async def _entrance(site: Site, request: Request) -> Response:
 
 async def _enter(site: Site, request: Request) -> Response:
     """Take a typed token."""
-    token = (await fields_of(site, request)).get("token", "").strip()
+    token = (await read_fields(site, request)).get("token", "").strip()
     if await site.served.tokens.identity_of(token) is not None:
         return site.entrance.enter(token)
     return site.page(request, "enter", 401, is_used=False, is_wrong=True)
@@ -102,7 +102,7 @@ def application(
 
     async def not_found(request: Request, _: Exception) -> Response:
         detail = f"There is no page {request.url.path[:100]} here."
-        return refused(site, request, RefusedError(404, "unknown_page", detail))
+        return refusal_page(site, request, RefusedError(404, "unknown_page", detail))
 
     handlers: Any = {HTTPException: not_found}
     routes = [each.route(site) for each in PAGES]
@@ -129,5 +129,5 @@ class _Refused(Response):
         if self._refusal.problem.status == 401:  # noqa: PLR2004 - it asks for a token
             answer = self._site.page(request, "enter", 401, is_used=False, is_wrong=False)
         else:
-            answer = refused(self._site, request, self._refusal)
+            answer = refusal_page(self._site, request, self._refusal)
         await answer(scope, receive, send)

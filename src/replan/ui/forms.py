@@ -19,16 +19,16 @@ _LARGEST = 2_000_000
 _MOST = 1_000
 
 
-async def form_of(site: Site, request: Request) -> dict[str, str]:
+async def read_form(site: Site, request: Request) -> dict[str, str]:
     """The fields of a form that one of our pages made for this browser.
 
     Raises:
         RefusedError: It is no such form, or too large.
     """
-    return checked(site, request, await fields_of(site, request))
+    return check_form(site, request, await read_fields(site, request))
 
 
-def checked(site: Site, request: Request, fields: dict[str, str]) -> dict[str, str]:
+def check_form(site: Site, request: Request, fields: dict[str, str]) -> dict[str, str]:
     """The fields of a form without its token, which must be that of this browser.
 
     Raises:
@@ -43,7 +43,7 @@ def checked(site: Site, request: Request, fields: dict[str, str]) -> dict[str, s
     return fields
 
 
-async def fields_of(site: Site, request: Request) -> dict[str, str]:
+async def read_fields(site: Site, request: Request) -> dict[str, str]:
     """The fields of any form; if a name is there twice, its last value.
 
     Raises:
@@ -76,14 +76,14 @@ class Part:
     content: bytes
 
 
-async def upload_of(site: Site, request: Request) -> tuple[dict[str, str], list[dict[str, str]]]:
+async def read_upload(site: Site, request: Request) -> tuple[dict[str, str], list[dict[str, str]]]:
     """The fields of a form that a page made for this browser, and its files as the server has them.
 
     Raises:
         RefusedError: It is no such form, too large or too slow.
     """
     body = await read_bytes(request, site.served.body_seconds)
-    parts = list(parts_of(body, request.headers.get("content-type", "")))
+    parts = list(read_parts(body, request.headers.get("content-type", "")))
     fields = {
         each.name: each.content.decode("utf-8", "replace").replace("\r\n", "\n")
         for each in parts
@@ -94,10 +94,10 @@ async def upload_of(site: Site, request: Request) -> tuple[dict[str, str], list[
         for each in parts
         if each.filename  # a form sends a part without a name where no file was chosen
     ]
-    return checked(site, request, fields), files
+    return check_form(site, request, fields), files
 
 
-def parts_of(body: bytes, content_type: str) -> Iterator[Part]:
+def read_parts(body: bytes, content_type: str) -> Iterator[Part]:
     """Read a body of multipart/form-data.
 
     Raises:

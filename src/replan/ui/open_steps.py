@@ -33,7 +33,7 @@ def open_steps(story: Story, marks: Iterable[str]) -> Iterator[dict[str, Any]]:
             new = [each for each in story.run.events if (each.seq or 0) > since]
             values = step_values(story, number)
             is_at_work = values["standing"].state == "running"
-            is_touched = number in touched(story, new) or any(map(is_structural, new))
+            is_touched = number in steps_changed_by(story, new) or any(map(is_structural, new))
             if is_at_work or is_touched:
                 own = {"number": number, "since": since, "attempts": attempts}
                 yield {**own, "is_touched": is_touched, **values}
@@ -65,7 +65,7 @@ def is_drawn_whole(event: RunEvent, seen: int, settled: int) -> bool:
     return is_structural(event) and (seq > seen or (seq <= settled and event.type in _UNMARKED))
 
 
-def touched(story: Story, new: Iterable[RunEvent]) -> set[int]:
+def steps_changed_by(story: Story, new: Iterable[RunEvent]) -> set[int]:
     """The steps that events changed; 0 means the host."""
     events = [*new]
     steps = {_step_of(each) for each in events}

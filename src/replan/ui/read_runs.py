@@ -97,7 +97,7 @@ def graph_for(served: ServedTeams, record: RunRecord) -> Graph:
     return viewer(served.storage) if runtime is None else runtime.graph
 
 
-async def record_of(served: ServedTeams, name: str, who: Identity) -> RunRecord:
+async def find_record(served: ServedTeams, name: str, who: Identity) -> RunRecord:
     """A run that the caller may see: a caller without a tenant sees all runs of the storage.
 
     Raises:

@@ -14,13 +14,19 @@ from replan.server.problems import RefusedError
 from replan.ui.drawn.graph import graph_of, standings
 from replan.ui.drawn.timeline import LEGEND, timeline_of
 from replan.ui.drawn.tree import tree_of
-from replan.ui.open_steps import is_drawn_whole, open_steps, touched
-from replan.ui.read_runs import Reading, event_numbered, record_of
+from replan.ui.open_steps import is_drawn_whole, open_steps, steps_changed_by
+from replan.ui.read_runs import Reading, event_numbered, find_record
 from replan.ui.site import Site
 from replan.ui.step_page import given_of, jobs_of, step_values, threads_of
-from replan.views.run.history import moments
-from replan.views.run.overview import goal_of, remarked, took, tool_counts, used
-from replan.views.run.reasons import ended_why
+from replan.views.run.history import history_lines
+from replan.views.run.overview import (
+    duration_text,
+    goal_text,
+    remark_texts,
+    tool_counts,
+    usage_text,
+)
+from replan.views.run.reasons import why_ended
 
 TABS = {
     "plan": "Plan",
@@ -41,7 +47,7 @@ _HISTORY = ("model_", "tool_", "specialist_token")
 
 async def reading_of(site: Site, request: Request) -> Reading:
     """The run that an address names, as it is."""
-    record = await record_of(site.served, request.path_params["run_id"], request.state.who)
+    record = await find_record(site.served, request.path_params["run_id"], request.state.who)
     return await site.readings.of(record)
 
 
@@ -77,7 +83,7 @@ async def changes(site: Site, request: Request) -> Response:
         is_drawn = tab == "plan" and not any(each.type == "plan_created" for each in redrawn)
         values |= {"whole": True, "is_drawn": is_drawn, **stage_values(reading, tab)}
     else:
-        values |= {"whole": False, **_touched(reading, tab, new)}
+        values |= {"whole": False, **_changed_parts(reading, tab, new)}
     return site.page(request, "changes", **values)
 
 
@@ -86,10 +92,10 @@ def _number(text: str | None) -> int | None:
     return int(text) if text and is_one else None
 
 
-def _touched(reading: Reading, tab: str, new: list[RunEvent]) -> dict[str, Any]:
+def _changed_parts(reading: Reading, tab: str, new: list[RunEvent]) -> dict[str, Any]:
     """The parts of a view that some events changed."""
     story = reading.story
-    steps = touched(story, new)
+    steps = steps_changed_by(story, new)
     values: dict[str, Any] = {
         "boxes": (),
         "branches": (),
@@ -111,7 +117,7 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
     """What is at the top of each page of a run."""
     run, story = reading.run, reading.story
     asks = ";".join(f"{each.key} {each.fingerprint} {each.problem}" for each in run.waiting)
-    why, drawn = ended_why(story), run.plan.version if run.plan else 0
+    why, drawn = why_ended(story), run.plan.version if run.plan else 0
     parts = f"{run.outcome} {asks} {len(run.warnings)} {drawn} {why} {bool(run.answer)}"
     mark = hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()[:12]
     return {
@@ -124,12 +130,12 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
         # What came since then is drawn again by the next look.
         "settled": reading.settled,
         "mark": mark,
-        "pace": _pace(reading, tab),
-        "goal": goal_of(story),
+        "pace": _poll_interval(reading, tab),
+        "goal": goal_text(story),
         "why": why,
-        "took": took(story),
-        "remarks": remarked(story.remarks),
-        "used": used(story.calls, is_running=run.outcome == "running"),
+        "took": duration_text(story),
+        "remarks": remark_texts(story.remarks),
+        "used": usage_text(story.calls, is_running=run.outcome == "running"),
         "done": story.count(StepStatus.COMPLETED),
         "steps_at_work": story.count(StepStatus.EXECUTING),
         "total": len(story.planned),
@@ -137,7 +143,7 @@ def run_values(reading: Reading, tab: str) -> dict[str, Any]:
     }
 
 
-def _pace(reading: Reading, tab: str) -> str:
+def _poll_interval(reading: Reading, tab: str) -> str:
     """How often a page asks for changes; empty once the run is over."""
     if not reading.is_at_work:
         return "" if reading.story.is_over else "2s"
@@ -159,7 +165,7 @@ def stage_values(reading: Reading, tab: str) -> dict[str, Any]:
         case "steps":
             values["branches"] = tree_of(story)
         case "history":
-            happened = moments(story, has_failures=True)
+            happened = history_lines(story, has_failures=True)
             values |= {"moments": happened, "revisions": story.revisions[::-1]}
         case "given":
             values |= {"given": given_of(reading.run.events), "jobs": jobs_of(reading.run)}
@@ -220,7 +226,7 @@ def _message(part: Any, texts: dict[str, str]) -> dict[str, Any]:
 
 async def whole_text(site: Site, request: Request) -> Response:
     """Return a long text as it is, as plain text."""
-    record = await record_of(site.served, request.path_params["run_id"], request.state.who)
+    record = await find_record(site.served, request.path_params["run_id"], request.state.who)
     text = await site.served.storage.runs.text(record.run_id, request.path_params["ref"])
     if text is None:
         detail = "This text is not there, or it was removed."

@@ -21,10 +21,10 @@ from replan.server.problems import bad_field
 from replan.server.response_schemas import TENANT
 from replan.server.served_teams import ServedTeams
 from replan.state.results import Outcome
-from replan.ui.read_runs import graph_for, record_of
+from replan.ui.read_runs import find_record, graph_for
 from replan.ui.site import Site
 from replan.views.cells import counted
-from replan.views.run.overview import remarked
+from replan.views.run.overview import remark_texts
 
 OUTCOMES = ("running", "waiting", "interrupted", *get_args(Outcome))
 ORDERS: dict[RunOrder, str] = {
@@ -96,7 +96,7 @@ async def runs(site: Site, request: Request) -> Response:
         raise bad_field("order", wanted.order, "there is no such order", fix)
     is_first = not wanted.behind and not wanted.is_any
     waiting = await _waiting(site.served, request) if is_first else []
-    found, behind = await _found(site.served, request, wanted)
+    found, behind = await _find_page(site.served, request, wanted)
     ends = await site.served.storage.runs.newest_events([each.run_id for each in found], _LAST)
     rows = await asyncio.gather(*(_row(site.served, each, ends[each.run_id]) for each in found))
     values: dict[str, Any] = {
@@ -120,43 +120,43 @@ async def _waiting(served: ServedTeams, request: Request) -> list[Row]:
         record
         for outcome in standing
         for record in await served.storage.runs.recent(_WAITING, labels, outcomes=(outcome,))
-        if _is_seen(served, request, record)
+        if _may_see(served, request, record)
     ]
     rows = [await _row_at_work(served, each) for each in records]
     return [each for each in rows if each.asks]
 
 
-async def _found(
+async def _find_page(
     served: ServedTeams, request: Request, wanted: Filter
 ) -> tuple[list[RunRecord], str]:
     """A page of records, and the one after which the next page begins."""
     found, scanned = list[RunRecord](), 0
-    last = await _behind(served, request, wanted.behind)
+    last = await _page_start(served, request, wanted.behind)
     batch = 1_000 if wanted.q else _PAGE + 1
     while scanned < _SCANNED:
         records = await served.storage.runs.recent(
             batch,
             _labels(request, wanted.label),
             behind=last,
-            outcomes=_recorded(wanted.outcome),
+            outcomes=_recorded_outcomes(wanted.outcome),
             order=cast("RunOrder", wanted.order),
         )
         for record in records:
             if len(found) == _PAGE:
                 return found, found[-1].run_id
             last, scanned = record, scanned + 1
-            if _is_seen(served, request, record) and _has(record, wanted.q.casefold()):
+            if _may_see(served, request, record) and _matches(record, wanted.q.casefold()):
                 found.append(record)
         if len(records) < batch:
             return found, ""
     return found, last.run_id if last else ""
 
 
-async def _behind(served: ServedTeams, request: Request, name: str) -> RunRecord | None:
-    return await record_of(served, name, request.state.who) if name else None
+async def _page_start(served: ServedTeams, request: Request, name: str) -> RunRecord | None:
+    return await find_record(served, name, request.state.who) if name else None
 
 
-def _recorded(outcome: str) -> Sequence[RunOutcome]:
+def _recorded_outcomes(outcome: str) -> Sequence[RunOutcome]:
     """The status of the records of runs with an outcome: a killed process could not say so."""
     own = ("running",) if outcome in ("waiting", "interrupted") else ()
     return cast("Sequence[RunOutcome]", (outcome, *own)) if outcome else ()
@@ -170,12 +170,12 @@ def _labels(request: Request, given: str = "") -> dict[str, str]:
     return ({name.strip(): value.strip()} if given else {}) | ({TENANT: tenant} if tenant else {})
 
 
-def _is_seen(served: ServedTeams, request: Request, record: RunRecord) -> bool:
+def _may_see(served: ServedTeams, request: Request, record: RunRecord) -> bool:
     who = request.state.who
     return not who.tenant or served.is_seen(record, who)
 
 
-def _has(record: RunRecord, text: str) -> bool:
+def _matches(record: RunRecord, text: str) -> bool:
     """Whether a text is in the title, in the id or in a label."""
     texts = (record.title, record.run_id, *record.labels.values())
     return not text or any(text in each.casefold() for each in texts)
@@ -190,7 +190,7 @@ async def _row(served: ServedTeams, record: RunRecord, ends: Sequence[LoggedEven
         record=record,
         outcome=record.outcome,
         seconds=(record.updated_at - record.started_at).total_seconds(),
-        calls=await _charged(served, record, summary),
+        calls=await _calls_charged(served, record, summary),
         remarks=None if summary is None else summary.remarks,
     )
 
@@ -201,12 +201,14 @@ async def _row_at_work(served: ServedTeams, record: RunRecord) -> Row:
         record=record,
         outcome=view.outcome,
         seconds=view.seconds,
-        calls=await _charged(served, record),
+        calls=await _calls_charged(served, record),
         asks=view.waiting,
     )
 
 
-async def _charged(served: ServedTeams, record: RunRecord, summary: Summary | None = None) -> Calls:
+async def _calls_charged(
+    served: ServedTeams, record: RunRecord, summary: Summary | None = None
+) -> Calls:
     """What the calls of a run took, as its events tell, or as far as its account does."""
     charged = (await served.storage.journal.charged(record.run_id)).get("run", Charged())
     if summary is not None:
@@ -223,9 +225,9 @@ async def _charged(served: ServedTeams, record: RunRecord, summary: Summary | No
 async def remarks(site: Site, request: Request) -> Response:
     """Show what the outcome of runs does not say; in a long list, once they are on the screen."""
     names = request.query_params.getlist("run")[:_PAGE]
-    records = [await record_of(site.served, each, request.state.who) for each in names]
+    records = [await find_record(site.served, each, request.state.who) for each in names]
     found = {each.run_id: await _summary(site, each) for each in records}
-    return site.page(request, "remarks", told=found)
+    return site.page(request, "remarks", summaries=found)
 
 
 async def _summary(site: Site, record: RunRecord) -> Summary:
@@ -236,7 +238,9 @@ async def _summary(site: Site, record: RunRecord) -> Summary:
     events = [run_event(run_id, each) for each in await storage.runs.events(run_id)]
     found = remarks_of(events, unusable_replies(events))
     charged = (await storage.journal.spent(run_id)).get("run", Spending())
-    summary = Summary(remarks=_words(events, found), calls=with_charged(calls_of(events), charged))
+    summary = Summary(
+        remarks=_remark_texts(events, found), calls=with_charged(calls_of(events), charged)
+    )
     if record.outcome != "running":
         site.summaries[mark] = summary
         while len(site.summaries) > _TOLD:
@@ -247,10 +251,10 @@ async def _summary(site: Site, record: RunRecord) -> Summary:
 def _summary_at_end(events: Sequence[RunEvent]) -> Summary | None:
     """What the last events of a run tell of all of them, if an end is among them."""
     met = counts_in(events)
-    return met and Summary(remarks=_words(events, met[0]), calls=met[1])
+    return met and Summary(remarks=_remark_texts(events, met[0]), calls=met[1])
 
 
-def _words(events: Sequence[RunEvent], found: Remarks) -> tuple[str, ...]:
+def _remark_texts(events: Sequence[RunEvent], found: Remarks) -> tuple[str, ...]:
     ends: list[Any] = [e.details for e in events if e.type == "task_completed"]
     warnings = len(ends[-1].get("warnings", ())) if ends else 0
-    return (*([counted(warnings, "warning")] if warnings else ()), *remarked(found))
+    return (*([counted(warnings, "warning")] if warnings else ()), *remark_texts(found))

@@ -15,7 +15,7 @@ from replan.ports.storage import Storage
 from replan.server.callers.tokens import TOKEN, Tokens, new_token, one_token, read_tokens
 from replan.server.listening import bind_socket, listening, until_signalled
 from replan.server.served_teams import open_teams
-from replan.server.serving import Wanted, graph_of, hosts_of, named_teams
+from replan.server.serving import ServeOptions, graph_of, hosts_of, named_teams
 from replan.ui.app import application
 from replan.ui.entering import Entrance
 from replan.ui.terminal_runs import Terminals
@@ -25,7 +25,7 @@ _GRACE = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class WantedPages(Wanted):
+class PageOptions(ServeOptions):
     """What `replan ui` is to show, and how."""
 
     prefix: str = ""  # the path under which a proxy offers the pages
@@ -58,7 +58,7 @@ async def open_pages(  # noqa: PLR0913 - what its pages leave open
         environment: What the teams of runs that a terminal began read their keys from.
         options: As of `open_teams`.
     """
-    prefix = _checked(prefix)
+    prefix = _check_prefix(prefix)
     known = one_token(tokens) if isinstance(tokens, str) else tokens
     listener = bind_socket(host, port)
     number = listener.getsockname()[1]
@@ -79,21 +79,21 @@ async def open_pages(  # noqa: PLR0913 - what its pages leave open
         yield f"http://{shown}:{number}{prefix}/{code}"
 
 
-def show(wanted: WantedPages, say: Callable[[str], None]) -> None:
+def show(wanted: PageOptions, say: Callable[[str], None]) -> None:
     """Offer the pages until SIGINT or SIGTERM.
 
     Raises:
         UsageError: A team file, the tokens, the storage or the address cannot be used.
     """
-    completed(lambda: _shown(wanted, say))
+    completed(lambda: _serve_pages(wanted, say))
 
 
-async def _shown(wanted: WantedPages, say: Callable[[str], None]) -> None:
+async def _serve_pages(wanted: PageOptions, say: Callable[[str], None]) -> None:
     named = named_teams(wanted)
     if wanted.tokens:
         tokens: Tokens | str = read_tokens(wanted.tokens, wanted.environment)
     else:
-        tokens = wanted.environment.get(TOKEN) or _kept_token(wanted.secret)
+        tokens = wanted.environment.get(TOKEN) or _stored_token(wanted.secret)
     kept = open_storage(wanted.storage, key=wanted.key, keep_days=wanted.keep_days)
     async with kept as storage:
         opened = open_pages(
@@ -114,7 +114,7 @@ async def _shown(wanted: WantedPages, say: Callable[[str], None]) -> None:
             await until_signalled()
 
 
-def _kept_token(where: Path | None) -> str:
+def _stored_token(where: Path | None) -> str:
     """The token of the starts before, so that an open page continues after a new start."""
     if where is None:
         return new_token()
@@ -134,7 +134,7 @@ def _kept_token(where: Path | None) -> str:
         ) from None
 
 
-def _checked(prefix: str) -> str:
+def _check_prefix(prefix: str) -> str:
     """A prefix as it is before paths."""
     prefix = prefix.rstrip("/")
     plain = prefix.replace("/", "").replace("-", "").replace("_", "").replace(".", "")

@@ -12,14 +12,14 @@ from replan.state.person.verdicts import leads_to
 from replan.state.questions import fingerprint_of
 
 
-def shown_of(ask: Ask) -> str:
+def ask_fingerprint(ask: Ask) -> str:
     """Identify exactly what is asked."""
     remarks = list(ask.remarks)
     parts = (ask.key, ask.kind, ask.text, ask.details, remarks, ask.problem, ask.draft)
     return fingerprint_of(*(cast("JsonValue", each) for each in parts), ask.fingerprint)
 
 
-def leads_of(ask: Ask) -> Mapping[str, str]:
+def verdict_effects(ask: Ask) -> Mapping[str, str]:
     """What each answer to a question about work in doubt leads to."""
     return leads_to(ask.details)
 
@@ -31,16 +31,16 @@ def call_arguments(ask: Ask) -> Mapping[str, JsonValue]:
     return arguments if isinstance(arguments, dict) else {}
 
 
-def argument_shown(value: JsonValue) -> str:
+def argument_text(value: JsonValue) -> str:
     """An argument in a field of a form: a text unchanged, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def standing_of(run: WholeRun) -> str:
+def run_fingerprint(run: WholeRun) -> str:
     """Name the status of a run, as far as it matters for steering it."""
     plan = run.plan
     steps = [f"{step.id} {step.status}" for step in plan.steps] if plan else []
     moves = sum(e.type in ("run_resumed", "run_corrected", "run_stopped") for e in run.events)
-    asks = [shown_of(each) for each in run.waiting]
+    asks = [ask_fingerprint(each) for each in run.waiting]
     version = plan.version if plan else 0
     return fingerprint_of(run.run_id, run.outcome, version, moves, list(steps), list(asks))

@@ -21,19 +21,19 @@ from replan.server.endpoints import check_role
 from replan.server.problems import RefusedError, as_refusal
 from replan.server.served_teams import ServedTeams
 from replan.state.questions import fingerprint_of
-from replan.ui.drawn.columns import moment_of, price, signed
+from replan.ui.drawn.columns import moment_of, price, with_sign
 from replan.ui.drawn.revision_diffs import lines_of
 from replan.ui.entering import Entrance, form_token
 from replan.ui.htmx import integrity
 from replan.ui.markdown import safe
 from replan.ui.read_runs import Readings
-from replan.ui.shown import argument_shown, call_arguments, leads_of, shown_of
-from replan.ui.step_page import job_told
+from replan.ui.shown import argument_text, ask_fingerprint, call_arguments, verdict_effects
+from replan.ui.step_page import job_form
 from replan.ui.terminal_runs import Terminals
 from replan.views.cells import harmless, seconds
-from replan.views.run.error_lines import error_of, is_said, short_error
-from replan.views.run.overview import amount, day, money, tokens, used
-from replan.views.run.reasons import ended_why
+from replan.views.run.error_lines import error_of, is_in_text, short_error
+from replan.views.run.overview import amount, day_and_time, money, tokens, usage_text
+from replan.views.run.reasons import why_ended
 
 
 @dataclass
@@ -124,12 +124,12 @@ class Page:
                 check_role(who, self.role)
                 return await self.handler(site, request)
             except ReplanError as error:
-                return refused(site, request, as_refusal(error))
+                return refusal_page(site, request, as_refusal(error))
 
         return Route(self.path, answer, methods=[self.method])
 
 
-def refused(site: Site, request: Request, refusal: RefusedError) -> Response:
+def refusal_page(site: Site, request: Request, refusal: RefusedError) -> Response:
     """Say on a page why not."""
     problem = refusal.problem
     return site.page(request, "refused", problem.status, problem=problem)
@@ -150,11 +150,11 @@ def templates() -> Environment:
         "money": money,
         "amount": amount,
         "price": price,
-        "signed": signed,
+        "signed": with_sign,
         "tokens": tokens,
-        "used": used,
-        "day": day,
-        "why": partial(ended_why, has_failures=False),
+        "used": usage_text,
+        "day": day_and_time,
+        "why": partial(why_ended, has_failures=False),
         "error": error_of,
         "short": short_error,
         "moment": moment_of,
@@ -162,18 +162,18 @@ def templates() -> Environment:
         "tick": _tick,
         "json": _json,
         "text": _text,
-        "seen": shown_of,
-        "leads": leads_of,
+        "seen": ask_fingerprint,
+        "leads": verdict_effects,
         "arguments": call_arguments,
-        "argument": argument_shown,
+        "argument": argument_text,
         "lines": lines_of,
         "mark": _mark,
         "place": fingerprint_of,
-        "job": partial(job_told, is_open=True),
+        "job": partial(job_form, is_open=True),
     }
     known: dict[str, Any] = {"integrity": integrity()}
     made.filters.update(filters)
-    tests: dict[str, Any] = {"told_in": is_said}
+    tests: dict[str, Any] = {"told_in": is_in_text}
     made.tests.update(tests)
     made.globals.update(known)
     return made

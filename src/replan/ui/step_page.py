@@ -12,7 +12,7 @@ from replan.runs.log.run_event import RunEvent
 from replan.ui.drawn.graph import standings
 from replan.ui.drawn.tree import branch_of, known_of
 from replan.views.run.given import knowledge_text, memory_text
-from replan.views.run.history import LEAST_TOLD, moments
+from replan.views.run.history import LEAST_TOLD, history_lines
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ def step_values(story: Story, number: int) -> dict[str, Any]:
         "step": step,
         "standing": standings(story)[number],
         "waits": [each for each in waits_of(step, story) if each.seconds >= LEAST_TOLD],
-        "moments": moments(story, number),
+        "moments": history_lines(story, number),
         "branch": branch_of(step, known_of(story)),
         "results": [each for each in run.results if each.step_id == number],
         "threads": threads_of(run.threads, number),
@@ -75,42 +75,46 @@ def given_of(events: Iterable[RunEvent]) -> list[dict[str, Any]]:
 
 
 def _given(event: RunEvent) -> dict[str, Any]:
-    said: dict[str, Any] = event.details
-    step = said.get("step_id")
+    details: dict[str, Any] = event.details
+    step = details.get("step_id")
     lines: list[str] = []
     match event.type:
         case "memory_applied":
-            told = memory_text(said)
+            text = memory_text(details)
         case "memory_summary":
-            told = str(said.get("error") or f"a summary covers {said.get('covered')} messages")
+            text = str(
+                details.get("error") or f"a summary covers {details.get('covered')} messages"
+            )
         case "knowledge_retrieved":
-            told = knowledge_text(said)
+            text = knowledge_text(details)
             lines = [
-                str(each) for n in ("left_out", "unused", "failed") for each in said.get(n, ())
+                str(each) for n in ("left_out", "unused", "failed") for each in details.get(n, ())
             ]
         case kind:
             done = "remembered" if kind == "fact_remembered" else "forgot"
-            told = f"{done} fact {said.get('fact_id')}: {said.get('text', '')}"
+            text = f"{done} fact {details.get('fact_id')}: {details.get('text', '')}"
     return {
         "at": event.at,
-        "who": "host" if step is None else f"step {step} {said.get('specialist', '')}",
-        "told": told,
+        "who": "host" if step is None else f"step {step} {details.get('specialist', '')}",
+        "text": text,
         "lines": lines,
-        "sources": said.get("sources", ()),
-        "seq": event.seq if said.get("prompt") else None,
+        "sources": details.get("sources", ()),
+        "seq": event.seq if details.get("prompt") else None,
     }
 
 
 def jobs_of(run: WholeRun, step: StepStory | None = None) -> list[dict[str, Any]]:
     """The jobs of a run as forms: with their current questions, else their outcome."""
-    told = [(each.step_id, each.output, False) for each in run.results]
-    told += [(each.step_id, each.details, True) for each in run.waiting]
-    forms = {number: form for number, value, is_open in told if (form := job_told(value, is_open))}
+    outputs = [(each.step_id, each.output, False) for each in run.results]
+    outputs += [(each.step_id, each.details, True) for each in run.waiting]
+    forms = {
+        number: form for number, value, is_open in outputs if (form := job_form(value, is_open))
+    }
     number = None if step is None else step.step.id
     return [{"step": at, **form} for at, form in forms.items() if number in (None, at)]
 
 
-def job_told(value: object, is_open: bool) -> dict[str, Any] | None:  # noqa: FBT001 - of the value
+def job_form(value: object, is_open: bool) -> dict[str, Any] | None:  # noqa: FBT001 - of the value
     """What a value says about a job: its phase while it asks, or the whole job at its end."""
     fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     collected = fields.get("collected", fields.get("collected_info"))

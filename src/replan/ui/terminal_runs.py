@@ -62,12 +62,12 @@ class Terminals:
                 restore_order(record.order, short), self.environment, storage=self.storage
             ).graph
             opened = self.runtimes[record.run_id] = asyncio.get_running_loop().create_future()
-            task = asyncio.ensure_future(self._held(record.run_id, graph, opened))
+            task = asyncio.ensure_future(self._hold_open(record.run_id, graph, opened))
             self.tasks.add(task)
             task.add_done_callback(self.tasks.discard)
         return replace(served, runtimes={"": await self.runtimes[record.run_id]})
 
-    async def _held(self, run_id: str, graph: Graph, opened: asyncio.Future[Runtime]) -> None:
+    async def _hold_open(self, run_id: str, graph: Graph, opened: asyncio.Future[Runtime]) -> None:
         """Hold a runtime open until all close."""
         try:
             async with open_runtime(graph, storage=self.storage, grace=self.grace) as runtime:

@@ -164,7 +164,7 @@ def answer_text(key: str, action: str, by: str, text: str) -> str:
     return f"{one_line(by) or 'a person'} {one_line(action)} {one_line(key)}{why}"
 
 
-def corrected(action: str, step_id: int, by: str, origin: str) -> str:
+def correction_text(action: str, step_id: int, by: str, origin: str) -> str:
     """The line of a person's word on a step."""
     how = "is done again" if action == "retry" else "is left out"
     who = f", by {one_line(by)}" if by else ""

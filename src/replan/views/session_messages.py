@@ -11,7 +11,7 @@ from replan.views.cells import harmless
 _WHO = {"user": "you", "assistant": "replan", "system": "system"}
 
 
-def told_messages(messages: Sequence[Message]) -> str:
+def messages_text(messages: Sequence[Message]) -> str:
     """The messages as Markdown, each under its author."""
     return "\n\n".join(f"**{_WHO[each.role]}:**\n{harmless(_text(each))}" for each in messages)
 
@@ -35,6 +35,6 @@ def _answer(key: str, answer: JsonValue) -> str:
     if not isinstance(answer, dict):
         return f"{key}: {answer}"
     given = answer.get("answer", answer)
-    told = given if isinstance(given, dict) else {"action": given}
-    why = f" ({told['reason']})" if told.get("reason") else ""
-    return f"{key}: {told.get('action', 'answered')}{why}"
+    decision = given if isinstance(given, dict) else {"action": given}
+    why = f" ({decision['reason']})" if decision.get("reason") else ""
+    return f"{key}: {decision.get('action', 'answered')}{why}"

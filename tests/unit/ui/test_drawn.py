@@ -12,13 +12,13 @@ from replan.runs.course.story import story_of
 from replan.runs.course.thread_views import ThreadView
 from replan.runs.log.call_counts import Calls
 from replan.ui.drawn.columns import moment_of, price
-from replan.ui.drawn.graph import BOX_HEIGHT, BOX_WIDTH, drawn, graph_of, standings
+from replan.ui.drawn.graph import BOX_HEIGHT, BOX_WIDTH, draw, graph_of, standings
 from replan.ui.drawn.revision_diffs import difference, lines_of
 from replan.ui.drawn.timeline import timeline_of
 from replan.ui.drawn.tree import tree_of
 from replan.ui.step_page import threads_of
-from replan.views.run.history import moments
-from replan.views.run.reasons import ended_why
+from replan.views.run.history import history_lines
+from replan.views.run.reasons import why_ended
 
 
 @st.composite
@@ -34,7 +34,7 @@ def plans(draw):
 
 @given(plans())
 def test_boxes_never_overlap_and_stand_behind_all_that_they_wait_for(plan):
-    graph = drawn(plan, {})
+    graph = draw(plan, {})
     places = {box.step: box for box in graph.boxes}
     assert [box.step for box in graph.boxes] == [step.id for step in plan.steps]
     for box in graph.boxes:
@@ -71,7 +71,7 @@ def test_a_plan_of_500_steps_is_drawn_with_few_calls():
     )
     plan = TaskPlan(steps=steps)
     graphs = []
-    assert calls(lambda: graphs.append(drawn(plan, {}))) < 300 * len(steps)
+    assert calls(lambda: graphs.append(draw(plan, {}))) < 300 * len(steps)
     assert len(graphs[0].boxes) == 500
 
 
@@ -94,15 +94,15 @@ def test_a_step_whose_doubt_is_asked_about_waits_for_a_person():
         waiting=(doubt,),
         ledger=(attempt(2, 1, 20, None, "in doubt"),),
     )
-    assert standings(story_of(doubtful))[2].told == "waits for a person"
-    assert ended_why(story_of(doubtful)) == "it waits for 1 answer"
-    assert standings(story_of(whole()))[3].told == "not begun: 2 failed"
+    assert standings(story_of(doubtful))[2].text == "waits for a person"
+    assert why_ended(story_of(doubtful)) == "it waits for 1 answer"
+    assert standings(story_of(whole()))[3].text == "not begun: 2 failed"
 
 
 def test_boxes_that_follow_each_other_stand_in_the_order_that_crosses_least():
     tops = [PlanStep(id=n, description="t") for n in (1, 2, 3)]
     below = [PlanStep(id=n, description="b", dependencies=(14 - n - 10,)) for n in (11, 12, 13)]
-    graph = drawn(TaskPlan(steps=(*tops, *below)), {})
+    graph = draw(TaskPlan(steps=(*tops, *below)), {})
     rows = {box.step: box.y for box in graph.boxes}
     assert all(rows[edge.source] == rows[edge.target] for edge in graph.edges)
 
@@ -110,7 +110,7 @@ def test_boxes_that_follow_each_other_stand_in_the_order_that_crosses_least():
 def test_a_box_says_how_its_step_stands_and_for_whom_it_waits():
     told = {box.step: box.standing for box in graph_of(story_of(whole(outcome="running"))).boxes}
     assert [told[1].state, told[2].state] == ["done", "failed"]
-    assert told[3].told == "blocked: 2 failed"
+    assert told[3].text == "blocked: 2 failed"
     steps = (
         STEPS[0],
         STEPS[1].replace(status=StepStatus.PENDING),
@@ -126,7 +126,7 @@ def test_a_box_says_how_its_step_stands_and_for_whom_it_waits():
         waiting=(Ask(key="2/worker/0", kind="question", text="Pay?", step_id=2),),
     )
     graph = graph_of(story_of(run))
-    told = {box.step: (box.standing.state, box.standing.told) for box in graph.boxes}
+    told = {box.step: (box.standing.state, box.standing.text) for box in graph.boxes}
     assert told[2] == ("waiting", "waits for a person")
     assert told[3] == ("pending", "waits for 2")
     assert {box.step: box.standing.changed for box in graph.boxes}[
@@ -142,12 +142,12 @@ def test_the_timeline_has_each_attempt_each_wait_and_the_time_between_processes(
     timeline = timeline_of(story_of(whole()))
     rows = {row.step: row for row in timeline.rows[2:]}
     assert [bar.kind for bar in rows[1].bars] == ["planned", "failed", "done"]
-    assert rows[1].bars[1].told == "worker, attempt 1: failed, 9.00 s"
+    assert rows[1].bars[1].text == "worker, attempt 1: failed, 9.00 s"
     assert (rows[1].bars[1].left, rows[1].bars[1].width) == (1, 9)
     # The attempt that a kill cut off ends where work did.
     assert [bar.kind for bar in rows[2].bars] == ["planned", "cut-off", "failed"]
     assert rows[2].bars[1].left + rows[2].bars[1].width == 25
-    assert rows[2].bars[1].told == "worker, attempt 1: cut off"
+    assert rows[2].bars[1].text == "worker, attempt 1: cut off"
     assert [(bar.kind, bar.left, bar.width) for bar in timeline.pauses] == [("unknown", 25, 35)]
     assert [seconds for _, seconds in timeline.ticks] == [0, 30, 60, 90]
     assert rows[3].bars == ()
@@ -158,7 +158,7 @@ def test_the_timeline_has_each_attempt_each_wait_and_the_time_between_processes(
         ("waiting", 30),
         ("done", 10),
     ]
-    assert asked.rows[2].bars[2].told == "worker, attempt 1: asked, then went on, 30.00 s"
+    assert asked.rows[2].bars[2].text == "worker, attempt 1: asked, then went on, 30.00 s"
 
 
 @given(
@@ -189,7 +189,7 @@ def test_the_tree_has_the_tokens_the_price_and_the_addresses_of_prompts():
     assert model.reply is not None
     assert model.reply.ref == "def"
     assert first.spent.tokens == 15
-    assert (model.at, model.told) == (at(14), "done")
+    assert (model.at, model.text) == (at(14), "done")
     gone = second.attempts[0].calls[0]
     assert (gone.kind, gone.state, gone.effects) == ("tool", "cut off", "unsafe")
     assert (gone.shown, gone.error) == ('price(of="go…")', "")
@@ -215,9 +215,9 @@ def test_a_call_says_what_it_was_called_with_why_it_failed_and_what_became_of_it
         ),
     )
     first, second, tool = tree_of(story_of(whole(events=events)))[1].attempts[1].calls
-    assert (first.state, first.told) == ("unusable", "not usable, asked again")
-    assert second.told == "done"
-    assert (tool.told, tool.shown, tool.error) == ("failed", "price(of=1)", "no quote")
+    assert (first.state, first.text) == ("unusable", "not usable, asked again")
+    assert second.text == "done"
+    assert (tool.text, tool.shown, tool.error) == ("failed", "price(of=1)", "no quote")
     remarks = standings(story_of(whole(events=events)))[1].remarks
     assert remarks == "1 tool call failed, 1 reply not usable"
     # Newer events say it themselves: a talk of several turns is none of it.
@@ -250,12 +250,12 @@ def test_an_error_is_told_once_and_pointed_to_elsewhere():
     story = story_of(whole(ledger=ledger))
     first, second, third = tree_of(story)[2].attempts
     assert [first.error, second.error, third.error] == [*errors[:2], ""]
-    assert third.told == "failed: the same error as in attempt 1"
-    lines = [each for each in moments(story, has_failures=True) if "attempt" in each]
+    assert third.text == "failed: the same error as in attempt 1"
+    lines = [each for each in history_lines(story, has_failures=True) if "attempt" in each]
     shown = moment_of(lines[0], {2})
     assert shown.step == 2
-    assert shown.told == " worker, attempt 1: failed: PhaseError: Thread 'sub_9f9f9f9f…': no"
-    assert moment_of(lines[2], {}).told.startswith("step 2 worker, attempt 3: failed: the same")
+    assert shown.text == " worker, attempt 1: failed: PhaseError: Thread 'sub_9f9f9f9f…': no"
+    assert moment_of(lines[2], {}).text.startswith("step 2 worker, attempt 3: failed: the same")
 
 
 def test_what_the_host_did_between_the_steps_is_named():
@@ -268,7 +268,7 @@ def test_what_the_host_did_between_the_steps_is_named():
     }
     events = tuple(event(n, at_, kind) for n, (at_, kind) in enumerate(kinds.items(), 1))
     bars = timeline_of(story_of(whole(events=events, ledger=()))).rows[1].bars
-    assert [(bar.told, bar.left, bar.width) for bar in bars] == [
+    assert [(bar.text, bar.left, bar.width) for bar in bars] == [
         ("the host plans", 0, 10),
         ("the host judges", 40, 20),
         ("the host answers", 60, 5),

@@ -19,14 +19,14 @@ from replan import (
     open_runtime,
     open_storage,
 )
-from replan.cli.runs import Wanted, list_runs
+from replan.cli.runs import RunFilter, list_runs
 from replan.runs.course.story import story_of
 from replan.testing import ScriptedModel, always
 from replan.user_files.early import run_from_rows
 from replan.user_files.place import Place
 from replan.user_files.whole import load_run
 from replan.views.run.overview import beginning
-from replan.views.run.reasons import ended_why
+from replan.views.run.reasons import why_ended
 
 PLAN = """\
 # Two things
@@ -102,7 +102,7 @@ async def test_a_limit_that_was_raised_is_no_reason_of_the_end(where):
         ended = await runtime.resume(limited.run_id, settings=two)
     assert (ended.outcome, ended.limit_reached) == ("completed", "")
     found, whole = run_from_rows(None, where), await load_run("last", Place(str(where)))
-    assert found is None or ended_why(story_of(found)) == ended_why(story_of(whole))
+    assert found is None or why_ended(story_of(found)) == why_ended(story_of(whole))
 
 
 async def test_nothing_is_read_of_storage_that_is_encrypted(where):
@@ -126,7 +126,7 @@ def test_it_loads_no_framework(where):
     code = (
         "import sys; from pathlib import Path; import replan.cli.main\n"
         "from replan.user_files.early import run_from_rows\n"
-        "from replan.views.run.overview import beginning, ended_why\n"
+        "from replan.views.run.overview import beginning, why_ended\n"
         "from replan.runs.course.story import story_of\n"
         f"print(len(beginning(story_of(run_from_rows(None, Path({str(where)!r}))), 90)))\n"
         "print([name for name in sys.modules if name.startswith(('lang', 'sqlalchemy'))])\n"
@@ -141,7 +141,7 @@ async def test_the_calls_of_a_round_in_progress_are_told_of_a_live_run(where):
     told = io.StringIO()
 
     async def looks(context):
-        wanted = Wanted(most=1, labels={}, outcomes=(), since=None)
+        wanted = RunFilter(most=1, labels={}, outcomes=(), since=None)
         place = Place(str(where))
         await asyncio.to_thread(list_runs, wanted, place, told, as_json=True)
         return "seen"

@@ -30,7 +30,7 @@ from replan.plan import PlanDocument, StepStatus
 from replan.state.questions import Question
 from replan.state.results import ExecutionStatus, SpecialistResult, TaskComplexity, ThinkingResult
 from replan.state.usage import Usage
-from replan.views.live.course import Course, after, answered
+from replan.views.live.course import Course, course_after, with_answer
 from replan.views.live.frame import ASCII, Window, frame, seconds, whole_plan
 
 RUN = {"seq": 1, "run_id": "r", "round": 1}
@@ -74,7 +74,7 @@ def course_of(*events):
     """Fold events that happen one second after the other, from second 1 on."""
     course = Course(started=0.0)
     for now, event in enumerate(events, 1):
-        course = after(course, event, float(now))
+        course = course_after(course, event, float(now))
     return course
 
 
@@ -130,11 +130,11 @@ def test_a_running_step_says_which_tools_and_models_it_calls():
     hostile = calls_tool(1, "0.1", arguments={"item": "\x1b[2J\u202ex\n", "number": 2})
     course = course_of(created(THREE), invoked(1, "a"), asks, answered, calls_tool(1, "0.0"))
     assert shown(course)[1] == '    calls price(item="x")'
-    course = after(course, hostile, 9.0)
+    course = course_after(course, hostile, 9.0)
     assert shown(course)[1].startswith('    2 at once: calls price(item="\\u001b[2J')
     assert shown(course)[1].endswith('x\\n", number=2)')
     ended = [calls_tool(1, call, ToolCompleted, status="success") for call in ("0.0", "0.1")]
-    assert not after(after(course, ended[0], 9.0), ended[1], 9.0).rows[1].calls
+    assert not course_after(course_after(course, ended[0], 9.0), ended[1], 9.0).rows[1].calls
 
 
 def test_a_step_says_what_it_waits_for():
@@ -144,7 +144,7 @@ def test_a_step_says_what_it_waits_for():
         "· 3 Aside  waits for its turn                     a",
         "⠋ 10 s: 0 of 3 done, 1 running",
     ]
-    failed = after(course, done(1, "a", ExecutionStatus.FAILED, error="no"), 9.0)
+    failed = course_after(course, done(1, "a", ExecutionStatus.FAILED, error="no"), 9.0)
     assert "· 2 Wrap  blocked: 1 failed" in shown(failed)[2]
 
 
@@ -161,14 +161,14 @@ def test_what_is_asked_is_noted_and_counted():
     course = course_of(created(THREE), invoked(1, "a"), asked)
     assert shown(course)[1] == '    waits for approval: order(item="chairs")'
     assert shown(course)[-1] == "⠋ 10 s: 0 of 3 done, 1 waiting"
-    course = answered(course, "1/a/1")
+    course = with_answer(course, "1/a/1")
     assert shown(course)[1:] == [
         "    answered",
         "· 2 Wrap  waits for 1                             a",
         "· 3 Aside                                         a",
         "⠋ 10 s: 0 of 3 done, judging",
     ]
-    assert after(course, invoked(1, "a", 2), 9.0).rows[1].note == ""
+    assert course_after(course, invoked(1, "a", 2), 9.0).rows[1].note == ""
 
 
 def test_all_that_runs_is_seen_before_anything_is_said_of_it():
@@ -216,13 +216,15 @@ def test_a_step_of_two_specialists_ends_with_the_second_and_one_success_is_enoug
     failed = done(1, "a", ExecutionStatus.FAILED, error="no")
     both = course_of(created(text), invoked(1, "a"), invoked(1, "b"), failed)
     assert both.rows[1].status is StepStatus.EXECUTING
-    assert after(both, done(1, "b"), 9.0).rows[1].status is StepStatus.COMPLETED
+    assert course_after(both, done(1, "b"), 9.0).rows[1].status is StepStatus.COMPLETED
 
 
 def test_a_revision_that_tries_a_failed_step_again_starts_it_anew():
     course = course_of(*MIDWAY)
     revised = plan_of(POLICIES.replace("the archive @archivist", "another one @analyst"))
-    course = after(course, PlanUpdated(**RUN, plan=revised, markdown="", changes={"x": 1}), 20.0)
+    course = course_after(
+        course, PlanUpdated(**RUN, plan=revised, markdown="", changes={"x": 1}), 20.0
+    )
     assert course.rows[3].status is StepStatus.PENDING
     assert not course.rows[3].note
     assert "analyst" in shown(course)[3]

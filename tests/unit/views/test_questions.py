@@ -18,7 +18,7 @@ from replan.runs.asked.asks import (
     resumption,
 )
 from replan.state.questions import Approval, Question
-from replan.views.run.open_asks import told, waiting_lines
+from replan.views.run.open_asks import ask_line, waiting_lines
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 FOREIGN = Interrupt(value="Which door?", id="0123456789abcdef")
@@ -177,4 +177,4 @@ def test_the_last_line_says_how_to_go_on():
 
 def test_a_tool_call_is_told_with_its_arguments():
     call = ask(kind="approval", text="May it?", details={"tool": "mail", "arguments": {"to": "é"}})
-    assert told(call) == 'May it? {"tool": "mail", "arguments": {"to": "é"}}'
+    assert ask_line(call) == 'May it? {"tool": "mail", "arguments": {"to": "é"}}'

@@ -27,10 +27,10 @@ from replan.state.usage import TokenCount
 from replan.views.cells import harmless
 from replan.views.drawn_plan import boxes, mermaid
 from replan.views.run.attempt_calls import attempts_lines, step_lines, step_record
-from replan.views.run.history import moment, moments
-from replan.views.run.overview import money, overview, remarked, tool_counts, used
+from replan.views.run.history import history_lines, time_text
+from replan.views.run.overview import money, overview, remark_texts, tool_counts, usage_text
 from replan.views.run.prompts import NONE_KEPT, prompts_lines
-from replan.views.run.reasons import ended_why
+from replan.views.run.reasons import why_ended
 from replan.views.run.report import report
 from replan.views.run.run_record import run_record
 from replan.views.run.timeline import timeline
@@ -112,11 +112,11 @@ def test_what_was_charged_in_full_is_no_exact_cost():
     # What a call that never ended had reserved is charged, and told apart.
     charged = {"run": Spending(calls=2, tokens=900, cost=0.8)}
     killed = story_of(whole(events=(events[0], began), spent=charged))
-    assert used(killed.calls) == (
+    assert usage_text(killed.calls) == (
         "1 model call and 1 that never ended, at most 900 tokens, cost at most 0.8 (0.5 known, at "
         "most 0.3 for 1 call that never ended)"
     )
-    assert "1 model call and 1 not over yet," in used(killed.calls, is_running=True)
+    assert "1 model call and 1 not over yet," in usage_text(killed.calls, is_running=True)
 
 
 def test_replies_that_could_not_be_used_are_known_by_what_followed_them():
@@ -135,13 +135,13 @@ def test_replies_that_could_not_be_used_are_known_by_what_followed_them():
         event(8, 7, "reply_unreadable", node=host["node"], fallback="a simple request"),
     )
     assert unusable_replies(events) == {2: "asked again", 6: "instead: a simple request"}
-    assert remarked(story_of(whole(events=events)).remarks) == ["2 replies not usable"]
+    assert remark_texts(story_of(whole(events=events)).remarks) == ["2 replies not usable"]
 
 
 def test_a_limit_is_told_with_its_value_and_that_a_part_is_kept():
     hit = event(3, 9, "limit_reached", limit="max_cost", value=0.05, scope="run")
     run = whole(limit_reached="max_cost", events=(*whole().events[:2], hit))
-    why = ended_why(story_of(run))
+    why = why_ended(story_of(run))
     assert why == (
         "max_cost=0.05 was reached; a part of it is kept for the answer; step 2 failed: no money"
     )
@@ -151,7 +151,7 @@ def test_a_limit_is_told_with_the_figures_where_a_call_was_refused():
     why = "0.044 spent, 0.012 kept for the answer, and the next call may need 0.01"
     hit = event(3, 9, "limit_reached", limit="max_cost", value=0.05, scope="run", why=why)
     run = whole(limit_reached="max_cost", events=(*whole().events[:2], hit))
-    told = ended_why(story_of(run))
+    told = why_ended(story_of(run))
     assert told == f"max_cost=0.05 was reached: {why}; step 2 failed: no money"
 
 
@@ -170,7 +170,7 @@ def test_the_history_tells_the_date_where_it_is_another_one_than_that_of_the_beg
         event(7, 30, "run_stopped", why="waiting"),
         event(8, 3 * day, "run_resumed", by="otto"),
     )
-    lines = moments(story_of(whole(events=later, updated_at=at(3 * day))))
+    lines = history_lines(story_of(whole(events=later, updated_at=at(3 * day))))
     begun, went_on = NOON.astimezone(), at(3 * day).astimezone()
     assert f"{begun + timedelta(seconds=30):%H:%M:%S} now it waits for a person" in lines
     assert any(each.startswith(f"{went_on:%Y-%m-%d %H:%M:%S} resumed by otto") for each in lines)
@@ -211,7 +211,7 @@ def test_a_revision_is_told_with_the_old_and_the_new_words():
             changes={"modified": {"1": {"description": "x" * 900}, "3": {"description": "Run"}}},
         ),
     )
-    lines = "\n".join(moments(story_of(whole(events=events))))
+    lines = "\n".join(history_lines(story_of(whole(events=events))))
     assert 'modified 1 (description: "Book a hostel" -> "Book a tent", priority: 2)' in lines
     assert '2 (brief: "All of it.")' in lines
     assert '3 (description: "Go" -> "Run")' in lines
@@ -237,7 +237,9 @@ def test_who_decided_about_a_call_is_told_with_what_came_of_it():
         event(7, 7, "feedback_generated", feedback="The plan goes on."),
     )
     story = story_of(whole(events=events, ledger=(), requests=()))
-    lines = [line.partition("step 2 clerk: ")[2] for line in moments(story, has_failures=True)]
+    lines = [
+        line.partition("step 2 clerk: ")[2] for line in history_lines(story, has_failures=True)
+    ]
     shown = f'pay(to="{"b" * 58}…)'
     assert [line for line in lines if line] == [
         f"{shown} approved by jonas, failed: PermissionError: the IBAN is blocked",
@@ -245,8 +247,8 @@ def test_who_decided_about_a_call_is_told_with_what_came_of_it():
         f"{shown} rejected by a person",
         f"{shown} failed: no",
     ]
-    assert sum("pay(" in line for line in moments(story)) == 3
-    assert not any("goes on" in line for line in moments(story))
+    assert sum("pay(" in line for line in history_lines(story)) == 3
+    assert not any("goes on" in line for line in history_lines(story))
 
 
 def test_a_plan_says_who_handed_it_in_who_changed_it_and_which_steps_are_gone():
@@ -264,7 +266,7 @@ def test_a_plan_says_who_handed_it_in_who_changed_it_and_which_steps_are_gone():
     )
     run = whole(events=events, plan=plan, ledger=(), outcome="completed", requests=())
     story = story_of(run)
-    lines = [line.split(" ", 1)[1] for line in moments(story)]
+    lines = [line.split(" ", 1)[1] for line in history_lines(story)]
     assert lines[0] == "the plan was handed in with the request (user=eva): 2 steps"
     assert "petra revised the plan, version 2" in lines
     gone = story.steps[-1]
@@ -281,7 +283,9 @@ def test_no_attempt_stands_before_the_word_that_somebody_goes_on():
     story = story_of(whole(events=events))
     assert [(each.ended, each.by) for each in story.pauses] == [(at(60), "otto")]
     told = [
-        line for line in moments(story, has_failures=True) if "resumed" in line or "step 2" in line
+        line
+        for line in history_lines(story, has_failures=True)
+        if "resumed" in line or "step 2" in line
     ]
     assert [line.split(" ", 1)[1][:20] for line in told] == [
         "step 2 worker, attem",
@@ -321,12 +325,12 @@ def test_a_run_waits_since_its_first_open_question():
         event(4, 50, "run_stopped", why="waiting"),
     )
     run = whole(outcome="waiting", waiting=tuple(asks), events=events)
-    assert ended_why(story_of(run)) == f"it waits for 2 answers, since {moment(at(20), NOON)}"
+    assert why_ended(story_of(run)) == f"it waits for 2 answers, since {time_text(at(20), NOON)}"
 
 
 def test_a_rejection_that_led_nowhere_is_told():
     asked = event(1, 1, "approval_requested", reason="", problem="The model has no other plan.")
-    lines = "\n".join(moments(story_of(whole(events=(asked,)))))
+    lines = "\n".join(history_lines(story_of(whole(events=(asked,)))))
     assert "a person is asked to approve the plan: The model has no other plan." in lines
 
 
@@ -463,7 +467,7 @@ def test_what_a_person_was_shown_and_changed_is_told_where_the_plan_is_another_o
     rows = {"2/worker/2": {"answer": edit, "bound": edit}, foreign[:8]: "red"}
     request = Request(run_id="r", name="a", kind="answer", at=at(8), by="anna", answers=rows)
     story = story_of(whole(events=events, questions={old.key: old}, requests=(request,)))
-    lines = [line.split(" ", 1)[1] for line in moments(story)]
+    lines = [line.split(" ", 1)[1] for line in history_lines(story)]
     shown = "the plan that was shown: 1 Fetch @a @b; 2 Pay (after 1)"
     assert lines[1:3] == ["a person is asked to approve the plan: It is new.", shown]
     assert sum(line.startswith("the plan that was shown") for line in lines) == 1
@@ -474,9 +478,9 @@ def test_what_a_person_was_shown_and_changed_is_told_where_the_plan_is_another_o
         "step 2 worker asked (4d97934b): Which?",
         "anna answered 4d97934b: red",
     ]
-    of_step = [line.split(" ", 1)[1] for line in moments(story, 2)]
+    of_step = [line.split(" ", 1)[1] for line in history_lines(story, 2)]
     assert of_step == [line for line in lines if "2/worker" in line or "4d97934b" in line]
-    assert moments(story, 1) == []
+    assert history_lines(story, 1) == []
 
 
 def test_a_step_says_for_whom_and_how_long_it_waited():
@@ -523,7 +527,7 @@ def test_a_step_says_for_whom_and_how_long_it_waited():
     )
     assert wait in told[2].splitlines()
     assert "waiting, 1 attempt, took 1.0 s, cost -\nwaited 10 s for step 1\n" in told[3]
-    since = re.escape(moment(at(11), NOON))
+    since = re.escape(time_text(at(11), NOON))
     assert re.search(rf"\nwaits for a person since {since}$", told[3], re.MULTILINE)
     assert re.search(r"\nwaits for step 3 since .*\nIt was not attempted yet\.", told[4])
     assert "in run 01234567: replan show 01234567 --step 5\n  It is kept." in told[5]
@@ -567,15 +571,15 @@ def test_a_run_that_stands_still_says_since_when_and_why():
     assert any("its process was killed" in line for line in killed)
     ask = Ask(key="1", kind="question", text="?")
     old = whole(outcome="waiting", events=events[:-1], waiting=(ask,))
-    assert ended_why(story_of(old)).startswith("it waits for 1 answer; when its process ended is ")
+    assert why_ended(story_of(old)).startswith("it waits for 1 answer; when its process ended is ")
 
 
 def test_a_rejected_run_says_who_rejected_it_and_why():
     said = {"key": "plan", "kind": "plan", "action": "rejected"}
     events = (event(1, 1, "answer_given", **said, by="anna", text="too dear"),)
-    told = ended_why(story_of(whole(outcome="rejected", events=events)))
+    told = why_ended(story_of(whole(outcome="rejected", events=events)))
     assert told == "anna rejected the plan: too dear"
-    assert ended_why(story_of(whole(outcome="rejected", events=()))) == "a person rejected the plan"
+    assert why_ended(story_of(whole(outcome="rejected", events=()))) == "a person rejected the plan"
 
 
 def test_what_a_model_was_told_is_shown_or_that_nothing_is_kept():

@@ -21,7 +21,13 @@ from replan.runtime import open_runtime
 from replan.state.limits import RunSettings
 from replan.state.results import Artifact
 from replan.traces.option import Traces
-from replan.traces.otlp import asked_for, check_endpoint, content_asked_for, endpoint, traces_sent
+from replan.traces.otlp import (
+    are_traces_asked_for,
+    check_endpoint,
+    content_asked_for,
+    endpoint,
+    send_traces,
+)
 from replan.user_files.log_file import logging_to
 from replan.user_files.order_signature import sign, user_name
 from replan.user_files.orders import Order, prepare, stored_form
@@ -93,7 +99,7 @@ def _with_user(order: Order, graph: Graph) -> Order:
 async def open_at_terminal(
     run_id: str, order: Order, storage: Storage, site: Site
 ) -> AsyncGenerator[tuple[Runtime, Callable[..., Session]]]:
-    """Open the worker of a run, and yield it with the introduction of the run."""
+    """Open the runtime of a run; yield it with what makes the `Session` that follows a run."""
     told_elsewhere = [tracing_notice(site.environment)]
 
     def introduce(
@@ -104,7 +110,7 @@ async def open_at_terminal(
         order: Order = order,
     ) -> Session:
         plan_file = PlanFile(order.plan_out, origin_of(order.plan or ""))
-        told = teller(
+        run_teller = teller(
             site.manner,
             site.output,
             site.errors,
@@ -119,8 +125,8 @@ async def open_at_terminal(
                 site.complain(f"run {short(run_id)}")
             built_in = built_in_models().get(str(ready.model))
             if built_in is not None and not is_known:
-                told.say(built_in.notice)
-        return Session(run_id, runtime, site, told, plan_file)
+                run_teller.say(built_in.notice)
+        return Session(run_id, runtime, site, run_teller, plan_file)
 
     with open_traces_asked_for(site) as (traces, notice):
         told_elsewhere.append(notice)
@@ -133,14 +139,14 @@ async def open_at_terminal(
 def open_traces_asked_for(site: Site) -> Generator[tuple[Traces | None, str]]:
     """Open the traces that OpenTelemetry's variables ask for, and return the line that says so."""
     environment, missed = site.environment, list[str]()
-    if not asked_for(environment):
+    if not are_traces_asked_for(environment):
         yield None, ""
         return
     check_endpoint(environment)
     content = content_asked_for(environment)
     with ExitStack() as stack:
         try:
-            traces = stack.enter_context(traces_sent(content=content, missed=missed.append))
+            traces = stack.enter_context(send_traces(content=content, missed=missed.append))
         except ConfigurationError as error:
             # The variables may be there for other programs.
             notice = f"no traces: {harmless(str(error))}"

@@ -112,7 +112,7 @@ def confirm(question: str, lines: Iterable[str], refusal: str) -> bool:
     return typer.confirm(question)
 
 
-def place(storage: str | None) -> Place:
+def place_from(storage: str | None) -> Place:
     """Where this process finds its runs."""
     from replan.user_files.place import place_of
 

@@ -26,8 +26,8 @@ from replan.user_files.order_signature import user_name
 from replan.user_files.place import short
 from replan.user_files.plan_file import PlanFile
 from replan.views.cells import counted, harmless
-from replan.views.live.course import Course, after, answered
-from replan.views.live.notices import shown_at_once
+from replan.views.live.course import Course, course_after, with_answer
+from replan.views.live.notices import warnings_shown_by
 from replan.views.live.teller import Teller, rest_line, seconds
 from replan.views.run.open_asks import waiting_lines
 
@@ -56,7 +56,7 @@ class Session:
         self._outcome: str = "interrupted"
         self._asks: tuple[Ask, ...] = ()
         self._warnings: tuple[str, ...] = ()
-        self._told: set[str] = set()  # the warnings that were reported before
+        self._shown_warnings: set[str] = set()  # the warnings that were reported before
 
     @property
     def following(self) -> Following:
@@ -66,9 +66,9 @@ class Session:
 
     def recall(self, events: Sequence[Event], warnings: Sequence[str] = ()) -> None:
         """Take what happened before this process, without showing it again."""
-        self._told |= {*warnings}
+        self._shown_warnings |= {*warnings}
         for event in events:
-            self._course = after(self._course, event, seconds())
+            self._course = course_after(self._course, event, seconds())
             self._plan_file.follow(event)
 
     async def follow(self, begun: Awaitable[RunResult], asks: Sequence[Ask] = ()) -> int:
@@ -93,6 +93,7 @@ class Session:
             return self._exit_code()
 
     async def _run_to_rest(self, begun: Awaitable[RunResult]) -> None:
+        """Wait for the run to end or to rest; an answer to what it waits for lets it continue."""
         while True:
             self._is_at_rest = False
             result = await begun
@@ -111,7 +112,7 @@ class Session:
     async def _answer(self, ask: Ask, answer: JsonValue) -> None:
         """Give an answer to the run, and continue it if it rests."""
         given = {ask.key: ask.bound(answer)}
-        self._course = answered(self._course, ask.key)
+        self._course = with_answer(self._course, ask.key)
         self._answered = await self._runtime.answer(
             self._run_id, given, by=user_name(), **self.following
         )
@@ -137,9 +138,9 @@ class Session:
         )
 
     def _on_event(self, event: Event) -> None:
-        self._course = after(self._course, event, seconds())
+        self._course = course_after(self._course, event, seconds())
         _log(event)
-        self._told |= shown_at_once(event)
+        self._shown_warnings |= warnings_shown_by(event)
         self._plan_file.follow(event)
         if self._interview is not None and isinstance(event, InputRequested):
             self._interview.add(ask_of(event.question))
@@ -170,8 +171,8 @@ class Session:
             # A plan that is asked about is shown by the question.
             self._teller.pause(shows_plan=ask.kind != PLAN)
             return
-        told, self._held_back = self._held_back, []
-        for event, course in told:
+        held, self._held_back = self._held_back, []
+        for event, course in held:
             self._tell(event, course)
         self._teller.proceed(self._course)
 
@@ -203,7 +204,7 @@ class Session:
         if self._site.manner.as_json:
             self._site.output.write(rest_line(self._outcome, self._run_id, self._asks, resume))
             self._site.output.flush()
-        new = dict.fromkeys(each for each in self._warnings if each not in self._told)
+        new = dict.fromkeys(each for each in self._warnings if each not in self._shown_warnings)
         warned = [f"warning: {each}" for each in new] if self._site.shows_all else []
         self._site.complain(*map(harmless, [*warned, *lines]))
         return stopped or CODES.get(self._outcome, INCOMPLETE)

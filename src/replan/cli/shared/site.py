@@ -11,7 +11,7 @@ from inspect import Signature, signature
 from typing import TYPE_CHECKING, Any
 
 from replan.cli.shared import options
-from replan.cli.shared.process import place
+from replan.cli.shared.process import place_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -80,7 +80,7 @@ def site(
         input=sys.stdin,
         output=sys.stdout,
         errors=sys.stderr,
-        place=place(storage),
+        place=place_from(storage),
         manner=Manner(as_json=as_json, plain=plain, quiet=quiet, verbose=verbose),
         log_file=log_file,
         grace=grace,

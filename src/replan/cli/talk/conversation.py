@@ -24,7 +24,7 @@ from replan.sessions.session_runs import digest_of
 from replan.state.limits import RunSettings
 from replan.state.session.context import AgentContext, AgentResult
 from replan.views.cells import counted, harmless, wrapped
-from replan.views.live.course import Course, answered, course_of, with_asks
+from replan.views.live.course import Course, course_of, with_answer, with_asks
 from replan.views.live.teller import Teller, seconds
 from replan.views.rendered import console_on, print_markdown
 
@@ -125,7 +125,7 @@ class Conversation:
             given = await self._ask(asks)
             left |= {ask.key for ask in asks} - given.keys()
             for key in given:
-                self._course = answered(self._course, key)
+                self._course = with_answer(self._course, key)
             if given:
                 await self._turn(given)
         if self.asks and self.is_person:
@@ -240,7 +240,7 @@ class Conversation:
             turn.telling.close()
 
     async def _load(self) -> None:
-        """See the status of the session."""
+        """Read the stored session: its context, and the questions and the plan of its run."""
         opened = self.talk.opened
         try:
             self.context = await opened.client.export(self.session_id)

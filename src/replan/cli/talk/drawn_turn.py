@@ -15,7 +15,7 @@ from replan.events.types import (
 )
 from replan.runs.stopping import GRACE, put_an_end_to
 from replan.state.session.context import AgentResult
-from replan.views.live.course import Course, after
+from replan.views.live.course import Course, course_after
 from replan.views.live.teller import Teller, seconds
 
 STOPPING = (
@@ -63,7 +63,7 @@ class Turn:
                         self.telling.remark(f"warning: {text}")
                     self.result = part
                     continue
-                self.course = after(self.course, part, seconds())
+                self.course = course_after(self.course, part, seconds())
                 self.is_told |= isinstance(part, TaskCompleted)
                 if isinstance(part, WarningGiven):
                     warned.append(part.text)

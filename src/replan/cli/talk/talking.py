@@ -24,7 +24,7 @@ from replan.user_files.orders import Order
 from replan.views.cells import counted, harmless
 from replan.views.live.manner import POOR_TERMINALS, teller
 from replan.views.live.teller import Teller, seconds
-from replan.views.session_messages import told_messages
+from replan.views.session_messages import messages_text
 
 _SHOWN = 2
 _KILLED = (
@@ -140,7 +140,7 @@ def _greet(conversation: Conversation) -> None:
     if conversation.asks or conversation.is_stopped:
         conversation.show_work()
     elif said:
-        conversation.show(told_messages(said[-_SHOWN:]))
+        conversation.show(messages_text(said[-_SHOWN:]))
     if conversation.is_stopped:
         conversation.tell(conversation.stopped)
 

@@ -56,7 +56,6 @@ ENDPOINT = Endpoint(
     "Run a team for a front end",
     role="run",
     body=ag_ui.RunAgentInput,
-    returns={200: None},
     streams=True,
 )
 """The only address of AG-UI."""
@@ -211,16 +210,16 @@ def _final_event(ids: Any, view: RunView, problem: str) -> ag_ui.BaseEvent:
         )
     ]
     result = {"run_id": view.run_id, "outcome": view.outcome}
-    told: Any = {**ids, "usage": usage, "result": result}
+    fields: Any = {**ids, "usage": usage, "result": result}
     match view.outcome:
         case "waiting":
             asked = [interrupt_of(AskTold.of(each), problem) for each in view.waiting]
             return ag_ui.RunFinishedEvent(
-                **told, outcome=ag_ui.RunFinishedInterruptOutcome(interrupts=asked)
+                **fields, outcome=ag_ui.RunFinishedInterruptOutcome(interrupts=asked)
             )
         case "interrupted" if not view.is_killed:
-            return ag_ui.RunFinishedEvent(**told, outcome=ag_ui.RunFinishedCancelledOutcome())
+            return ag_ui.RunFinishedEvent(**fields, outcome=ag_ui.RunFinishedCancelledOutcome())
         case "failed" | "interrupted":
             return ag_ui.RunErrorEvent(message=reply_text(view), code=view.outcome, usage=usage)
         case _:
-            return ag_ui.RunFinishedEvent(**told, outcome=ag_ui.RunFinishedSuccessOutcome())
+            return ag_ui.RunFinishedEvent(**fields, outcome=ag_ui.RunFinishedSuccessOutcome())

@@ -83,11 +83,11 @@ class Course:
                 return
 
     def _snapshot(self, view: RunView) -> ag_ui.StateSnapshotEvent:
-        told = RunTold.of(view)
+        run = RunTold.of(view)
         kept = {"id", "description", "specialist", "status"}
-        steps = [each.model_dump(mode="json", include=kept) for each in told.steps]
+        steps = [each.model_dump(mode="json", include=kept) for each in run.steps]
         self._places = {str(each["id"]): place for place, each in enumerate(steps)}
-        return ag_ui.StateSnapshotEvent(snapshot={"plan": told.plan, "steps": steps})
+        return ag_ui.StateSnapshotEvent(snapshot={"plan": run.plan, "steps": steps})
 
     def _text(self, text: str) -> Iterator[ag_ui.BaseEvent]:
         if not text:
@@ -127,17 +127,19 @@ class Course:
             yield ag_ui.StateDeltaEvent(delta=[change])
 
     def _tool_called(self, event: RunEvent) -> Iterator[ag_ui.BaseEvent]:
-        call, told = event.call_key, event.details
+        call, details = event.call_key, event.details
         if call not in self._calls:
             # A person may have refused a call before it was made.
             name = self._calls[call] = _name(event)
-            yield ag_ui.ToolCallStartEvent(tool_call_id=name, tool_call_name=str(told.get("tool")))
-            arguments = json.dumps(told.get("arguments"), ensure_ascii=False)
+            yield ag_ui.ToolCallStartEvent(
+                tool_call_id=name, tool_call_name=str(details.get("tool"))
+            )
+            arguments = json.dumps(details.get("arguments"), ensure_ascii=False)
             yield ag_ui.ToolCallArgsEvent(tool_call_id=name, delta=arguments)
             yield ag_ui.ToolCallEndEvent(tool_call_id=name)
         if event.type == "tool_completed":
             name = self._calls.pop(call)
-            text = str(told.get("result") or told.get("status"))
+            text = str(details.get("result") or details.get("status"))
             ids: Any = {"message_id": f"{name}-result", "tool_call_id": name}
             yield ag_ui.ToolCallResultEvent(**ids, content=text, role="tool")
 

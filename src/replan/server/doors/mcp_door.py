@@ -102,10 +102,10 @@ def _tool(served: ServedTeams, name: str, team: str) -> mcp_types.Tool:
     return mcp_types.Tool(name=name, description=text[:2_000], input_schema=_SCHEMA)
 
 
-def _result(text: str, *, is_error: bool = False, **told: JsonValue) -> mcp_types.CallToolResult:
+def _result(text: str, *, is_error: bool = False, **fields: JsonValue) -> mcp_types.CallToolResult:
     return mcp_types.CallToolResult(
         content=[mcp_types.TextContent(type="text", text=text)],
-        structured_content=cast("dict[str, Any]", told) or None,
+        structured_content=cast("dict[str, Any]", fields) or None,
         is_error=is_error,
     )
 
@@ -217,7 +217,7 @@ def _form(ask: Ask) -> mcp_types.ElicitRequestFormParams:
 
 
 def _answer_in(ask: Ask, response: mcp_types.ElicitResult) -> dict[str, JsonValue]:
-    """The answer of a user, bound to what was shown; None without an answer."""
+    """The answer of a user, bound to what was shown; empty without an answer."""
     if response.action != "accept" or not response.content:
         return {}
     content = cast("dict[str, JsonValue]", dict(response.content))

@@ -48,7 +48,7 @@ _ASKED = "asked"
 """The field of a run's order that distinguishes requests."""
 
 
-async def start(call: Call) -> Reply:
+async def start(call: Call) -> Reply[RunTold]:
     """Begin a run; the same request with the same name returns the same run."""
     body, who, served = call.body, call.who, call.served
     team = served.team_named(body.team)
@@ -91,7 +91,7 @@ def _id_taken(record: RunRecord) -> RefusedError:
     return RefusedError(409, "run_id_taken", f"run_id: {problem}. {fix}", [mistake])
 
 
-async def _start_again(call: Call, record: RunRecord, fingerprint: str) -> Reply:
+async def _start_again(call: Call, record: RunRecord, fingerprint: str) -> Reply[RunTold]:
     """What a start that comes again gets: its run, which continues if its process was killed."""
     if not _is_same_request(record, fingerprint) or not call.served.is_seen(record, call.who):
         raise _id_taken(record)
@@ -117,7 +117,7 @@ async def text(call: Call) -> TextTold:
     return TextTold(ref=ref, text=found)
 
 
-async def answer(call: Call) -> Reply:
+async def answer(call: Call) -> RunTold:
     """Answer the questions of a run, which then continues."""
     record = await call.served.record_of(call.path["run_id"], call.who)
     runtime = call.served.runtime_of(record)
@@ -127,27 +127,27 @@ async def answer(call: Call) -> Reply:
         raise RefusedError(409, "nothing_asked", f"{detail} GET /runs/{record.run_id} shows it.")
     _check_keys(call.body.answers, [ask.key for ask in view.waiting])
     await answer_run(call.served, call.who, record, call.body.answers)
-    return Reply(await _current_run(call, record.run_id), 202)
+    return await _current_run(call, record.run_id)
 
 
-async def stop(call: Call) -> Reply:
+async def stop(call: Call) -> RunTold:
     """Stop a run; it can be resumed."""
     record = await call.served.record_of(call.path["run_id"], call.who)
     runtime, by = call.served.runtime_of(record), call.who.person
     await runtime.stop(record.run_id, by=by, at_once=call.body.at_once)
-    return Reply(await _current_run(call, record.run_id), 202)
+    return await _current_run(call, record.run_id)
 
 
-async def resume(call: Call) -> Reply:
+async def resume(call: Call) -> RunTold:
     """Resume a run that was stopped or killed, or that a limit ended."""
     served, who = call.served, call.who
     record = await served.record_of(call.path["run_id"], who)
     settings = settings_for(served, who, record.labels.get(TEAM, ""), call.body.settings)
     await resume_run(served, who, record, settings)
-    return Reply(await _current_run(call, record.run_id), 202)
+    return await _current_run(call, record.run_id)
 
 
-async def correct(call: Call, action: Action) -> Reply:
+async def correct(call: Call, action: Action) -> RunTold:
     """Do a step again, and what depends on it; or leave it out, and continue."""
     record = await call.served.record_of(call.path["run_id"], call.who)
     runtime, body = call.served.runtime_of(record), call.body
@@ -167,7 +167,7 @@ async def correct(call: Call, action: Action) -> Reply:
     run = await start_with_lease(
         call.served, lease, lambda: do(record.run_id, body.step, **options)
     )
-    return Reply(await _current_run(call, run.run_id), 202)
+    return await _current_run(call, run.run_id)
 
 
 async def _current_run(call: Call, run_id: str) -> RunTold:

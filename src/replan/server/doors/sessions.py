@@ -127,7 +127,7 @@ def _client(call: Call) -> ClientAgentAdapter:
 
 
 async def _or_unknown_session(call: Call, doing: Awaitable[T]) -> T:
-    """Do something with a session, which has to be there."""
+    """Await what is done with a session; refuse it if there is no such session."""
     try:
         return await doing
     except InputError:

@@ -14,7 +14,7 @@ from replan.server.endpoints import Call
 from replan.server.problems import RefusedError
 from replan.server.response_schemas import TEAM
 from replan.server.served_teams import ServedTeams
-from replan.ui.read_runs import Reading, record_of
+from replan.ui.read_runs import Reading, find_record
 from replan.ui.run_page import run_values
 from replan.ui.site import Site
 
@@ -44,14 +44,14 @@ class Acted:
             raise RefusedError(409, "of_terminal", detail)
 
 
-async def run_acted_on(site: Site, request: Request) -> Acted:
+async def run_to_act_on(site: Site, request: Request) -> Acted:
     """The run that an address names, if a team here can continue it.
 
     Raises:
         RefusedError: There is none, or no team here works on it.
     """
     who = request.state.who
-    record = await record_of(site.served, request.path_params["run_id"], who)
+    record = await find_record(site.served, request.path_params["run_id"], who)
     reading, team = await site.readings.of(record), record.labels.get(TEAM, "")
     if team in site.served.runtimes:
         return Acted(served=site.served, record=record, reading=reading)
@@ -62,8 +62,8 @@ async def run_acted_on(site: Site, request: Request) -> Acted:
     return Acted(served=served, record=record, reading=reading, is_of_terminal=True)
 
 
-def call_of(served: ServedTeams, request: Request, body: Any, run_id: str = "") -> Call:
-    """A call as the server's own doors take it: they check the same for everybody."""
+def endpoint_call(served: ServedTeams, request: Request, body: Any, run_id: str = "") -> Call:
+    """Make a call of an endpoint of the server, which checks it as it checks any other."""
     return Call(
         served=served,
         who=request.state.who,
@@ -79,9 +79,9 @@ def to_run(site: Site, run_id: str) -> Response:
     return RedirectResponse(f"{site.prefix}/runs/{quote(run_id, safe='')}", 303)
 
 
-def stale(site: Site, request: Request, reading: Reading, told: str) -> Response:
+def refuse_stale(site: Site, request: Request, reading: Reading, refusal: str) -> Response:
     """Refuse an act on an old state, and show the current one."""
-    return site.page(request, "stale", 409, told=told, **run_values(reading, "plan"))
+    return site.page(request, "stale", 409, refusal=refusal, **run_values(reading, "plan"))
 
 
 def error_text(error: ReplanError) -> str:

@@ -15,10 +15,10 @@ from replan.server.doors import runs
 from replan.server.problems import RefusedError
 from replan.state.person.answers import CHANGED
 from replan.state.person.verdicts import leads_to
-from replan.ui.acts.acting import call_of, confirm, run_acted_on, stale, to_run
+from replan.ui.acts.acting import confirm, endpoint_call, refuse_stale, run_to_act_on, to_run
 from replan.ui.drawn.revision_diffs import Line, difference
-from replan.ui.forms import form_of
-from replan.ui.shown import argument_shown, call_arguments, shown_of
+from replan.ui.forms import read_form
+from replan.ui.shown import argument_text, ask_fingerprint, call_arguments
 from replan.ui.site import Site
 
 GONE = "This is not asked any more, or was answered meanwhile."
@@ -36,39 +36,39 @@ LETS_HAPPEN = ("approve", "edit", "run again")
 
 async def answer(site: Site, request: Request) -> Response:
     """Take an answer; one that lets something happen is shown before."""
-    fields = await form_of(site, request)
-    acted = await run_acted_on(site, request)
+    fields = await read_form(site, request)
+    acted = await run_to_act_on(site, request)
     record, reading = acted.record, acted.reading
-    ask = asked_in(reading.run.waiting, fields)
-    if ask is None or fields.get("seen") != shown_of(ask):
-        return stale(site, request, reading, OTHER if ask else GONE)
+    ask = find_ask(reading.run.waiting, fields)
+    if ask is None or fields.get("seen") != ask_fingerprint(ask):
+        return refuse_stale(site, request, reading, OTHER if ask else GONE)
     try:
-        value = value_of(ask, fields)
+        value = read_answer(ask, fields)
     except InputError as error:
         values: dict[str, Any] = {"ask": ask, "run": reading.run, "typed": fields}
         return site.page(request, "answer", 422, problem=str(error), **values)
     if fields.get("action") in LETS_HAPPEN and not fields.get("sure"):
-        return asked_again(site, request, ask, fields, value, f"/runs/{record.run_id}")
-    call = call_of(acted.served, request, AnswerBody(answers={ask.key: value}), record.run_id)
+        return confirm_answer(site, request, ask, fields, value, f"/runs/{record.run_id}")
+    call = endpoint_call(acted.served, request, AnswerBody(answers={ask.key: value}), record.run_id)
     try:
         await runs.answer(call)
     except RefusedError as error:
         if error.problem.code != "nothing_asked":
             raise
-        return stale(site, request, await site.readings.of(record), GONE)
+        return refuse_stale(site, request, await site.readings.of(record), GONE)
     except InputError as error:
         if str(error) != CHANGED:
             raise
-        return stale(site, request, await site.readings.of(record), OTHER)
+        return refuse_stale(site, request, await site.readings.of(record), OTHER)
     return to_run(site, record.run_id)
 
 
-def asked_in(asks: tuple[Ask, ...], fields: Mapping[str, str]) -> Ask | None:
+def find_ask(asks: tuple[Ask, ...], fields: Mapping[str, str]) -> Ask | None:
     """The question that a form answers, if it is still open."""
     return next((ask for ask in asks if ask.key == fields.get("key")), None)
 
 
-def value_of(ask: Ask, fields: Mapping[str, str]) -> JsonValue:
+def read_answer(ask: Ask, fields: Mapping[str, str]) -> JsonValue:
     """Read a form as the answer to the question that it shows, and bind it to that.
 
     Raises:
@@ -88,12 +88,12 @@ def value_of(ask: Ask, fields: Mapping[str, str]) -> JsonValue:
         decision |= {"reason": text} if action == "reject" and text else {}
     if action == "edit":
         is_plan = ask.kind == PLAN
-        changed = fields.get("plan", "") if is_plan else arguments_in(ask, fields)
+        changed = fields.get("plan", "") if is_plan else read_arguments(ask, fields)
         decision |= {"plan" if is_plan else "arguments": changed}
     return {**decision, "fingerprint": ask.fingerprint} if ask.fingerprint else decision
 
 
-def arguments_in(ask: Ask, fields: Mapping[str, str]) -> dict[str, JsonValue]:
+def read_arguments(ask: Ask, fields: Mapping[str, str]) -> dict[str, JsonValue]:
     """The arguments that a form has: each is of the type that was shown, and further ones are JSON.
 
     Raises:
@@ -108,7 +108,7 @@ def arguments_in(ask: Ask, fields: Mapping[str, str]) -> dict[str, JsonValue]:
 
 
 def _argument(name: str, shown: JsonValue, typed: str | None) -> JsonValue:
-    if typed is None or typed == argument_shown(shown):
+    if typed is None or typed == argument_text(shown):
         return shown
     if isinstance(shown, str):
         return typed
@@ -118,7 +118,7 @@ def _argument(name: str, shown: JsonValue, typed: str | None) -> JsonValue:
         found = typed
     kinds: tuple[type, ...] = (int, float) if type(shown) in (int, float) else (type(shown),)
     if shown is not None and type(found) not in kinds:
-        example = argument_shown(shown)[:80]
+        example = argument_text(shown)[:80]
         raise InputError(f"{name}: {typed[:80]!r} is of another type. Write it as {example} is.")
     return found
 
@@ -128,7 +128,7 @@ def _one_of(action: str, *known: str) -> None:
         raise InputError(f"'{action[:40]}' is not a decision on this. Choose: {', '.join(known)}.")
 
 
-def asked_again(
+def confirm_answer(
     site: Site, request: Request, ask: Ask, fields: dict[str, str], value: JsonValue, back: str
 ) -> Response:
     """Show what would happen; `back` is the page to return to."""

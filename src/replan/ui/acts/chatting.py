@@ -22,10 +22,10 @@ from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.session_runs import run_in
 from replan.state.questions import fingerprint_of
 from replan.state.session.context import Message
-from replan.ui.acts.acting import call_of, error_text
-from replan.ui.acts.answering import LETS_HAPPEN, asked_again, asked_in, value_of
-from replan.ui.forms import form_of, upload_of
-from replan.ui.shown import shown_of
+from replan.ui.acts.acting import endpoint_call, error_text
+from replan.ui.acts.answering import LETS_HAPPEN, confirm_answer, find_ask, read_answer
+from replan.ui.forms import read_form, read_upload
+from replan.ui.shown import ask_fingerprint
 from replan.ui.site import Site, Talk
 
 _MOST_SHOWN = 50
@@ -55,14 +55,14 @@ async def _page(site: Site, request: Request, problem: str = "", text: str = "")
     except InputError:
         if await site.served.storage.sessions.load(_key(request)) is not None:
             raise
-    run_id, asks = await _open(site, request, client)
+    run_id, asks = await _open_run(site, request, client)
     talk = site.talks.get(_key(request))
     return site.page(
         request,
         "chat",
         422 if problem else 200,
         session_id=session_id,
-        messages=[_in_words(each) for each in messages],
+        messages=[_readable(each) for each in messages],
         earlier=earlier,
         asks=asks,
         run_id=run_id,
@@ -71,11 +71,11 @@ async def _page(site: Site, request: Request, problem: str = "", text: str = "")
         problem=problem,
         text=text,
         turn_id=site.served.new_id(),
-        seen=_seen(asks),
+        seen=_asks_fingerprint(asks),
     )
 
 
-def _in_words(message: Message) -> Message:
+def _readable(message: Message) -> Message:
     """A message; answers by key, which are stored as JSON, are written as a person would."""
     text = message.content
     if message.role != "user" or not isinstance(text, str) or not text.startswith("{"):
@@ -95,7 +95,7 @@ def _in_words(message: Message) -> Message:
     )
 
 
-async def _open(
+async def _open_run(
     site: Site, request: Request, client: ClientAgentAdapter
 ) -> tuple[str, tuple[Ask, ...]]:
     """The open run of a session, and its questions."""
@@ -109,9 +109,9 @@ async def _open(
     return run_id, (await site.served.runtime_of(record).look(run_id)).waiting
 
 
-def _seen(asks: tuple[Ask, ...]) -> str:
+def _asks_fingerprint(asks: tuple[Ask, ...]) -> str:
     """Name the question of a session that is answered by a text."""
-    return fingerprint_of(*map(shown_of, asks))
+    return fingerprint_of(*map(ask_fingerprint, asks))
 
 
 async def changes(site: Site, request: Request) -> Response:
@@ -124,49 +124,51 @@ async def changes(site: Site, request: Request) -> Response:
 
 async def say(site: Site, request: Request) -> Response:
     """Take a turn with a text and files."""
-    fields, files = await upload_of(site, request)
+    fields, files = await read_upload(site, request)
     text = fields.get("text", "")
-    _, asks = await _open(site, request, _client(site, request))
-    if fields.get("seen") != _seen(asks):
+    _, asks = await _open_run(site, request, _client(site, request))
+    if fields.get("seen") != _asks_fingerprint(asks):
         detail = "The question has changed since the page was loaded. Nothing was sent."
         return await _page(site, request, detail, text)
     given: dict[str, Any] = {"input": text, "files": files, "team": fields.get("team", "")}
     given["turn_id"] = fields.get("turn_id") or None
     try:
         body = check_fields(TurnBody, lambda: TurnBody.model_validate(given))
-        return await _begin(site, request, body, text)
+        return await _begin_turn(site, request, body, text)
     except ReplanError as error:
         return await _page(site, request, error_text(error), text)
 
 
 async def answer(site: Site, request: Request) -> Response:
     """Take a turn that answers a question of a session by its key."""
-    fields = await form_of(site, request)
-    run_id, asks = await _open(site, request, _client(site, request))
-    ask = asked_in(asks, fields)
-    if ask is None or fields.get("seen") != shown_of(ask):
+    fields = await read_form(site, request)
+    run_id, asks = await _open_run(site, request, _client(site, request))
+    ask = find_ask(asks, fields)
+    if ask is None or fields.get("seen") != ask_fingerprint(ask):
         detail = "The question has changed since the page was loaded. Nothing was done."
         return await _page(site, request, detail)
     try:
-        value = value_of(ask, fields)
+        value = read_answer(ask, fields)
     except InputError as error:
         return await _page(site, request, str(error))
     if fields.get("action") in LETS_HAPPEN and not fields.get("sure"):
-        return asked_again(site, request, ask, fields, value, f"/chat/{_session(request)}")
+        return confirm_answer(site, request, ask, fields, value, f"/chat/{_session(request)}")
     record = await site.served.storage.runs.get(run_id)
     team = record.labels.get(TEAM, "") if record else ""
     answers = {"input": {ask.key: value}, "team": team, "turn_id": fields.get("turn_id") or None}
     try:
         body = check_fields(TurnBody, lambda: TurnBody.model_validate(answers))
-        return await _begin(site, request, body, fields.get("text") or fields.get("action", ""))
+        return await _begin_turn(
+            site, request, body, fields.get("text") or fields.get("action", "")
+        )
     except ReplanError as error:
         return await _page(site, request, error_text(error))
 
 
-async def _begin(site: Site, request: Request, body: TurnBody, text: str) -> Response:
+async def _begin_turn(site: Site, request: Request, body: TurnBody, text: str) -> Response:
     """Begin a turn; it continues if the page is closed."""
     key, served = _key(request), site.served
-    check_input(call_of(site.served, request, body))
+    check_input(endpoint_call(site.served, request, body))
     team = served.team_named(body.team)
     old = site.talks.get(key)
     turn_id = body.turn_id or served.new_id()

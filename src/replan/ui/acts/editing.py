@@ -20,11 +20,11 @@ from replan.server.response_schemas import OWN_LABELS, TEAM
 from replan.server.served_teams import id_for
 from replan.server.work import begin_run
 from replan.state.questions import fingerprint_of
-from replan.ui.acts.acting import Acted, confirm, run_acted_on, stale, to_run
+from replan.ui.acts.acting import Acted, confirm, refuse_stale, run_to_act_on, to_run
 from replan.ui.drawn.revision_diffs import difference
-from replan.ui.forms import form_of
+from replan.ui.forms import read_form
 from replan.ui.read_runs import Reading
-from replan.ui.shown import shown_of
+from replan.ui.shown import ask_fingerprint
 from replan.ui.site import Site
 
 CHANGED = "The plan has changed since you began to edit it."
@@ -32,7 +32,7 @@ CHANGED = "The plan has changed since you began to edit it."
 
 async def edit(site: Site, request: Request) -> Response:
     """Return the document of a run's plan, to be edited."""
-    acted = await run_acted_on(site, request)
+    acted = await run_to_act_on(site, request)
     reading = acted.reading
     if _plan_asked(reading.run) is None:
         acted.only_served("replan run with the edited document")
@@ -68,14 +68,14 @@ def _editor(
     return site.page(request, "edit", status, is_asked=_plan_asked(run) is not None, **values)
 
 
-async def edited(site: Site, request: Request) -> Response:
+async def run_edited(site: Site, request: Request) -> Response:
     """Show what an edited document would do, and do it after a confirmation."""
-    fields = await form_of(site, request)
-    acted = await run_acted_on(site, request)
+    fields = await read_form(site, request)
+    acted = await run_to_act_on(site, request)
     reading = acted.reading
     before, text = document_of(reading.run), fields.get("plan", "")
     if fields.get("seen") != fingerprint_of(before):
-        return stale(site, request, reading, CHANGED)
+        return refuse_stale(site, request, reading, CHANGED)
     graph = acted.runtime.graph
     try:
         plan = PlanDocument.parse(text).plan
@@ -84,10 +84,12 @@ async def edited(site: Site, request: Request) -> Response:
         return _editor(site, request, reading, text, str(error), 422)
     if fields.get("sure"):
         return await _start_new_run(site, request, acted, text, fields.get("run_id", ""))
-    return _shown(site, request, acted, plan, text)
+    return _confirm_plan(site, request, acted, plan, text)
 
 
-def _shown(site: Site, request: Request, acted: Acted, plan: TaskPlan, text: str) -> Response:
+def _confirm_plan(
+    site: Site, request: Request, acted: Acted, plan: TaskPlan, text: str
+) -> Response:
     run, ask = acted.reading.run, _plan_asked(acted.reading.run)
     lines = list(difference(*(unsealed(each).splitlines() for each in (document_of(run), text))))
     reruns = rerun_reasons(plan)
@@ -98,7 +100,7 @@ def _shown(site: Site, request: Request, acted: Acted, plan: TaskPlan, text: str
         where = "A new run begins from this plan, and keeps what is finished."
     else:
         action = f"/runs/{run.run_id}/answer"
-        fields |= {"key": ask.key, "seen": shown_of(ask), "action": "edit", "sure": "1"}
+        fields |= {"key": ask.key, "seen": ask_fingerprint(ask), "action": "edit", "sure": "1"}
         where = "The run continues with this plan."
     running = len([*plan.open_steps()]) + sum(_is_settled(plan, each) for each in reruns)
     how_many = f"{running} of {plan.total_steps} steps run."
@@ -108,7 +110,7 @@ def _shown(site: Site, request: Request, acted: Acted, plan: TaskPlan, text: str
         title="Let this plan run?",
         does=[
             *(["Nothing is changed."] if all(each.kind == "same" for each in lines) else []),
-            *(_again(each) for each in reruns),
+            *(_rerun_text(each) for each in reruns),
             *_effects(acted, plan, reruns),
             f"{how_many} {where} What they call may cost.",
         ],
@@ -120,7 +122,7 @@ def _shown(site: Site, request: Request, acted: Acted, plan: TaskPlan, text: str
     )
 
 
-def _again(rerun: Rerun) -> str:
+def _rerun_text(rerun: Rerun) -> str:
     steps = ", ".join(map(str, rerun.of))
     why = {
         "edited": "it was edited",
@@ -138,13 +140,13 @@ def _is_settled(plan: TaskPlan, rerun: Rerun) -> bool:
 def _effects(acted: Acted, plan: TaskPlan, reruns: tuple[Rerun, ...]) -> list[str]:
     """What of it must not be done twice unasked."""
     cards = {card.name.casefold(): card for card in team_of(acted.runtime.graph)}
-    told = list[str]()
+    texts = list[str]()
     for rerun in reruns:
         for name in plan.step(rerun.step).specialists:
             card = cards.get(name.casefold())
             if card is not None and card.effects != "pure":
-                told.append(f"Step {rerun.step} at @{name} may have its effect a second time.")
-    return told
+                texts.append(f"Step {rerun.step} at @{name} may have its effect a second time.")
+    return texts
 
 
 async def _start_new_run(

@@ -22,7 +22,7 @@ ACTING = (
         for method, do in (("GET", steering.ask_correction), ("POST", steering.correct))
     ),
     Page(method="GET", path=f"{_RUN}/plan", handler=editing.edit, role="run"),
-    Page(method="POST", path=f"{_RUN}/plan", handler=editing.edited, role="run"),
+    Page(method="POST", path=f"{_RUN}/plan", handler=editing.run_edited, role="run"),
     Page(method="GET", path="/start", handler=starting.ask_start, role="run"),
     Page(method="POST", path="/start", handler=starting.start, role="run"),
     Page(method="GET", path="/chat", handler=chatting.chats, role="read"),

@@ -1,6 +1,6 @@
 """Start a run from a form: a task, a plan, files."""
 
-from typing import Any, cast
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,9 +11,9 @@ from replan.server.doors import runs
 from replan.server.problems import as_refusal
 from replan.server.request_body import check_fields
 from replan.server.served_teams import ServedTeams, team_services
-from replan.ui.acts.acting import call_of, to_run
-from replan.ui.acts.steering import settings_in
-from replan.ui.forms import upload_of
+from replan.ui.acts.acting import endpoint_call, to_run
+from replan.ui.acts.steering import read_limit_fields
+from replan.ui.forms import read_upload
 from replan.ui.site import Site
 
 _FIELDS = ("task", "plan", "title", "labels", "limits", "team")
@@ -46,14 +46,14 @@ def bounds_text(served: ServedTeams, team: str) -> str:
 
 async def start(site: Site, request: Request) -> Response:
     """Start a run; the same form starts one run only."""
-    fields, files = await upload_of(site, request)
+    fields, files = await read_upload(site, request)
     try:
         body = _body(fields, files)
-        done = await runs.start(call_of(site.served, request, body))
+        done = await runs.start(endpoint_call(site.served, request, body))
     except ReplanError as error:
         refusal = as_refusal(error)
         return _page(site, request, {**fields, "run_id": ""}, refusal.problem)
-    return to_run(site, cast("Any", done.value).run_id)
+    return to_run(site, done.value.run_id)
 
 
 def _body(fields: dict[str, str], files: list[dict[str, str]]) -> StartBody:
@@ -66,6 +66,6 @@ def _body(fields: dict[str, str], files: list[dict[str, str]]) -> StartBody:
         "files": files,
         "run_id": fields.get("run_id") or None,
         "labels": {name.strip(): value.strip() for name, _, value in pairs},
-        "settings": settings_in(fields),
+        "settings": read_limit_fields(fields),
     }
     return check_fields(StartBody, lambda: StartBody.model_validate(given))

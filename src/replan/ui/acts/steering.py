@@ -1,6 +1,6 @@
 """Stop and resume a run; do one of its steps again, or leave it out."""
 
-from typing import Any, cast
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,13 +12,19 @@ from replan.runs.continued.correcting import Correction, check, failed_in, is_ov
 from replan.runs.looking import RunView
 from replan.server.bodies import CorrectionBody, GoOnBody, StopBody
 from replan.server.doors import runs
-from replan.server.response_schemas import RunTold
 from replan.state.limits import RunSettings
 from replan.state.rules import least_value, limit_value, rounded_up, why_reached
-from replan.ui.acts.acting import call_of, confirm, error_text, run_acted_on, stale, to_run
-from replan.ui.forms import form_of
+from replan.ui.acts.acting import (
+    confirm,
+    endpoint_call,
+    error_text,
+    refuse_stale,
+    run_to_act_on,
+    to_run,
+)
+from replan.ui.forms import read_form
 from replan.ui.read_runs import Reading
-from replan.ui.shown import standing_of
+from replan.ui.shown import run_fingerprint
 from replan.ui.site import Site
 from replan.user_files.orders import read_limits
 
@@ -29,9 +35,11 @@ MOVED = "The run has changed since the page was loaded."
 
 async def ask_stop(site: Site, request: Request) -> Response:
     """Ask whether a run is to stop."""
-    reading = (await run_acted_on(site, request)).reading
+    reading = (await run_to_act_on(site, request)).reading
     if reading.run.outcome not in ("running", "waiting"):
-        return stale(site, request, reading, "The run does not go on: there is nothing to stop.")
+        return refuse_stale(
+            site, request, reading, "The run does not go on: there is nothing to stop."
+        )
     does = ["No new step starts. The run can be resumed.", "Steps at work get some time to end."]
     ticks = {"at_once": "Do not wait for them: break them off."}
     return confirm(
@@ -47,20 +55,20 @@ async def ask_stop(site: Site, request: Request) -> Response:
 
 async def stop(site: Site, request: Request) -> Response:
     """Stop a run, whatever its status is by now."""
-    fields = await form_of(site, request)
-    acted = await run_acted_on(site, request)
+    fields = await read_form(site, request)
+    acted = await run_to_act_on(site, request)
     body = StopBody(at_once=bool(fields.get("at_once")))
-    await runs.stop(call_of(acted.served, request, body, acted.record.run_id))
+    await runs.stop(endpoint_call(acted.served, request, body, acted.record.run_id))
     return to_run(site, acted.record.run_id)
 
 
 async def ask_resume(site: Site, request: Request) -> Response:
     """Ask with which limits a run is to continue."""
-    acted = await run_acted_on(site, request)
+    acted = await run_to_act_on(site, request)
     record, reading = acted.record, acted.reading
     view = await acted.runtime.look(record.run_id)
     if not _can_resume(view):
-        return stale(site, request, reading, _why_not(view))
+        return refuse_stale(site, request, reading, _why_not(view))
     return _resume_page(site, request, reading, view)
 
 
@@ -70,7 +78,7 @@ def _resume_page(
     limit = view.state.get("limit_reached", "")
     does = ["What is finished is kept. The run continues, and what it calls may cost."]
     if view.plan:
-        does += _open_told(view.plan)
+        does += _open_steps_text(view.plan)
     limits = ""
     if limit:
         value = limit_value(view.state, limit)
@@ -86,7 +94,7 @@ def _resume_page(
     return confirm(site, request, does=does, **{**known, **_form(request, reading), **more})
 
 
-def _open_told(plan: TaskPlan, but: int = 0) -> list[str]:
+def _open_steps_text(plan: TaskPlan, but: int = 0) -> list[str]:
     """The steps that are not done yet, but for one."""
     left = [step.id for step in plan.open_steps() if step.id != but]
     others = f" and {len(left) - _MOST_TOLD} more" if len(left) > _MOST_TOLD else ""
@@ -117,15 +125,15 @@ def _why_not(view: RunView) -> str:
 
 async def resume(site: Site, request: Request) -> Response:
     """Resume a run as it was shown."""
-    fields = await form_of(site, request)
-    acted = await run_acted_on(site, request)
+    fields = await read_form(site, request)
+    acted = await run_to_act_on(site, request)
     record, reading = acted.record, acted.reading
-    if fields.get("seen") != standing_of(reading.run):
-        return stale(site, request, reading, MOVED)
+    if fields.get("seen") != run_fingerprint(reading.run):
+        return refuse_stale(site, request, reading, MOVED)
     try:
-        settings = settings_in(fields)
+        settings = read_limit_fields(fields)
         await runs.resume(
-            call_of(acted.served, request, GoOnBody(settings=settings), record.run_id)
+            endpoint_call(acted.served, request, GoOnBody(settings=settings), record.run_id)
         )
     except ReplanError as error:
         view = await acted.runtime.look(record.run_id)
@@ -136,7 +144,7 @@ async def resume(site: Site, request: Request) -> Response:
     return to_run(site, record.run_id)
 
 
-def settings_in(fields: dict[str, str]) -> RunSettings | None:
+def read_limit_fields(fields: dict[str, str]) -> RunSettings | None:
     """The limits that a form has, a line each.
 
     Raises:
@@ -149,7 +157,7 @@ def settings_in(fields: dict[str, str]) -> RunSettings | None:
 
 async def ask_correction(site: Site, request: Request, action: runs.Action) -> Response:
     """Show what would be done again with a step, or ask whether to skip it."""
-    acted = await run_acted_on(site, request)
+    acted = await run_to_act_on(site, request)
     record, reading = acted.record, acted.reading
     step = request.path_params["step"]
     runtime = acted.runtime
@@ -164,7 +172,7 @@ async def ask_correction(site: Site, request: Request, action: runs.Action) -> R
     planned = view.plan.step(step) if view.plan else None
     again = correction.reruns(view.plan) if view.plan else ()
     reruns = [f"Step {e.step if e.why == 'reopened' else e} runs again." for e in again]
-    reruns += _open_told(view.plan, but=step) if view.plan else []
+    reruns += _open_steps_text(view.plan, but=step) if view.plan else []
     where = "A new run begins from this plan" if is_over(view.state) else "The run continues"
     skipped = ["The steps behind it run without its result."] if action == "skip" else []
     asked = f"Repeat work that must not be repeated without asking: {'; '.join(repeats)}"
@@ -184,22 +192,22 @@ async def ask_correction(site: Site, request: Request, action: runs.Action) -> R
 
 async def correct(site: Site, request: Request, action: runs.Action) -> Response:
     """Repeat or skip a step as it was shown."""
-    fields = await form_of(site, request)
-    acted = await run_acted_on(site, request)
+    fields = await read_form(site, request)
+    acted = await run_to_act_on(site, request)
     record, reading = acted.record, acted.reading
-    if fields.get("seen") != standing_of(reading.run):
-        return stale(site, request, reading, MOVED)
+    if fields.get("seen") != run_fingerprint(reading.run):
+        return refuse_stale(site, request, reading, MOVED)
     body = CorrectionBody(
         step=request.path_params["step"], repeat_effects=bool(fields.get("repeat_effects"))
     )
-    done = await runs.correct(call_of(acted.served, request, body, record.run_id), action)
-    return to_run(site, cast("RunTold", done.value).run_id)
+    done = await runs.correct(endpoint_call(acted.served, request, body, record.run_id), action)
+    return to_run(site, done.run_id)
 
 
 def _form(request: Request, reading: Reading, *, is_bound: bool = True) -> dict[str, Any]:
     """The target of a form, and the state from which it was made."""
     return {
         "action": request.url.path,
-        "fields": {"seen": standing_of(reading.run)} if is_bound else {},
+        "fields": {"seen": run_fingerprint(reading.run)} if is_bound else {},
         "back": f"/runs/{reading.run.run_id}",
     }

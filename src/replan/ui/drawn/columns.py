@@ -20,18 +20,18 @@ class Moment(NamedTuple):
 
     at: str
     step: int | None  # what it begins with, if there is a page of that step
-    told: str
+    text: str
 
 
-def signed(told: str) -> str:
+def with_sign(text: str) -> str:
     """A figure with a sign for the words before it."""
-    words, _, figure = told.rpartition(" ")
-    return f"{_SIGNS[words]}{figure}" if words in _SIGNS else _SIGNS.get(told, told)
+    words, _, figure = text.rpartition(" ")
+    return f"{_SIGNS[words]}{figure}" if words in _SIGNS else _SIGNS.get(text, text)
 
 
 def price(calls: Calls) -> str:
     """What calls cost, with the point where it is in the rows above and below."""
-    sign, blank, figure = signed(money(calls)).rpartition(" ")
+    sign, blank, figure = with_sign(money(calls)).rpartition(" ")
     if figure[:1].isdigit() and _SMALL <= Decimal(figure) < _LARGE:
         figure = str(Decimal(figure).quantize(_DIGITS, _ROUND.get(sign, ROUND_HALF_EVEN)))
     return f"{sign}{blank}{figure}"
@@ -42,7 +42,7 @@ def moment_of(line: str, steps: Collection[int]) -> Moment:
     found = _MOMENT.fullmatch(line)
     if found is None:
         return Moment("", None, line)
-    at, step, told = found.groups()
+    at, step, text = found.groups()
     if step and int(step) in steps:
-        return Moment(at, int(step), told)
-    return Moment(at, None, f"step {step}{told}" if step else told)
+        return Moment(at, int(step), text)
+    return Moment(at, None, f"step {step}{text}" if step else text)

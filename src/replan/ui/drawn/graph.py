@@ -10,7 +10,7 @@ from replan.runs.course.story import StepStory, Story
 from replan.runs.log.remarks import remarks_of
 from replan.runs.standing import WAITING, WORDS, awaited
 from replan.ui.drawn.revision_diffs import changed_steps
-from replan.views.run.overview import remarked
+from replan.views.run.overview import remark_texts
 
 BOX_WIDTH, BOX_HEIGHT = 220, 98
 _ACROSS, _DOWN, _MARGIN = 44, 18, 12
@@ -22,7 +22,7 @@ class Standing:
     """The status of a step: a word for its style, and a text."""
 
     state: str  # pending, running, waiting, interrupted, done, failed, skipped or removed
-    told: str  # such as `waits for a person`
+    text: str  # such as `waits for a person`
     remarks: str = ""  # what of its calls its status does not tell
     changed: str = ""  # which revision added or changed it last; empty where none did
 
@@ -62,7 +62,7 @@ class Graph:
 def graph_of(story: Story) -> Graph:
     """Draw the plan of a run as it is."""
     plan = story.run.plan or TaskPlan()
-    return drawn(plan, standings(story))
+    return draw(plan, standings(story))
 
 
 def standings(story: Story) -> dict[int, Standing]:
@@ -73,12 +73,12 @@ def standings(story: Story) -> dict[int, Standing]:
     return {
         number: Standing(
             state=state,
-            told=told,
+            text=text,
             remarks=", ".join(_remarks(each, story)),
             changed=changed.get(number, ""),
         )
         for number, each in steps.items()
-        for state, told in [_state_of(each, steps, asks=number in asking, is_over=story.is_over)]
+        for state, text in [_state_of(each, steps, asks=number in asking, is_over=story.is_over)]
     }
 
 
@@ -86,7 +86,7 @@ def _remarks(step: StepStory, story: Story) -> list[str]:
     """Which of its calls came to nothing, in words."""
     calls = [call for attempt in step.attempts for call in attempt.calls]
     unusable = [each.seq or 0 for each in calls if each.seq in story.unusable]
-    return remarked(remarks_of(calls, unusable))
+    return remark_texts(remarks_of(calls, unusable))
 
 
 def _state_of(
@@ -120,12 +120,12 @@ def _awaited(step: StepStory, steps: Mapping[int, StepStory], *, is_over: bool) 
     return awaited(failed, [each.step.id for each in before if each.status.is_open])
 
 
-def drawn(plan: TaskPlan, standing: Mapping[int, Standing]) -> Graph:
+def draw(plan: TaskPlan, standing: Mapping[int, Standing]) -> Graph:
     """Place the steps of a plan: a column a layer, in an order with few crossings."""
     columns = _untangled([[step.id for step in layer] for layer in layers(plan)], plan)
     tallest = max(map(len, columns), default=0)
     places = dict(_places(columns, tallest))
-    unknown = Standing(state="pending", told="")
+    unknown = Standing(state="pending", text="")
     return Graph(
         boxes=tuple(
             Box(

@@ -35,7 +35,7 @@ def changed_steps(story: Story) -> dict[int, str]:
         changed |= dict.fromkeys(modified, f"changed {where}")
         added = (int(one["step"]["id"]) for one in each.changes.get("added") or ())
         changed |= dict.fromkeys(added, f"added {where}")
-    return {step: told for step, told in changed.items() if step in planned}
+    return {step: text for step, text in changed.items() if step in planned}
 
 
 def difference(before: Sequence[str], after: Sequence[str]) -> Iterator[Line]:
@@ -67,6 +67,6 @@ def _step_lines(step: Mapping[str, JsonValue]) -> Iterator[str]:
     who = [f"@{each}" for each in names if each]
     yield " ".join([f"{number}.", *text.splitlines(), *who, *waits])
     for name, value in fields.items():
-        told = f"{name}: {value}" if value else ""
-        for line in told.splitlines():
+        line_text = f"{name}: {value}" if value else ""
+        for line in line_text.splitlines():
             yield f"   {line}"

@@ -48,7 +48,7 @@ class Bar:
     # planned (not begun, or between attempts), running, done, failed, waiting (for a person),
     # cut-off, in-doubt; of a pause waits, unknown or idle.
     kind: str
-    told: str
+    text: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,14 +79,14 @@ class _Scale:
     began: datetime
     length: float
 
-    def bar(self, began: datetime, ended: datetime, kind: str, told: str) -> Iterator[Bar]:
+    def bar(self, began: datetime, ended: datetime, kind: str, text: str) -> Iterator[Bar]:
         """Draw the part of a period of time that is within the run."""
         left, right = self._place(began), self._place(ended)
         if right >= 0 and left <= 100:  # noqa: PLR2004 - percent
             left, right = max(0.0, left), min(100.0, right)
             width = max(_LEAST_WIDTH, right - left)
             left = min(left, 100 - width)
-            yield Bar(left=round(left, 3), width=round(width, 3), kind=kind, told=told)
+            yield Bar(left=round(left, 3), width=round(width, 3), kind=kind, text=text)
 
     def _place(self, at: datetime) -> float:
         return (at - self.began).total_seconds() / self.length * 100
@@ -151,8 +151,8 @@ def _host(story: Story, scale: _Scale) -> Row:
         took = event.details.get("seconds") or 0.0
         if event.at is not None and isinstance(took, float | int):
             kind = "failed" if event.details.get("error") else "done"
-            told = f"{event.details.get('node', 'host')}: {took:.2f} s"
-            bars += scale.bar(event.at - timedelta(seconds=took), event.at, kind, told)
+            text = f"{event.details.get('node', 'host')}: {took:.2f} s"
+            bars += scale.bar(event.at - timedelta(seconds=took), event.at, kind, text)
     return Row(
         name="host: plans, judges, answers", seconds=host.seconds, calls=host, bars=tuple(bars)
     )
@@ -180,8 +180,8 @@ def _step(step: StepStory, story: Story, scale: _Scale, critical: Collection[int
     for each in sorted(spans, key=lambda span: span.outcome != "waiting"):
         kind = each.told if each.told in ("cut off", "in doubt") else each.outcome
         if each.asked_at is not None:
-            told = f"{each.specialist}, attempt {each.number}: at work, then asked"
-            bars += scale.bar(each.began, each.asked_at, "done", told)
+            text = f"{each.specialist}, attempt {each.number}: at work, then asked"
+            bars += scale.bar(each.began, each.asked_at, "done", text)
         began = each.asked_at or each.began
         bars += scale.bar(began, each.ended, kind.replace(" ", "-"), _attempt_text(each))
     return Row(

@@ -11,8 +11,8 @@ from replan.runs.course.attempts import AttemptView
 from replan.runs.course.story import StepStory, Story
 from replan.runs.log.call_counts import Calls, calls_of
 from replan.runs.log.run_event import RunEvent
-from replan.views.run.error_lines import is_said, same_before
-from replan.views.run.history import failure_of, shown_call
+from replan.views.run.error_lines import is_in_text, same_error_before
+from replan.views.run.history import failure_text, short_call_text
 
 HOST = 0
 """The number of the branch that has the calls of the host."""
@@ -43,7 +43,7 @@ class Call:
     at: datetime | None
     # running, cut off, failed, done, unusable; of a tool its own word, such as rejected
     state: str
-    told: str  # its state in words
+    text: str  # its state in words
     shown: str = ""  # of a tool, with its arguments shortened
     seconds: float | None = None
     input_tokens: int | None = None
@@ -68,8 +68,8 @@ class Attempt:
     specialist: str
     began: datetime
     outcome: str
-    told: str  # how it ended, in words
-    error: str  # in full; empty where `told` says where it stands already
+    text: str  # how it ended, in words
+    error: str  # in full; empty where `text` says where it stands already
     seconds: float | None
     spent: Calls
     calls: tuple[Call, ...]
@@ -159,7 +159,7 @@ def _attempt(attempt: AttemptView, step: StepStory, known: Known) -> Attempt:
         specialist=attempt.entry.specialist,
         began=attempt.entry.started_at,
         outcome=attempt.outcome,
-        told=f"{attempt.told}: {elsewhere}" if elsewhere else attempt.told,
+        text=f"{attempt.told}: {elsewhere}" if elsewhere else attempt.told,
         error="" if elsewhere else attempt.entry.error,
         seconds=attempt.seconds,
         spent=calls_of(attempt.calls),
@@ -170,8 +170,8 @@ def _attempt(attempt: AttemptView, step: StepStory, known: Known) -> Attempt:
 def _error_elsewhere(attempt: AttemptView, step: StepStory) -> str:
     """Where the error of an attempt stands already."""
     error, above = attempt.entry.error, step.step.feedback
-    is_above = error and above and is_said(error, above)
-    return "the error above" if is_above else same_before(attempt, step.attempts)
+    is_above = error and above and is_in_text(error, above)
+    return "the error above" if is_above else same_error_before(attempt, step.attempts)
 
 
 def known_of(story: Story) -> Known:
@@ -181,46 +181,46 @@ def known_of(story: Story) -> Known:
 
 
 def _call(event: RunEvent, known: Known, no_end: str) -> Call:
-    said = cast("dict[str, Any]", event.details)
+    details = cast("dict[str, Any]", event.details)
     began = known.begun.get(event.call_key, event)
     common: dict[str, Any] = {
         "seq": _seq(event),
         "first": _seq(began),
-        "node": str(said.get("node", "")),
+        "node": str(details.get("node", "")),
         "at": began.at,
-        "seconds": said.get("seconds"),
-        "cost": said.get("cost"),
+        "seconds": details.get("seconds"),
+        "cost": details.get("cost"),
     }
     if event.type in _MODEL:
-        is_open, error = event.type == "model_called", str(said.get("error") or "")
+        is_open, error = event.type == "model_called", str(details.get("error") or "")
         state = no_end if is_open else "failed" if error else "done"
         instead = known.unusable.get(_seq(event), "")
         return Call(
             kind="model",
-            name=str(said.get("model", "")),
+            name=str(details.get("model", "")),
             state="unusable" if instead else state,
-            told=f"not usable, {instead}" if instead else state,
+            text=f"not usable, {instead}" if instead else state,
             error=error,
-            input_tokens=said.get("input_tokens"),
-            output_tokens=said.get("output_tokens"),
+            input_tokens=details.get("input_tokens"),
+            output_tokens=details.get("output_tokens"),
             prompt=tuple(map(_text_of, cast("Any", began.details.get("prompt") or ()))),
-            reply=_text_of(said["reply"]) if said.get("reply") else None,
+            reply=_text_of(details["reply"]) if details.get("reply") else None,
             **common,
         )
-    status = no_end if event.type == "tool_invoked" else str(said.get("status", ""))
+    status = no_end if event.type == "tool_invoked" else str(details.get("status", ""))
     return Call(
         kind="tool",
-        name=str(said.get("tool", "")),
+        name=str(details.get("tool", "")),
         state=status,
-        told={"success": "done", "waiting": "asked a person"}.get(status, status),
-        shown=shown_call(said),
-        error=failure_of(said).removeprefix(": "),
-        effects=str(said.get("effects", "")),
-        approval=str(said.get("approval") or ""),
-        arguments=said.get("arguments") or {},
-        arguments_text=_whole(said, "arguments"),
-        result=str(said.get("result", "")),
-        result_text=_whole(said, "result"),
+        text={"success": "done", "waiting": "asked a person"}.get(status, status),
+        shown=short_call_text(details),
+        error=failure_text(details).removeprefix(": "),
+        effects=str(details.get("effects", "")),
+        approval=str(details.get("approval") or ""),
+        arguments=details.get("arguments") or {},
+        arguments_text=_whole(details, "arguments"),
+        result=str(details.get("result", "")),
+        result_text=_whole(details, "result"),
         **common,
     )
 
@@ -229,6 +229,6 @@ def _text_of(part: Mapping[str, Any]) -> Text:
     return Text(ref=str(part["ref"]), role=str(part["role"]), length=part.get("length"))
 
 
-def _whole(said: Mapping[str, Any], name: str) -> Text | None:
-    ref = said.get(f"{name}_ref")
+def _whole(details: Mapping[str, Any], name: str) -> Text | None:
+    ref = details.get(f"{name}_ref")
     return Text(ref=str(ref)) if ref else None

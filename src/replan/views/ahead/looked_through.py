@@ -10,7 +10,7 @@ from replan.errors import RetrievalError
 from replan.views.cells import counted, one_line
 
 
-def looked_through(knowledge: object) -> dict[str, JsonValue]:
+def count_knowledge(knowledge: object) -> dict[str, JsonValue]:
     """Count the files and passages of a folder, and name what is left out."""
     if not isinstance(knowledge, FolderRetriever):
         return {"searched_by": type(knowledge).__name__}
@@ -22,15 +22,15 @@ def looked_through(knowledge: object) -> dict[str, JsonValue]:
     return {"folder": normpath(knowledge.folder), **found}
 
 
-def knowledge_lines(told: Mapping[str, JsonValue]) -> list[str]:
-    match told:
+def knowledge_lines(knowledge: Mapping[str, JsonValue]) -> list[str]:
+    match knowledge:
         case {"searched_by": name}:
             return [f"knowledge: searched by {name}"]
         case {"error": error}:
             return [f"knowledge: {one_line(str(error))}"]
         case {"files": int(files), "passages": int(passages), "left_out": list(left_out)}:
             size = f"{counted(files, 'file')}, {counted(passages, 'passage')}"
-            head = f"knowledge: {told['folder']}: {size}"
+            head = f"knowledge: {knowledge['folder']}: {size}"
             return [head, *(f"  {one_line(str(each))}" for each in left_out)]
         case _:
             return []

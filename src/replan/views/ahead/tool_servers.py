@@ -59,19 +59,19 @@ def known_servers(team: "Team", *, starts: bool) -> list[KnownServer]:
             who: [str(one) for one in row if server_in(one) == name] for who, row in tools.items()
         }
         grants = {who: found for who, found in granted.items() if found}
-        found, problem = _asked(name, server, grants) if starts else (None, "")
+        found, problem = _ask_server(name, server, grants) if starts else (None, "")
         known.append(
             KnownServer(name=name, way=str(way), grants=grants, tools=found, problem=problem)
         )
     return known
 
 
-def _asked(
+def _ask_server(
     name: str, server: ToolServer | ToolProvider, grants: dict[str, list[str]]
 ) -> tuple[Sequence[ToolDefinition] | None, str]:
     try:
         provider = server.built(name, os.environ) if isinstance(server, ToolServer) else server
-        tools = completed(lambda: _listed(provider))
+        tools = completed(lambda: _list_tools(provider))
     except (ConfigurationError, ToolServerError) as error:
         return None, str(error)
     names = [f"{name}/{tool.name}" for tool in tools]
@@ -84,7 +84,7 @@ def _asked(
     return tools, f"it has no tool {', '.join(missing)}" if missing else ""
 
 
-async def _listed(provider: ToolProvider) -> Sequence[ToolDefinition]:
+async def _list_tools(provider: ToolProvider) -> Sequence[ToolDefinition]:
     try:
         return await provider.list_tools()
     finally:

@@ -11,14 +11,14 @@ from replan.views.cells import counted, cut, one_line
 _LONGEST_VALUE, _LONGEST = 60, 200
 
 
-def doing(event: ModelCalled | ToolInvoked) -> str:
+def call_begun_text(event: ModelCalled | ToolInvoked) -> str:
     """What begins with a call."""
     if isinstance(event, ModelCalled):
         return f"asks model {one_line(event.model)}"
-    return f"calls {called(event.tool, event.arguments)}"
+    return f"calls {call_text(event.tool, event.arguments)}"
 
 
-def called(tool: str, arguments: Mapping[str, JsonValue]) -> str:
+def call_text(tool: str, arguments: Mapping[str, JsonValue]) -> str:
     """A call of a tool as it would be written, such as `price(item="x")`."""
     given = ", ".join(f"{name}={_value(value)}" for name, value in arguments.items())
     return cut(one_line(f"{tool}({given})"), _LONGEST)
@@ -34,7 +34,7 @@ def call_line(event: CallEvent) -> str:
 def _event_text(event: CallEvent) -> str:
     match event:
         case ModelCalled() | ToolInvoked():
-            return doing(event)
+            return call_begun_text(event)
         case ModelAnswered(error=error) if error:
             return f"got no answer from {one_line(event.model)}: {one_line(error)}"
         case ModelAnswered():

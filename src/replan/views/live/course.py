@@ -10,7 +10,7 @@ from replan.runs.standing import awaited
 from replan.state.questions import Question
 from replan.state.results import ExecutionStatus, TaskComplexity
 from replan.views.cells import one_line
-from replan.views.live.call_lines import called, doing
+from replan.views.live.call_lines import call_begun_text, call_text
 
 _LONGEST = 2_000
 
@@ -56,13 +56,13 @@ class Course:
         return sum(row.status in statuses for row in self.rows.values())
 
 
-def after(course: Course, event: events.Event, now: float) -> Course:
+def course_after(course: Course, event: events.Event, now: float) -> Course:
     """Return the course after an event."""
     match event:
         case events.PlanCreated() | events.PlanUpdated():
-            return _planned(course, event.plan)
+            return _with_plan(course, event.plan)
         case events.PhaseEntered() | events.SpecialistToken(step_id=0):
-            return _of_pipeline(course, event)
+            return _after_pipeline_event(course, event)
         case (
             events.SpecialistInvoked()
             | events.SpecialistToken()
@@ -72,7 +72,7 @@ def after(course: Course, event: events.Event, now: float) -> Course:
             | events.InputRequested()
         ):
             row = course.rows.get(event.step_id)
-            return course if row is None else _moved(course, _worked(row, event, now))
+            return course if row is None else _with_row(course, _row_after(row, event, now))
         case (
             events.ModelCalled()
             | events.ModelAnswered()
@@ -80,23 +80,25 @@ def after(course: Course, event: events.Event, now: float) -> Course:
             | events.ToolCompleted()
         ):
             row = course.rows.get(event.step_id or 0)
-            return course if row is None else _moved(course, _calling(row, event))
+            return course if row is None else _with_row(course, _with_call(row, event))
         case events.AnswerToken():
             return replace(course, activity="answering", answer=course.answer + event.text)
         case _:
-            return _of_host(course, event)
+            return _after_host_event(course, event)
 
 
-def _of_pipeline(course: Course, event: events.PhaseEntered | events.SpecialistToken) -> Course:
+def _after_pipeline_event(
+    course: Course, event: events.PhaseEntered | events.SpecialistToken
+) -> Course:
     if isinstance(event, events.SpecialistToken):
         return replace(course, said=(course.said + event.text)[-_LONGEST:])
     if event.step_id is None:
         return replace(course, activity=f"phase {one_line(event.phase[:_LONGEST])}", said="")
     row = course.rows.get(event.step_id)
-    return course if row is None else _moved(course, replace(row, said=""))
+    return course if row is None else _with_row(course, replace(row, said=""))
 
 
-def _moved(course: Course, row: Row) -> Course:
+def _with_row(course: Course, row: Row) -> Course:
     return replace(course, rows={**course.rows, row.id: row})
 
 
@@ -115,26 +117,26 @@ def _blocks(row: Row) -> bool:
     return row.status is StepStatus.FAILED and not row.optional
 
 
-def answered(course: Course, key: str) -> Course:
+def with_answer(course: Course, key: str) -> Course:
     """The course after a person has answered the question with this key."""
     step, sign, _ = key.partition("/")
     row = course.rows.get(int(step)) if sign and step.isdecimal() else None
     if row is None or not row.asks:
         return course
-    return _moved(course, replace(row, note="answered", asks=False))
+    return _with_row(course, replace(row, note="answered", asks=False))
 
 
-def _calling(
+def _with_call(
     row: Row,
     event: events.ModelCalled | events.ModelAnswered | events.ToolInvoked | events.ToolCompleted,
 ) -> Row:
     key = f"{event.specialist}/{event.call}"
-    others = {name: told for name, told in row.calls.items() if name != key}
+    others = {name: text for name, text in row.calls.items() if name != key}
     is_begun = isinstance(event, events.ModelCalled | events.ToolInvoked)
-    return replace(row, calls={**others, key: doing(event)} if is_begun else others)
+    return replace(row, calls={**others, key: call_begun_text(event)} if is_begun else others)
 
 
-def _of_host(course: Course, event: events.Event) -> Course:
+def _after_host_event(course: Course, event: events.Event) -> Course:
     match event:
         case events.ThinkingCompleted(thinking=thinking) if not course.rows:
             is_simple = thinking.complexity is TaskComplexity.SIMPLE
@@ -151,7 +153,7 @@ def _of_host(course: Course, event: events.Event) -> Course:
             return course
 
 
-def _planned(course: Course, plan: TaskPlan) -> Course:
+def _with_plan(course: Course, plan: TaskPlan) -> Course:
     rows = {step.id: _row_of(step, course.rows.get(step.id)) for step in plan.steps}
     return replace(course, activity="judging", title=one_line(plan.title[:_LONGEST]), rows=rows)
 
@@ -167,25 +169,25 @@ def _row_of(step: PlanStep, known: Row | None) -> Row:
         row,
         description=one_line(step.description[:_LONGEST]),
         specialists=step.specialists or row.specialists,
-        status=_open_status(row) if is_open else step.status,
+        status=_status_of_open(row) if is_open else step.status,
         seconds=row.seconds if step.actual_duration is None else step.actual_duration,
         note=one_line(note[:_LONGEST]),
         awaits=step.awaits,
-        needs=tuple(each for each in step.dependencies if not _handled(each, step)),
+        needs=tuple(each for each in step.dependencies if not _is_condition(each, step)),
         optional=step.optional,
         asks=row.asks and is_open,
     )
 
 
-def _handled(awaited: int, step: PlanStep) -> bool:
+def _is_condition(awaited: int, step: PlanStep) -> bool:
     return step.condition is not None and step.condition.step == awaited
 
 
-def _open_status(row: Row) -> StepStatus:
+def _status_of_open(row: Row) -> StepStatus:
     return StepStatus.EXECUTING if row.busy else StepStatus.PENDING
 
 
-def _worked(row: Row, event: events.StepEvent, now: float) -> Row:
+def _row_after(row: Row, event: events.StepEvent, now: float) -> Row:
     names = row.specialists
     if event.specialist.casefold() not in map(str.casefold, names):
         names = (*names, event.specialist)
@@ -211,29 +213,31 @@ def _worked(row: Row, event: events.StepEvent, now: float) -> Row:
         case events.SpecialistParked():
             return replace(row, note="" if event.waiting_for else "waits for another round")
         case events.SpecialistCompleted():
-            return _ended(replace(row, specialists=names), event)
+            return _with_end(replace(row, specialists=names), event)
         case _:
-            return _asking(row, event)
+            return _with_question(row, event)
 
 
-def _asking(row: Row, event: events.StepEvent) -> Row:
+def _with_question(row: Row, event: events.StepEvent) -> Row:
     if not isinstance(event, events.InputRequested):
         return row
     busy = row.busy - {event.specialist}
     status = StepStatus.EXECUTING if busy else StepStatus.PENDING
-    return replace(row, status=status, busy=busy, note=_asked(event.question), calls={}, asks=True)
+    return replace(
+        row, status=status, busy=busy, note=_question_note(event.question), calls={}, asks=True
+    )
 
 
-def _asked(question: Question) -> str:
+def _question_note(question: Question) -> str:
     details = question.details
     if question.kind == "approval" and isinstance(details, dict):
         arguments = details.get("arguments")
         given = arguments if isinstance(arguments, dict) else {}
-        return f"waits for approval: {called(str(details.get('tool', '')), given)}"
+        return f"waits for approval: {call_text(str(details.get('tool', '')), given)}"
     return f"asks: {one_line(question.text[:_LONGEST])}"
 
 
-def _ended(row: Row, event: events.SpecialistCompleted) -> Row:
+def _with_end(row: Row, event: events.SpecialistCompleted) -> Row:
     result = event.result
     succeeded = result.status is ExecutionStatus.SUCCESS
     ended = {**row.ended, event.specialist: succeeded}
@@ -251,7 +255,7 @@ def _ended(row: Row, event: events.SpecialistCompleted) -> Row:
 
 def course_of(plan: TaskPlan, now: float) -> Course:
     """The course of a run that another process has begun, or that waits."""
-    return _planned(Course(started=now), plan)
+    return _with_plan(Course(started=now), plan)
 
 
 def with_asks(course: Course, asks: Iterable[Ask]) -> Course:
@@ -259,5 +263,5 @@ def with_asks(course: Course, asks: Iterable[Ask]) -> Course:
     for ask in asks:
         if (row := course.rows.get(ask.step_id)) is not None:
             note = f"asks: {one_line(ask.text)}"
-            course = _moved(course, replace(row, asks=True, note=note))
+            course = _with_row(course, replace(row, asks=True, note=note))
     return course

@@ -15,7 +15,7 @@ from replan.state.results import Artifact
 from replan.views.cells import wrapped
 from replan.views.live.course import Course, Row
 from replan.views.live.frame import ASCII, UNICODE, Window, frame, whole_plan
-from replan.views.live.notices import Sayings, notice, shown_at_once, verbose_notice
+from replan.views.live.notices import Sayings, notice, verbose_notice, warnings_shown_by
 from replan.views.live.teller import Teller
 from replan.views.rendered import columns_of, console_on, print_markdown
 from replan.views.run.below_answer import account, files, warnings
@@ -44,7 +44,7 @@ class LiveTeller(Teller):
         self._verbose = verbose
         self._course = Course(started=clock())
         self._sayings = Sayings()
-        self._told: set[str] = set()
+        self._shown_warnings: set[str] = set()
         self._artifacts = {each.path: each for each in made}
         self._console = console_on(output)
         self._live = self._new_live()
@@ -62,10 +62,10 @@ class LiveTeller(Teller):
         if isinstance(event, SpecialistCompleted):
             self._artifacts |= {each.path: each for each in event.result.artifacts}
         self.follow(course)
-        self._told |= shown_at_once(event)
+        self._shown_warnings |= warnings_shown_by(event)
         said = self._sayings.after(event) if self._verbose else []
-        told = notice(event) or (verbose_notice(event) if self._verbose else "")
-        for line in (*said, *([told] if told else [])):
+        line_of_event = notice(event) or (verbose_notice(event) if self._verbose else "")
+        for line in (*said, *([line_of_event] if line_of_event else [])):
             self._print(list(wrapped(line, self._width)), "dim")
 
     def follow(self, course: Course) -> None:
@@ -101,7 +101,7 @@ class LiveTeller(Teller):
             self._live.stop()
         if self._course.outcome:
             return
-        rows = {row.id: _stopped(row) for row in self._course.rows.values()}
+        rows = {row.id: _row_stopped(row) for row in self._course.rows.values()}
         self._show(replace(self._course, rows=rows))
 
     def _new_live(self) -> Live:
@@ -119,7 +119,7 @@ class LiveTeller(Teller):
         self._show(self._course)
         seconds = self._clock() - self._course.started
         self._output.write(f"\n{files(self._artifacts.values(), self._workspace)}")
-        for line in warnings(event, self._told):
+        for line in warnings(event, self._shown_warnings):
             self._print(list(wrapped(line, self._width)))
         self._print(list(wrapped(account(event, seconds).rstrip("\n"), self._width)))
         self._output.flush()
@@ -155,7 +155,7 @@ class LiveTeller(Teller):
         return Window(width=self._width, height=height, signs=signs, verbose=self._verbose)
 
 
-def _stopped(row: Row) -> Row:
+def _row_stopped(row: Row) -> Row:
     if not row.busy:
         return row
     return replace(row, status=StepStatus.PENDING, busy=frozenset(), note="stopped")

@@ -6,7 +6,7 @@ from replan.events import types as events
 from replan.events.types import Event, PhaseEntered, SpecialistToken, StepEvent
 from replan.events.warnings import warnings_in
 from replan.secrets.masking import without_secrets
-from replan.views.cells import answer_text, corrected, one_line
+from replan.views.cells import answer_text, correction_text, one_line
 from replan.views.live.call_lines import call_line
 from replan.views.run.given import places
 
@@ -33,16 +33,16 @@ def notice(event: events.Event) -> str:  # noqa: PLR0911 - one for each kind
         case events.StepsReopened(reruns=reruns):
             return f"runs again: {', '.join(map(str, reruns))}"
         case events.RunCorrected():
-            return corrected(event.action, event.step_id, event.by, event.origin)
+            return correction_text(event.action, event.step_id, event.by, event.origin)
         case events.AnswerGiven():
             return answer_text(event.key, event.action, event.by, event.text)
         case events.InputRequested(question=asked):
             return f"step {event.step_id} {event.specialist} asks: {one_line(asked.text)}"
         case _:
-            return _trouble(event)
+            return _other_notice(event)
 
 
-def _found(event: events.KnowledgeRetrieved) -> str:
+def _knowledge_notice(event: events.KnowledgeRetrieved) -> str:
     """The line about the knowledge that was found; failures are reported as warnings."""
     whom = "the host" if event.step_id is None else f"step {event.step_id}"
     if event.error:
@@ -75,10 +75,10 @@ def traces_notice(where: str, *, content: bool) -> str:
     )
 
 
-def _trouble(event: events.Event) -> str:  # noqa: PLR0911 - one for each kind
+def _other_notice(event: events.Event) -> str:  # noqa: PLR0911 - one for each kind
     match event:
         case events.KnowledgeRetrieved():
-            return _found(event)
+            return _knowledge_notice(event)
         case events.FactRemembered():
             return f"remembered: {one_line(event.text)}"
         case events.FactForgotten():
@@ -116,7 +116,7 @@ def verbose_notice(event: events.Event) -> str:
             return ""
 
 
-def shown_at_once(event: events.Event) -> set[str]:
+def warnings_shown_by(event: events.Event) -> set[str]:
     """The warnings that the line of an event already shows, verbatim."""
     return {*warnings_in(event)} if isinstance(event, events.PlanDoubtful) else set()
 

@@ -9,7 +9,7 @@ from replan.runs.standing import awaited
 from replan.state.cuts import cut_in_words
 from replan.state.results import Artifact, ExecutionStatus
 from replan.views.cells import harmless, one_line
-from replan.views.live.notices import Sayings, notice, shown_at_once, verbose_notice, who
+from replan.views.live.notices import Sayings, notice, verbose_notice, warnings_shown_by, who
 from replan.views.run.below_answer import account, files, warnings
 
 _MARKS = {
@@ -40,44 +40,44 @@ class Lines:
         self._artifacts = {each.path: each for each in made}
         self._answer = ""
         self._sayings = Sayings()
-        self._told: set[str] = set()
+        self._shown_warnings: set[str] = set()
 
     def lines_of(self, event: events.Event) -> str:
         """The text that an event adds to the terminal, with its line ends; often empty."""
         match event:
             case events.AnswerToken() | events.AnswerRestarted():
-                text = self._answering(event)
+                text = self._answer_piece(event)
             case events.TaskCompleted():
-                text = self._ended(event)
+                text = self._end_lines(event)
             case _ if self._quiet:
                 text = ""
             case _:
                 said = self._sayings.after(event) if self._verbose else []
-                text = "".join(f"{line}\n" for line in said) + self._working(event)
-        self._told |= shown_at_once(event)
+                text = "".join(f"{line}\n" for line in said) + self._work_lines(event)
+        self._shown_warnings |= warnings_shown_by(event)
         return harmless(text)
 
     def broken_off(self) -> str:
         """The text that closes a run which ended without its last event."""
         return "\n" if self._answer and not self._answer.endswith("\n") else ""
 
-    def _working(self, event: events.Event) -> str:
+    def _work_lines(self, event: events.Event) -> str:
         match event:
             case (
                 events.SpecialistInvoked() | events.SpecialistRetried() | events.SpecialistParked()
             ):
-                return f"{_of_attempt(event)}\n"
+                return f"{_attempt_line(event)}\n"
             case events.SpecialistCompleted():
-                return f"{self._finished(event)}\n"
+                return f"{self._step_end_line(event)}\n"
             case events.PlanCreated() | events.PlanUpdated():
-                return _of_plan(event)
+                return _plan_text(event)
             case events.ThinkingStarted():
                 return "thinking\n"
             case _:
                 line = notice(event) or (verbose_notice(event) if self._verbose else "")
                 return f"{line}\n" if line else ""
 
-    def _answering(self, event: events.AnswerToken | events.AnswerRestarted) -> str:
+    def _answer_piece(self, event: events.AnswerToken | events.AnswerRestarted) -> str:
         if isinstance(event, events.AnswerRestarted):
             end, self._answer = self.broken_off(), ""
             return f"{end}(the answer begins again)\n"
@@ -85,14 +85,14 @@ class Lines:
         self._answer += event.text
         return before + event.text
 
-    def _ended(self, event: events.TaskCompleted) -> str:
+    def _end_lines(self, event: events.TaskCompleted) -> str:
         """The remaining output: the answer if it was not streamed, files, and the account."""
         text, self._answer = self._rest_of_answer(event.answer.text), ""
         if self._quiet:
             return text
         made = files(self._artifacts.values(), self._workspace)
-        told = "".join(f"{line}\n" for line in warnings(event, self._told))
-        return f"{text}\n{made}{told}{account(event, self._clock() - self._started)}"
+        warned = "".join(f"{line}\n" for line in warnings(event, self._shown_warnings))
+        return f"{text}\n{made}{warned}{account(event, self._clock() - self._started)}"
 
     def _rest_of_answer(self, answer: str) -> str:
         if self._answer.strip() and answer.startswith(self._answer.rstrip()):
@@ -102,7 +102,7 @@ class Lines:
         before = self.broken_off() if self._quiet else f"{self.broken_off()}\n"
         return before + answer.rstrip("\n") + "\n"
 
-    def _finished(self, event: events.SpecialistCompleted) -> str:
+    def _step_end_line(self, event: events.SpecialistCompleted) -> str:
         result = event.result
         self._artifacts |= {artifact.path: artifact for artifact in result.artifacts}
         error = f": {one_line(result.error)}" if result.error else ""
@@ -110,7 +110,7 @@ class Lines:
         return f"{_MARKS[result.status]} {who(event)}{error}{cut} ({result.duration:.1f} s)"
 
 
-def _of_attempt(
+def _attempt_line(
     event: events.SpecialistInvoked | events.SpecialistRetried | events.SpecialistParked,
 ) -> str:
     match event:
@@ -124,7 +124,7 @@ def _of_attempt(
             return f"[ ] {who(event)}: {waits}"
 
 
-def _of_plan(event: events.PlanCreated | events.PlanUpdated) -> str:
+def _plan_text(event: events.PlanCreated | events.PlanUpdated) -> str:
     """A new plan in full, a revised one by its open steps; new statuses have had their lines."""
     if isinstance(event, events.PlanCreated):
         return f"\n{event.markdown.strip()}\n\n"

@@ -14,10 +14,10 @@ def files(artifacts: Iterable[Artifact], workspace: Path) -> str:
     return "".join(f"file: {_place(each, workspace)}\n" for each in artifacts)
 
 
-def warnings(event: TaskCompleted, told: Container[str] = ()) -> list[str]:
+def warnings(event: TaskCompleted, shown: Container[str] = ()) -> list[str]:
     """A line for each unexpected thing that no other line shows."""
-    untold = dict.fromkeys(each for each in event.warnings if each not in told)
-    return [f"warning: {one_line(each)}" for each in untold]
+    new = dict.fromkeys(each for each in event.warnings if each not in shown)
+    return [f"warning: {one_line(each)}" for each in new]
 
 
 def account(event: TaskCompleted, seconds: float) -> str:

@@ -23,7 +23,7 @@ def short_error(text: str) -> str:
     return cut(_LONG_ID.sub(r"\1…", one_line(text)), _LONGEST)
 
 
-def is_said(error: str, text: str) -> bool:
+def is_in_text(error: str, text: str) -> bool:
     """Whether a text tells an error already, maybe with other ids."""
     return _without_ids(error) in _without_ids(text)
 
@@ -32,7 +32,7 @@ def _without_ids(text: str) -> str:
     return _LONG_ID.sub("", one_line(text))
 
 
-def same_before(attempt: AttemptView, attempts: Iterable[AttemptView]) -> str:
+def same_error_before(attempt: AttemptView, attempts: Iterable[AttemptView]) -> str:
     """Which attempt of the specialist had the error of this one before, in words, or nothing."""
     own = attempt.entry
     if not own.error:

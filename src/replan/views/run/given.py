@@ -12,24 +12,26 @@ _NAMED = 3
 _LACKING = {"left_out": "left out", "unused": "not used", "failed": "failed"}
 
 
-def memory_text(said: Mapping[str, Any]) -> str:
+def memory_text(details: Mapping[str, Any]) -> str:
     """What of a conversation is seen."""
-    lacking = f"{said['summarised']} summarised, {said['left_out']} left out, {said['cut']} cut"
-    return f"sees {counted(said['shown'], 'message')} of the conversation: {lacking}"
+    lacking = (
+        f"{details['summarised']} summarised, {details['left_out']} left out, {details['cut']} cut"
+    )
+    return f"sees {counted(details['shown'], 'message')} of the conversation: {lacking}"
 
 
-def knowledge_text(said: Mapping[str, Any]) -> str:
+def knowledge_text(details: Mapping[str, Any]) -> str:
     """What was found, and how much of it was not used."""
-    if said.get("error"):
-        return f"is given no knowledge: {one_line(str(said['error']))}"
-    found = places(said.get("sources", ())) or "nothing found"
-    lacking = [f"{len(said[n])} {word}" for n, word in _LACKING.items() if said.get(n)]
+    if details.get("error"):
+        return f"is given no knowledge: {one_line(str(details['error']))}"
+    found = places(details.get("sources", ())) or "nothing found"
+    lacking = [f"{len(details[n])} {word}" for n, word in _LACKING.items() if details.get(n)]
     return f"is given knowledge: {found}{'; ' if lacking else ''}{', '.join(lacking)}"
 
 
-def lacking_lines(said: Mapping[str, Any]) -> Iterator[str]:
+def lacking_lines(details: Mapping[str, Any]) -> Iterator[str]:
     """A sentence for each part of the knowledge that is not given."""
-    return (one_line(str(each)) for name in _LACKING for each in said.get(name) or ())
+    return (one_line(str(each)) for name in _LACKING for each in details.get(name) or ())
 
 
 def places(sources: Sequence[Mapping[str, Any]]) -> str:

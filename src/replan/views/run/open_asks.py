@@ -19,7 +19,7 @@ def waiting_lines(asks: Sequence[Ask], run: str, resume: str) -> list[str]:
         ]
     else:
         lines.append(f"run {run} waits for {counted(len(asks), 'answer')}:")
-        lines += [f"  {ask.key}: {told(ask)}" for ask in asks]
+        lines += [f"  {ask.key}: {ask_line(ask)}" for ask in asks]
         ways = [f"continue with: {resume}{''.join(_option(ask, len(asks)) for ask in asks)}"]
     return [*lines, *(ways if resume else ())]
 
@@ -29,7 +29,7 @@ def _option(ask: Ask, many: int) -> str:
     return f" --answer {word}" if many == 1 else f" --answer {ask.key}={word}"
 
 
-def told(ask: Ask) -> str:
+def ask_line(ask: Ask) -> str:
     """A question in one line; of a tool call, with its arguments."""
     if ask.kind == "approval" and ask.details is not None:
         return f"{one_line(ask.text)} {one_line(json.dumps(ask.details, ensure_ascii=False))}"

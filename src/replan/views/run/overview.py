@@ -17,8 +17,8 @@ from replan.runs.log.remarks import Remarks
 from replan.runs.standing import WAITING, WORDS
 from replan.state.cuts import cut_in_words
 from replan.views.cells import counted, cut, folded, one_line, padded, seconds
-from replan.views.run.history import LEAST_TOLD, moment, moments
-from replan.views.run.reasons import ended_why
+from replan.views.run.history import LEAST_TOLD, history_lines, time_text
+from replan.views.run.reasons import why_ended
 
 MARKS = {
     StepStatus.PENDING: "[ ]",
@@ -50,7 +50,7 @@ def rest(story: Story, width: int) -> list[str]:
     """What follows the steps."""
     sections = {
         "waits for": _waiting(story),
-        "history": moments(story),
+        "history": history_lines(story),
         "host": _host_lines(story),
         "warnings": [one_line(each) for each in story.run.warnings],
         "files": [one_line(f"{made.path} {made.title}") for made in story.run.artifacts],
@@ -95,7 +95,7 @@ def amount(cost: float) -> str:
     return f"{Decimal(f'{cost:.4g}'):f}"
 
 
-def used(calls: Calls, *, is_running: bool = False) -> str:
+def usage_text(calls: Calls, *, is_running: bool = False) -> str:
     """What calls took, in words."""
     ended = "not over yet" if is_running else "that never ended"
     if not calls.number:
@@ -113,57 +113,57 @@ def used(calls: Calls, *, is_running: bool = False) -> str:
         parts.append(f"{counted(calls.unpriced, 'call')} without a price")
     number = counted(calls.number, "model call")
     more = f" and {calls.unended} {ended}" if calls.unended else ""
-    told = f" ({', '.join(parts)})" if parts else ""
-    return f"{number}{more}, {tokens(calls)} tokens, cost {money(calls)}{told}"
+    breakdown = f" ({', '.join(parts)})" if parts else ""
+    return f"{number}{more}, {tokens(calls)} tokens, cost {money(calls)}{breakdown}"
 
 
 def _head(story: Story) -> list[str]:
     run = story.run
-    why, goal = ended_why(story), goal_of(story)
+    why, goal = why_ended(story), goal_text(story)
     return [
         f"run {one_line(run.run_id)}",
         f"{one_line(run.outcome)}{_counts(story)}",
         *([f"why: {why}"] if why else ()),
         *([f"goal: {goal}"] if goal else ()),
-        f"began {day(story.began)}, {took(story)}",
-        f"used {used(story.calls, is_running=run.outcome == 'running')}",
+        f"began {day_and_time(story.began)}, {duration_text(story)}",
+        f"used {usage_text(story.calls, is_running=run.outcome == 'running')}",
         *(f"label: {one_line(f'{name}={value}')}" for name, value in run.labels.items()),
     ]
 
 
-def took(story: Story) -> str:
+def duration_text(story: Story) -> str:
     """How long a run took, and how much of it was not work, or may have been none."""
     parts = {
         "{} at rest until a person answered": story.waited,
         "{} with nobody at work": story.idle,
         "killed, and not resumed for up to {}": story.unknown,
     }
-    told = [what.format(seconds(each)) for what, each in parts.items() if each >= LEAST_TOLD]
-    least, of_it = "at least " if story.is_killed else "", ", ".join(told)
-    return f"took {least}{seconds(story.seconds)}{f' ({of_it})' if told else ''}"
+    pauses = [what.format(seconds(each)) for what, each in parts.items() if each >= LEAST_TOLD]
+    least, of_it = "at least " if story.is_killed else "", ", ".join(pauses)
+    return f"took {least}{seconds(story.seconds)}{f' ({of_it})' if pauses else ''}"
 
 
-def goal_of(story: Story) -> str:
+def goal_text(story: Story) -> str:
     """The request of the run in one line."""
     asked = (str(e.details.get("request", "")) for e in story.run.events if e.type == "run_started")
     return one_line(next(asked, "") or story.run.title)
 
 
-def day(at: datetime) -> str:
+def day_and_time(at: datetime) -> str:
     """A time with its day, as people here read it."""
     return at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def remarked(remarks: Remarks) -> list[str]:
+def remark_texts(remarks: Remarks) -> list[str]:
     """What a run met that it continued in spite of, in words."""
-    told = {
+    texts = {
         f"{counted(remarks.failed, 'tool call')} failed": remarks.failed,
         f"{counted(remarks.refused, 'tool call')} refused by a person": remarks.refused,
         f"{remarks.unusable} {'reply' if remarks.unusable == 1 else 'replies'} not usable": (
             remarks.unusable
         ),
     }
-    return [each for each, number in told.items() if number]
+    return [each for each, number in texts.items() if number]
 
 
 def _counts(story: Story) -> str:
@@ -176,7 +176,7 @@ def _counts(story: Story) -> str:
     pending = WORDS[StepStatus.PENDING]
     others = {WAITING: asking, **others, pending: others[pending] - asking}
     left = [f"{n} {each}" for each, n in others.items() if n]
-    return f": {', '.join([done, *left, *remarked(story.remarks)])}"
+    return f": {', '.join([done, *left, *remark_texts(story.remarks)])}"
 
 
 def _plan_title(story: Story) -> str:
@@ -217,7 +217,7 @@ def _row(story: StepStory, began: datetime) -> tuple[str, ...]:
     return (
         mark_of(story),
         f"{step.id}.",
-        moment(story.began, began) if story.began else "-",
+        time_text(story.began, began) if story.began else "-",
         "-" if took is None else seconds(took),
         money(story.calls),
         one_line(", ".join(story.specialists)) or "-",
@@ -235,18 +235,18 @@ def _notes(story: StepStory) -> Iterator[str]:
     has_several = len(story.specialists) > 1
     for each in story.attempts:
         if each.outcome in _LOUD:
-            told = f"{attempt_line(each)}{_idle(each)}"
-            yield f"{one_line(each.entry.specialist)}, {told}" if has_several else told
+            line = f"{attempt_line(each)}{_idle(each)}"
+            yield f"{one_line(each.entry.specialist)}, {line}" if has_several else line
     if story.removed:
         yield story.removed
     if tools := story.tools:
         is_running = any(each.outcome == "running" for each in story.attempts)
         no_end = "not over" if is_running else "cut off"
         yield f"tools: {', '.join(_tool_counts((e.details for e in tools), no_end))}"
-    if told := one_line(story.step.feedback):
+    if feedback := one_line(story.step.feedback):
         errors = [one_line(each.entry.error) for each in story.attempts]
-        if told not in errors:
-            yield f"{story.step.status.value}: {told}"
+        if feedback not in errors:
+            yield f"{story.step.status.value}: {feedback}"
 
 
 def _idle(attempt: AttemptView) -> str:
@@ -264,11 +264,11 @@ def _cuts(story: Story) -> dict[Any, list[str]]:
     cuts = dict[Any, list[str]]()
     for (step, name), cut_off in newest.items():
         if cut_off:
-            cuts.setdefault(step, []).append(one_line(f"{name}, {not_whole(str(cut_off))}"))
+            cuts.setdefault(step, []).append(one_line(f"{name}, {incomplete_text(str(cut_off))}"))
     return cuts
 
 
-def not_whole(why: str) -> str:
+def incomplete_text(why: str) -> str:
     """That a result was cut, and why."""
     return f"incomplete: {cut_in_words(why)}"
 
@@ -287,8 +287,8 @@ def _tool_counts(calls: Iterable[Mapping[str, Any]], no_end: str = "cut off") ->
         by_name.setdefault(one_line(str(call["tool"])), []).append(call.get("status", no_end))
     for name, ends in by_name.items():
         bad = [end for end in dict.fromkeys(ends) if end != "success"]
-        told = ", ".join(f"{ends.count(end)} {end}" for end in bad)
-        yield f"{name} x{len(ends)}{f' ({told})' if told else ''}"
+        failures = ", ".join(f"{ends.count(end)} {end}" for end in bad)
+        yield f"{name} x{len(ends)}{f' ({failures})' if failures else ''}"
 
 
 def tool_counts(story: Story) -> list[str]:
@@ -298,9 +298,9 @@ def tool_counts(story: Story) -> list[str]:
 
 
 def _waiting(story: Story) -> list[str]:
-    from replan.views.run.open_asks import told  # noqa: PLC0415 - imports LangGraph
+    from replan.views.run.open_asks import ask_line  # noqa: PLC0415 - imports LangGraph
 
-    return [f"{ask.key}: {told(ask)}" for ask in story.run.waiting]
+    return [f"{ask.key}: {ask_line(ask)}" for ask in story.run.waiting]
 
 
 def _host_lines(story: Story) -> list[str]:
@@ -312,6 +312,6 @@ def _host_lines(story: Story) -> list[str]:
     for node, events in by_node.items():
         calls = calls_of(events)
         tools = [e.details for e in events if e.type == "tool_completed"]
-        told = f"; tools: {', '.join(_tool_counts(tools))}" if tools else ""
-        lines.append(f"{one_line(node)}: {used(calls)}, {seconds(calls.seconds)}{told}")
+        tools_text = f"; tools: {', '.join(_tool_counts(tools))}" if tools else ""
+        lines.append(f"{one_line(node)}: {usage_text(calls)}, {seconds(calls.seconds)}{tools_text}")
     return lines

@@ -6,8 +6,8 @@ from typing import Any
 from replan.runs.course.whole_run import WholeRun
 from replan.runs.log.event_log import RunEvent
 from replan.views.cells import harmless, one_line
-from replan.views.run.attempt_calls import answered
-from replan.views.run.history import moment
+from replan.views.run.attempt_calls import usage_text
+from replan.views.run.history import time_text
 
 # The only event of a summary reports its call and its end.
 _CALLS = ("model_called", "model_answered", "memory_summary")
@@ -48,17 +48,17 @@ def _calls(events: Iterable[RunEvent]) -> list[tuple[RunEvent, RunEvent | None]]
 
 
 def _call_lines(call: RunEvent, answer: RunEvent | None, run: WholeRun) -> list[str]:
-    said: Mapping[str, Any] = call.details
-    step, attempt = said.get("step_id"), said.get("attempt")
-    who = f"step {step} {said['specialist']}, attempt {attempt}" if step else said["node"]
-    at = f"{moment(call.at, run.started_at)} " if call.at else ""
-    lines = [f"{at}{one_line(str(who))}, model {one_line(str(said['model']))}"]
+    details: Mapping[str, Any] = call.details
+    step, attempt = details.get("step_id"), details.get("attempt")
+    who = f"step {step} {details['specialist']}, attempt {attempt}" if step else details["node"]
+    at = f"{time_text(call.at, run.started_at)} " if call.at else ""
+    lines = [f"{at}{one_line(str(who))}, model {one_line(str(details['model']))}"]
     for each in (_message(part, run) for part in _prompt(call)):
         lines += [f"  {one_line(each['role'])}:", *_indented(each["text"])]
     if answer is None:
         return [*lines, "  not over"]
     reply = _reply(answer, run)
-    lines.append(f"  reply ({answered(answer.details)}):")
+    lines.append(f"  reply ({usage_text(answer.details)}):")
     return [*lines, *_indented(reply["text"] if reply else "(none)")]
 
 

@@ -4,12 +4,12 @@ from replan.runs.course.story import Story
 from replan.runs.standing import INCOMPLETE, failures, not_run
 from replan.views.cells import counted, one_line
 from replan.views.run.error_lines import error_of
-from replan.views.run.history import moment
+from replan.views.run.history import time_text
 
 _KEPT_FOR_ANSWER = ("max_cost", "max_model_calls", "max_seconds", "max_tokens")
 
 
-def ended_why(story: Story, *, has_failures: bool = True) -> str:
+def why_ended(story: Story, *, has_failures: bool = True) -> str:
     """Why a run ended, or has its status, in a sentence.
 
     Without `has_failures`, what is to be said beside the steps that failed.
@@ -31,8 +31,8 @@ def ended_why(story: Story, *, has_failures: bool = True) -> str:
 
 def _rejected_why(story: Story) -> str:
     """Who rejected the plan, and why."""
-    said = (e.details for e in story.run.events if e.type == "answer_given")
-    decided = [each for each in said if each.get("key") == "plan"]
+    answers = (e.details for e in story.run.events if e.type == "answer_given")
+    decided = [each for each in answers if each.get("key") == "plan"]
     by, why = (
         one_line(str(decided[-1].get(name) or "")) if decided else "" for name in ("by", "text")
     )
@@ -43,12 +43,12 @@ def _limit_why(story: Story) -> str:
     """The limit that was reached, its value, and why less than that was used."""
     limit = story.run.limit_reached
     own = (e.details for e in story.run.events if e.type == "limit_reached")
-    told = [e for e in own if (e.get("limit"), e.get("scope")) == (limit, "run")]
-    value = told[-1].get("value") if told else None
+    reached = [e for e in own if (e.get("limit"), e.get("scope")) == (limit, "run")]
+    value = reached[-1].get("value") if reached else None
     if not isinstance(value, int | float):
         return f"{one_line(limit)} was reached"
     number = f"{value:.0f}" if value == int(value) else f"{value:g}"
-    if why := one_line(str(told[-1].get("why") or "")):
+    if why := one_line(str(reached[-1].get("why") or "")):
         return f"{one_line(limit)}={number} was reached: {why}"
     kept = "; a part of it is kept for the answer" if limit in _KEPT_FOR_ANSWER else ""
     return f"{one_line(limit)}={number} was reached{kept}"
@@ -63,19 +63,19 @@ def _undone(story: Story, *, has_limit: bool) -> tuple[list[str], list[str]]:
 
 
 def _stopped_why(story: Story) -> str:
-    last, at = story.pauses[-1], moment(story.pauses[-1].began, story.began)
+    last, at = story.pauses[-1], time_text(story.pauses[-1].began, story.began)
     keys = {each.key for each in story.run.waiting}
     asked_at = [e.at for e in story.run.events if e.details.get("key") in keys and e.at]
-    said = [e.details for e in story.run.events if e.type == "run_stopped"]
+    stops = [e.details for e in story.run.events if e.type == "run_stopped"]
     match last.why:
         case "waiting":
-            since = moment(asked_at[0], story.began) if asked_at else at
+            since = time_text(asked_at[0], story.began) if asked_at else at
             return f"it waits for {counted(len(story.run.waiting), 'answer')}, since {since}"
         case "interrupted":
-            by = one_line(str(said[-1].get("by", "")))
+            by = one_line(str(stops[-1].get("by", "")))
             return f"it was stopped at {at}{f' by {by}' if by else ''}"
         case "failed":
-            return f"it broke off at {at}: {one_line(str(said[-1].get('error', '')))}"
+            return f"it broke off at {at}: {one_line(str(stops[-1].get('error', '')))}"
         case _ if story.run.waiting:
             # A killed process could not say when it ended, and older versions did not.
             asked = counted(len(story.run.waiting), "answer")

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from replan.runs.course.story import StepStory, Story
 from replan.views.cells import harmless, one_line, seconds
 from replan.views.run.attempt_calls import attempt_lines
-from replan.views.run.history import moments
-from replan.views.run.overview import day, goal_of, money, took, used
-from replan.views.run.reasons import ended_why
+from replan.views.run.history import history_lines
+from replan.views.run.overview import day_and_time, duration_text, goal_text, money, usage_text
+from replan.views.run.reasons import why_ended
 
 _MARKUP = re.compile(r"[\\`*_\[\]<>|#&~!]")
 _TICKS = re.compile(r"`+")
@@ -22,10 +22,10 @@ def report(story: Story) -> str:
         f"# {inline(title)}",
         "",
         f"- Run: {inline(run.run_id)}",
-        f"- Outcome: {inline(run.outcome)}{_behind(ended_why(story))}",
-        f"- Goal: {inline(goal_of(story))}",
-        f"- Began: {day(story.began)}; {took(story)}",
-        f"- Used: {inline(used(story.calls, is_running=run.outcome == 'running'))}",
+        f"- Outcome: {inline(run.outcome)}{_in_brackets(why_ended(story))}",
+        f"- Goal: {inline(goal_text(story))}",
+        f"- Began: {day_and_time(story.began)}; {duration_text(story)}",
+        f"- Used: {inline(usage_text(story.calls, is_running=run.outcome == 'running'))}",
         *(f"- Label: {inline(f'{name}={value}')}" for name, value in run.labels.items()),
         *(f"- Warning: {inline(each)}" for each in run.warnings),
         *(f"- File: {inline(f'{made.path} {made.title}')}" for made in run.artifacts),
@@ -33,7 +33,7 @@ def report(story: Story) -> str:
         "",
         "## History",
         "",
-        *(f"- {inline(line)}" for line in moments(story)),
+        *(f"- {inline(line)}" for line in history_lines(story)),
     ]
     for step in story.steps:
         lines += _step(step, story)
@@ -59,7 +59,7 @@ def fenced(text: str) -> list[str]:
     return [f"{fence}text", *harmless(text).splitlines(), fence]
 
 
-def _behind(text: str) -> str:
+def _in_brackets(text: str) -> str:
     return f" ({inline(text)})" if text else ""
 
 
