@@ -10,7 +10,7 @@ from replan.errors import DeclaredFileError, FieldMistake
 LARGEST = 200_000
 
 
-def text_of(path: Path, error: type[DeclaredFileError], fix_of_none: str) -> str:
+def read_text(path: Path, error: type[DeclaredFileError], fix_of_none: str) -> str:
     """Read a file as text.
 
     Args:

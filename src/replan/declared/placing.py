@@ -19,7 +19,7 @@ from replan.secrets.known import MASK
 P = TypeVar("P", bound=Part)
 
 
-def at_place(found: Found, source: YamlSource) -> FieldMistake:
+def field_mistake(found: Found, source: YamlSource) -> FieldMistake:
     place = source.place_of(found.where, name=found.in_name)
     return FieldMistake(
         line=place.line,
@@ -39,7 +39,7 @@ def each_once_by_place(mistakes: Iterable[FieldMistake]) -> Sequence[FieldMistak
     return sorted(first.values(), key=lambda each: (each.line, each.column))
 
 
-def part_in(
+def read_part(
     source: YamlSource,
     kind: type[P],
     around: Surroundings,
@@ -59,7 +59,9 @@ def part_in(
         part = kind.model_validate(source.value, strict=True, context=around)
     except ValidationError as error:
         found += found_in(error, kind)
-    mistakes = each_once_by_place([*source.mistakes, *(at_place(each, source) for each in found)])
+    mistakes = each_once_by_place(
+        [*source.mistakes, *(field_mistake(each, source) for each in found)]
+    )
     if part is None or mistakes:
         raise refused(mistakes)
     return part
@@ -74,7 +76,7 @@ class Origin:
 
     def refusal(self, mistakes: Iterable[ConfigurationError]) -> TeamFileError:
         """Return the error for mistakes that name fields, with their places in the file."""
-        found = each_once_by_place(at_place(_found(each), self.source) for each in mistakes)
+        found = each_once_by_place(field_mistake(_found(each), self.source) for each in mistakes)
         return TeamFileError(self.path, found)
 
     def __eq__(self, other: object) -> bool:

@@ -157,7 +157,7 @@ else:
     AnyToolServer = Annotated[ToolServer, WrapValidator(_server)]
 
 
-def built_servers(
+def build_servers(
     servers: Mapping[str, "AnyToolServer"], environment: Mapping[str, str]
 ) -> tuple[dict[str, ToolProvider], list[ConfigurationError]]:
     """Build the tool servers of a team; what is wrong with some is returned with them."""

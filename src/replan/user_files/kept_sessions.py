@@ -7,7 +7,7 @@ from typing import Any
 from replan.errors import ContextError, InputError
 from replan.ports.agent import TurnOptions
 from replan.ports.storage import Storage
-from replan.sessions.carried import RUN, carried_in, written_run
+from replan.sessions.carried import RUN, carried_run, run_to_json
 from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.request import UserMessage
 from replan.sessions.session_agent import SessionAgent
@@ -79,14 +79,14 @@ def sign_waiting_run(context: AgentContext) -> tuple[AgentContext, bool]:
     """
     key = user_key()
     try:
-        run = carried_in(context, key)
+        run = carried_run(context, key)
     except ContextError:
-        run = carried_in(_unsigned(context), None)
+        run = carried_run(_unsigned(context), None)
     else:
         return context, False
     if run is None or key is None:
         return context, False
-    signed = {**context.project_state, RUN: written_run(run, context.session_id, key)}
+    signed = {**context.project_state, RUN: run_to_json(run, context.session_id, key)}
     return context.replace(project_state=signed), True
 
 

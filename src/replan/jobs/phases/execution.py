@@ -17,7 +17,7 @@ from replan.jobs.phases.outputs import (
 from replan.jobs.phases.planning import idempotency_key
 from replan.jobs.sayings import say
 from replan.jobs.spec.job_spec import Command
-from replan.jobs.spec.slot import ValidationIssue, said_in
+from replan.jobs.spec.slot import ValidationIssue, text_in
 from replan.texts.storable import storable_text
 
 ANSWER = "answer"
@@ -197,7 +197,7 @@ class ExecutionHandler(PhaseHandler):
         language, keys = job.language, _keys_of(job)
         results = [e.result for e in job.intermediate_results if e.success and e.key in keys]
         result = results[0] if len(results) == 1 else results
-        done = said_in(command.done, language) or say(
+        done = text_in(command.done, language) or say(
             "done", language, command=command.called(language)
         )
         text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
