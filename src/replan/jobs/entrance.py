@@ -24,10 +24,6 @@ def read_job(given: object, spec: JobSpec) -> Job:
 
     What follows from its spec is computed again, and a plan that does not fit what it has collected
     is taken away, so that its phase is corrected.
-
-    Raises:
-        JobError: It is damaged, of another spec or version, or has unknown names. The error names
-            every field.
     """
     if not isinstance(given, (Job, Mapping)):
         fix = "Hand over what to_dict() gave."

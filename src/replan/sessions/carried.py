@@ -25,11 +25,7 @@ _SHORTEST = 16
 
 
 def context_key_of(given: str | bytes | None) -> bytes | None:
-    """Read the key of an agent, which signs and seals what contexts carry.
-
-    Raises:
-        ConfigurationError: It is short.
-    """
+    """Read the key of an agent, which signs and seals what contexts carry."""
     if given is None:
         return None
     key = given.encode() if isinstance(given, str) else given

@@ -73,9 +73,6 @@ class PipelineAgent(SessionAgent):
         """Return this agent with the thread of a turn in a storage, for a client.
 
         A turn with the `run_id` and the input of one that was killed continues it.
-
-        Args:
-            storage: The storage of the client's sessions.
         """
         return replace(self, threads=storage.threads)
 

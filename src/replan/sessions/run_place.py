@@ -123,15 +123,9 @@ class CallPlace:
 def call_places(
     graph: TeamGraph,
     journals: Callable[[], AbstractContextManager[Journal]],
-    new_thread: Callable[[], str],
+    new_thread: Callable[[], str],  # the id of a thread that no other call of the process has
 ) -> Callable[[str, Followed], AbstractAsyncContextManager[CallPlace]]:
-    """Have the runs of turns in the memory of the process, each as long as its call.
-
-    Args:
-        graph: The graph, with a checkpointer in memory.
-        journals: Gives the journal of one call.
-        new_thread: Gives the id of a thread that no other call of the process has.
-    """
+    """Have the runs of turns in the memory of the process, each as long as its call."""
 
     @asynccontextmanager
     async def opened(_: str, following: Followed) -> AsyncGenerator[CallPlace]:

@@ -78,9 +78,6 @@ class Turn:
     async def result(self, place: RunPlace) -> AgentResult:
         """Take the turn; if the work fails, the result has what was done so far.
 
-        Args:
-            place: Where its run is worked on.
-
         Raises:
             UsageError: The turn cannot be taken, and nothing of the session has changed.
         """

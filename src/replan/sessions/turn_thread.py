@@ -96,13 +96,7 @@ async def turn_thread(
 async def message_of_killed_turn(
     session: AgentContext, kept: ThreadRepository, place: str
 ) -> str | None:
-    """Return what a user said in a turn that was killed: empty if nothing; None if none was.
-
-    Args:
-        session: The stored session; no turn of it is in progress.
-        kept: Where threads are kept.
-        place: What the threads of this session are kept under.
-    """
+    """Return what a user said in a turn that was killed: empty if nothing; None if none was."""
     thread = await kept.get_thread(place)
     carried = cast("Rows", _carried_threads(session).get(session.session_id) or {})
     before = thread_from(carried) if carried else Thread(place)

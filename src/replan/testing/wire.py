@@ -212,11 +212,7 @@ def vector_of(text: str) -> list[float]:
 
 
 def texts_in(raw: bytes) -> tuple[str, list[str]]:
-    """The model and the texts of a request.
-
-    Raises:
-        BadRequest: It cannot be read.
-    """
+    """The model and the texts of a request."""
     try:
         body = json.loads(raw)
         given = body["input"]

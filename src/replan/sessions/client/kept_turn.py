@@ -111,11 +111,7 @@ def with_version(
 
 
 def check_agent(context: AgentContext, agent: str) -> None:
-    """Refuse a session to an agent of another name than that with which it began.
-
-    Raises:
-        InputError: It is another one.
-    """
+    """Refuse a session to an agent of another name than that with which it began."""
     began = context.session_metadata.get(AGENT)
     if agent and began and began != agent:
         raise InputError(
@@ -137,11 +133,7 @@ def version_in(context: AgentContext) -> int:
 
 
 def recorded_result(turn: SessionTurn, given: str) -> AgentResult:
-    """The result of a turn that was taken before.
-
-    Raises:
-        InputError: It was taken with another input.
-    """
+    """The result of a turn that was taken before."""
     if turn.given != given:
         raise InputError(
             f"The turn '{turn.turn_id}' was taken with another input. Give each turn its own id."

@@ -50,11 +50,7 @@ _FORM = "Write module:Class, as in painting:RoomAgent."
 
 
 def pipeline_named(reference: str, folder: Path) -> "type[BaseAgent]":
-    """Import the class of a pipeline's main agent by `module:Class`, as a file in a folder would.
-
-    Raises:
-        ConfigurationError: It names nothing that can be imported, or something else.
-    """
+    """Import the class of a pipeline's main agent by `module:Class`, as a file does."""
     try:
         read = TypeAdapter[Any](PipelineAgent)
         found = read.validate_python(reference, context=Surroundings(folder=folder.resolve()))

@@ -22,11 +22,7 @@ def first_phase(handlers: Mapping[str, PhaseHandler]) -> str:
 
 
 def check_phases(agent: str, handlers: Mapping[str, PhaseHandler]) -> None:
-    """Check the phases of an agent and their handlers.
-
-    Raises:
-        ConfigurationError: A phase or a handler is wrong, or a phase leads to no end; names it.
-    """
+    """Check the phases of an agent and their handlers."""
     if not handlers:
         fix = "Set them in _initialize_state_handlers or _initialize_interaction_units."
         raise ConfigurationError(f"{agent}.state_handlers", {}, "the agent has no phases", fix)

@@ -60,12 +60,7 @@ class Turn:
         return next_phase(self._thread)
 
     async def begin(self, message: str | None = None, *, retry: bool = False) -> None:
-        """Begin with what a user said, do the last task again, or continue with what is left.
-
-        Raises:
-            ThreadError: The thread is of another version or has an unknown phase, or there is
-                nothing to do.
-        """
+        """Begin with what a user said, do the last task again, or continue with what is left."""
         thread, agent = self._thread, self._agent
         await self._check_version()
         for phase in (thread.phase, next_phase(thread)):
@@ -279,11 +274,7 @@ class Turn:
         self._thread.settings[TASKS] = written
 
     async def _check_version(self) -> None:
-        """Let the pipeline take a thread that another version of it wrote.
-
-        Raises:
-            ThreadError: It cannot, and the thread is left as it is.
-        """
+        """Let the pipeline take a thread that another version of it wrote."""
         thread, version = self._thread, type(self._agent).version
         settings = cast("Mapping[str, Any]", thread.settings)
         stored = settings.get(VERSION, version if not thread.messages else 1)
@@ -311,11 +302,7 @@ async def turn_on(
 
 @contextmanager
 def exclusively(repository: ThreadRepository, thread_id: str) -> Generator[None]:
-    """Be the only one of this process on a thread; other processes are refused when they store.
-
-    Raises:
-        StaleThreadError: Somebody works on it.
-    """
+    """Be the only one of this process on a thread; other processes are refused when they store."""
     # One that serves many calls at once has another one for each.
     own: ThreadRepository = getattr(repository, "own", repository)
     busy = _at_work.setdefault(own, set())

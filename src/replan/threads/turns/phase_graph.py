@@ -32,13 +32,7 @@ class Walk(TypedDict):
 def phase_graph(
     name: str, handlers: Mapping[str, StateHandler], inner: Mapping[str, PhaseGraph]
 ) -> PhaseGraph:
-    """Put the phases of an agent together.
-
-    Args:
-        name: The agent.
-        handlers: Who handles which phase.
-        inner: The graphs of the sub-threads that phases start.
-    """
+    """Put the phases of an agent together, with the graphs of the sub-threads that they start."""
     graph: StateGraph[Walk] = StateGraph(Walk)
     # LangGraph draws no two graphs inside nodes of one name, wherever these are.
     nodes = {phase: f"{name}.{phase}" if phase in inner else phase for phase in handlers}
