@@ -8,10 +8,9 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from replan.declared.keys import FIX, keys_in, shown
-from replan.declared.mistakes import Found, found_in, path_of
+from replan.declared.fields import Surroundings
+from replan.declared.mistakes import FIX, Found, found_in, keys_in, path_of, shown
 from replan.declared.part import Part
-from replan.declared.surroundings import Surroundings, as_sentence
 from replan.declared.yaml_source import YamlSource
 from replan.errors import ConfigurationError, DeclaredFileError, FieldMistake, TeamFileError
 from replan.secrets.known import MASK
@@ -89,4 +88,5 @@ class Origin:
 def _found(error: ConfigurationError) -> Found:
     parts = re.findall(r"[^.\[\]]+", error.field)
     where = tuple(int(part) if part.isdigit() else part for part in parts)
-    return Found(where, error.code, as_sentence(error.problem), error.fix, error.value)
+    reason = f"{error.problem[:1].upper()}{error.problem[1:].rstrip('.')}."
+    return Found(where, error.code, reason, error.fix, error.value)

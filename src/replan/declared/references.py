@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
-from replan.declared.surroundings import field_error
+from replan.declared.fields import field_error
 from replan.failures import describe
 
 _FORM = "Write module:function, as in team_tools:search."

@@ -6,11 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from replan.declared.files import read_text
+from replan.declared.files import folder_of, read_text
 from replan.declared.mistakes import Found
 from replan.declared.part import tell_old_name
 from replan.declared.placing import Origin, field_mistake, read_part
-from replan.declared.surroundings import folder_of
 from replan.declared.yaml_source import YamlSource, read_yaml
 from replan.errors import ConfigurationError, FieldMistake, TeamFileError, UnpricedModelError
 from replan.spending.scopes import price_of

@@ -4,10 +4,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from replan.declared.files import file_schema, read_text
+from replan.declared.fields import Surroundings
+from replan.declared.files import file_schema, folder_of, read_text
 from replan.declared.mistakes import Found
 from replan.declared.placing import field_mistake, read_part
-from replan.declared.surroundings import Surroundings, folder_of
 from replan.declared.yaml_source import read_yaml
 from replan.errors import JobFileError
 from replan.jobs.spec.job_spec import JobSpec

@@ -15,10 +15,9 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from replan.declared.fields import Row, name_like
+from replan.declared.fields import Row, Surroundings, field_error, name_like
 from replan.declared.part import Part
 from replan.declared.references import import_object, stand_in
-from replan.declared.surroundings import Surroundings, field_error
 from replan.failures import describe
 from replan.jobs.sayings import LANGUAGES, Language, bare, joined, problem, say
 from replan.jobs.spec.slot_values import OF_TYPE, SlotType
