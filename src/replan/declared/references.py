@@ -21,7 +21,7 @@ _FORM = "Write module:function, as in team_tools:search."
 
 def import_object(reference: str, folder: Path | None) -> Any:
     module_name, attribute = _module_and_attribute(reference)
-    module = found = _module(module_name, folder)
+    module = found = _import_module(module_name, folder)
     for part in attribute.split("."):
         try:
             found = getattr(found, part)
@@ -60,7 +60,7 @@ def _module_and_attribute(reference: str) -> tuple[str, str]:
     return module_name, attribute
 
 
-def _module(name: str, folder: Path | None) -> ModuleType:
+def _import_module(name: str, folder: Path | None) -> ModuleType:
     importlib.invalidate_caches()
     if folder is not None:
         _check_not_hidden(name.partition(".")[0], folder)

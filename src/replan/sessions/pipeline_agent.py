@@ -140,7 +140,7 @@ class PipelineAgent(SessionAgent):
         asker = Asker(0, self.agent.__name__, known=questions, new=new)
         try:
             with asker:
-                await turn.rest(stop)
+                await turn.run_to_end(stop)
         except Waiting as waiting:
             known = {each.key: each for each in (*questions, waiting.question)}
             await turn.keep(**{QUESTIONS: _written(known.values())})

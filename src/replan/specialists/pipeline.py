@@ -77,7 +77,7 @@ class PipelineSpecialist:
         try:
             if (phase := turn.phase) is not None:
                 await cast("Any", self.graph).ainvoke({"phase": phase}, config)
-            return await turn.rest()
+            return await turn.run_to_end()
         finally:
             turn_at_work.reset(before)
 

@@ -55,7 +55,9 @@ class ExecutionHandler(PhaseHandler):
             if is_confirmed is not True:
                 is_refused = is_confirmed is False
                 asked = self._confirmation(job, command, given.turn, is_refused=is_refused)
-                return asked if is_refused else await self._unclear(asked, job, given.turn)
+                return (
+                    asked if is_refused else await self._unless_understood(asked, job, given.turn)
+                )
             job = job.replace(confirmed=plan.id)
             given.turn.progressed = True
         return await self._done(job, command, plan, given.turn)
@@ -89,7 +91,7 @@ class ExecutionHandler(PhaseHandler):
             text = f"{remarks}\n{text}"
         return ask(self._engine, job.replace(remarks=()), turn, (CONFIRMATION,), text)
 
-    async def _unclear(self, asked: ProcessOutput, job: Job, turn: Turn) -> ProcessOutput:
+    async def _unless_understood(self, asked: ProcessOutput, job: Job, turn: Turn) -> ProcessOutput:
         """Say that an answer to the confirmation was not understood, if it was not."""
         is_answer = job.asked.names == (CONFIRMATION,) and turn.message and not turn.progressed
         if not is_answer or job.is_over or (await turn.extracted(job)).values:

@@ -15,7 +15,7 @@ from replan.failures import describe
 from replan.ports.thread_repository import ThreadRepository
 from replan.state.pipeline.threads import COMPLETED, HISTORY, INITIAL, Thread, ThreadMessage
 from replan.texts.storable import storable_text
-from replan.threads.host_utils import HostUtils, at_work
+from replan.threads.host_utils import HostUtils, using_host_utils
 from replan.threads.messages import change_message, newest_bot_message, update_message
 from replan.threads.phases.agent_and_handler import BaseAgent
 from replan.threads.phases.suggestions import SUGGESTION, next_phase, suggested_phase
@@ -83,7 +83,7 @@ class Turn:
         """Do the next task, and store its outcome; a failure is stored with the thread."""
         task = self.tasks[0]
         self._done += 1
-        with at_work(self._utils):
+        with using_host_utils(self._utils):
             try:
                 self.response = await self._made(task)
             except Exception as error:
@@ -119,7 +119,7 @@ class Turn:
             await self._keep(task, response, shown_before)
         return response
 
-    async def rest(self, stop: asyncio.Event | None = None) -> Response:
+    async def run_to_end(self, stop: asyncio.Event | None = None) -> Response:
         """Do all that is left, up to a stop after a phase, and return the last response."""
         self._utils = replace(self._utils, stop=stop)
         try:
