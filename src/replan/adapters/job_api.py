@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from replan.adapters.reply_body import whole
 from replan.errors import ReplyTooLongError
 from replan.failures import describe
-from replan.jobs.acting import plain
+from replan.jobs.acting import as_json
 from replan.jobs.actions import ActionCall, Outcome, not_done, unanswered
 from replan.jobs.spec.job_spec import JobSpec
 from replan.secrets.masking import without_secrets
@@ -118,7 +118,7 @@ def _read(response: httpx2.Response, call: ActionCall) -> Outcome:
 
 
 def _json(response: httpx2.Response) -> JsonValue:
-    return plain(json.loads(response.content)) if response.content.strip() else None
+    return as_json(json.loads(response.content)) if response.content.strip() else None
 
 
 def _text(value: JsonValue) -> str:

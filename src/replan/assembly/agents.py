@@ -22,7 +22,7 @@ from replan.adapters.call_journal import (
 from replan.adapters.storage.checkpoints.savers import MemorySaver
 from replan.adapters.thread_holds import Holds
 from replan.assembly.environment import chosen_models, random_id
-from replan.assembly.graphs import Graph, compiled
+from replan.assembly.graphs import Graph, compile_graph
 from replan.assembly.team_services import services_of
 from replan.langgraph_inside.delta_channel import without_deltas
 from replan.ports.journal import Journal
@@ -82,7 +82,7 @@ def build_agent(  # noqa: PLR0913 - what a team leaves open
         new_id=new_id or random_id,
     )
     saver = MemorySaver(CallValues(), Holds())
-    graph = compiled(team, services, saver, store)
+    graph = compile_graph(team, services, saver, store)
     # LangGraph leaves the type arguments of channels open.
     channels: Mapping[str, object] = cast("Any", graph).channels
     without_deltas(channels.values())
@@ -101,7 +101,7 @@ def build_agent(  # noqa: PLR0913 - what a team leaves open
 def _kept_in(team: Team, services: Services, store: BaseStore | None, storage: Storage) -> Graph:
     """The graph of an agent's team in a storage."""
     kept = replace(services, journal=storage.journal, threads=storage.threads)
-    graph = compiled(team, kept, storage.checkpointer, store or storage.store)
+    graph = compile_graph(team, kept, storage.checkpointer, store or storage.store)
     # Its client keeps the answer first.
     graph.interrupt_before_nodes = ["summarise"]
     return graph

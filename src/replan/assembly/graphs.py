@@ -83,10 +83,10 @@ def build_graph(  # noqa: PLR0913 - what a team leaves open
     if checkpointer is None and storage is not None:
         checkpointer = storage.checkpointer
     store = storage.store if store is None and storage is not None else store
-    return compiled(team, services, checkpointer, store, served=served)
+    return compile_graph(team, services, checkpointer, store, served=served)
 
 
-def compiled(
+def compile_graph(
     team: Team,
     services: Services,
     checkpointer: Any,

@@ -61,7 +61,7 @@ async def run_pipeline(  # noqa: PLR0913 - what a pipeline alone needs
     with exclusively(repository, thread_id):
         turn = await turn_on(agent, thread_id, utils)
         await turn.begin(said, retry=retry)
-        return await turn.rest()
+        return await turn.run_to_end()
 
 
 def pipeline_agent(

@@ -31,7 +31,7 @@ from replan.state.memory import MemoryOptions, log_unused
 from replan.state.options import joined
 from replan.team.chats import Chats
 from replan.team.team import Team
-from replan.team.tool_server import built_servers
+from replan.team.tool_server import build_servers
 
 
 def services_of(
@@ -42,7 +42,7 @@ def services_of(
     clock: Callable[[], datetime] | None = None,
 ) -> Services:
     """Bind a team to live models, specialists, journal, clock and ids."""
-    servers, missing = built_servers(team.tool_servers, os.environ)
+    servers, missing = build_servers(team.tool_servers, os.environ)
     clock = clock or now
     host, chats = team.host, Chats(provider, servers, tenant, os.environ, clock)
     chats.mistakes += missing

@@ -187,11 +187,11 @@ def _read_team(
 def _check_models(team: TeamFile) -> None:
     """Build the models and tool servers of a team, without starting anything."""
     from replan.team.chats import Chats
-    from replan.team.tool_server import built_servers
+    from replan.team.tool_server import build_servers
 
     chats = Chats(team.models)
     chats.built(team.config.chat_models)
-    chats.mistakes += built_servers(team.config.tool_servers, os.environ)[1]
+    chats.mistakes += build_servers(team.config.tool_servers, os.environ)[1]
     if chats.mistakes:
         raise team.config.refusal(chats.mistakes)
 

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, LiteralString, TypeVar, cast
 
 from pydantic import BeforeValidator, ValidationInfo
-
-from replan.declared.surroundings import field_error
+from pydantic_core import PydanticCustomError
 
 Where = tuple[str | int, ...]
 """The keys and numbers that lead to a value."""
@@ -21,6 +22,20 @@ Effects = Literal["pure", "keyed", "unsafe"]
 """
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What is around a file."""
+
+    folder: Path  # the folder of the file; prompts and modules may be there
+    imports: bool = True  # whether what the file names is imported, which runs its code
+
+
+def field_error(code: LiteralString, reason: str, fix: str) -> PydanticCustomError:
+    """Make the error that a check of a field raises; pydantic adds where the field is."""
+    # The texts go in as values: braces in them are text.
+    return PydanticCustomError(code, "{reason}", {"reason": reason, "fix": fix})
 
 
 def field_path(where: Where) -> str:

@@ -10,7 +10,7 @@ from replan.errors import DeclaredFileError, FieldMistake
 LARGEST = 200_000
 
 
-def text_of(path: Path, error: type[DeclaredFileError], fix_of_none: str) -> str:
+def read_text(path: Path, error: type[DeclaredFileError], fix_of_none: str) -> str:
     """Read a file as text.
 
     Args:
@@ -64,3 +64,8 @@ def _without_none(field: dict[str, Any]) -> None:
         left = [each for each in kinds if each != _NONE]
         del field["anyOf"]
         field.update(left[0] if len(left) == 1 else {"anyOf": left})
+
+
+def folder_of(path: Path) -> Path:
+    """The folder that a file is in, as the user names it."""
+    return path.absolute().parent.resolve()

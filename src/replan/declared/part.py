@@ -15,7 +15,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, InitErrorDetails
 
-from replan.declared.surroundings import Surroundings, field_error
+from replan.declared.fields import Surroundings, field_error
 from replan.values import Value
 
 _said: set[str] = set()

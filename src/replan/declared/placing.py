@@ -8,10 +8,9 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from replan.declared.keys import FIX, keys_in, shown
-from replan.declared.mistakes import Found, found_in, path_of
+from replan.declared.fields import Surroundings
+from replan.declared.mistakes import FIX, Found, found_in, keys_in, path_of, shown
 from replan.declared.part import Part
-from replan.declared.surroundings import Surroundings, as_sentence
 from replan.declared.yaml_source import YamlSource
 from replan.errors import ConfigurationError, DeclaredFileError, FieldMistake, TeamFileError
 from replan.secrets.known import MASK
@@ -19,7 +18,7 @@ from replan.secrets.known import MASK
 P = TypeVar("P", bound=Part)
 
 
-def at_place(found: Found, source: YamlSource) -> FieldMistake:
+def field_mistake(found: Found, source: YamlSource) -> FieldMistake:
     place = source.place_of(found.where, name=found.in_name)
     return FieldMistake(
         line=place.line,
@@ -39,7 +38,7 @@ def each_once_by_place(mistakes: Iterable[FieldMistake]) -> Sequence[FieldMistak
     return sorted(first.values(), key=lambda each: (each.line, each.column))
 
 
-def part_in(
+def read_part(
     source: YamlSource,
     kind: type[P],
     around: Surroundings,
@@ -59,7 +58,9 @@ def part_in(
         part = kind.model_validate(source.value, strict=True, context=around)
     except ValidationError as error:
         found += found_in(error, kind)
-    mistakes = each_once_by_place([*source.mistakes, *(at_place(each, source) for each in found)])
+    mistakes = each_once_by_place(
+        [*source.mistakes, *(field_mistake(each, source) for each in found)]
+    )
     if part is None or mistakes:
         raise refused(mistakes)
     return part
@@ -74,7 +75,7 @@ class Origin:
 
     def refusal(self, mistakes: Iterable[ConfigurationError]) -> TeamFileError:
         """Return the error for mistakes that name fields, with their places in the file."""
-        found = each_once_by_place(at_place(_found(each), self.source) for each in mistakes)
+        found = each_once_by_place(field_mistake(_found(each), self.source) for each in mistakes)
         return TeamFileError(self.path, found)
 
     def __eq__(self, other: object) -> bool:
@@ -87,4 +88,5 @@ class Origin:
 def _found(error: ConfigurationError) -> Found:
     parts = re.findall(r"[^.\[\]]+", error.field)
     where = tuple(int(part) if part.isdigit() else part for part in parts)
-    return Found(where, error.code, as_sentence(error.problem), error.fix, error.value)
+    reason = f"{error.problem[:1].upper()}{error.problem[1:].rstrip('.')}."
+    return Found(where, error.code, reason, error.fix, error.value)

@@ -13,15 +13,15 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
-from replan.declared.surroundings import field_error
+from replan.declared.fields import field_error
 from replan.failures import describe
 
 _FORM = "Write module:function, as in team_tools:search."
 
 
-def imported(reference: str, folder: Path | None) -> Any:
-    module_name, attribute = _divided(reference)
-    module = found = _module(module_name, folder)
+def import_object(reference: str, folder: Path | None) -> Any:
+    module_name, attribute = _module_and_attribute(reference)
+    module = found = _import_module(module_name, folder)
     for part in attribute.split("."):
         try:
             found = getattr(found, part)
@@ -31,9 +31,9 @@ def imported(reference: str, folder: Path | None) -> Any:
     return found
 
 
-def named(reference: str, folder: Path) -> Callable[..., Any]:
+def stand_in(reference: str, folder: Path) -> Callable[..., Any]:
     """Return something in place of what a reference names, without running any code of it."""
-    module_name, _ = _divided(reference)
+    module_name, _ = _module_and_attribute(reference)
     top = module_name.partition(".")[0]
     importlib.invalidate_caches()
     if PathFinder.find_spec(top, [str(folder)]) is None and find_spec(top) is None:
@@ -52,7 +52,7 @@ def name_in(reference: str) -> str:
     return reference.rpartition(":")[2].rpartition(".")[2]
 
 
-def _divided(reference: str) -> tuple[str, str]:
+def _module_and_attribute(reference: str) -> tuple[str, str]:
     module_name, colon, attribute = reference.partition(":")
     parts = [*module_name.split("."), *attribute.split(".")]
     if not colon or not all(part.isidentifier() for part in parts):
@@ -60,7 +60,7 @@ def _divided(reference: str) -> tuple[str, str]:
     return module_name, attribute
 
 
-def _module(name: str, folder: Path | None) -> ModuleType:
+def _import_module(name: str, folder: Path | None) -> ModuleType:
     importlib.invalidate_caches()
     if folder is not None:
         _check_not_hidden(name.partition(".")[0], folder)

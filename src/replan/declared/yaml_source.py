@@ -20,7 +20,7 @@ _MERGE, _NULL = f"{_STANDARD}merge", f"{_STANDARD}null"
 _CONVERTED = frozenset(f"{_STANDARD}{kind}" for kind in ("bool", "int", "float"))
 _TEXTS = frozenset(f"{_STANDARD}{kind}" for kind in ("str", "timestamp", "merge", "value"))
 _LONGEST_NUMBER = 100
-_MENDS = (
+_FIXES = (
     ("mapping values are not allowed", "Put text that has ': ' in it in quotes."),
     ("'\\t'", "Indent with spaces."),
     ("a tab character", "Indent with spaces."),
@@ -30,7 +30,7 @@ _MENDS = (
     ("nested", "Write it flat, as the examples do."),
     ("more than", "Repeat less with aliases; far fewer are needed."),
 )
-_MEND = "Check the indentation and the quotes here and in the line above."
+_USUAL_FIX = "Check the indentation and the quotes here and in the line above."
 
 
 @dataclass(frozen=True)
@@ -212,12 +212,12 @@ def _excess(excess: YamlBoundError) -> FieldMistake:
         column=excess.column + 1,
         code="yaml",
         reason=f"{without_secrets(excess.problem)}.",
-        fix=_mend_of(excess.problem),
+        fix=_fix_of(excess.problem),
     )
 
 
-def _mend_of(problem: str) -> str:
-    return next((fix for sign, fix in _MENDS if sign in problem), _MEND)
+def _fix_of(problem: str) -> str:
+    return next((fix for sign, fix in _FIXES if sign in problem), _USUAL_FIX)
 
 
 def _syntax_mistake(error: yaml.YAMLError, text: str) -> FieldMistake:
@@ -238,5 +238,5 @@ def _syntax_mistake(error: yaml.YAMLError, text: str) -> FieldMistake:
         column=place.column,
         code="yaml",
         reason=f"This is not YAML: {without_secrets(problem)}.",
-        fix=_mend_of(problem),
+        fix=_fix_of(problem),
     )

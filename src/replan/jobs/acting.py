@@ -54,7 +54,7 @@ class ActionExecutor:
             case "extract_info" if self.today is not None:
                 return Outcome(success=True, result=_extracted(call, self.today()))
             case _ if call.action.run is not None:
-                return Outcome(success=True, result=plain(await self._called(call)))
+                return Outcome(success=True, result=as_json(await self._called(call)))
             case kind:
                 return Outcome(success=False, error=f"Nothing here can do {kind}.")
 
@@ -69,7 +69,7 @@ class ActionExecutor:
         return await answer if inspect.isawaitable(answer) else answer
 
 
-def plain(value: object) -> JsonValue:
+def as_json(value: object) -> JsonValue:
     """Convert what other code returned into plain data that can be stored."""
     return storable(cast("JsonValue", json.loads(json.dumps(value, default=str))))
 

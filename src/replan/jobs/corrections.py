@@ -39,13 +39,6 @@ def merge_values(
     A value that is changed takes back those that depend on it, through others too, unless they are
     given in the same breath; nothing else is taken back. A wrong value is left out, and the value
     that it was to replace goes, too, since the user has withdrawn it.
-
-    Args:
-        spec: The spec.
-        names: The slots that may be filled.
-        held: The values so far.
-        given: New values, in any form.
-        language: The language of the texts about what is wrong.
     """
     merging = _Merging(spec, held, language)
     ordered = spec.in_order(names)

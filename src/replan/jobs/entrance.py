@@ -24,10 +24,6 @@ def read_job(given: object, spec: JobSpec) -> Job:
 
     What follows from its spec is computed again, and a plan that does not fit what it has collected
     is taken away, so that its phase is corrected.
-
-    Raises:
-        JobError: It is damaged, of another spec or version, or has unknown names. The error names
-            every field.
     """
     if not isinstance(given, (Job, Mapping)):
         fix = "Hand over what to_dict() gave."
@@ -43,7 +39,7 @@ def read_job(given: object, spec: JobSpec) -> Job:
             raise JobError(list(reading.mistakes.values()))
     if mistakes := [*_mistakes(job, spec)]:
         raise JobError(mistakes)
-    return _grounded(job, spec)
+    return _recomputed(job, spec)
 
 
 _MOST_BYTES = 4_000_000
@@ -101,7 +97,7 @@ def _mistake(field: str, value: object, problem: str, fix: str) -> Configuration
     return ConfigurationError(field, value, problem, fix, "unknown_name")
 
 
-def _grounded(job: Job, spec: JobSpec) -> Job:
+def _recomputed(job: Job, spec: JobSpec) -> Job:
     """Compute again what follows from the spec and from the values."""
     names = spec.slots_of(job.command)
     values = {

@@ -25,11 +25,7 @@ _SHORTEST = 16
 
 
 def context_key_of(given: str | bytes | None) -> bytes | None:
-    """Read the key of an agent, which signs and seals what contexts carry.
-
-    Raises:
-        ConfigurationError: It is short.
-    """
+    """Read the key of an agent, which signs and seals what contexts carry."""
     if given is None:
         return None
     key = given.encode() if isinstance(given, str) else given
@@ -40,7 +36,7 @@ def context_key_of(given: str | bytes | None) -> bytes | None:
     return key
 
 
-def carried_in(context: AgentContext, key: bytes | None) -> PortableRun | None:
+def carried_run(context: AgentContext, key: bytes | None) -> PortableRun | None:
     """The run that a context carries; of one with a wrong signature nothing is read.
 
     Raises:
@@ -57,7 +53,7 @@ def carried_in(context: AgentContext, key: bytes | None) -> PortableRun | None:
     return PortableRun.of_json(written, _PATH)
 
 
-def written_run(run: PortableRun, session_id: str, key: bytes | None) -> dict[str, JsonValue]:
+def run_to_json(run: PortableRun, session_id: str, key: bytes | None) -> dict[str, JsonValue]:
     """A run as a context carries it."""
     written = cast("dict[str, JsonValue]", _canonical(run.to_json()))
     if key is None:
@@ -65,7 +61,7 @@ def written_run(run: PortableRun, session_id: str, key: bytes | None) -> dict[st
     return {**written, _SIGNATURE: signature_of(key, session_id, written)}
 
 
-def asked_in(run: PortableRun | None) -> tuple[Ask, ...]:
+def asks_of_run(run: PortableRun | None) -> tuple[Ask, ...]:
     """Read what a run waits for; empty if it was stopped, or does not exist."""
     if run is None or not run.waits:
         return ()

@@ -23,10 +23,10 @@ class Shown(NamedTuple):
 def message_of(role: str, content: Content, place: int) -> AnyMessage:
     """A message at a place of a history, which it is named by."""
     blocks: Any = content if isinstance(content, str) else [dict(each) for each in content]
-    return _KINDS[role](blocks, id=_name(place))
+    return _KINDS[role](blocks, id=_message_id(place))
 
 
-def shown_of(
+def visible_part(
     history: Sequence[Message], summary: Summary | None, memories: Sequence[Memory]
 ) -> Shown:
     """Select the part of a history that the graph needs.
@@ -38,9 +38,9 @@ def shown_of(
     """
     # As `memory.conversation` takes a conversation apart: instructions, what was said, and at the
     # end what nobody has answered. Here without making a message of each.
-    start, end = _said(history)
+    start, end = _conversation_span(history)
     covered = _covered(history, summary)
-    first = min((_first(each, end - start, covered) for each in memories), default=0)
+    first = min((_first_visible(each, end - start, covered) for each in memories), default=0)
     while first > 0 and history[start + first].role == "system":
         # At the beginning of what is shown, it would be taken for the caller's instructions.
         first -= 1
@@ -58,11 +58,11 @@ def whole_summary(history: Sequence[Message], summary: Summary | None) -> Summar
     return summary.replace(covered=covered) if summary is not None and covered else None
 
 
-def _name(place: int) -> str:
+def _message_id(place: int) -> str:
     return f"m{place}"
 
 
-def _said(history: Sequence[Message]) -> tuple[int, int]:
+def _conversation_span(history: Sequence[Message]) -> tuple[int, int]:
     """The end of the instructions of a history, and the messages after them."""
     replies = (at for at in range(len(history), 0, -1) if history[at - 1].role == "assistant")
     end = next(replies, 0)
@@ -71,13 +71,15 @@ def _said(history: Sequence[Message]) -> tuple[int, int]:
 
 def _covered(history: Sequence[Message], summary: Summary | None) -> int:
     """How many of the messages of a history, without the instructions, a summary covers."""
-    start, end = _said(history)
-    names = {_name(place): place for place in range(start, end)} if summary is not None else {}
+    start, end = _conversation_span(history)
+    names = (
+        {_message_id(place): place for place in range(start, end)} if summary is not None else {}
+    )
     place = None if summary is None else names.get(summary.last_covered_id)
     return 0 if place is None else place - start + 1
 
 
-def _first(memory: Memory, count: int, covered: int) -> int:
+def _first_visible(memory: Memory, count: int, covered: int) -> int:
     """The first visible message, and with a summary the last one that it covers."""
     if memory.mode == "summary":
         return max(0, covered - 1)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
+from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, cast
 
@@ -22,6 +23,7 @@ from replan.sessions.session_agent import Report, SessionAgent
 from replan.state.session.context import AgentContext, AgentResult, Message, Stage
 
 
+@dataclass(frozen=True)
 class JobAgent(SessionAgent):
     """Takes the turns of sessions about a job; `job_agent` creates it.
 
@@ -36,25 +38,11 @@ class JobAgent(SessionAgent):
     # No run of a storage reports its turns.
     has_runs: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        processor: JobProcessor,
-        clock: Callable[[], datetime],
-        others: Agent | None,
-        seal: JobSeal,
-    ) -> None:
-        """Prepare.
-
-        Args:
-            processor: Processes the jobs.
-            clock: Gives the time of messages, with its zone.
-            others: Answers other requests of the user; then the job asks its question again.
-            seal: Writes jobs into contexts.
-        """
-        self._processor = processor
-        self._clock = clock
-        self._others = others
-        self._seal = seal
+    processor: JobProcessor
+    clock: Callable[[], datetime]  # gives the time of messages, with its zone
+    # Answers other requests of the user; then the job asks its question again.
+    others: Agent | None
+    seal: JobSeal  # writes jobs into contexts
 
     def view(self, context: AgentContext) -> dict[str, JsonValue] | None:
         """The status of a session's job, without secrets; None if the session has no job.
@@ -63,7 +51,7 @@ class JobAgent(SessionAgent):
             JobError: The job cannot be used.
         """
         job = self._job_in(context)
-        return None if job is None else view_of(self._processor.spec, job)
+        return None if job is None else view_of(self.processor.spec, job)
 
     async def _turn(
         self,
@@ -80,9 +68,9 @@ class JobAgent(SessionAgent):
         job = None if options.get("new_request") else self._job_in(session)
         if job is None:
             # A turn that was killed and is taken again under its name begins the same job.
-            job = self._processor.new_job(job_id=options.get("run_id"))
+            job = self.processor.new_job(job_id=options.get("run_id"))
         text = _text_of(message)
-        result = await self._processor.process(job, [text] if text else [])
+        result = await self.processor.process(job, [text] if text else [])
         beside = await self._beside(text, session, result, options, report)
         response = result.response_message
         if beside is not None:
@@ -92,8 +80,8 @@ class JobAgent(SessionAgent):
         return self._result(result, response, session.updates_to(after), beside)
 
     def _job_in(self, session: AgentContext) -> Job | None:
-        written = self._seal.opened(session)
-        return None if written is None else self._processor.read(written)
+        written = self.seal.opened(session)
+        return None if written is None else self.processor.read(written)
 
     async def _beside(
         self,
@@ -104,14 +92,14 @@ class JobAgent(SessionAgent):
         report: Report | None,
     ) -> AgentResult | None:
         """Let others answer what was asked outside the job."""
-        if self._others is None or not text or result.understood or not result.need_user_input:
+        if self.others is None or not text or result.understood or not result.need_user_input:
             return None
         asked: TurnOptions = {"new_request": True, "stop": options.get("stop")}
         if report is None:
-            answered = await self._others.process(text, session, **asked)
+            answered = await self.others.process(text, session, **asked)
             return answered if answered.success and answered.response else None
         answered = None
-        async with aclosing(self._others.stream(text, session, **asked)) as parts:
+        async with aclosing(self.others.stream(text, session, **asked)) as parts:
             async for each in parts:
                 if isinstance(each, AgentResult):
                     answered = each
@@ -129,18 +117,18 @@ class JobAgent(SessionAgent):
         is_beside: bool,
     ) -> AgentContext:
         """The session after the turn; what was said is in it without secrets."""
-        at = self._clock().isoformat()
+        at = self.clock().isoformat()
         asked = message.messages(at) if not is_beside else ()
         messages = [self._masked(each, result.job) for each in asked]
         if is_beside:
             response = result.response_message
         if response:
-            shown = self._seal.without_secrets(response, result.job)
+            shown = self.seal.without_secrets(response, result.job)
             messages.append(Message(role="assistant", content=shown, timestamp=at))
         return session.replace(
             dialogue_history=(*session.dialogue_history, *messages),
             current_stage=_stage_of(result),
-            project_state=self._seal.written(result.job, session),
+            project_state=self.seal.written(result.job, session),
             session_metadata={**session.session_metadata, "last_updated": at},
         )
 
@@ -148,7 +136,7 @@ class JobAgent(SessionAgent):
         """A message without the values of secret slots."""
         content = message.content
         text = content if isinstance(content, str) else _text_of(UserMessage(content=content))
-        shown = self._seal.shown_message(text, job)
+        shown = self.seal.shown_message(text, job)
         return message if shown == text else message.replace(content=shown, metadata={})
 
     def _result(
@@ -158,7 +146,7 @@ class JobAgent(SessionAgent):
         updates: dict[str, JsonValue],
         beside: AgentResult | None,
     ) -> AgentResult:
-        job, spec = result.job, self._processor.spec
+        job, spec = result.job, self.processor.spec
         view = view_of(spec, job)
         question: JsonValue = {
             "key": JOB,

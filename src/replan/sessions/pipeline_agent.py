@@ -73,9 +73,6 @@ class PipelineAgent(SessionAgent):
         """Return this agent with the thread of a turn in a storage, for a client.
 
         A turn with the `run_id` and the input of one that was killed continues it.
-
-        Args:
-            storage: The storage of the client's sessions.
         """
         return replace(self, threads=storage.threads)
 
@@ -143,7 +140,7 @@ class PipelineAgent(SessionAgent):
         asker = Asker(0, self.agent.__name__, known=questions, new=new)
         try:
             with asker:
-                await turn.rest(stop)
+                await turn.run_to_end(stop)
         except Waiting as waiting:
             known = {each.key: each for each in (*questions, waiting.question)}
             await turn.keep(**{QUESTIONS: _written(known.values())})

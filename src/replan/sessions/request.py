@@ -74,9 +74,6 @@ def answers_to(
         asks: What is asked now.
         shown: The marks of what the user saw: where a turn was cut off after it had answered, the
             run may ask something else now.
-
-    Raises:
-        InputError: It is not clear what it answers, or it answers nothing that was asked.
     """
     if message.answers is None:
         if len(asks) > 1 or asks[0].kind != "question":

@@ -77,7 +77,7 @@ class CallPlace:
     ) -> State:
         """Begin a run with its input, on a thread whose state is `seen`; return its state."""
         if seen is not None:
-            await put_before(seen, self.graph, self.thread_id)
+            await write_first_state(seen, self.graph, self.thread_id)
         # Nothing that was begun stands on the thread, so there is nothing to go on with.
         contents = [each.content for each in given["messages"]]
         check_storable({"run_id": run_id, "messages": contents})
@@ -123,15 +123,9 @@ class CallPlace:
 def call_places(
     graph: TeamGraph,
     journals: Callable[[], AbstractContextManager[Journal]],
-    new_thread: Callable[[], str],
+    new_thread: Callable[[], str],  # the id of a thread that no other call of the process has
 ) -> Callable[[str, Followed], AbstractAsyncContextManager[CallPlace]]:
-    """Have the runs of turns in the memory of the process, each as long as its call.
-
-    Args:
-        graph: The graph, with a checkpointer in memory.
-        journals: Gives the journal of one call.
-        new_thread: Gives the id of a thread that no other call of the process has.
-    """
+    """Have the runs of turns in the memory of the process, each as long as its call."""
 
     @asynccontextmanager
     async def opened(_: str, following: Followed) -> AsyncGenerator[CallPlace]:
@@ -150,13 +144,13 @@ def at_rest(snapshot: StateSnapshot) -> State:
     return {**state_at_rest(snapshot), "outcome": "waiting"}
 
 
-async def put_before(seen: State, graph: Graph, thread_id: str) -> None:
+async def write_first_state(seen: State, graph: Graph, thread_id: str) -> None:
     """Write the initial state of a new thread for a run."""
     await cast("Any", graph).aupdate_state(config_of(thread_id), seen, as_node=_BEHIND_ALL)
 
 
 @dataclass(kw_only=True)
-class KeptRuns:
+class StoragePlace:
     """The runs of one turn in a storage, with the methods of `CallPlace`."""
 
     runtime: Runtime
@@ -190,7 +184,7 @@ class KeptRuns:
         if record is not None:
             await self._report_again(run_id, None)
         elif seen is not None:
-            await put_before(seen, self.graph, self._thread_id)
+            await write_first_state(seen, self.graph, self._thread_id)
         return await self._worked(
             run_id,
             self.runtime.run(
@@ -281,19 +275,19 @@ class KeptRuns:
         return {**result.state, "outcome": result.outcome}
 
 
-RunPlace = CallPlace | KeptRuns
+RunPlace = CallPlace | StoragePlace
 """Where runs of one turn are worked on."""
 
 RunPlaces = Callable[[str, Followed], AbstractAsyncContextManager[RunPlace]]
 """Opens the place of one turn, by the name of the turn."""
 
 
-def kept_runs(runtime: Runtime, storage: Storage, clock: Callable[[], datetime]) -> RunPlaces:
+def storage_places(runtime: Runtime, storage: Storage, clock: Callable[[], datetime]) -> RunPlaces:
     """Have the runs of turns in a storage."""
 
     @asynccontextmanager
     async def opened(turn: str, following: Followed) -> AsyncGenerator[RunPlace]:
-        yield KeptRuns(
+        yield StoragePlace(
             runtime=runtime, storage=storage, clock=clock, turn=turn, following=following
         )
 

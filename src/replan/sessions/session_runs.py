@@ -42,11 +42,7 @@ def labels_of(key: SessionKey) -> dict[str, str]:
 
 
 async def own_record(storage: Storage, run_id: str, labels: Mapping[str, str]) -> RunRecord | None:
-    """The entry of a run of a session; None if the storage does not have it.
-
-    Raises:
-        InputError: It is the run of another session, whose id was written into a context.
-    """
+    """The entry of a run of a session; None if the storage does not have it."""
     record = await storage.runs.get(run_id)
     if record is not None and not _is_own(record, labels):
         problem = f"The run '{run_id}' of this session belongs to another session here."

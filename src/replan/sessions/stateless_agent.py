@@ -16,10 +16,10 @@ from replan.runs.service import Runtime
 from replan.runs.stopping import GRACE
 from replan.runs.travel.portable import PortableRun
 from replan.runs.work import Bench
-from replan.sessions.carried import carried_in
+from replan.sessions.carried import carried_run
 from replan.sessions.history import whole_summary
 from replan.sessions.request import UserMessage
-from replan.sessions.run_place import Followed, RunPlaces, kept_runs
+from replan.sessions.run_place import Followed, RunPlaces, storage_places
 from replan.sessions.session_agent import Report, SessionAgent
 from replan.sessions.turn import SUMMARY, Turn
 from replan.state.memory import Summary
@@ -96,7 +96,7 @@ class StatelessAgent(SessionAgent):
         report: Report | None,
     ) -> AgentResult:
         place = self._workplace
-        run = carried_in(session, place.key)
+        run = carried_run(session, place.key)
         begins_anew = bool(options.get("new_request"))
         _check(message, run, begins_anew=begins_anew)
         turn = Turn(
@@ -138,7 +138,7 @@ class KeptAgent(StatelessAgent):
                 grace=GRACE,
             )
         )
-        places = kept_runs(self._runtime, storage, workplace.clock)
+        places = storage_places(self._runtime, storage, workplace.clock)
         super().__init__(replace(workplace, graph=graph, places=places))
 
     async def sum_up(self, run_id: str, context: AgentContext) -> dict[str, JsonValue]:
@@ -166,7 +166,7 @@ def agent_on(
 ) -> StatelessAgent:
     """Return the agent whose runs a runtime works on, such as that of a server."""
     graph = runtime.graph
-    places = kept_runs(runtime, storage, clock)
+    places = storage_places(runtime, storage, clock)
     return StatelessAgent(
         Workplace(graph=graph, places=places, clock=clock, new_id=new_id, kept_in=lambda _: graph)
     )

@@ -18,8 +18,8 @@ from replan.runs.result import RunResult, result_of
 from replan.runs.travel.portable import PortableRun, exported
 from replan.secrets.known import MASK
 from replan.services import Services
-from replan.sessions.carried import RUN, asked_in, written_run
-from replan.sessions.history import message_of, shown_of, whole_summary
+from replan.sessions.carried import RUN, asks_of_run, run_to_json
+from replan.sessions.history import message_of, visible_part, whole_summary
 from replan.sessions.request import UserMessage, answers_to, mark_of
 from replan.sessions.run_place import RunPlace
 from replan.sessions.tool_calls import ToolCalls
@@ -78,9 +78,6 @@ class Turn:
     async def result(self, place: RunPlace) -> AgentResult:
         """Take the turn; if the work fails, the result has what was done so far.
 
-        Args:
-            place: Where its run is worked on.
-
         Raises:
             UsageError: The turn cannot be taken, and nothing of the session has changed.
         """
@@ -120,7 +117,7 @@ class Turn:
         if not asks or self.message.is_empty:
             return state
         try:
-            shown = {mark_of(ask) for ask in asked_in(self.run)}
+            shown = {mark_of(ask) for ask in asks_of_run(self.run)}
             answers = answers_to(self.message, asks, shown)
         except UsageError as error:
             self._problem = str(error)
@@ -131,7 +128,7 @@ class Turn:
     async def _begun(self) -> dict[str, Any]:
         """Begin a new run, with the history that models may see."""
         history = self.context.dialogue_history
-        messages, summary, self._held_back = shown_of(history, self.summary, self._memories())
+        messages, summary, self._held_back = visible_part(history, self.summary, self._memories())
         seen: dict[str, Any] | None = None
         if summary is not None:
             seen = {"messages": messages, "memory_summary": Overwrite(summary)}
@@ -181,7 +178,7 @@ class Turn:
             place, threads = self._place, services_in(self._place.graph).threads
             snapshot = await place.snapshot()
             run = await exported(snapshot, place.graph, place.journal, threads)
-            kept[RUN] = cast("JsonValue", written_run(run, before.session_id, self.key))
+            kept[RUN] = cast("JsonValue", run_to_json(run, before.session_id, self.key))
         elif result.document:
             kept[PLAN] = result.document
         summary = whole_summary(before.dialogue_history, result.state.get("memory_summary"))

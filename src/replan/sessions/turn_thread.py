@@ -64,8 +64,8 @@ class TurnThread:
     async def written(self, session: AgentContext) -> JsonValue:
         """The threads of the session as its context carries them after the turn."""
         rows = (await self.repository.rows(self.run_id)).get(self.thread_id, {})
-        own = cast("JsonValue", _of(session.session_id, rows))
-        return {**_carried(session), session.session_id: own}
+        own = cast("JsonValue", _with_id(session.session_id, rows))
+        return {**_carried_threads(session), session.session_id: own}
 
 
 async def turn_thread(
@@ -86,9 +86,9 @@ async def turn_thread(
         if settings.get(MARK) == mark:
             return TurnThread(repository=kept, thread_id=place, run_id=place, has_begun=True)
         await kept.forget(place)
-    rows = _carried(session).get(session.session_id)
+    rows = _carried_threads(session).get(session.session_id)
     if rows is not None:
-        adopted = _of(own.thread_id, _read(rows, session.session_id))
+        adopted = _with_id(own.thread_id, _checked_rows(rows, session.session_id))
         await own.repository.adopt(own.run_id, {own.thread_id: adopted})
     return own
 
@@ -96,15 +96,9 @@ async def turn_thread(
 async def message_of_killed_turn(
     session: AgentContext, kept: ThreadRepository, place: str
 ) -> str | None:
-    """Return what a user said in a turn that was killed: empty if nothing; None if none was.
-
-    Args:
-        session: The stored session; no turn of it is in progress.
-        kept: Where threads are kept.
-        place: What the threads of this session are kept under.
-    """
+    """Return what a user said in a turn that was killed: empty if nothing; None if none was."""
     thread = await kept.get_thread(place)
-    carried = cast("Rows", _carried(session).get(session.session_id) or {})
+    carried = cast("Rows", _carried_threads(session).get(session.session_id) or {})
     before = thread_from(carried) if carried else Thread(place)
     if thread is None or thread.settings.get(MARK) == before.settings.get(MARK):
         return None
@@ -126,14 +120,14 @@ def place_of_threads(labels: Mapping[str, str]) -> str:
     return f"session/{digest_of(sorted(labels.items()))}"
 
 
-def _carried(session: AgentContext) -> dict[str, JsonValue]:
+def _carried_threads(session: AgentContext) -> dict[str, JsonValue]:
     carried = session.project_state.get(THREADS, {})
     if not isinstance(carried, dict):
         raise InputError("project_state['threads'] has no threads. Give it back as it was.")
     return carried
 
 
-def _read(written: JsonValue, session_id: str) -> Rows:
+def _checked_rows(written: JsonValue, session_id: str) -> Rows:
     """Check the rows of a thread from outside, before anything uses it.
 
     Raises:
@@ -154,7 +148,7 @@ def _read(written: JsonValue, session_id: str) -> Rows:
     return rows
 
 
-def _of(thread_id: str, rows: Rows) -> dict[str, JsonValue]:
+def _with_id(thread_id: str, rows: Rows) -> dict[str, JsonValue]:
     """Rows of a main thread under another id."""
     header = cast("dict[str, Any]", rows.get("") or {})
     return {**rows, "": {**header, "id": thread_id}} if rows else {}

@@ -25,9 +25,8 @@ from replan.threads.ai_adapter import AIAdapter
 from replan.threads.host_utils import HostUtils
 from replan.threads.phase_at_work import Audience
 from replan.threads.response import Response
-from replan.threads.turns.building import Pipeline
+from replan.threads.turns.building import PhaseGraph, Pipeline, turn_at_work
 from replan.threads.turns.main_turn import Turn, exclusively, turn_on
-from replan.threads.turns.phase_graph import PhaseGraph, turn_at_work
 
 _SUGGEST = "Let it return Response(text, phase_suggestion='completed'), or a next task."
 
@@ -78,7 +77,7 @@ class PipelineSpecialist:
         try:
             if (phase := turn.phase) is not None:
                 await cast("Any", self.graph).ainvoke({"phase": phase}, config)
-            return await turn.rest()
+            return await turn.run_to_end()
         finally:
             turn_at_work.reset(before)
 

@@ -61,7 +61,7 @@ class FileTeam(Team):
 
     _origin: Origin | None = PrivateAttr(default=None)
 
-    def read_from(self, origin: Origin) -> Self:
+    def with_origin(self, origin: Origin) -> Self:
         """Return the same team, whose mistakes are reported with their places."""
         self._origin = origin
         return self

@@ -47,7 +47,7 @@ class Specialist(Chat, Runnable, Function, JobMember, Pipeline, Ready):
     @property
     def kind(self) -> type[Member]:
         """Its kind."""
-        return next(each for each in self.kinds() if _is(each, vars(self)))
+        return next(each for each in self.kinds() if _is_of_kind(each, vars(self)))
 
     def built(self, place: str, chats: Chats) -> "SpecialistPort":
         """Build it by its kind."""
@@ -64,7 +64,7 @@ class Specialist(Chat, Runnable, Function, JobMember, Pipeline, Ready):
     @classmethod
     def _other_kinds(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
         """Report that it is of no kind, and fields of other kinds than its own."""
-        kinds = [each for each in cls.kinds() if _is(each, given)]
+        kinds = [each for each in cls.kinds() if _is_of_kind(each, given)]
         marks = {mark for each in cls.kinds() for mark in each.marks}
         fix = f"Give exactly one of {', '.join(' or '.join(each.marks) for each in cls.kinds())}."
         if not kinds:
@@ -82,5 +82,5 @@ class Specialist(Chat, Runnable, Function, JobMember, Pipeline, Ready):
                 yield rule_error((name,), given[name], "unused_field", reason, "Leave it out.")
 
 
-def _is(kind: type[Member], fields: Mapping[str, Any]) -> bool:
+def _is_of_kind(kind: type[Member], fields: Mapping[str, Any]) -> bool:
     return any(fields.get(mark) is not None for mark in kind.marks)

@@ -6,11 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from replan.declared.files import text_of
+from replan.declared.files import folder_of, read_text
 from replan.declared.mistakes import Found
 from replan.declared.part import tell_old_name
-from replan.declared.placing import Origin, at_place, part_in
-from replan.declared.surroundings import folder_of
+from replan.declared.placing import Origin, field_mistake, read_part
 from replan.declared.yaml_source import YamlSource, read_yaml
 from replan.errors import ConfigurationError, FieldMistake, TeamFileError, UnpricedModelError
 from replan.spending.scopes import price_of
@@ -80,7 +79,7 @@ def read_team_file(
     Raises:
         TeamFileError: The file has mistakes; the error lists all of them with their fixes.
     """
-    source = _under_new_names(read_yaml(text_of(path, TeamFileError, _HOME)))
+    source = _under_new_names(read_yaml(read_text(path, TeamFileError, _HOME)))
     content = _mapping(source.value)
     if not content:
         raise TeamFileError(path, source.mistakes or [_no_team(source)])
@@ -93,8 +92,8 @@ def read_team_file(
         fallbacks=_fallbacks(content),
         imports=imports,
     )
-    config = part_in(source, FileTeam, surroundings, partial(TeamFileError, path))
-    config = _priced(config).read_from(Origin(path, source))
+    config = read_part(source, FileTeam, surroundings, partial(TeamFileError, path))
+    config = _priced(config).with_origin(Origin(path, source))
     if unpriced := _unpriced(config):
         raise config.refusal(unpriced)
     models = TeamModels(named=config.models, environment=environment)
@@ -104,10 +103,10 @@ def read_team_file(
 def _no_team(source: YamlSource) -> FieldMistake:
     if not source.value:
         fix = "Write a team; `replan init` writes a starter file."
-        return at_place(Found((), "empty", "The file is empty.", fix), source)
+        return field_mistake(Found((), "empty", "The file is empty.", fix), source)
     fix = "Begin with fields such as host: and specialists:."
     reason = "A team file must have fields."
-    return at_place(Found((), "wrong_type", reason, fix, source.value), source)
+    return field_mistake(Found((), "wrong_type", reason, fix, source.value), source)
 
 
 def _under_new_names(source: YamlSource) -> YamlSource:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from pydantic import Field, PlainValidator, ValidationInfo, WithJsonSchema, WrapValidator
 from pydantic_core import InitErrorDetails
 
-from replan.declared.fields import Row, name_like
+from replan.declared.fields import Row, Surroundings, field_error, name_like
 from replan.declared.part import Part, rule_error
-from replan.declared.surroundings import Surroundings, field_error
 from replan.errors import ConfigurationError
 from replan.ports.tool_provider import SERVER_NAME, ToolProvider
 from replan.secrets.sources import holds_secret, learn_values
@@ -157,7 +156,7 @@ else:
     AnyToolServer = Annotated[ToolServer, WrapValidator(_server)]
 
 
-def built_servers(
+def build_servers(
     servers: Mapping[str, "AnyToolServer"], environment: Mapping[str, str]
 ) -> tuple[dict[str, ToolProvider], list[ConfigurationError]]:
     """Build the tool servers of a team; what is wrong with some is returned with them."""

@@ -11,7 +11,7 @@ from aiohttp import web
 from replan.failures import describe, status_of
 from replan.testing.faults import Hang, HttpFault, Malformed, Raised, Reset, Truncated
 from replan.testing.replies import Reply
-from replan.testing.wire import ChatRequest, chunks, chunks_end, completion, error_body
+from replan.testing.wire import ChatRequest, chunks, completion, error_body
 
 _JSON = "application/json"
 _EVENTS = "text/event-stream"
@@ -68,7 +68,7 @@ def refusal(
 
 
 async def _whole(exchange: Exchange) -> web.StreamResponse:
-    body = completion(exchange.request, exchange.reply.with_content, exchange.number)
+    body = completion(exchange.request, exchange.reply, exchange.number)
     match exchange.reply.fault:
         case Reset():
             return await _broken_off(exchange.http, body, _reset)
@@ -92,30 +92,19 @@ async def _broken_off(
 
 
 async def _stream(exchange: Exchange) -> web.StreamResponse:
-    http, request, number = exchange.http, exchange.request, exchange.number
-    reply = exchange.reply.with_content
-    left = reply.fault.after if isinstance(reply.fault, Reset) else None
+    http, reply = exchange.http, exchange.reply
     response = web.StreamResponse(headers={"Content-Type": _EVENTS, "Cache-Control": "no-cache"})
     await response.prepare(http)
-    for index, chunk in enumerate(chunks(request, reply, number)):
+    events = chunks(exchange.request, reply, exchange.number, exchange.report)
+    for index, chunk in enumerate(events):
         # The first chunk tells the role, the second has the first piece of the text.
-        if left is not None and index > left:
-            break
-        await asyncio.sleep(reply.chunk_delay if index > 1 else 0)
+        is_further = 1 < index <= len(reply.pieces)
+        await asyncio.sleep(reply.chunk_delay if is_further else 0)
         await response.write(chunk)
-    if left is not None:
+    if isinstance(reply.fault, Reset):
         _reset(http)
-        return response
-    return await _end(exchange, response)
-
-
-async def _end(exchange: Exchange, response: web.StreamResponse) -> web.StreamResponse:
-    last = tuple(chunks_end(exchange.request, exchange.reply, exchange.number))
-    if last and exchange.request.wants_usage:
-        exchange.report()
-    for chunk in last:
-        await response.write(chunk)
-    await response.write_eof()
+    else:
+        await response.write_eof()
     return response
 
 

@@ -137,11 +137,11 @@ def _findings(found: _Package) -> Iterator[Finding]:
         for node in ast.walk(tree):
             _declare(found, path, node)
     for each in found.classes:
-        yield from _of_class(found, each)
-    yield from _of_phases(found)
-    yield from _of_levels(found)
-    yield from _of_folders(found)
-    yield from _of_prompts(found)
+        yield from _class_findings(found, each)
+    yield from _phase_findings(found)
+    yield from _level_findings(found)
+    yield from _folder_findings(found)
+    yield from _prompt_findings(found)
 
 
 def _declare(found: _Package, path: Path, node: ast.AST) -> None:
@@ -197,7 +197,7 @@ def _name_of(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _of_class(found: _Package, of: _Class) -> Iterator[Finding]:
+def _class_findings(found: _Package, of: _Class) -> Iterator[Finding]:
     name, path, line, _ = of
     kind = found.kind(name, path)
     suffix = next((each for each in _FILES if name.endswith(each)), "")
@@ -220,11 +220,11 @@ def _of_class(found: _Package, of: _Class) -> Iterator[Finding]:
         problems.append(
             (f"{name} is in {path.name}", f"Put it into a file that ends in {_FILES[kind]}.")
         )
-    for problem, fix in (*problems, *_of_bases(found, of, kind)):
+    for problem, fix in (*problems, *_base_findings(found, of, kind)):
         yield found.finding(path, line, problem, fix)
 
 
-def _of_bases(found: _Package, of: _Class, kind: str) -> Iterator[tuple[str, str]]:
+def _base_findings(found: _Package, of: _Class, kind: str) -> Iterator[tuple[str, str]]:
     """Check what a handler or an agent derives from."""
     if kind == "Handler":
         fix = "Derive it from a class of Replan, and put what handlers share into a function."
@@ -236,7 +236,7 @@ def _of_bases(found: _Package, of: _Class, kind: str) -> Iterator[tuple[str, str
             yield f"{of.name} is of the wrong base class for its level", f"Derive it from {wanted}."
 
 
-def _of_phases(found: _Package) -> Iterator[Finding]:
+def _phase_findings(found: _Package) -> Iterator[Finding]:
     """Check that phases are named well, and that those that follow are handled."""
     for path, line, phase in found.following:
         if phase not in found.phases_of(path.parent) | {"completed"}:
@@ -248,7 +248,7 @@ def _of_phases(found: _Package) -> Iterator[Finding]:
             yield found.finding(path, line, problem, "Name it like data_preparation.")
 
 
-def _of_levels(found: _Package) -> Iterator[Finding]:
+def _level_findings(found: _Package) -> Iterator[Finding]:
     """Check that the parts of a level are in its folder, and levels below in folders below."""
     for path, line, name in found.below:
         agent = found.meant(name, path)
@@ -269,7 +269,7 @@ def _of_levels(found: _Package) -> Iterator[Finding]:
         yield found.finding(path, line, problem, f"Register a {missing}, too.")
 
 
-def _of_folders(found: _Package) -> Iterator[Finding]:
+def _folder_findings(found: _Package) -> Iterator[Finding]:
     """Check that each folder with an agent is one level, with one file of each kind."""
     agents = [each.path for each in found.classes if found.kind(each.name, each.path) == "Agent"]
     if not agents:
@@ -284,10 +284,10 @@ def _of_folders(found: _Package) -> Iterator[Finding]:
                 path, 1, "the folder has agents of two levels", "Give each a folder."
             )
         if len(files) == 1:
-            yield from _of_files(found, files[0])
+            yield from _file_findings(found, files[0])
 
 
-def _of_files(found: _Package, agent: Path) -> Iterator[Finding]:
+def _file_findings(found: _Package, agent: Path) -> Iterator[Finding]:
     """Check the files of a level, which have the name of its agent's."""
     folder, prefix = agent.parent, agent.name.removesuffix(_FILES["Agent"])
     for kind in ("Handler", "Unit"):
@@ -300,7 +300,7 @@ def _of_files(found: _Package, agent: Path) -> Iterator[Finding]:
             yield found.finding(path, 1, problem, f"Put what it has into {wanted}.")
 
 
-def _of_prompts(found: _Package) -> Iterator[Finding]:
+def _prompt_findings(found: _Package) -> Iterator[Finding]:
     """Check that each prompt is named after a phase, and is with the others."""
     phases = {each.name for each in found.phases}
     named = [*found.folder.rglob("prompts/*"), *found.folder.rglob("*_system_prompt.*")]

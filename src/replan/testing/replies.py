@@ -67,7 +67,9 @@ class Reply:
     @property
     def with_content(self) -> "Reply":
         """The reply as it is sent: one that is to be empty has its usage alone."""
-        return Reply(usage=self.usage) if isinstance(self.fault, Empty) else self
+        if not isinstance(self.fault, Empty):
+            return self
+        return Reply(usage=self.usage, latency=self.latency)
 
     def counted(self, messages: Sequence[BaseMessage]) -> TokenCount:
         """The usage that this reply reports as the answer to these messages."""

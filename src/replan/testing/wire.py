@@ -5,7 +5,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from langchain_core.messages import BaseMessage, convert_to_messages
 
 from replan.prompts.sections import Call, call_of
 from replan.state.usage import TokenCount
-from replan.testing.faults import Truncated
+from replan.testing.faults import Reset, Truncated
 from replan.testing.replies import Reply, finish_reason
 
 _HIDDEN = frozenset({"authorization", "api-key", "x-api-key", "cookie"})
@@ -109,24 +109,28 @@ def completion(request: ChatRequest, reply: Reply, number: int) -> bytes:
     return _json({**whole, "usage": _usage(reply.counted(request.messages))})
 
 
-def chunks(request: ChatRequest, reply: Reply, number: int) -> Iterator[bytes]:
-    """The text of a reply as server-sent events, the role first; then `chunks_end` is due."""
+def chunks(
+    request: ChatRequest, reply: Reply, number: int, report: Callable[[], None]
+) -> Iterator[bytes]:
+    """A reply as server-sent events: role, text, tools, finish reason, usage if asked for, end.
+
+    `report` is called just before the usage. What breaks off has no events after that.
+    """
     yield _delta(request, number, {"role": "assistant", "content": ""})
-    for piece in reply.pieces:
+    reset_after = reply.fault.after if isinstance(reply.fault, Reset) else None
+    for piece in reply.pieces[:reset_after]:
         yield _delta(request, number, {"content": piece})
+    if reset_after is not None:
+        return
     if reply.refusal:
         yield _delta(request, number, {"refusal": reply.refusal})
-
-
-def chunks_end(request: ChatRequest, reply: Reply, number: int) -> Iterator[bytes]:
-    """What follows the text in a stream: tools, finish reason, usage if asked for, end mark."""
     if isinstance(reply.fault, Truncated) and reply.fault.how == "cut":
         return
-    calls = _tool_calls(reply)
-    for index, call in enumerate(calls):
+    for index, call in enumerate(_tool_calls(reply)):
         yield _delta(request, number, {"tool_calls": [{"index": index, **call}]})
     yield _delta(request, number, {}, finish_reason(reply))
     if request.wants_usage:
+        report()
         last = _envelope(request, number, "chat.completion.chunk", [])
         yield _event({**last, "usage": _usage(reply.counted(request.messages))})
     yield _END
@@ -212,11 +216,7 @@ def vector_of(text: str) -> list[float]:
 
 
 def texts_in(raw: bytes) -> tuple[str, list[str]]:
-    """The model and the texts of a request.
-
-    Raises:
-        BadRequest: It cannot be read.
-    """
+    """The model and the texts of a request."""
     try:
         body = json.loads(raw)
         given = body["input"]

@@ -59,7 +59,7 @@ def host_utils() -> HostUtils:
 
 
 @contextmanager
-def at_work(utils: HostUtils) -> Generator[None]:
+def using_host_utils(utils: HostUtils) -> Generator[None]:
     """Let code that runs inside find the host utilities."""
     token = at_work_here.set(utils)
     try:
@@ -73,7 +73,7 @@ def in_phase(phase: str, path: SubThreadPath | None, number: int) -> Generator[N
     """Set which phase of which sub-thread works in this block, and the number of its round."""
     token = place_at_work.set(f"{path or ''}#{number}")
     try:
-        with at_work(replace(host_utils(), phase=phase, path=str(path or ""))):
+        with using_host_utils(replace(host_utils(), phase=phase, path=str(path or ""))):
             yield
     finally:
         place_at_work.reset(token)

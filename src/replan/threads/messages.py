@@ -40,11 +40,7 @@ def change_message(
     meta: dict[str, Any] | None = None,
     **changes: Any,
 ) -> ThreadMessage:
-    """Change fields of a message in place, and add entries to its meta.
-
-    Raises:
-        ThreadError: There is no such message, or a field cannot have the value.
-    """
+    """Change fields of a message in place, and add entries to its meta."""
     holder, message = _holder_and_message(thread, message_id)
     if meta is not None:
         changes["meta"] = {**message.meta, **meta}

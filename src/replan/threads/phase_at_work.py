@@ -54,11 +54,7 @@ at_work_here: ContextVar[PhaseAtWork | None] = ContextVar("replan_phase", defaul
 
 
 def phase_at_work() -> PhaseAtWork:
-    """Return the phase that is at work here.
-
-    Raises:
-        ThreadError: No pipeline is at work here.
-    """
+    """Return the phase that is at work here."""
     found = at_work_here.get()
     if found is None:
         fix = "Use it in a handler or a unit that a pipeline runs."

@@ -1,16 +1,16 @@
 """The sessions of a user in a storage, found by their ids; those of files, and whether to trust."""
 
 import json
-from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 from replan.errors import ContextError, InputError
-from replan.events.types import Event
-from replan.ports.agent import TurnOptions, UserInput
+from replan.ports.agent import TurnOptions
 from replan.ports.storage import Storage
-from replan.sessions.carried import RUN, carried_in, written_run
+from replan.sessions.carried import RUN, carried_run, run_to_json
 from replan.sessions.client.adapter import ClientAgentAdapter
+from replan.sessions.request import UserMessage
+from replan.sessions.session_agent import SessionAgent
 from replan.state.session.context import AgentContext, AgentResult
 from replan.user_files.named import LAST
 from replan.user_files.order_signature import user_key
@@ -19,24 +19,13 @@ _MOST = 1_000
 _TOLD = 3
 
 
-class _Nobody:
+class _Nobody(SessionAgent):
     """Takes no turns: who only looks at sessions needs no team."""
 
-    async def process(
-        self,
-        user_input: UserInput,
-        context: AgentContext | Mapping[str, Any],
-        **options: Unpack[TurnOptions],
+    async def _turn(
+        self, message: UserMessage, session: AgentContext, options: TurnOptions, report: Any
     ) -> AgentResult:
         raise InputError("No agent is here to take turns.")
-
-    async def stream(
-        self,
-        user_input: UserInput,
-        context: AgentContext | Mapping[str, Any],
-        **options: Unpack[TurnOptions],
-    ) -> AsyncGenerator[Event | AgentResult]:
-        yield await self.process(user_input, context, **options)
 
 
 def client_of(storage: Storage, user: str) -> ClientAgentAdapter:
@@ -90,14 +79,14 @@ def sign_waiting_run(context: AgentContext) -> tuple[AgentContext, bool]:
     """
     key = user_key()
     try:
-        run = carried_in(context, key)
+        run = carried_run(context, key)
     except ContextError:
-        run = carried_in(_unsigned(context), None)
+        run = carried_run(_unsigned(context), None)
     else:
         return context, False
     if run is None or key is None:
         return context, False
-    signed = {**context.project_state, RUN: written_run(run, context.session_id, key)}
+    signed = {**context.project_state, RUN: run_to_json(run, context.session_id, key)}
     return context.replace(project_state=signed), True
 
 

@@ -10,7 +10,7 @@ from typing import Self
 from croniter import CroniterBadDateError, croniter
 from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
-from replan.declared.files import text_of
+from replan.declared.files import read_text
 from replan.declared.yaml_source import read_yaml
 from replan.errors import ConfigurationError, DeclaredFileError, ReplanError
 from replan.runs.labels import checked_labels
@@ -75,7 +75,7 @@ class Schedule(Value):
 
 def read_schedules(path: Path) -> list[Schedule]:
     """Read a file of schedules: a list in YAML."""
-    source = read_yaml(text_of(path, DeclaredFileError, "Check the path."))
+    source = read_yaml(read_text(path, DeclaredFileError, "Check the path."))
     if source.mistakes:
         raise DeclaredFileError(path, source.mistakes)
     fix = "Write a list whose entries have name, cron, and task or upkeep."

@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 from typing import NamedTuple
 
-from replan.declared.files import text_of
+from replan.declared.files import read_text
 from replan.errors import ConfigurationError, TeamFileError
 from replan.workers.queue import Queue
 
@@ -23,7 +23,7 @@ class Version(NamedTuple):
 
 def version_of(path: Path) -> Version:
     """The version of the team in a file."""
-    content = text_of(path, TeamFileError, "Check the path.")
+    content = read_text(path, TeamFileError, "Check the path.")
     return Version(hashlib.sha256(content.encode()).hexdigest()[:_LENGTH], path, content)
 
 

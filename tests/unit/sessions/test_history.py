@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given, strategies as st
 
 from replan.memory.conversation import Memory, seen_in
-from replan.sessions.history import message_of, shown_of, whole_summary
+from replan.sessions.history import message_of, visible_part, whole_summary
 from replan.state.memory import Summary
 from replan.state.session.context import Message
 
@@ -46,7 +46,7 @@ def test_who_sees_what_the_graph_was_given_sees_what_he_would_see_of_all(history
         summary = Summary(text="They spoke.", covered=place, last_covered_id=name)
     request = message_of("user", "And now?", len(history))
     whole = [*(message_of(each.role, each.content, at) for at, each in enumerate(history)), request]
-    shown = shown_of(history, summary, seen_by)
+    shown = visible_part(history, summary, seen_by)
     for memory in seen_by:
         of_all = seen_in({"messages": whole, "memory_summary": summary}, memory)
         of_shown = seen_in(
@@ -68,12 +68,12 @@ def test_the_summary_of_what_was_shown_is_that_of_the_history_again(history, see
         return
     name = f"m{start + place - 1}"
     summary = Summary(text="They spoke.", covered=place, last_covered_id=name)
-    shown = shown_of(history, summary, seen_by).summary
+    shown = visible_part(history, summary, seen_by).summary
     assert shown is None or whole_summary(history, shown) == summary
 
 
 def test_a_summary_of_messages_that_are_not_there_is_none():
     history = (Message(role="user", content="Hi", timestamp=NOON),)
     summary = Summary(text="They spoke.", covered=3, last_covered_id="m2")
-    assert shown_of(history, summary, []).summary is None
+    assert visible_part(history, summary, []).summary is None
     assert whole_summary(history, summary) is None

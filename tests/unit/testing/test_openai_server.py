@@ -318,6 +318,12 @@ def test_truncated_and_empty_replies():
     assert len(empty_stream) == 3
 
 
+def test_an_empty_reply_tells_the_usage_that_is_counted():
+    with OpenAIServer({"think": Reply("some text", fault=Empty())}) as server:
+        told = json.loads(post(server)[2])["usage"]
+        assert told["completion_tokens"] == server.usage.output_tokens
+
+
 def test_a_hanging_request_ends_when_the_server_closes():
     outcome: list[BaseException] = []
 

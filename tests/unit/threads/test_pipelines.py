@@ -18,7 +18,7 @@ from replan.state.pipeline.thread_rows import rows_of
 from replan.state.pipeline.threads import Thread
 from replan.testing import ScriptedModel
 from replan.threads.ai_adapter import AIAdapter
-from replan.threads.host_utils import HostUtils, at_work
+from replan.threads.host_utils import HostUtils, using_host_utils
 from replan.threads.phases.agent_and_handler import BaseAgent, StateHandler
 from replan.threads.response import MessageUpdate, Response, SubThreadRequest
 from replan.threads.sub_threads.interaction_unit import InteractionUnit
@@ -142,7 +142,7 @@ async def test_a_retry_in_the_middle_repeats_one_round_at_its_depth(depth: int) 
         new_id=lambda: f"r{next(numbers)}",
     )
     meta: Any = {"sub_thread_path": path, "_ui_action": "retry", "original_query": "again"}
-    with at_work(utils):
+    with using_host_utils(utils):
         made = await agent.create(settings=own.settings)
         response = await made.execute_task(Task(name="retry", meta=meta), thread)
     assert response.text == f"{names[depth - 1]}/finish: again"

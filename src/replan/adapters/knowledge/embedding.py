@@ -119,7 +119,7 @@ def _reported(
     call.on_llm_end(LLMResult(generations=[[ChatGeneration(message=message)]]))
 
 
-def asked(embedding: Embedding, ask: Callable[[], T]) -> tuple[T | None, str]:
+def found_or_problem(embedding: Embedding, ask: Callable[[], T]) -> tuple[T | None, str]:
     """Return what a model finds; where it fails None, and a sentence that says so."""
     try:
         return ask(), ""

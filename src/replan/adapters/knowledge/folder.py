@@ -8,7 +8,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableConfig
 from platformdirs import user_cache_path
 
-from replan.adapters.knowledge.embedding import SECONDS, WithEmbeddings, asked
+from replan.adapters.knowledge.embedding import SECONDS, WithEmbeddings, found_or_problem
 from replan.adapters.knowledge.fusing import DEEPEST, chunk_of, fused
 from replan.adapters.knowledge.index import Hit, Index, opened, path_in
 from replan.adapters.knowledge.read_files import KINDS
@@ -110,7 +110,9 @@ class FolderRetriever(WithEmbeddings):
         most = max(DEEPEST, request.top_k)
         by_words = [hit.id for hit in index.search(request.query, most, glob)]
         vectors = Vectors(index.path, index.connection, embedding)
-        by_meaning, problem = asked(embedding, lambda: vectors.nearest(request.query, most, glob))
+        by_meaning, problem = found_or_problem(
+            embedding, lambda: vectors.nearest(request.query, most, glob)
+        )
         rankings = [by_words] if by_meaning is None else [by_words, by_meaning]
         places = fused(rankings)[: request.top_k]
         passages = index.passages([id_ for id_, _ in places])

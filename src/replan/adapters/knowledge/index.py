@@ -183,11 +183,11 @@ class Index:
         for name, file in files.items():
             stamp, old = _stamp(file), known.get(name)
             if old is None or stamp != old.stamp:
-                self._take(file, stamp, old)
+                self._read_file(file, stamp, old)
         for statement in _COMMON.format(least=_COMMON_FROM).split(";"):
             self._db.execute(statement)
 
-    def _take(self, file: FolderFile, stamp: str, old: _Known | None) -> None:
+    def _read_file(self, file: FolderFile, stamp: str, old: _Known | None) -> None:
         digest, problem, passages = "", "", list[Passage]()
         try:
             content = content_of(file.path)

@@ -21,8 +21,8 @@ from replan.adapters.knowledge.embedding import (
     SECONDS,
     Embedding,
     WithEmbeddings,
-    asked,
     embedded_text,
+    found_or_problem,
 )
 from replan.adapters.knowledge.fusing import DEEPEST, chunk_of, fused
 from replan.adapters.knowledge.index import DEEPEST as DEEPEST_FOLDER, MOST_FILES
@@ -84,7 +84,7 @@ class PostgresRetriever(WithEmbeddings):
         table = self._table(request)
         most = max(DEEPEST, request.top_k)
         embedding = self.asked_by(config, SECONDS)
-        vector, problem = asked(embedding, lambda: embedding.of_query(request.query))
+        vector, problem = found_or_problem(embedding, lambda: embedding.of_query(request.query))
         with self._connected() as connection:
             rankings = [table.by_words(connection, request.query, most)]
             if vector is not None:

@@ -36,7 +36,7 @@ class Call:
     context: Any = field(default_factory=copy_context)
     waiting: Waiting | None = None  # the question that the step waits with
 
-    def asked(self, server: str, params: ElicitRequestParams) -> ElicitResult | ErrorData:
+    def answer(self, server: str, params: ElicitRequestParams) -> ElicitResult | ErrorData:
         """Return the answer to the server; without one, end the call, which is made again later."""
         try:
             return self.context.run(_answered, server, params)
@@ -58,8 +58,9 @@ def _answered(server: str, params: ElicitRequestParams) -> ElicitResult:
         answer = ask_user(f"The tool server {server} asks: {message}\n{asked}")
         return ElicitResult(action="accept" if _word(answer) in _YES else "decline")
     Draft202012Validator.check_schema(params.requested_schema)
-    schema = _checked(params.requested_schema)
-    question = f"The tool server {server} asks: {message}\n{within_budget(_how(schema), _LONGEST)}"
+    schema = _checked_part(params.requested_schema)
+    how = within_budget(_how_to_answer(schema), _LONGEST)
+    question = f"The tool server {server} asks: {message}\n{how}"
     problem = ""
     for _ in range(_MOST_ATTEMPTS):
         answer = ask_user(question + problem)
@@ -74,23 +75,25 @@ def _answered(server: str, params: ElicitRequestParams) -> ElicitResult:
     return ElicitResult(action="decline")
 
 
-def _checked(schema: Any) -> Any:
+def _checked_part(schema: Any) -> Any:
     """What of a schema is checked here: the server checks all; a pattern of it may take forever."""
     if not isinstance(schema, dict):
         return {}
     given = cast("dict[str, Any]", schema)
     kept = {key: given[key] for key in _KEPT if key in given}
     if "items" in given:
-        kept["items"] = _checked(given["items"])
+        kept["items"] = _checked_part(given["items"])
     for key in ("anyOf", "oneOf"):
         if key in given:
-            kept[key] = [_checked(each) for each in given[key]]
+            kept[key] = [_checked_part(each) for each in given[key]]
     if "properties" in given:
-        kept["properties"] = {name: _checked(each) for name, each in given["properties"].items()}
+        kept["properties"] = {
+            name: _checked_part(each) for name, each in given["properties"].items()
+        }
     return kept
 
 
-def _how(schema: dict[str, Any]) -> str:
+def _how_to_answer(schema: dict[str, Any]) -> str:
     fields = _fields(schema)
     if not fields:
         return "Answer yes or no."

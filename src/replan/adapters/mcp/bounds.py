@@ -18,7 +18,7 @@ LINES = "replan-bounded-lines"
 
 TOO_LONG = f"one of its messages has more than {LONGEST_MESSAGE:,} bytes"
 
-told_too_long: ContextVar[Callable[[], None]] = ContextVar("replan_mcp_line_too_long")
+on_long_line: ContextVar[Callable[[], None]] = ContextVar("replan_mcp_line_too_long")
 """Called for a line that is too long; set in the task that reads the lines."""
 
 
@@ -27,7 +27,7 @@ class _Lines(codecs.IncrementalDecoder):
 
     def __init__(self, errors: str = "strict") -> None:
         super().__init__(errors)
-        self._tell = told_too_long.get()
+        self._tell = on_long_line.get()
         self._held: list[bytes] = []
         self._length = 0
         self._is_over = False
@@ -50,11 +50,11 @@ class _Lines(codecs.IncrementalDecoder):
         return whole.decode("utf-8", self.errors)
 
 
-def _found(name: str) -> codecs.CodecInfo | None:
+def _codec(name: str) -> codecs.CodecInfo | None:
     if name.replace("_", "-") != LINES:
         return None
     plain = codecs.lookup("utf-8")
     return codecs.CodecInfo(plain.encode, plain.decode, incrementaldecoder=_Lines, name=LINES)
 
 
-codecs.register(_found)
+codecs.register(_codec)

@@ -21,7 +21,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitRequestParams, ElicitResult, ErrorData
 
 from replan.adapters.mcp.asking import Call
-from replan.adapters.mcp.bounds import LINES, LONGEST_MESSAGE, TOO_LONG, told_too_long
+from replan.adapters.mcp.bounds import LINES, LONGEST_MESSAGE, TOO_LONG, on_long_line
 from replan.adapters.mcp.http import ToolClient
 from replan.adapters.mcp.ways import Address, Program, Way
 from replan.errors import ToolServerError
@@ -124,7 +124,7 @@ class Connection:
         self.end()
 
     async def _keep_open(self, way: Way) -> None:
-        told_too_long.set(self._end_at_long_line)
+        on_long_line.set(self._end_at_long_line)
         last_words: LastWords | None = None
         try:
             # In a thread, as all work with files: some servers end what blocks their loop.
@@ -163,7 +163,7 @@ class Connection:
         """Ask a person what the server wants to know."""
         # Servers of older protocols do not say which call they ask for.
         call = _call_at_work.get() or (self._calls[0] if len(self._calls) == 1 else None)
-        return ElicitResult(action="decline") if call is None else call.asked(self._server, params)
+        return ElicitResult(action="decline") if call is None else call.answer(self._server, params)
 
 
 @dataclass

@@ -34,12 +34,12 @@ class ToolClient(httpx2.AsyncClient):
         except (httpx2.HTTPError, ReplyTooLongError) as error:
             if request.method != "POST":
                 raise
-            return _failed(request, *_broken(error))
-        failure = _failure(request, response) if request.method == "POST" else None
-        return _failed(request, *failure) if failure else response
+            return _error_response(request, *_code_and_problem(error))
+        failure = _unusable(request, response) if request.method == "POST" else None
+        return _error_response(request, *failure) if failure else response
 
 
-def _broken(error: httpx2.HTTPError | ReplyTooLongError) -> tuple[int, str]:
+def _code_and_problem(error: httpx2.HTTPError | ReplyTooLongError) -> tuple[int, str]:
     """The code and the words for a request to which nothing came that could be read."""
     match error:
         case ReplyTooLongError():
@@ -50,7 +50,7 @@ def _broken(error: httpx2.HTTPError | ReplyTooLongError) -> tuple[int, str]:
             return PARSE_ERROR, f"its answer was cut off ({describe(error)})"
 
 
-def _failure(request: httpx2.Request, response: httpx2.Response) -> tuple[int, str] | None:
+def _unusable(request: httpx2.Request, response: httpx2.Response) -> tuple[int, str] | None:
     """The code and the text for an unusable answer; None if it may be usable."""
     status = response.status_code
     text = f"{status} {response.reason_phrase}".strip()
@@ -98,7 +98,7 @@ def _fields(body: bytes) -> dict[str, Any]:
     return cast("dict[str, Any]", read) if isinstance(read, dict) else {}
 
 
-def _failed(request: httpx2.Request, code: int, problem: str) -> httpx2.Response:
+def _error_response(request: httpx2.Request, code: int, problem: str) -> httpx2.Response:
     """An answer that the client takes for the error of this request."""
     error = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": problem}}
     return httpx2.Response(HTTPStatus.BAD_GATEWAY, json=error, request=request)

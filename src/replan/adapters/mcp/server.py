@@ -41,14 +41,14 @@ class McpServer:
     async def list_tools(self) -> list[ToolDefinition]:
         connection = await self._connection()
         try:
-            listed = await self._listed(connection)
+            listed = await self._list(connection)
         except ToolServerError as error:
             if isinstance(error.__cause__, TimeoutError):
                 raise
             # Since it was asked last, it died, or forgot its session.
             connection.end()
-            listed = await self._listed(await self._connection())
-        return [self._defined(tool) for tool in listed]
+            listed = await self._list(await self._connection())
+        return [self._definition(tool) for tool in listed]
 
     async def get_tool(self, name: str) -> ToolDefinition:
         for tool in await self.list_tools():
@@ -58,14 +58,14 @@ class McpServer:
 
     async def execute(self, name: str, arguments: Mapping[str, Any]) -> str:
         self._check(name, arguments)
-        connection = await self._knowing(name)
+        connection = await self._connection_with(name)
         from replan.adapters.mcp.asking import Call  # noqa: PLC0415 - the client takes a second
         from replan.adapters.mcp.results import text_of  # noqa: PLC0415
 
         client, call = await connection.client(), Call()
         try:
             with connection.calling(call):
-                async with self._answer(connection, name, ToolCallLostError):
+                async with self._awaiting_answer(connection, name, ToolCallLostError):
                     result = await client.call_tool(name, dict(arguments))
         except ToolServerError:
             if call.waiting is None:
@@ -106,22 +106,22 @@ class McpServer:
             problem = f"{name}: its arguments cannot be sent: {describe(error)}"
             raise ToolServerError(self._name, _cut(problem)) from error
 
-    async def _knowing(self, name: str) -> "Connection":
+    async def _connection_with(self, name: str) -> "Connection":
         """Return a connection over which a tool was listed."""
         # Otherwise the client lists the tools after the call, to check its outcome: where that
         # fails, the call would seem to have failed.
         connection = await self._connection()
         if name not in (connection.names or ()):
-            await self._listed(connection)
+            await self._list(connection)
         if name not in (connection.names or ()):
             raise ToolServerError(self._name, f"it has no tool {name}")
         return connection
 
-    async def _listed(self, connection: "Connection") -> "list[Tool]":
+    async def _list(self, connection: "Connection") -> "list[Tool]":
         client = await connection.client()
         tools: list[Tool] = []
         cursor: str | None = None
-        async with self._answer(connection, "tools/list", ToolServerError):
+        async with self._awaiting_answer(connection, "tools/list", ToolServerError):
             for _ in range(_MOST_PAGES):
                 page = await client.list_tools(cursor=cursor)
                 tools += page.tools
@@ -135,7 +135,7 @@ class McpServer:
         return tools
 
     @asynccontextmanager
-    async def _answer(
+    async def _awaiting_answer(
         self, connection: "Connection", name: str, lost: type[ToolServerError]
     ) -> AsyncGenerator[None]:
         """Wait for an answer as long as one may take; `lost` handles a missing one.
@@ -170,7 +170,7 @@ class McpServer:
             problem = f"{name} gave an answer that cannot be used: {describe(error)}"
             raise lost(self._name, _cut(problem)) from error
 
-    def _defined(self, tool: "Tool") -> ToolDefinition:
+    def _definition(self, tool: "Tool") -> ToolDefinition:
         return ToolDefinition(
             name=tool.name,
             description=tool.description or tool.title or "",

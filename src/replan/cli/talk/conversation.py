@@ -18,7 +18,7 @@ from replan.errors import InputError, ReplanError
 from replan.plan.model import TaskPlan
 from replan.ports.session_store import VERSION
 from replan.runs.asked.asks import PLAN, Ask
-from replan.sessions.carried import asked_in, carried_in
+from replan.sessions.carried import asks_of_run, carried_run
 from replan.sessions.request import how_to_answer
 from replan.sessions.session_runs import digest_of
 from replan.state.limits import RunSettings
@@ -246,8 +246,8 @@ class Conversation:
             self.context = await opened.client.export(self.session_id)
         except InputError:
             return  # its first turn is not kept yet
-        run = carried_in(self.context, opened.key)
-        self.asks = asked_in(run)
+        run = carried_run(self.context, opened.key)
+        self.asks = asks_of_run(run)
         plan: TaskPlan | None = None if run is None else run.state.get("current_plan")
         self.plan = "" if plan is None else plan.content
         if plan is None:

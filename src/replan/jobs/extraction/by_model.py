@@ -17,7 +17,7 @@ from replan.jobs.extraction.port import Extracted, Wanted
 from replan.jobs.job import COMMAND
 from replan.jobs.sayings import bare, says_yes
 from replan.jobs.spec.slot import Slot
-from replan.jobs.spec.slot_values import fields as as_fields
+from replan.jobs.spec.slot_values import to_object
 from replan.jobs.views import without_secrets
 from replan.models.chat import Chat
 from replan.prompts.sections import Call, call_tag, section
@@ -161,7 +161,7 @@ def _object(source: str, known: frozenset[str]) -> dict[str, JsonValue]:
         if start < 0:
             break
         value, end, _ = decode(source, start)
-        found = as_fields(value)
+        found = to_object(value)
         if isinstance(found, dict):
             inner = [found[name] for name in _NESTED if isinstance(found.get(name), dict)]
             flat = {**found, **(cast("dict[str, JsonValue]", inner[0]) if inner else {})}

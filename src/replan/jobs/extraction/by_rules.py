@@ -22,7 +22,7 @@ from replan.jobs.extraction.port import Extracted, Wanted
 from replan.jobs.job import COMMAND, CONFIRMATION, Asked
 from replan.jobs.sayings import bare, is_question, means
 from replan.jobs.spec.slot import Slot
-from replan.jobs.spec.slot_values import fields as as_fields, text as as_text
+from replan.jobs.spec.slot_values import to_object, to_text
 
 _IS = r"\s*(?:[:：=]|(?:is|are|should be|shall be)\b|改成|改为|换成|应该是|是|为)\s*"
 _CHANGE = r"(?:change|set|make|switch|correct)\s+(?:the\s+|my\s+)?"
@@ -343,11 +343,11 @@ def _bare_answer(text: str, marks: Marks, asked: Slot) -> str:
 def _as_answer(message: str, slot: Slot) -> JsonValue:
     """Treat a whole message as the answer to a question, unless it is a question itself."""
     text = message.strip()
-    if not text or is_question(text) or as_text(text) is None:
+    if not text or is_question(text) or to_text(text) is None:
         return None
     if slot.type == "object":
         # A form of fields is all of the message.
-        return text if as_fields(text) is not None else None
+        return text if to_object(text) is not None else None
     if slot.type == "text" and not slot.choices and not slot.pattern:
         if means(text, "yes") or means(text, "no"):
             return None

@@ -65,7 +65,7 @@ def numbers_in(text: str) -> Iterator[tuple[Number, Span]]:
     taken = [found.span() for found in _DIGITS.finditer(text)]
     for found in _WORDS.finditer(text):
         is_free = not any(start < found.end() and found.start() < end for start, end in taken)
-        if is_free and not _is_no_number(found, text):
+        if is_free and not _is_pronoun(found, text):
             yield _in_words(found), found.span()
     for found in _CHINESE.finditer(text):
         if (number := _in_signs(found)) is not None:
@@ -83,8 +83,8 @@ def _written(found: re.Match[str]) -> Number:
     return int(number) if number == int(number) else number
 
 
-def _is_no_number(found: re.Match[str], text: str) -> bool:
-    """Whether a lone 'one' means something and not so many."""
+def _is_pronoun(found: re.Match[str], text: str) -> bool:
+    """Whether 'one' stands for a thing and is not a number, as in 'the red one'."""
     if found[0].casefold() != "one":
         return False
     before = text[: found.end()].casefold()

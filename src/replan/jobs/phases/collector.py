@@ -11,7 +11,7 @@ from replan.jobs.extraction.port import Extractor, JobMessage, Wanted
 from replan.jobs.job import Job
 from replan.jobs.sayings import Language, joined, say
 from replan.jobs.spec.job_spec import JobSpec
-from replan.jobs.spec.slot import Slot, ValidationIssue, said_in
+from replan.jobs.spec.slot import Slot, ValidationIssue, text_in
 
 REOPENED = "reopened"
 """The code of the remark that a value was removed because another one changed."""
@@ -84,7 +84,7 @@ class InformationCollector:
         return say(key, language, value=issue.value, name=called, problem=issue.message)
 
     def _question(self, slot: Slot, language: Language) -> str:
-        question = said_in(slot.question, language) or slot.called(language)
+        question = text_in(slot.question, language) or slot.called(language)
         if not slot.choices:
             return question
         choices = joined((slot.worded(each, language) for each in slot.choices), language)

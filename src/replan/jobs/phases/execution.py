@@ -17,7 +17,7 @@ from replan.jobs.phases.outputs import (
 from replan.jobs.phases.planning import idempotency_key
 from replan.jobs.sayings import say
 from replan.jobs.spec.job_spec import Command
-from replan.jobs.spec.slot import ValidationIssue, said_in
+from replan.jobs.spec.slot import ValidationIssue, text_in
 from replan.texts.storable import storable_text
 
 ANSWER = "answer"
@@ -55,7 +55,9 @@ class ExecutionHandler(PhaseHandler):
             if is_confirmed is not True:
                 is_refused = is_confirmed is False
                 asked = self._confirmation(job, command, given.turn, is_refused=is_refused)
-                return asked if is_refused else await self._unclear(asked, job, given.turn)
+                return (
+                    asked if is_refused else await self._unless_understood(asked, job, given.turn)
+                )
             job = job.replace(confirmed=plan.id)
             given.turn.progressed = True
         return await self._done(job, command, plan, given.turn)
@@ -89,7 +91,7 @@ class ExecutionHandler(PhaseHandler):
             text = f"{remarks}\n{text}"
         return ask(self._engine, job.replace(remarks=()), turn, (CONFIRMATION,), text)
 
-    async def _unclear(self, asked: ProcessOutput, job: Job, turn: Turn) -> ProcessOutput:
+    async def _unless_understood(self, asked: ProcessOutput, job: Job, turn: Turn) -> ProcessOutput:
         """Say that an answer to the confirmation was not understood, if it was not."""
         is_answer = job.asked.names == (CONFIRMATION,) and turn.message and not turn.progressed
         if not is_answer or job.is_over or (await turn.extracted(job)).values:
@@ -197,7 +199,7 @@ class ExecutionHandler(PhaseHandler):
         language, keys = job.language, _keys_of(job)
         results = [e.result for e in job.intermediate_results if e.success and e.key in keys]
         result = results[0] if len(results) == 1 else results
-        done = said_in(command.done, language) or say(
+        done = text_in(command.done, language) or say(
             "done", language, command=command.called(language)
         )
         text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)

@@ -2,7 +2,7 @@
 
 from replan.jobs.job import COMMAND, Job, JobPhase
 from replan.jobs.phases.execution import ExecutionHandler
-from replan.jobs.phases.job_turn import apply_message, switch
+from replan.jobs.phases.job_turn import apply_message, with_command
 from replan.jobs.phases.outputs import (
     Engine,
     PhaseHandler,
@@ -15,7 +15,7 @@ from replan.jobs.phases.outputs import (
 )
 from replan.jobs.phases.planning import with_plan
 from replan.jobs.sayings import joined, say
-from replan.jobs.spec.slot import said_in
+from replan.jobs.spec.slot import text_in
 
 
 class IntentRecognitionHandler(PhaseHandler):
@@ -34,14 +34,14 @@ class IntentRecognitionHandler(PhaseHandler):
                 job, _ = await apply_message(spec, engine.tracker, job, given.turn)
                 asked = ask(engine, job, given.turn, (COMMAND,), self._question(job))
                 return too_many_corrections(engine, job) or asked
-            job = switch(spec, job, found)
+            job = with_command(spec, job, found)
             given.turn.progressed = True
         return go_on(job, self.next_phase)
 
     def _question(self, job: Job) -> str:
         spec, language = self._engine.spec, job.language
         called = joined([each.called(language) for each in spec.commands], language)
-        return said_in(spec.question, language) or say("which", language, commands=called)
+        return text_in(spec.question, language) or say("which", language, commands=called)
 
 
 class InformationCollectionHandler(PhaseHandler):

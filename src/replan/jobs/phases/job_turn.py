@@ -21,7 +21,7 @@ class Turn:
     def __init__(
         self, collector: InformationCollector, messages: Sequence[JobMessage], today: date
     ) -> None:
-        self.message = newest(messages)
+        self.message = newest_user_text(messages)
         self._collector, self._messages, self._today = collector, messages, today
         self._found: Extracted | None = None
         self.is_applied = False
@@ -51,7 +51,7 @@ class Turn:
         return found
 
 
-def newest(messages: Sequence[JobMessage]) -> str:
+def newest_user_text(messages: Sequence[JobMessage]) -> str:
     """The user's messages since the assistant's last one."""
     texts: list[str] = []
     for message in reversed(messages):
@@ -72,7 +72,7 @@ async def apply_message(
     found = await turn.extracted_once(job)
     before, switched = job, False
     if found.command and found.command != job.command and spec.command(found.command) is not None:
-        job, switched = switch(spec, job, found.command), True
+        job, switched = with_command(spec, job, found.command), True
     names = spec.slots_of(job.command)
     given = {name: each for name, each in found.values.items() if name in names}
     dropped = (*found.dropped, *(name for name in found.values if name not in names))
@@ -95,7 +95,7 @@ async def apply_message(
     return job, found.confirmed if was_shown else None
 
 
-def switch(spec: JobSpec, job: Job, command: str) -> Job:
+def with_command(spec: JobSpec, job: Job, command: str) -> Job:
     """Return a job with another command; the values that the command uses, too, are kept."""
     wanted = spec.command(command)
     names = () if wanted is None else wanted.slots

@@ -4,10 +4,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from replan.declared.files import file_schema, text_of
+from replan.declared.fields import Surroundings
+from replan.declared.files import file_schema, folder_of, read_text
 from replan.declared.mistakes import Found
-from replan.declared.placing import at_place, part_in
-from replan.declared.surroundings import Surroundings, folder_of
+from replan.declared.placing import field_mistake, read_part
 from replan.declared.yaml_source import read_yaml
 from replan.errors import JobFileError
 from replan.jobs.spec.job_spec import JobSpec
@@ -29,11 +29,11 @@ def read_job_file(path: Path, *, imports: bool = True) -> JobSpec:
     Raises:
         JobFileError: The file has mistakes; the error lists all of them with their fixes.
     """
-    source = read_yaml(text_of(path, JobFileError, "Check the path."))
+    source = read_yaml(read_text(path, JobFileError, "Check the path."))
     content: Any = source.value
     if not isinstance(content, dict) or not content:
         fix = "Begin with fields such as name:, slots: and commands:."
         none = Found((), "empty", "A job file must have fields.", fix)
-        raise JobFileError(path, source.mistakes or [at_place(none, source)])
+        raise JobFileError(path, source.mistakes or [field_mistake(none, source)])
     around = Surroundings(folder=folder_of(path), imports=imports)
-    return part_in(source, JobSpec, around, partial(JobFileError, path))
+    return read_part(source, JobSpec, around, partial(JobFileError, path))

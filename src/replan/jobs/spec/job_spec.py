@@ -13,7 +13,7 @@ from replan.declared.part import Part
 from replan.errors import JobSpecError
 from replan.jobs.sayings import Language
 from replan.jobs.spec.action_spec import BUILT_IN, ActionSpec
-from replan.jobs.spec.slot import Slot, SlotName, Texts, said_in
+from replan.jobs.spec.slot import Slot, SlotName, Texts, text_in
 from replan.jobs.spec.spec_rules import broken_rules_of
 
 Address = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#@]+(?:/[^\s?#]*)?$")]
@@ -62,7 +62,7 @@ class Command(Part):
 
     def called(self, language: Language) -> str:
         """Its name for the user."""
-        return said_in(self.label, language) or self.name.replace("_", " ")
+        return text_in(self.label, language) or self.name.replace("_", " ")
 
 
 class JobSpec(Part):

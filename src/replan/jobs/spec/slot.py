@@ -15,10 +15,9 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from replan.declared.fields import Row, name_like
+from replan.declared.fields import Row, Surroundings, field_error, name_like
 from replan.declared.part import Part
-from replan.declared.references import imported, named
-from replan.declared.surroundings import Surroundings, field_error
+from replan.declared.references import import_object, stand_in
 from replan.failures import describe
 from replan.jobs.sayings import LANGUAGES, Language, bare, joined, problem, say
 from replan.jobs.spec.slot_values import OF_TYPE, SlotType
@@ -96,7 +95,7 @@ def function(given: object, info: ValidationInfo) -> object:
     if around is not None:
         if not isinstance(given, str):
             raise field_error("wrong_type", "This must be text.", "Write module:function.")
-        given = (imported if around.imports else named)(given, around.folder)
+        given = (import_object if around.imports else stand_in)(given, around.folder)
     if not callable(given):
         reason = f"It is of type {type(given).__name__}, and cannot be called."
         raise field_error("no_function", reason, "Give a function.")
@@ -142,7 +141,7 @@ else:
     Function = Annotated[Any, PlainValidator(function), WithJsonSchema({"type": "string"})]
 
 
-def said_in(given: Texts, language: Language) -> str:
+def text_in(given: Texts, language: Language) -> str:
     """A text in a language; empty if there is none."""
     found = cast("Mapping[str, str]", given)
     return found.get(language) or found.get(ANY, "")
@@ -186,7 +185,7 @@ class Slot(Part):
 
     def called(self, language: Language) -> str:
         """Its name for the user."""
-        return said_in(self.label, language) or self.name.replace("_", " ")
+        return text_in(self.label, language) or self.name.replace("_", " ")
 
     def shown(self, value: JsonValue, language: Language) -> str:
         """Write a value for the user."""

@@ -24,18 +24,18 @@ _PAIR = re.compile(r"([A-Za-z_]\w{0,60})\s*[:：=]\s*(.+)", re.DOTALL)
 _MOST = 100_000
 
 
-def text(value: object) -> JsonValue:
+def to_text(value: object) -> JsonValue:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST:
         value = str(value)
     return value if isinstance(value, str) and first_unwritable(value) < 0 else None
 
 
-def integer(value: object) -> JsonValue:
-    found = number(value)
+def to_integer(value: object) -> JsonValue:
+    found = to_number(value)
     return found if isinstance(found, int) else None
 
 
-def number(value: object) -> JsonValue:
+def to_number(value: object) -> JsonValue:
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         value = int(value) if _WHOLE.fullmatch(value) else float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -45,13 +45,13 @@ def number(value: object) -> JsonValue:
     return int(value) if value == int(value) else value
 
 
-def boolean(value: object) -> JsonValue:
+def to_boolean(value: object) -> JsonValue:
     if isinstance(value, str):
         return True if means(value, "yes") else False if means(value, "no") else None
     return value if isinstance(value, bool) else None
 
 
-def day(value: object) -> JsonValue:
+def to_date(value: object) -> JsonValue:
     if type(value) is date:
         return value.isoformat()
     if not isinstance(value, str) or not _DATE.fullmatch(value):
@@ -62,16 +62,16 @@ def day(value: object) -> JsonValue:
         return None
 
 
-def texts(value: object) -> JsonValue:
+def to_list(value: object) -> JsonValue:
     parts = _BETWEEN.split(value) if isinstance(value, str) else value
     if not isinstance(parts, list | tuple):
         return None
-    found = [text(each) for each in cast("list[object]", parts)]
+    found = [to_text(each) for each in cast("list[object]", parts)]
     kept = [each.strip() for each in found if isinstance(each, str) and each.strip()]
     return None if None in found else cast("JsonValue", [*dict.fromkeys(kept)])
 
 
-def fields(value: object) -> JsonValue:
+def to_object(value: object) -> JsonValue:
     if isinstance(value, str):
         value = _fields_in(value)
     if not isinstance(value, Mapping):
@@ -94,16 +94,16 @@ def _fields_in(given: str) -> object:
     if not pairs or None in pairs:
         return None
     found = [(each[1].strip(), each[2].strip()) for each in pairs if each is not None]
-    return {name: each if (n := number(each)) is None else n for name, each in found}
+    return {name: each if (n := to_number(each)) is None else n for name, each in found}
 
 
 OF_TYPE: dict[SlotType, Callable[[object], JsonValue]] = {
-    "text": text,
-    "integer": integer,
-    "number": number,
-    "boolean": boolean,
-    "date": day,
-    "list": texts,
-    "object": fields,
+    "text": to_text,
+    "integer": to_integer,
+    "number": to_number,
+    "boolean": to_boolean,
+    "date": to_date,
+    "list": to_list,
+    "object": to_object,
 }
 """By the type of a slot: a value in its form, or None."""

@@ -145,7 +145,7 @@ class ClientAgentAdapter:
                 return turn
             turn_options = self._options(turn, options)
             result = await self._agent.process(user_input, turn.context, **turn_options)
-            return await self._kept(turn, result)
+            return await self._keep(turn, result)
 
     async def stream(
         self,
@@ -175,7 +175,7 @@ class ClientAgentAdapter:
                         yield part
                         continue
                     with at_work(owner):
-                        result = await self._kept(turn, part)
+                        result = await self._keep(turn, part)
                     yield result
 
     async def export(self, session_id: str) -> AgentContext:
@@ -296,17 +296,17 @@ class ClientAgentAdapter:
         await sessions.forget_run(key, before.context, turn.name)
         return replace(turn, context=before.context, takes_back=now.newest)
 
-    async def _kept(self, turn: KeptTurn, result: AgentResult) -> AgentResult:
+    async def _keep(self, turn: KeptTurn, result: AgentResult) -> AgentResult:
         """Keep a turn; the summary of the session is written behind it."""
-        kept = await turn.kept(result, self._sessions.store, self._sessions.clock())
+        kept = await turn.keep(result, self._sessions.store, self._sessions.clock())
         if kept.metadata.get("summary_due") and isinstance(self._agent, KeptAgent):
-            summing_up = self._summed_up(turn, self._agent, kept)
+            summing_up = self._write_summary(turn, self._agent, kept)
             writing = asyncio.get_running_loop().create_task(summing_up, context=unowned())
             self._behind.add(writing)
             writing.add_done_callback(self._behind.discard)
         return kept
 
-    async def _summed_up(self, turn: KeptTurn, agent: KeptAgent, result: AgentResult) -> None:
+    async def _write_summary(self, turn: KeptTurn, agent: KeptAgent, result: AgentResult) -> None:
         """Write the summary of a session, unless its next turn comes first."""
         run_id, version = str(result.metadata["run_id"]), turn.version + 1
         try:

@@ -63,7 +63,7 @@ class KeptTurn:
         """The run of this turn, and its request to a waiting run."""
         return name_of_turn(self.key, self.turn_id)
 
-    async def kept(self, result: AgentResult, store: SessionStore, at: datetime) -> AgentResult:
+    async def keep(self, result: AgentResult, store: SessionStore, at: datetime) -> AgentResult:
         """Keep the turn, if it changed anything, and return its result.
 
         Raises:
@@ -71,7 +71,7 @@ class KeptTurn:
         """
         if not result.context_updates:
             return result
-        result = self._told(result)
+        result = self._with_facts(result)
         turn = SessionTurn(
             turn_id=self.turn_id,
             at=at,
@@ -86,7 +86,7 @@ class KeptTurn:
         await store.append(self.key, turn, self.version)
         return result
 
-    def _told(self, result: AgentResult) -> AgentResult:
+    def _with_facts(self, result: AgentResult) -> AgentResult:
         """The result with the fields that only the client knows."""
         facts: dict[str, JsonValue] = {
             "session_id": self.key.session_id,
@@ -111,11 +111,7 @@ def with_version(
 
 
 def check_agent(context: AgentContext, agent: str) -> None:
-    """Refuse a session to an agent of another name than that with which it began.
-
-    Raises:
-        InputError: It is another one.
-    """
+    """Refuse a session to an agent of another name than that with which it began."""
     began = context.session_metadata.get(AGENT)
     if agent and began and began != agent:
         raise InputError(
@@ -137,11 +133,7 @@ def version_in(context: AgentContext) -> int:
 
 
 def recorded_result(turn: SessionTurn, given: str) -> AgentResult:
-    """The result of a turn that was taken before.
-
-    Raises:
-        InputError: It was taken with another input.
-    """
+    """The result of a turn that was taken before."""
     if turn.given != given:
         raise InputError(
             f"The turn '{turn.turn_id}' was taken with another input. Give each turn its own id."
@@ -152,8 +144,8 @@ def recorded_result(turn: SessionTurn, given: str) -> AgentResult:
 def taken_back(now: KeptSession, before: AgentContext) -> TakenBack:
     """What goes with the newest turn."""
     return TakenBack(
-        messages=_behind(now.context.dialogue_history, before.dialogue_history),
-        effects=_behind(now.context.tool_execution_history, before.tool_execution_history),
+        messages=_added(now.context.dialogue_history, before.dialogue_history),
+        effects=_added(now.context.tool_execution_history, before.tool_execution_history),
     )
 
 
@@ -185,5 +177,5 @@ def title_of_history(context: AgentContext) -> str:
     return title_of(next(texts, None))
 
 
-def _behind(now: tuple[Any, ...], before: tuple[Any, ...]) -> tuple[Any, ...]:
+def _added(now: tuple[Any, ...], before: tuple[Any, ...]) -> tuple[Any, ...]:
     return now[len(before) :]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, cast
 from pydantic import PlainValidator, ValidationError, ValidationInfo, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from replan.declared.fields import Surroundings, field_error
 from replan.declared.part import Part, rule_error
 from replan.declared.references import name_in
-from replan.declared.surroundings import Surroundings, field_error
 from replan.ports.tool_provider import server_in
 from replan.state.team import SpecialistCard
 from replan.team.fields.given import is_left_alone, resolve, surroundings_of

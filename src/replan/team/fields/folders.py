@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from pydantic import PlainValidator, ValidationError, ValidationInfo, WithJsonSchema
 from pydantic_core import InitErrorDetails
 
+from replan.declared.fields import field_error
 from replan.declared.part import rule_error
-from replan.declared.surroundings import field_error
 from replan.team.fields.given import resolve, surroundings_of
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import cast
 
 from pydantic import ValidationInfo
 
-from replan.declared.references import imported, named
-from replan.declared.surroundings import Surroundings, field_error
+from replan.declared.fields import Surroundings, field_error
+from replan.declared.references import import_object, stand_in
 from replan.ports.built_in import comes_with_replan
 
 
@@ -35,8 +35,8 @@ def resolve(given: object, around: Surroundings | None) -> object:
     if not isinstance(given, str):
         raise field_error("wrong_type", "This must be text.", "Write module:function.")
     if comes_with_replan(given):
-        return imported(given, None)
-    return imported(given, around.folder) if around.imports else named(given, around.folder)
+        return import_object(given, None)
+    return import_object(given, around.folder) if around.imports else stand_in(given, around.folder)
 
 
 def is_left_alone(given: object, around: Surroundings | None) -> bool:

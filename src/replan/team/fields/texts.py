@@ -5,9 +5,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, WithJsonSchema
 
-from replan.declared.fields import did_you_mean, name_like
-from replan.declared.keys import FIX as KEY_FIX
-from replan.declared.surroundings import field_error
+from replan.declared.fields import did_you_mean, field_error, name_like
+from replan.declared.mistakes import FIX as KEY_FIX
 from replan.ports.built_in import built_in_models
 from replan.state.tightening import CAN_BE_OPENED
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from replan.declared.surroundings import Surroundings
+from replan.declared.fields import Surroundings
 from replan.errors import ConfigurationError
 from replan.team.chats import Chats
 from replan.team.fields.code import PipelineAgent
@@ -50,11 +50,7 @@ _FORM = "Write module:Class, as in painting:RoomAgent."
 
 
 def pipeline_named(reference: str, folder: Path) -> "type[BaseAgent]":
-    """Import the class of a pipeline's main agent by `module:Class`, as a file in a folder would.
-
-    Raises:
-        ConfigurationError: It names nothing that can be imported, or something else.
-    """
+    """Import the class of a pipeline's main agent by `module:Class`, as a file does."""
     try:
         read = TypeAdapter[Any](PipelineAgent)
         found = read.validate_python(reference, context=Surroundings(folder=folder.resolve()))

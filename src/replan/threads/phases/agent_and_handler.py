@@ -1,10 +1,10 @@
 """Agents apply phases, and delegate to the handlers of phases; the two know each other."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from replan.errors import PhaseError
+from replan.errors import ConfigurationError, PhaseError
 from replan.state.pipeline.threads import COMPLETED, INITIAL, Thread, status_in
 from replan.threads.ai_adapter import AIAdapter
 from replan.threads.host_utils import host_utils, in_phase
@@ -18,7 +18,6 @@ from replan.threads.phases.suggestions import (
     thread_of,
 )
 from replan.threads.phases.usable_response import check_response
-from replan.threads.phases.walkable import check_phases, first_phase
 from replan.threads.response import Response
 from replan.threads.task import Task
 
@@ -195,3 +194,54 @@ class BaseAgent:
     async def _apply_phase_update_suggestion(self, task: Task, thread: Thread) -> None:
         """Enter the suggested phase, unless the task is a retry."""
         await enter_suggested_phase(task, thread)
+
+
+def first_phase(handlers: Mapping[str, StateHandler]) -> str:
+    """Return the phase in which a thread begins: `initial_phase`, else the first with a handler."""
+    return INITIAL if INITIAL in handlers or not handlers else next(iter(handlers))
+
+
+def check_phases(agent: str, handlers: Mapping[str, StateHandler]) -> None:
+    """Check the phases of an agent and their handlers."""
+    if not handlers:
+        fix = "Set them in _initialize_state_handlers or _initialize_interaction_units."
+        raise ConfigurationError(f"{agent}.state_handlers", {}, "the agent has no phases", fix)
+    for phase, handler in handlers.items():
+        place = f"{agent}.state_handlers['{phase}']"
+        if phase == COMPLETED:
+            fix = "Handle another phase, and let it lead to 'completed'."
+            raise ConfigurationError(
+                place, handler, "the phase 'completed' cannot have a handler", fix
+            )
+        if handler.phase != phase:
+            name, fix = type(handler).__name__, f"Give it phase='{phase}', or another key."
+            problem = f"{name} declares another phase"
+            raise ConfigurationError(f"{place}.phase", handler.phase, problem, fix)
+        for following in handler.following:
+            if following != COMPLETED and following not in handlers:
+                known = ", ".join((*handlers, COMPLETED))
+                problem, fix = "no handler has this phase", f"Add one, or name one of: {known}."
+                raise ConfigurationError(f"{place}.next_phase", following, problem, fix)
+    _check_end(agent, handlers)
+
+
+def _check_end(agent: str, handlers: Mapping[str, StateHandler]) -> None:
+    for phase in reachable(handlers, first_phase(handlers)):
+        seen = [*reachable(handlers, phase)]
+        if not any(COMPLETED in handlers[each].following for each in seen):
+            cycle = " -> ".join((*seen, seen[0]))
+            problem = "these phases lead to each other and never to 'completed'"
+            fix = "Let one of them lead to 'completed', by next_phase or other_phases."
+            raise ConfigurationError(f"{agent}.state_handlers", cycle, problem, fix)
+
+
+def reachable(handlers: Mapping[str, StateHandler], phase: str) -> Iterator[str]:
+    """Yield a phase and all that can follow it, each once."""
+    seen, open_ones = dict[str, None](), [phase]
+    while open_ones:
+        current = open_ones.pop(0)
+        if current in seen or current == COMPLETED:
+            continue
+        seen[current] = None
+        open_ones += handlers[current].following
+        yield current

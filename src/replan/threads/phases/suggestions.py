@@ -33,11 +33,7 @@ def round_of(thread: Thread) -> int:
 
 
 def suggested_phase(thread: Thread) -> str | None:
-    """Return the phase that is suggested for a thread; None if there is none.
-
-    Raises:
-        ThreadError: What is there is no suggestion.
-    """
+    """Return the phase that is suggested for a thread; None if there is none."""
     found: Any = thread.settings.get(SUGGESTION)
     if found is None:
         return None
@@ -83,11 +79,7 @@ async def enter_suggested_phase(task: Task, thread: Thread) -> None:
 
 @contextmanager
 def phase_unchanged(task: Task, thread: Thread, by: str) -> Generator[None]:
-    """Let foreign code work that must not change where a thread is: it suggests phases.
-
-    Raises:
-        PhaseError: It has, and that was taken back.
-    """
+    """Let foreign code work that must not change where a thread is: it suggests phases."""
     threads = {each.id: each for each in (thread, thread_of(task, thread))}
     before = {
         name: (each.phase, round_of(each), dict(each.status)) for name, each in threads.items()
@@ -118,11 +110,7 @@ def report_phase(thread: Thread, task: Task) -> None:
 
 
 def check_suggestion(thread: Thread, phase: str, known: tuple[str, ...], by: str) -> None:
-    """Refuse a phase that a handler does not name as one that may follow.
-
-    Raises:
-        PhaseError: It is none of those.
-    """
+    """Refuse a phase that a handler does not name as one that may follow."""
     if phase not in known:
         problem = f"{by} suggests '{phase}', which it does not name as a phase that may follow"
         fix = f"Name it in other_phases, or suggest one of: {', '.join(known)}."

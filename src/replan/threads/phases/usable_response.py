@@ -23,9 +23,6 @@ def check_response(
         own: The thread that it works on.
         name: Who returned it.
         following: The phases that it may suggest.
-
-    Raises:
-        PhaseError: It cannot be used; nothing of it was done.
     """
     phase = own.phase
     if not isinstance(response, Response):
@@ -51,11 +48,7 @@ def check_response(
 def check_sub_response(
     response: object, own: Thread, name: str, following: tuple[str, ...] = ()
 ) -> Response:
-    """Refuse as `usable` does, and also fields that only a response of the main thread has.
-
-    Raises:
-        PhaseError: It cannot be used; nothing of it was done.
-    """
+    """Refuse as `usable` does, and also fields that only a response of the main thread has."""
     found = check_response(response, own, name, following)
     wrong = {
         "a stream": found.is_stream,

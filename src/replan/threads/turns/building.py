@@ -1,20 +1,80 @@
 """A pipeline built once: its phases checked at every level, and assembled as a graph."""
+# LangGraph leaves some type arguments of StateGraph open, so its methods read as partly unknown.
+# pyright: reportUnknownMemberType=false
 
 import asyncio
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 from weakref import WeakSet
 
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
 from replan.errors import ConfigurationError
-from replan.threads.phases.agent_and_handler import BaseAgent
+from replan.state.pipeline.threads import COMPLETED
+from replan.threads.phases.agent_and_handler import BaseAgent, StateHandler
 from replan.threads.sub_threads.sub_thread_agent import SubThreadAgent
 from replan.threads.sub_threads.sub_thread_handlers import sub_thread_agent_of
-from replan.threads.turns.phase_graph import PhaseGraph, phase_graph
+from replan.threads.turns.main_turn import Turn
+
+turn_at_work: ContextVar[Turn] = ContextVar("replan_turn")
+"""The turn that the nodes of a graph take; its thread determines what is next."""
+
+PhaseGraph = CompiledStateGraph[Any, Any, Any, Any]
+
+
+class Walk(TypedDict):
+    """Where a turn is."""
+
+    phase: str  # the phase that works next; empty if nothing is left to do
+
+
+def phase_graph(
+    name: str, handlers: Mapping[str, StateHandler], inner: Mapping[str, PhaseGraph]
+) -> PhaseGraph:
+    """Make one node for each phase of an agent, which does the phase.
+
+    Phases of sub-threads are drawn below the phase that starts them, whose agent walks them.
+    """
+    graph: StateGraph[Walk] = StateGraph(Walk)
+    # LangGraph draws no two graphs inside nodes of one name, wherever these are.
+    nodes = {phase: f"{name}.{phase}" if phase in inner else phase for phase in handlers}
+    for phase, handler in handlers.items():
+        graph.add_node(nodes[phase], _node(phase, inner.get(phase)))
+        ways = {nodes[each] for each in handler.following if each != COMPLETED}
+        graph.add_conditional_edges(nodes[phase], _way(nodes, ways), [*sorted(ways), END])
+    graph.add_conditional_edges(START, _way(nodes, set(nodes.values())), [*nodes.values(), END])
+    return graph.compile(name=name)
+
+
+def _node(phase: str, inner: PhaseGraph | None) -> Any:
+    async def work(_: Walk) -> Walk:
+        turn = turn_at_work.get()
+        while turn.phase == phase:
+            await turn.step()
+        return {"phase": turn.phase or ""}
+
+    async def work_with_sub_thread(walk: Walk) -> Walk:
+        # LangGraph finds here that a sub-thread belongs to the phase, and draws it.
+        return await work(walk) if inner is not None else walk
+
+    return work if inner is None else work_with_sub_thread
+
+
+def _way(nodes: Mapping[str, str], ways: set[str]) -> Callable[[Walk], str]:
+    def way(walk: Walk) -> str:
+        node = nodes.get(walk["phase"], END)
+        return node if node in ways else END
+
+    return way
+
 
 _DEEPEST = 20
 
-_walked: WeakSet[type[BaseAgent]] = WeakSet()
+_checked: WeakSet[type[BaseAgent]] = WeakSet()
 
 
 @dataclass(frozen=True)
@@ -47,9 +107,9 @@ async def check_levels(agent: type[BaseAgent]) -> None:
     Raises:
         ConfigurationError: Phases of a level cannot be walked, or levels have no end.
     """
-    if agent not in _walked:
+    if agent not in _checked:
         await _built(agent, (), agent.__name__)
-        _walked.add(agent)
+        _checked.add(agent)
 
 
 async def _built(agent: type[BaseAgent], above: tuple[type[BaseAgent], ...], name: str) -> Pipeline:

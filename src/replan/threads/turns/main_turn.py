@@ -15,7 +15,7 @@ from replan.failures import describe
 from replan.ports.thread_repository import ThreadRepository
 from replan.state.pipeline.threads import COMPLETED, HISTORY, INITIAL, Thread, ThreadMessage
 from replan.texts.storable import storable_text
-from replan.threads.host_utils import HostUtils, at_work
+from replan.threads.host_utils import HostUtils, using_host_utils
 from replan.threads.messages import change_message, newest_bot_message, update_message
 from replan.threads.phases.agent_and_handler import BaseAgent
 from replan.threads.phases.suggestions import SUGGESTION, next_phase, suggested_phase
@@ -60,12 +60,7 @@ class Turn:
         return next_phase(self._thread)
 
     async def begin(self, message: str | None = None, *, retry: bool = False) -> None:
-        """Begin with what a user said, do the last task again, or continue with what is left.
-
-        Raises:
-            ThreadError: The thread is of another version or has an unknown phase, or there is
-                nothing to do.
-        """
+        """Begin with what a user said, do the last task again, or continue with what is left."""
         thread, agent = self._thread, self._agent
         await self._check_version()
         for phase in (thread.phase, next_phase(thread)):
@@ -88,7 +83,7 @@ class Turn:
         """Do the next task, and store its outcome; a failure is stored with the thread."""
         task = self.tasks[0]
         self._done += 1
-        with at_work(self._utils):
+        with using_host_utils(self._utils):
             try:
                 self.response = await self._made(task)
             except Exception as error:
@@ -124,7 +119,7 @@ class Turn:
             await self._keep(task, response, shown_before)
         return response
 
-    async def rest(self, stop: asyncio.Event | None = None) -> Response:
+    async def run_to_end(self, stop: asyncio.Event | None = None) -> Response:
         """Do all that is left, up to a stop after a phase, and return the last response."""
         self._utils = replace(self._utils, stop=stop)
         try:
@@ -279,11 +274,7 @@ class Turn:
         self._thread.settings[TASKS] = written
 
     async def _check_version(self) -> None:
-        """Let the pipeline take a thread that another version of it wrote.
-
-        Raises:
-            ThreadError: It cannot, and the thread is left as it is.
-        """
+        """Let the pipeline take a thread that another version of it wrote."""
         thread, version = self._thread, type(self._agent).version
         settings = cast("Mapping[str, Any]", thread.settings)
         stored = settings.get(VERSION, version if not thread.messages else 1)
@@ -311,11 +302,7 @@ async def turn_on(
 
 @contextmanager
 def exclusively(repository: ThreadRepository, thread_id: str) -> Generator[None]:
-    """Be the only one of this process on a thread; other processes are refused when they store.
-
-    Raises:
-        StaleThreadError: Somebody works on it.
-    """
+    """Be the only one of this process on a thread; other processes are refused when they store."""
     # One that serves many calls at once has another one for each.
     own: ThreadRepository = getattr(repository, "own", repository)
     busy = _at_work.setdefault(own, set())
