@@ -3,39 +3,28 @@
 from collections.abc import Callable
 
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.runnables import RunnableConfig
-from langgraph.runtime import Runtime
 
 from replan.errors import LimitReachedError, ModelCallError
 from replan.host.answer_stream import AnswerStream, show
-from replan.host.host_call import HostCall, host_call
+from replan.host.host_call import HostCall
 from replan.host.host_knowledge import with_sources
-from replan.host.new_settings import with_new_settings
+from replan.host.new_settings import host_node
 from replan.host.shaped_answer import Answer, end_run, shaped
 from replan.langgraph_inside.callbacks import has_listener
 from replan.plan.markdown.seal import sealed
 from replan.plan.model import StepStatus
 from replan.prompts.host import build_final_answer_prompt, unread_warning
 from replan.replies.readings import read_answer
-from replan.services import Services
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, plan_of, with_history
-from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
 from replan.state.results import Outcome
 from replan.state.rules import is_rejected, left_out_of, missing_from, outcome_of, proposed_in
 
 
-@with_new_settings
-async def final_answer(
-    state: EnhancedState,
-    runtime: Runtime[RunSettings],
-    config: RunnableConfig,
-    *,
-    services: Services,
-) -> EnhancedState:
+@host_node("final_answer")
+async def final_answer(state: EnhancedState, call: HostCall) -> EnhancedState:
     """Answer, and end the run: the answer of the feedback, a model's, or one from the results."""
-    call = host_call("final_answer", state, services, runtime, config, closing=True)
     judged = state.get("current_feedback_result")
     answer = None if judged is None else judged.final_answer
     raw = ""

@@ -1,16 +1,14 @@
 """`plan_creation`: turn the planner's document, or the one handed in, into the plan."""
 
 from langchain_core.messages import BaseMessage
-from langchain_core.runnables import RunnableConfig
-from langgraph.runtime import Runtime
 
 from replan.errors import LimitReachedError
 from replan.events.types import ApprovalRequested, PlanCreated, PlanDoubtful, ReplyUnreadable
 from replan.host.approvals import approval_of, first_plan_waits
 from replan.host.cut_replies import with_end
-from replan.host.host_call import HostCall, host_call
+from replan.host.host_call import HostCall
 from replan.host.model_bounds import bounded
-from replan.host.new_settings import with_new_settings
+from replan.host.new_settings import host_node
 from replan.host.plan_texts import (
     assigned,
     one_step_plan,
@@ -24,24 +22,16 @@ from replan.plan.model import TaskPlan
 from replan.prompts.host import build_planning_prompt, request_messages
 from replan.prompts.sections import request_text
 from replan.replies.readings import read_plan
-from replan.services import Services
 from replan.state.enhanced import EnhancedState, settings_of
-from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
 from replan.state.results import TaskComplexity, ThinkingResult, UnreadableReply
 from replan.texts.bounds import MODEL_PLAN
 
 
-@with_new_settings
-async def plan_creation(
-    state: EnhancedState,
-    runtime: Runtime[RunSettings],
-    config: RunnableConfig,
-    *,
-    services: Services,
-) -> EnhancedState:
+@host_node("plan_creation")
+async def plan_creation(state: EnhancedState, call: HostCall) -> EnhancedState:
     """Create version 1 of the plan, and begin round 1."""
-    call = host_call("plan_creation", state, services, runtime, config, closing=False)
+    services = call.services
     plan, unreadable = state.get("current_plan"), list[UnreadableReply]()
     settings, handed_in = settings_of(state), plan is not None
     withheld: tuple[Overlooked, ...] = ()
