@@ -11,7 +11,7 @@ from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall
 from replan.host.host_knowledge import with_sources
 from replan.host.new_settings import host_node
-from replan.host.shaped_answer import Answer, end_run, shaped
+from replan.host.shaped_answer import Answer, end_run, with_output
 from replan.models.reply_end import refusal_in, refused
 from replan.models.transcript import Transcript, transcript_at_work
 from replan.ports.folders import within
@@ -34,7 +34,7 @@ async def direct_answer(state: EnhancedState, call: HostCall) -> EnhancedState:
         facts_at_work.set(facts)
         answer, raw, outcome, limit = await _answered(call, _prompt(state, call))
     answer, output, problem = (
-        await shaped(
+        await with_output(
             call, call.services.models.answering, lambda _: _prompt(state, call), answer, raw
         )
         if outcome == "answered"
@@ -63,7 +63,7 @@ async def _answered(
     shown = AnswerStream(call.emitter, None)
     record = Transcript(services.journal, call.run_id, f"direct_answer/{call.run_id}", "tell")
     try:
-        with _at_work(record), within(services.folders):
+        with _recording(record), within(services.folders):
             reply = await call.ask(services.models.direct, prompt, shown)
     except LimitReachedError as error:
         await call.report_limit(error.limit, error.value, error.why)
@@ -79,7 +79,7 @@ async def _answered(
 
 
 @contextmanager
-def _at_work(record: Transcript) -> Generator[None]:
+def _recording(record: Transcript) -> Generator[None]:
     """Let tools find their record."""
     before = transcript_at_work.set(lambda: record)
     try:

@@ -41,7 +41,7 @@ async def feedback(state: EnhancedState, call: HostCall) -> EnhancedState:
     if not needs_model(state):
         judged = fallback_feedback(state, "The plan goes on.")
     else:
-        judged, unreadable = await _judged(state, collected, call)
+        judged, unreadable = await _ask_model(state, collected, call)
     goes_on = should_continue_execution(judged, state)
     if not limit and (limit := cut_off_by(judged, state)):
         await call.report_limit(limit, limit_value(state, limit), why_reached(state, limit))
@@ -69,7 +69,7 @@ async def feedback(state: EnhancedState, call: HostCall) -> EnhancedState:
     }
 
 
-async def _judged(
+async def _ask_model(
     state: EnhancedState, collected: CollectedResults, call: HostCall
 ) -> tuple[FeedbackResult, list[UnreadableReply]]:
     """Ask the model; if its reply cannot be had or read, decide by the status of the steps."""

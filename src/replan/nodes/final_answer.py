@@ -9,7 +9,7 @@ from replan.host.answer_stream import AnswerStream, show
 from replan.host.host_call import HostCall
 from replan.host.host_knowledge import with_sources
 from replan.host.new_settings import host_node
-from replan.host.shaped_answer import Answer, end_run, shaped
+from replan.host.shaped_answer import Answer, end_run, with_output
 from replan.langgraph_inside.callbacks import has_listener
 from replan.plan.markdown.seal import sealed
 from replan.plan.model import StepStatus
@@ -33,7 +33,9 @@ async def final_answer(state: EnhancedState, call: HostCall) -> EnhancedState:
     output, problem = None, ""
     if not is_rejected(state):
         model = call.services.models.answering
-        answer, output, problem = await shaped(call, model, _prompt_of(state, call), answer, raw)
+        answer, output, problem = await with_output(
+            call, model, _prompt_of(state, call), answer, raw
+        )
     answer = _with_missing(with_sources(answer, state, call), state, call)
     outcome, limit = await _outcome_and_limit(state, call, problem)
     told = await end_run(state, call, Answer(answer, output, problem), outcome, limit)

@@ -7,12 +7,12 @@ from replan.events.types import ApprovalRequested, PlanCreated, PlanDoubtful, Re
 from replan.host.approvals import approval_of, first_plan_waits
 from replan.host.cut_replies import with_end
 from replan.host.host_call import HostCall
-from replan.host.model_bounds import bounded
+from replan.host.model_bounds import bounded_plan
 from replan.host.new_settings import host_node
 from replan.host.plan_texts import (
-    assigned,
     one_step_plan,
     plan_in,
+    plan_with_team_names,
     read_model_plan,
 )
 from replan.plan.markdown.document import PlanDocument, looks_like_plan, too_large
@@ -36,8 +36,8 @@ async def plan_creation(state: EnhancedState, call: HostCall) -> EnhancedState:
     settings, handed_in = settings_of(state), plan is not None
     withheld: tuple[Overlooked, ...] = ()
     if plan is None:
-        plan, unreadable = await _planned(state, call)
-        plan, withheld = bounded(plan, services, settings.limits.step_timeout)
+        plan, unreadable = await _read_or_ask(state, call)
+        plan, withheld = bounded_plan(plan, services, settings.limits.step_timeout)
     now = services.clock()
     steps = tuple(step.replace(created_at=now, updated_at=now) for step in plan.steps)
     plan = plan.replace(
@@ -66,7 +66,9 @@ async def plan_creation(state: EnhancedState, call: HostCall) -> EnhancedState:
     }
 
 
-async def _planned(state: EnhancedState, call: HostCall) -> tuple[TaskPlan, list[UnreadableReply]]:
+async def _read_or_ask(
+    state: EnhancedState, call: HostCall
+) -> tuple[TaskPlan, list[UnreadableReply]]:
     """Read the plan from the thinking, or ask for it; fall back to a plan of one step."""
     services = call.services
     thinking = state.get("current_thinking_result") or ThinkingResult(
@@ -87,7 +89,7 @@ async def _planned(state: EnhancedState, call: HostCall) -> tuple[TaskPlan, list
             found = plan_in(str(error), services.names)
     plan, complaint = await read_model_plan(found, call, prompt)
     if plan.steps and not complaint:
-        return as_new_plan(assigned(plan, services.team), services.clock()), []
+        return as_new_plan(plan_with_team_names(plan, services.team), services.clock()), []
     fallback = "the steps that could be read" if plan.steps else "a plan of one step"
     await call.emitter.emit(
         ReplyUnreadable, node="plan_creation", complaint=complaint, fallback=fallback
@@ -95,4 +97,4 @@ async def _planned(state: EnhancedState, call: HostCall) -> tuple[TaskPlan, list
     record = UnreadableReply(node="plan_creation", complaint=complaint, fallback=fallback)
     if not plan.steps:
         return one_step_plan(request_text(request_messages(state))), [record]
-    return as_new_plan(assigned(plan, services.team), services.clock()), [record]
+    return as_new_plan(plan_with_team_names(plan, services.team), services.clock()), [record]

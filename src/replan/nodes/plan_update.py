@@ -36,7 +36,7 @@ async def plan_update(state: EnhancedState, call: HostCall) -> EnhancedState:
     has_rounds = state.get("current_round", 0) < rounds_of(state)
     if (old.allow_dynamic_update and has_rounds) or asked_by_person:
         # A person may want another plan even where the model must not change it.
-        revision = await _revised(old.replace(allow_dynamic_update=True), judged, state, call)
+        revision = await _revise(old.replace(allow_dynamic_update=True), judged, state, call)
     elif old.allow_dynamic_update and asks_for_revision(judged):
         revision.complaints.append("The run has used all its rounds, so its plan is not revised.")
     unreadable = await _report_problems(revision, old, call)
@@ -91,7 +91,7 @@ async def _report_doubts(
         await call.emitter.emit(PlanDoubtful, overlooked=doubts)
 
 
-async def _revised(
+async def _revise(
     old: TaskPlan, judged: FeedbackResult, state: EnhancedState, call: HostCall
 ) -> Revision:
     """Read the revised document and apply what is valid; mistakes are shown to the model once."""

@@ -46,7 +46,7 @@ async def think(state: EnhancedState, call: HostCall) -> dict[str, Any]:
     if has_plan and services.prompts.merged_planning:
         reading = _PLAN_GIVEN
     else:
-        reading, answer, unreadable = await _judged(seen.messages, state, call)
+        reading, answer, unreadable = await _ask_model(seen.messages, state, call)
     if has_plan:
         reading, answer = reading.replace(complexity=TaskComplexity.COMPLEX), None
     cut = await call.report_cut() if answer is not None and not refusal_in(answer) else ""
@@ -83,7 +83,7 @@ def _updated(state: EnhancedState, update: Mapping[str, Any]) -> EnhancedState:
     return cast("EnhancedState", {**state, **new, "messages": messages})
 
 
-async def _judged(
+async def _ask_model(
     seen: Sequence[AnyMessage], state: EnhancedState, call: HostCall
 ) -> tuple[ThinkReading, AIMessage | None, list[UnreadableReply]]:
     """Ask the model; a reply that cannot be read at all means a simple request."""

@@ -85,10 +85,10 @@ class Entrance(EphemeralValue[Any]):
     def update(self, values: Sequence[Any]) -> bool:
         for value in values:
             self.check(value)
-        return super().update([_whole(value) for value in values])
+        return super().update([_with_all_fields(value) for value in values])
 
 
-def _whole(given: Any) -> Any:
+def _with_all_fields(given: Any) -> Any:
     if not isinstance(given, Mapping):
         return given
     return {"plan": None, "answers": None, **cast("Mapping[str, Any]", given)}
