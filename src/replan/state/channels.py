@@ -20,7 +20,6 @@ from pydantic import ValidationError
 
 from replan.langgraph_inside.delta_channel import (
     NOTHING,
-    SNAPSHOT_AFTER,
     Delta,
     overwriting,
     with_text,
@@ -80,18 +79,7 @@ class Checked(LastValue[Any]):
 class CheckedDelta(Delta):
     """A value that grows by reduction, checked against the type of the key."""
 
-    __slots__ = ("kind",)
-
-    def __init__(
-        self,
-        reducer: Callable[[Any, Sequence[Any]], Any],
-        typ: Any = None,
-        *,
-        snapshot_frequency: int = SNAPSHOT_AFTER,
-    ) -> None:
-        super().__init__(reducer, typ, snapshot_frequency=snapshot_frequency)
-        # The parent keeps `dict` of `dict[str, X]`; the check needs the whole type.
-        self.kind = typ
+    __slots__ = ()
 
     def update(self, values: Sequence[Any]) -> bool:
         """Reduce the checked writes of a super-step into the value."""
@@ -110,12 +98,6 @@ class CheckedDelta(Delta):
             twin.value = _empty(self.kind)
         else:
             twin.value = stored(self.key, self.kind, self.in_snapshot(checkpoint))
-        return twin
-
-    def empty_twin(self) -> Self:
-        """A channel like this one without a value."""
-        twin = super().empty_twin()
-        twin.kind = self.kind
         return twin
 
     def written(self, value: Any, *, is_stored: bool = False) -> Any:
