@@ -21,7 +21,7 @@ MOST = 64
 _left_open: list[asyncio.Runner] = []
 
 
-def completed(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def run_in_own_loop(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Do work in its own loop; what ignores its cancellation is not waited for."""
     # LangChain runs in the loop's default executor what is synchronous: functions, tools and models
     # inside runnables. Here these threads can be abandoned.
@@ -148,7 +148,7 @@ class Portal:
         self._ended: asyncio.Event
         self._exits: AsyncExitStack
         self._thread = threading.Thread(
-            target=completed, args=(self._serve,), name="replan", daemon=True
+            target=run_in_own_loop, args=(self._serve,), name="replan", daemon=True
         )
         self._thread.start()
         self._loop = self._ready.result()

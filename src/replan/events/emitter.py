@@ -221,6 +221,7 @@ class _HookQueue:
         return bool(self._left_alone)
 
     def put(self, event: BaseEvent) -> None:
+        """Add the calls of the hooks for an event."""
         if isinstance(event, _TOKENS) and not self.hears_tokens:
             return
         context = contextvars.copy_context()
@@ -239,6 +240,7 @@ class _HookQueue:
         return mark
 
     def _wake(self) -> None:
+        """Begin to call hooks in the loop of the run, from whatever thread."""
         try:
             is_here = asyncio.get_running_loop() is self._loop
         except RuntimeError:

@@ -219,6 +219,7 @@ class HostCall:
         return used.plus((CUT_OFF, lost))
 
     def meter(self) -> Meter:
+        """Make what counts, charges and reports the next call."""
         calls, services = None, self.services
         if self.reports_calls and self.emitter.is_heard:
             about = {"node": self.node}

@@ -109,6 +109,7 @@ def _misread(document: PlanDocument, wanted: TaskPlan) -> Iterator[int]:
 
 
 def _complaint_about(unsaid: Sequence[PlanStep]) -> str:
+    """Ask for the steps that a plan leaves out without a word."""
     if not unsaid:
         return ""
     named = [f"{step.id} ({step.description})" for step in unsaid[:MOST_NAMED]]

@@ -99,6 +99,7 @@ def generate_rejection(state: EnhancedState) -> str:
 
 
 async def _answered(state: EnhancedState, call: HostCall) -> tuple[AIMessage, str]:
+    """Ask for the answer; without one, the results are the answer."""
     if is_rejected(state):
         return AnswerStream(call.emitter, None).finish(generate_rejection(state)), ""
     shown = AnswerStream(call.emitter, None)

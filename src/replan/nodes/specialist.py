@@ -131,6 +131,7 @@ class StepRun:
         return await self._do_in_turn() or self.part
 
     def _recall(self, result: SpecialistResult) -> SpecialistResult:
+        """Take a recorded result; one of an earlier round costs nothing in this one."""
         if result.round == self.board.round:
             self.board.publish(self.key, result)
             return result
@@ -167,6 +168,7 @@ class StepRun:
             return await self._attempt(inputs)
 
     async def _attempt(self, inputs: Mapping[int, str]) -> SpecialistResult | None:
+        """Do the step, now that its inputs are known and it has a place."""
         state, services, settings = self.board.state, self.services, self.board.settings
         keys = keys_in(state, self.step, self.specialist, inputs)
         said = self._messages()
@@ -236,6 +238,7 @@ class StepRun:
         return known
 
     async def _outcomes(self, step: PlanStep) -> list[Outcome]:
+        """Wait for all specialists of a step; None for one without an outcome in this round."""
         recorded = await self._recorded_work()
         # Tasks that LangGraph does not run again have no seat, and a skipped step has no result.
         otherwise: Outcome = "skipped" if step.id in recorded.left_out else None
@@ -249,6 +252,7 @@ class StepRun:
         return outcomes
 
     def _park(self, awaited: Mapping[int, PlanStep]) -> None:
+        """Report that the step stays pending in this round."""
         waiting_for = [i for i, step in awaited.items() if not step.is_finished]
         self.emitter.stream(
             SpecialistParked,

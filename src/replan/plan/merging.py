@@ -116,6 +116,7 @@ def without_steps(plan: TaskPlan, gone: Collection[int]) -> TaskPlan:
 def _inherited(
     step: PlanStep, steps: Mapping[int, PlanStep], gone: Collection[int]
 ) -> Iterable[int]:
+    """Return what a step waits for once the steps that it waited for are gone."""
     found: dict[int, None] = {}
     seen = {step.id}
     ahead = list(reversed(step.dependencies))

@@ -215,6 +215,7 @@ def _add_dearer_ways(steps: Sequence[PlanStep], costs: Mapping[int, int]) -> int
 def _calls_of_step(
     step: PlanStep, limits: Bounds, per_try: Mapping[str, int | None] | None, further: int
 ) -> int | None:
+    """Return the most calls of all attempts of a step; None if nothing bounds them."""
     retries = limits.step_retries if step.max_retries is None else step.max_retries
     retries = min(retries, MOST_RETRIES)
     calls = [_calls_of_try(seat, per_try) for seat in _seats(step)]

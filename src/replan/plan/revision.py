@@ -77,6 +77,7 @@ def step_of(change: PlanChange) -> int | None:
 
 
 def _rewired_steps(change: PlanChange) -> Iterator[int]:
+    """Yield the step whose waits, or those for which, a change may alter."""
     if isinstance(change, (AddStep, RemoveStep)) or (
         isinstance(change, ModifyStep) and change.fields.keys() & set(WAITS)
     ):

@@ -74,6 +74,7 @@ def _without_unknown_marks(text: str, known: _Known, found: dict[str, str]) -> s
 
 
 def _named(names: str, known: _Known) -> Iterator[tuple[str, Source]]:
+    """Yield the sources that the text of a mark names, with their names as written."""
     breaks = [*_BETWEEN.finditer(names)]
     begins = [0, *(each.end() for each in breaks)]
     ends = [*(each.start() for each in breaks), len(names)]

@@ -63,6 +63,7 @@ def _needs_mark(block: Block, step: PlanStep, numbers: set[int]) -> bool:
 
 
 def _numbers_needed(blocks: Mapping[int, Block], steps: Sequence[PlanStep]) -> set[int]:
+    """Find the steps that would get another number if theirs was not written."""
     needed: set[int] = set()
     implicit = {step_id for step_id, block in blocks.items() if not block.explicit}
     while True:
@@ -94,6 +95,7 @@ class BlockEditor:
         self._needs = needs
 
     def edited(self, block: Block, step: PlanStep, *, must_rewrite: bool) -> list[Line]:
+        """Return the lines of a step after a change; lines that still fit stay as they are."""
         item = block.item
         lines = list(self._lines[item.start : item.end])
         if must_rewrite or _in_body(block.step) != _in_body(step):
@@ -111,6 +113,7 @@ class BlockEditor:
         return lines
 
     def new(self, step: PlanStep, beside: Block | None) -> list[Line]:
+        """Return the lines of an added step, written like a step beside it."""
         marker, indent = "- ", ""
         if beside is not None and beside.item.depth:
             line = self._lines[beside.item.start].text

@@ -45,6 +45,7 @@ def lines_under(lines: Iterable[str], columns: int) -> list[str]:
 
 
 def heading_line(title: str) -> str:
+    """Write a title as a heading, in the first way that reads back as it."""
     last = len(title) - 1
     ways = (
         encode(title),

@@ -42,6 +42,7 @@ def shows(plan: TaskPlan) -> bool:
 
 
 def _shows(reading: Reading, plan: TaskPlan) -> bool:
+    """Whether a document reads back as a plan."""
     steps = [block.step for block in reading.blocks]
     return (
         (not reading.mistakes or not plan.steps)
@@ -179,6 +180,7 @@ def _gaps(reading: Reading) -> list[tuple[Line, ...]]:
 def _new_after(
     steps: Sequence[PlanStep], known: Collection[int]
 ) -> dict[int | None, list[PlanStep]]:
+    """Group the added steps by the known step that each comes after."""
     groups: dict[int | None, list[PlanStep]] = {}
     last: int | None = None
     for step in steps:

@@ -59,6 +59,7 @@ class Header(NamedTuple):
 
 
 def match_key(line: str, known: Collection[str]) -> KeyLine | None:
+    """Read a line that begins with a known key."""
     stripped = line.strip(BLANK)
     if stripped.startswith("|"):
         return _table_row(stripped, known)

@@ -124,6 +124,7 @@ def _rank(text: _Text, steps: list[_Step]) -> tuple[int, ...] | None:
 
 
 def _has_name_or_order(text: _Text, step: _Step) -> bool:
+    """Whether a line, or the lines below it, say who does it or what it waits for."""
     line = text.lines[step.at]
     read = read_line(line[step.opening.text :], text.names, ())
     if read.text and (read.who or read.waits):
@@ -153,6 +154,7 @@ def _find_ends(text: _Text, steps: list[_Step]) -> None:
 
 
 def _ends(line: str, opening: Opening, head: Opening, was_blank: bool) -> bool:  # noqa: FBT001
+    """Whether a line below a step no longer belongs to it."""
     if not line.strip():
         return False
     if opening.level:
@@ -230,6 +232,7 @@ def _read_order_lines(
 
 
 def _joined(lines: list[str], steps: list[_Step], entries: list[Entry], dropped: set[int]) -> str:
+    """Return the text with the steps as a task list in the places of their lines."""
     written = step_lines(entries)
     text: list[str] = []
     at = 0

@@ -75,6 +75,7 @@ def has_step_fields(value: object) -> bool:
 
 
 def _items(value: object, depth: int = 0) -> tuple[str, list[object]]:
+    """Find the list of steps in data, and the title beside it."""
     if isinstance(value, list):
         return "", cast("list[object]", value)
     if not isinstance(value, dict) or depth > _DEEPEST:

@@ -223,6 +223,7 @@ class _Reader:
         return trimmed(text)
 
     def _without_end(self, text: str, *, behind: bool) -> str | None:
+        """Remove the last piece of a text if it says who or when; None if it does not."""
         if self._read_order(text, is_alone=behind, is_strong=True) or (
             behind and self._read_attributes(text)
         ):

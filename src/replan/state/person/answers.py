@@ -117,6 +117,7 @@ def _decision_in(given: Mapping[Any, Any]) -> Decision:
 
 
 def _answers_by_key(given: object, asked: Mapping[str, Question]) -> Mapping[str, object]:
+    """Find out which question each answer is for."""
     only = next(iter(asked.values())) if len(asked) == 1 else None
     answers = cast("Mapping[str, object]", given) if isinstance(given, Mapping) else None
     if answers is not None and not _is_whole(answers, only):
@@ -144,6 +145,7 @@ def _how_to_answer(asked: Mapping[str, Question]) -> str:
 
 
 def _answer_to(question: Question, given: object) -> JsonValue:
+    """Check the answer to a question, and return it as JSON."""
     given = unwrapped_answer(given, question.kind, question.fingerprint)
     if question.kind == "approval":
         decision = read_call_decision(given).model_dump(mode="json", exclude_defaults=True)

@@ -52,6 +52,7 @@ class Saved:
         self._saved[thread] = _saved(thread, path)
 
     def _collect(self, thread: Thread, path: str, changes: "Changes") -> None:
+        """Note what differs from what was written of a thread, and of those in it."""
         before = self._saved.get(thread)
         if before is None or before.path != path:
             before = _Saved(path, 0, None, {})
@@ -117,6 +118,7 @@ def thread_from(rows: Rows, *, run_id: str = "") -> Thread:
 
 
 def header(thread: Thread) -> JsonValue:
+    """Write the row of a thread itself, without its messages."""
     return {"id": thread.id, "settings": _as_json(thread.settings, thread.id, "settings")}
 
 

@@ -62,6 +62,7 @@ def updates_between(before: Value, after: Value) -> dict[str, JsonValue]:
 def _changes(
     before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]
 ) -> dict[str, JsonValue]:
+    """Return the updates of the entries that differ."""
     changes: dict[str, JsonValue] = {name: None for name in before if name not in after}
     for name, value in after.items():
         if name not in before or not same(before[name], value):
@@ -113,6 +114,7 @@ def _is_update(change: Any, name: str) -> bool:
 
 
 def _entries(value: object, path: Path, reading: Reading) -> list[tuple[str, Any]]:
+    """Return the entries of a mapping; those without a name are mistakes."""
     if isinstance(value, Mapping):
         # A name that JSON does not keep is refused with what it names.
         pairs = cast("Mapping[object, Any]", value).items()
