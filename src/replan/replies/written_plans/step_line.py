@@ -6,7 +6,7 @@ what is in it, in any place; what is neither a name nor an order stays text.
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from replan.plan.markdown import words
 from replan.plan.markdown.attributes import Attributes
@@ -308,14 +308,7 @@ class _Reader:
             return False
         self._line.who += found.specialists or ()
         self._line.waits += map(str, found.dependencies or ())
-        self._line.attributes |= Attributes(
-            condition=found.condition,
-            optional=found.optional,
-            priority=found.priority,
-            max_retries=found.max_retries,
-            timeout=found.timeout,
-            writes=found.writes,
-        )
+        self._line.attributes |= replace(found, specialists=None, dependencies=None)
         return True
 
 
