@@ -58,7 +58,7 @@ async def specialist(
         await asyncio.sleep(0)
         result = await step.result()
     # Nothing waits for this step any longer, and its place is free.
-    await step.emitter.hooks.heard()
+    await step.emitter.hooks.wait()
     update: EnhancedState = {}
     if result is not None:
         update["current_specialist_results"] = {step.key: result}
