@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from langchain_core.messages import AIMessage
 from reply_families.drawing import Item, Meant, Task
 
-from replan.host.plan_texts import assigned, complaint_about, plan_in
+from replan.host.plan_texts import complaint_about, plan_in, plan_with_team_names
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import TaskPlan
 from replan.replies.readings import read_answer, read_feedback, read_plan, read_think
@@ -82,7 +82,7 @@ def _planned(found: FoundPlan, item: Item) -> Found:
     if problem := complaint_about(found, team):
         return Found(asked=True, why=problem)
     plan = PlanDocument.recover(found.text).plan
-    return Found("plan", plan=assigned(plan, team))
+    return Found("plan", plan=plan_with_team_names(plan, team))
 
 
 def _usage(item: Item) -> Found:

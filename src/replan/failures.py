@@ -127,7 +127,7 @@ def brought_nothing(error: BaseException) -> bool:
 def describe(error: BaseException) -> str:
     """Say an error in one line for people: class and message, secrets masked, not too long."""
     # Clients wrap what happened ("Connection error."), so the first cause is reported too.
-    text, root = _said(error), _said(list(_causes(error))[-1])
+    text, root = _class_and_message(error), _class_and_message(list(_causes(error))[-1])
     # A limit says itself all there is to say.
     is_limit = isinstance(error, LimitReachedError)
     if not is_limit and root.partition(": ")[2] not in text:
@@ -174,7 +174,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
             cause = cause.__cause__
 
 
-def _said(error: BaseException) -> str:
+def _class_and_message(error: BaseException) -> str:
     name = type(error).__name__
     message = " ".join(without_secrets(_message(error)).split())
     if isinstance(error, PhaseError):

@@ -21,7 +21,7 @@ MOST = 64
 _left_open: list[asyncio.Runner] = []
 
 
-def completed(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def run_in_own_loop(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Do work in its own loop; what ignores its cancellation is not waited for."""
     # LangChain runs in the loop's default executor what is synchronous: functions, tools and models
     # inside runnables. Here these threads can be abandoned.
@@ -58,12 +58,12 @@ class Threads(futures.ThreadPoolExecutor):
         self._is_shut = False
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> futures.Future[T]:
-        work = Work(partial(fn, *args, **kwargs), self._leave)
+        work = Work(partial(fn, *args, **kwargs), self._give_up)
         with self._guard:
             if self._is_shut:
                 raise RuntimeError("cannot schedule new futures after shutdown")
             self._queued.append(work)
-            self._fill()
+            self._start_queued()
         return work
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - its base's signature
@@ -92,12 +92,12 @@ class Threads(futures.ThreadPoolExecutor):
                 self._idle.append(worker)
             return None
 
-    def _leave(self, work: "Work") -> None:
+    def _give_up(self, work: "Work") -> None:
         with self._guard:
             self._at_work.discard(work)
-            self._fill()
+            self._start_queued()
 
-    def _fill(self) -> None:
+    def _start_queued(self) -> None:
         while self._queued and len(self._at_work) < self._most:
             worker = self._idle.pop() if self._idle else _Worker(self)
             worker.take(self._next())
@@ -148,7 +148,7 @@ class Portal:
         self._ended: asyncio.Event
         self._exits: AsyncExitStack
         self._thread = threading.Thread(
-            target=completed, args=(self._serve,), name="replan", daemon=True
+            target=run_in_own_loop, args=(self._serve,), name="replan", daemon=True
         )
         self._thread.start()
         self._loop = self._ready.result()

@@ -29,7 +29,7 @@ from replan.calling.new_or_continued import Call, Input
 from replan.errors import ConfigurationError
 from replan.events.types import Event
 from replan.langgraph_inside.tasks import without_tokens
-from replan.own_loop import Portal, completed
+from replan.own_loop import Portal, run_in_own_loop
 from replan.ports.storage import Storage
 from replan.ports.tool_provider import ToolProvider
 from replan.runs.result import RunResult, result_of
@@ -240,7 +240,7 @@ def run_sync(
         async with open_tools(graph):
             return await run(graph, input, **options)
 
-    return completed(work)
+    return run_in_own_loop(work)
 
 
 def stream(  # noqa: PLR0913 - what a run can be told

@@ -120,7 +120,9 @@ def fitted(kind: Any, stored: Any) -> Any:
         return _fitted_mapping(kind, cast("Mapping[Any, Any]", stored))
     if origin in (list, tuple) and isinstance(stored, list | tuple):
         return [fitted(parts[0], each) for each in cast("list[Any]", stored)]
-    return _name(kind, stored) if isinstance(kind, type) and issubclass(kind, Enum) else stored
+    return (
+        _fitted_name(kind, stored) if isinstance(kind, type) and issubclass(kind, Enum) else stored
+    )
 
 
 def _fitted_mapping(kind: Any, stored: Mapping[Any, Any]) -> Mapping[Any, Any]:
@@ -149,7 +151,7 @@ def _fitted_option(kinds: tuple[Any, ...], stored: Any) -> Any:
     return fitted(left[0], stored) if len(left) == 1 and stored is not None else stored
 
 
-def _name(kind: type[Enum], stored: Any) -> Any:
+def _fitted_name(kind: type[Enum], stored: Any) -> Any:
     """Return a name that this version knows; for others, the enumeration's `unknown`, or None."""
     if stored in [each.value for each in kind]:
         return stored

@@ -3,7 +3,7 @@
 import asyncio
 
 import warm
-from replan.own_loop import completed, is_work_left
+from replan.own_loop import is_work_left, run_in_own_loop
 
 STUBBORN = """
 import asyncio, sys
@@ -21,7 +21,7 @@ async def work():
     work.task = asyncio.create_task(never())
     await asyncio.sleep(0)
 
-own_loop.completed(work)
+own_loop.run_in_own_loop(work)
 main.app = lambda **_: sys.exit(3)
 main.main()
 """
@@ -42,7 +42,7 @@ def test_what_ends_when_it_is_cancelled_is_waited_for():
         await asyncio.sleep(0)
         return 7
 
-    assert completed(work) == 7
+    assert run_in_own_loop(work) == 7
     assert ended == [True]
     assert not is_work_left()
 

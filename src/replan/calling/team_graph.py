@@ -24,7 +24,7 @@ from replan.calling.new_or_continued import Call, check_call, entered
 from replan.events.at_once import Listener, listener_at_work, with_set
 from replan.events.trace import Trace, Tracing, as_traced, trace_at_work, worked_before
 from replan.langgraph_inside.tasks import CallerBounds, inherited_config, with_bounds
-from replan.own_loop import completed
+from replan.own_loop import run_in_own_loop
 from replan.ports.ownership import Owner, as_owner, owner_in
 
 _TRACE = "replan_trace"
@@ -50,7 +50,7 @@ class TeamGraph(CompiledStateGraph[Any, Any, Any, Any]):
             asyncio.get_running_loop()
         except RuntimeError:
             invoke = cast("Any", self).ainvoke
-            return completed(lambda: invoke(input, config, **options))
+            return run_in_own_loop(lambda: invoke(input, config, **options))
         raise RuntimeError("An event loop is running: use `await graph.ainvoke(...)` here.")
 
     def stream(self, *_: Any, **__: Any) -> Any:

@@ -201,7 +201,7 @@ def tool_fields(
 
 def message_as_text(message: BaseMessage) -> Said:
     """Return a message as text: with the tools that it calls, and the kinds of what is not text."""
-    parts = [message.text, *_others_in(message)]
+    parts = [message.text, *_other_content(message)]
     if isinstance(message, AIMessage):
         parts += [f"[calls {each['name']} {_json(each['args'])}]" for each in message.tool_calls]
         parts += [f"[calls {each['name']} {each['args']}]" for each in message.invalid_tool_calls]
@@ -210,7 +210,7 @@ def message_as_text(message: BaseMessage) -> Said:
     return Said(role=role, text=storable_text("\n".join(part for part in parts if part)))
 
 
-def _others_in(message: BaseMessage) -> list[str]:
+def _other_content(message: BaseMessage) -> list[str]:
     if isinstance(message.content, str):
         return []
     kinds = [each.get("type") for each in message.content if isinstance(each, dict)]

@@ -87,7 +87,7 @@ class Emitter:
     async def emit(self, kind: type[BaseEvent], /, **fields: Any) -> None:
         """Report an event, and wait for its hooks."""
         self.stream(kind, **fields)
-        await self.hooks.heard(is_last=kind is TaskCompleted)
+        await self.hooks.wait(is_last=kind is TaskCompleted)
 
     def stream(self, kind: type[BaseEvent], /, **fields: Any) -> None:
         """Report an event at once: the stream first, then the callbacks."""
@@ -103,7 +103,7 @@ class Emitter:
         if self.trace is not None:
             self.trace.take(event)
         self.write(event)
-        self.hooks.tell(event)
+        self.hooks.queue(event)
 
     def attempt_ended(self, outcome: str, error: str, names: Mapping[str, Any]) -> None:
         """Tell the trace, if there is one, how an attempt ended without a result."""
@@ -169,7 +169,7 @@ class RunHooks:
     def hears_events(self) -> bool:
         return any(queue.hears_events for queue in self._queues)
 
-    def tell(self, event: BaseEvent) -> None:
+    def queue(self, event: BaseEvent) -> None:
         """Have the hooks of an event called, in their time; from whatever thread."""
         opening, self._opening = self._opening, None
         for each in (event,) if opening is None else opening(event):
@@ -180,7 +180,7 @@ class RunHooks:
         """Report the opening of a piece of work with its first event, and in order."""
         self._opening = opening
 
-    async def heard(self, *, is_last: bool = False) -> None:
+    async def wait(self, *, is_last: bool = False) -> None:
         """Wait until the hooks of all events so far were called, or their time is over."""
         # A callback with a hook that was left alone, and is at work still, is waited for only after
         # the last event of a run; one with many slow hooks, for twice the time of one.
@@ -221,6 +221,7 @@ class _HookQueue:
         return bool(self._left_alone)
 
     def put(self, event: BaseEvent) -> None:
+        """Add the calls of the hooks for an event."""
         if isinstance(event, _TOKENS) and not self.hears_tokens:
             return
         context = contextvars.copy_context()
@@ -239,6 +240,7 @@ class _HookQueue:
         return mark
 
     def _wake(self) -> None:
+        """Begin to call hooks in the loop of the run, from whatever thread."""
         try:
             is_here = asyncio.get_running_loop() is self._loop
         except RuntimeError:

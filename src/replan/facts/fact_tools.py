@@ -52,7 +52,7 @@ async def _remember(
 
     Use it for what stays true and the user wants kept. Never remember passwords or other secrets.
     """
-    here = _here()
+    here = _current_facts()
     asked = Fact(
         # The same for a call that is made again, which so keeps nothing twice.
         id=idempotency_key[:_ID],
@@ -70,7 +70,7 @@ async def _remember(
 
 async def _recall(query: Annotated[str, "Words that the facts may have."]) -> str:
     """Look up what was remembered in earlier conversations with this user."""
-    found, fit = await _here().facts.recall(query)
+    found, fit = await _current_facts().facts.recall(query)
     if not found:
         return "Nothing is remembered of this user."
     return f"{_NOTE if fit else _NOTHING_FITS}\n{section('facts', facts_text(found))}"
@@ -78,7 +78,7 @@ async def _recall(query: Annotated[str, "Words that the facts may have."]) -> st
 
 async def _forget(id: Annotated[str, "The id of the fact, as `recall` shows it."]) -> str:  # noqa: A002 - the model's word
     """Forget a remembered fact, as when the user asks for it or it is no longer true."""
-    here = _here()
+    here = _current_facts()
     gone = await here.facts.forget(id.strip())
     if gone is None:
         return "There is no fact of this id; it may have been forgotten already."
@@ -95,7 +95,7 @@ def facts_text(facts: list[Fact]) -> str:
     )
 
 
-def _here() -> CurrentFacts:
+def _current_facts() -> CurrentFacts:
     here = facts_at_work.get()
     if here is None:
         problem = "No run of a team that remembers is at work here."

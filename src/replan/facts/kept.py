@@ -100,7 +100,7 @@ class Facts:
             FactError: It cannot be kept.
         """
         _check(fact.text)
-        for known in await self._found(fact.text):
+        for known in await self._search(fact.text):
             if known.text == fact.text:
                 return known
         # The store counts nothing, but it can be asked for the last one that there may be.
@@ -114,7 +114,7 @@ class Facts:
     async def recall(self, query: str, most: int = RECALLED) -> tuple[list[Fact], bool]:
         """The facts that fit a query best, or else the newest ones, and whether they fit."""
         query = storable_text(query[:LONGEST_FACT])
-        found = await self._found(query, most) if query.strip() else []
+        found = await self._search(query, most) if query.strip() else []
         return (found, True) if found else ((await self.all())[:most], False)
 
     async def all(self) -> list[Fact]:
@@ -122,7 +122,7 @@ class Facts:
         found: dict[str, Fact] = {}
         for offset in range(0, MOST_FACTS, _PAGE):
             page = await self.store.asearch(self.owner.namespace, limit=_PAGE, offset=offset)
-            found |= {each.key: _fact(each) for each in self._own(page)}
+            found |= {each.key: _fact(each) for each in self._in_namespace(page)}
             if len(page) < _PAGE:
                 break
         return sorted(found.values(), key=lambda fact: (fact.at, fact.id), reverse=True)
@@ -137,15 +137,15 @@ class Facts:
         await self.store.adelete(self.owner.namespace, id_)
         return _fact(item)
 
-    async def _found(self, query: str, most: int = RECALLED) -> list[Fact]:
+    async def _search(self, query: str, most: int = RECALLED) -> list[Fact]:
         page = await self.store.asearch(self.owner.namespace, query=query, limit=most)
-        own = self._own(page)
+        own = self._in_namespace(page)
         if any(each.score is not None for each in own):
             return [_fact(each) for each in own]
         # A store that does not rank returns what it likes.
         return ranked(query, await self.all(), most) if page else []
 
-    def _own(self, page: list[Any]) -> list[Any]:
+    def _in_namespace(self, page: list[Any]) -> list[Any]:
         # A store may give what lies below a namespace, too.
         return [each for each in page if tuple(each.namespace) == self.owner.namespace]
 

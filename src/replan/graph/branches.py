@@ -37,7 +37,7 @@ async def decision_branch(
     decision = state.get("decision")
     if decision is None or decision.action != "reject":
         return "plan_execution"
-    return _after(state.get("current_feedback_result"))
+    return _next_node(state.get("current_feedback_result"))
 
 
 async def specialist_branch(
@@ -56,17 +56,17 @@ async def specialist_branch(
 async def reflection_branch(state: EnhancedState) -> Literal["plan_update", "final_answer"]:
     """Start another round if the verdict says so, or if results were edited."""
     judged = state.get("current_feedback_result")
-    return "plan_update" if judged is not None and stale_steps(state) else _after(judged)
+    return "plan_update" if judged is not None and stale_steps(state) else _next_node(judged)
 
 
-def is_due_behind(state: EnhancedState, update: EnhancedState, host: HostPrompts) -> bool:
+def is_summary_due(state: EnhancedState, update: EnhancedState, host: HostPrompts) -> bool:
     """Whether a summary of the conversation is to be written after the answer."""
     messages = [*state.get("messages", []), *update.get("messages", [])]
     after: EnhancedState = {**state, **update, "messages": messages}
     return is_due(after, host.memory_in(after))
 
 
-def _after(judged: FeedbackResult | None) -> Literal["plan_update", "final_answer"]:
+def _next_node(judged: FeedbackResult | None) -> Literal["plan_update", "final_answer"]:
     return "plan_update" if judged is not None and judged.should_continue else "final_answer"
 
 

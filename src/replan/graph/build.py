@@ -30,7 +30,7 @@ from replan.graph.branches import (
     approval_branch,
     complexity_branch,
     decision_branch,
-    is_due_behind,
+    is_summary_due,
     reflection_branch,
     specialist_branch,
     specialist_node,
@@ -85,7 +85,9 @@ def host_graph(services: Services) -> HostGraph:
     for card in services.team:
         graph.add_node(
             specialists[card.name],
-            _at_work(bound(specialist, boards=boards), services.specialists[card.name]),
+            _drawn_with_its_graph(
+                bound(specialist, boards=boards), services.specialists[card.name]
+            ),
             metadata={"specialist": card.name, "intended_use": card.intended_use},
         )
     graph.add_node("result_collector", bound(result_collector))
@@ -115,14 +117,14 @@ def _with_summary(node: Node, host: HostPrompts) -> Node:
         update = await node(state, runtime=runtime, config=config)
         return (
             Command(update=update, goto="summarise")
-            if is_due_behind(state, update, host)
+            if is_summary_due(state, update, host)
             else update
         )
 
     return ending
 
 
-def _at_work(node: Node, specialist: SpecialistPort) -> Node:
+def _drawn_with_its_graph(node: Node, specialist: SpecialistPort) -> Node:
     """Return the node of a specialist; one that is a graph is drawn, since it is found inside."""
     graph = getattr(specialist, "graph", None)
     if graph is None:

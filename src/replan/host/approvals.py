@@ -5,7 +5,7 @@ from datetime import datetime
 from difflib import unified_diff
 
 from replan.errors import InputError, PlanChangeError, PlanDocumentError, Refusal
-from replan.host.plan_texts import with_team_names, written
+from replan.host.plan_texts import with_fitting_document, with_team_names
 from replan.plan.applying import apply
 from replan.plan.changes import aligned, difference
 from replan.plan.markdown.document import PlanDocument
@@ -57,8 +57,8 @@ def changed_by_person(
     if mistakes := option_mistakes(document, plan):
         raise PlanDocumentError(mistakes)
     new = aligned(old, document.plan)
-    new = new.replace(steps=tuple(_named(step, old, team) for step in new.steps))
-    refused = [*_touched(old, new)]
+    new = new.replace(steps=tuple(_with_names(step, old, team) for step in new.steps))
+    refused = [*_changed_finished_steps(old, new)]
     changed = old
     try:
         names = [card.name for card in team]
@@ -67,36 +67,38 @@ def changed_by_person(
     except PlanChangeError as error:
         refused += error.refusals
     if refused:
-        raise InputError("\n".join(_placed(refusal, document) for refusal in refused))
+        raise InputError("\n".join(_with_line(refusal, document) for refusal in refused))
     marked = [
-        _marked(changed.step(step.id), step)
+        _with_mark(changed.step(step.id), step)
         for step in new.steps
-        if step.id in old.by_id and _status(step) is not _status(old.step(step.id))
+        if step.id in old.by_id and _shown_status(step) is not _shown_status(old.step(step.id))
     ]
     changed = with_statuses(changed, marked, at)
-    return written(changed.replace(content=text, allow_dynamic_update=plan.allow_dynamic_update))
+    return with_fitting_document(
+        changed.replace(content=text, allow_dynamic_update=plan.allow_dynamic_update)
+    )
 
 
-def _placed(refusal: Refusal, document: PlanDocument) -> str:
+def _with_line(refusal: Refusal, document: PlanDocument) -> str:
     """A refusal with the line of its step, if the document has the step."""
     line = None if refusal.step_id is None else document.line_of(refusal.step_id)
     return refusal.reason if line is None else f"line {line}: {refusal.reason}"
 
 
-def _named(step: PlanStep, old: TaskPlan, team: Sequence[SpecialistCard]) -> PlanStep:
+def _with_names(step: PlanStep, old: TaskPlan, team: Sequence[SpecialistCard]) -> PlanStep:
     before = old.by_id.get(step.id)
     duration = None if before is None else before.estimated_duration
     return with_team_names(step, team).replace(estimated_duration=duration)
 
 
-def _touched(old: TaskPlan, new: TaskPlan) -> Iterator[Refusal]:
+def _changed_finished_steps(old: TaskPlan, new: TaskPlan) -> Iterator[Refusal]:
     """Changes of a document to finished steps, and others that a plan cannot take."""
     steps, shown = new.by_id, PlanDocument.recover(old.content).plan.by_id
     for step in old.steps:
         if not step.is_finished or step.id not in steps:
             continue
         now, problem = steps[step.id], ""
-        if _status(now) is not step.status:
+        if _shown_status(now) is not step.status:
             problem = f"is {step.status.value} and cannot be taken back. Leave its mark"
         elif step.id in shown and now.result.split() != shown[step.id].result.split():
             problem = f"is {step.status.value}, so its result stays as it is. Leave it"
@@ -105,11 +107,11 @@ def _touched(old: TaskPlan, new: TaskPlan) -> Iterator[Refusal]:
             yield Refusal(code="finished_step", step_id=step.id, reason=reason)
 
 
-def _marked(step: PlanStep, shown: PlanStep) -> PlanStep:
-    if _status(shown) is StepStatus.PENDING:
+def _with_mark(step: PlanStep, shown: PlanStep) -> PlanStep:
+    if _shown_status(shown) is StepStatus.PENDING:
         return unstarted(step)
     return step.replace(status=shown.status, result=shown.result, feedback=shown.feedback)
 
 
-def _status(step: PlanStep) -> StepStatus:
+def _shown_status(step: PlanStep) -> StepStatus:
     return StepStatus.PENDING if step.status.is_open else step.status

@@ -43,6 +43,7 @@ R = TypeVar("R")
 logger = logging.getLogger(__name__)
 
 _LIMITS_OF_LENGTH = ("max_tokens", "max_cost")
+_ANSWERING = ("think", "direct_answer", "final_answer")
 
 
 @dataclass
@@ -52,6 +53,7 @@ class HostCall:
     node: Node
     services: Services  # the live things
     emitter: Emitter  # reports events
+    runtime: Runtime[RunSettings]  # LangGraph's, of the node
     config: RunnableConfig  # the caller's configuration, for callbacks, tags and metadata
     seconds: float  # how long one turn of an attempt may take
     run_id: str
@@ -217,6 +219,7 @@ class HostCall:
         return used.plus((CUT_OFF, lost))
 
     def meter(self) -> Meter:
+        """Make what counts, charges and reports the next call."""
         calls, services = None, self.services
         if self.reports_calls and self.emitter.is_heard:
             about = {"node": self.node}
@@ -248,19 +251,19 @@ def host_call(
     services: Services,
     runtime: Runtime[RunSettings],
     config: RunnableConfig,
-    *,
-    closing: bool,
 ) -> HostCall:
-    """Prepare a call; only a `closing` call may use the closing reserve."""
+    """Prepare the calls of a node; only one that can answer may use the closing reserve."""
     limits = settings_of(state).limits
+    can_answer = services.prompts.merged_final_answer if node == "feedback" else node in _ANSWERING
     return HostCall(
         node=node,
         services=services,
         emitter=emitter_of(state, services, runtime),
+        runtime=runtime,
         config=config,
         seconds=limits.step_timeout,
         run_id=state.get("run_id", ""),
-        scope=run_scope(limits, services, closing=closing),
+        scope=run_scope(limits, services, closing=can_answer),
     )
 
 

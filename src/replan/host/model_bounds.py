@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from replan.host.plan_texts import written
+from replan.host.plan_texts import with_fitting_document
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.overlooked import Kind, Overlooked
 from replan.plan.model import PlanStep, TaskPlan
@@ -11,7 +11,7 @@ from replan.services import Services
 _WORK = ("description", "brief", "parameters", "assigned_to", "joined_by")
 
 
-def bounded(
+def bounded_plan(
     plan: TaskPlan,
     services: Services,
     step_timeout: float,
@@ -21,7 +21,9 @@ def bounded(
     known = (before or TaskPlan()).by_id
     cards = [each.card for each in services.specialists.values()]
     unsafe = {card.name for card in cards if card.is_declared and card.effects == "unsafe"}
-    steps = tuple(_bounded(each, known.get(each.id), unsafe, step_timeout) for each in plan.steps)
+    steps = tuple(
+        _bounded_step(each, known.get(each.id), unsafe, step_timeout) for each in plan.steps
+    )
     if steps == plan.steps:
         return plan, ()
     document = PlanDocument.recover(plan.content)
@@ -30,10 +32,10 @@ def bounded(
         for step, within in zip(plan.steps, steps, strict=True)
         for kind, text in _removed(step, within)
     )
-    return written(plan.replace(steps=steps)), taken
+    return with_fitting_document(plan.replace(steps=steps)), taken
 
 
-def _bounded(
+def _bounded_step(
     step: PlanStep, before: PlanStep | None, unsafe: set[str], step_timeout: float
 ) -> PlanStep:
     retries, timeout = step.max_retries, step.timeout

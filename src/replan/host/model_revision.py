@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from replan.host.model_bounds import bounded
-from replan.host.plan_texts import assigned
+from replan.host.model_bounds import bounded_plan
+from replan.host.plan_texts import plan_with_team_names
 from replan.plan.applying import apply_valid
 from replan.plan.changes import difference
 from replan.plan.markdown.document import PlanDocument, too_large
@@ -56,7 +56,9 @@ def revision_of(
     texts = (judged.feedback, judged.plan_update_suggestion, reply, text)
     gone = removed_steps(old.steps, wanted.steps, texts)
     merged, unsaid = merged_plan(old, wanted, gone)
-    new, withheld = bounded(assigned(merged, services.team), services, step_timeout, old)
+    new, withheld = bounded_plan(
+        plan_with_team_names(merged, services.team), services, step_timeout, old
+    )
     plan, refusals = apply_valid(
         old,
         difference(old, new),
@@ -107,6 +109,7 @@ def _misread(document: PlanDocument, wanted: TaskPlan) -> Iterator[int]:
 
 
 def _complaint_about(unsaid: Sequence[PlanStep]) -> str:
+    """Ask for the steps that a plan leaves out without a word."""
     if not unsaid:
         return ""
     named = [f"{step.id} ({step.description})" for step in unsaid[:MOST_NAMED]]

@@ -66,10 +66,10 @@ def complaint_about(found: FoundPlan, team: Sequence[SpecialistCard]) -> str:
     return "\n".join([*map(str, found.problems), *refused])
 
 
-def assigned(plan: TaskPlan, team: Sequence[SpecialistCard]) -> TaskPlan:
+def plan_with_team_names(plan: TaskPlan, team: Sequence[SpecialistCard]) -> TaskPlan:
     """The plan with names as the team writes them; unknown names are not changed."""
     steps = tuple(with_team_names(step, team) for step in plan.steps)
-    return plan if steps == plan.steps else written(plan.replace(steps=steps))
+    return plan if steps == plan.steps else with_fitting_document(plan.replace(steps=steps))
 
 
 def one_step_plan(request: str) -> TaskPlan:
@@ -81,7 +81,7 @@ def one_step_plan(request: str) -> TaskPlan:
     return plan.replace(content=render(plan))
 
 
-def written(plan: TaskPlan) -> TaskPlan:
+def with_fitting_document(plan: TaskPlan) -> TaskPlan:
     """The plan with a matching document; a document that stays faulty is written again."""
     kept = refresh_content(plan)
     if PlanDocument.recover(kept.content).mistakes:

@@ -27,7 +27,7 @@ class Answer(NamedTuple):
     problem: str = ""  # why there is no such value, though there had to be one; or empty
 
 
-async def shaped(
+async def with_output(
     call: HostCall,
     chat: Chat,
     prompt_of: Callable[[int], list[BaseMessage]],

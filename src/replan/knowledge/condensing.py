@@ -61,6 +61,7 @@ class Reading:
         return await self._as_found(chunks)
 
     async def _read_each(self, chunks: Sequence[Chunk]) -> Knowledge:
+        """Have a model write notes on each chunk, and put the notes together."""
         most = self.options.given["map_max_chunks"]
         notes = [*zip(chunks, await self._notes(chunks[:most]), strict=False)]
         failed = tuple(_failures(notes))
@@ -84,6 +85,7 @@ class Reading:
         return knowledge.replace(unused=(*unused, *knowledge.unused), failed=failed)
 
     async def _as_found(self, chunks: Sequence[Chunk], failed: tuple[str, ...] = ()) -> Knowledge:
+        """Give the chunks as they are, or one text that a model made of all."""
         text = knowledge_text(chunks)
         as_found = Knowledge(text=text, sources=tuple(map(source_of, chunks)), failed=failed)
         if not self.options.use_summary:

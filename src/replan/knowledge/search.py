@@ -115,6 +115,7 @@ class Search:
         return await in_time(partial(self._call_retriever, request), self.timed, seconds)
 
     async def _call_retriever(self, request: SearchRequest) -> SearchResponse:
+        """Search; whatever a retriever raises is an ordinary error."""
         # A model that the retriever calls without the configuration finds it here.
         inherited = inherited_config.set(self.config)
         try:

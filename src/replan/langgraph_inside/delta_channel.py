@@ -24,7 +24,7 @@ NOTHING: object = LastValue[Any](object).value
 class Delta(DeltaChannel[Any]):
     """A value of which a checkpoint stores the new writes, and sometimes a snapshot."""
 
-    __slots__ = ("idle", "least", "text")
+    __slots__ = ("idle", "kind", "least", "text")
 
     def __init__(
         self,
@@ -37,6 +37,8 @@ class Delta(DeltaChannel[Any]):
         # The parent refuses 0, also where it makes a channel like this one.
         super().__init__(reducer, typ, snapshot_frequency=snapshot_frequency or 1)
         self.least = snapshot_frequency
+        # The parent keeps `dict` of `dict[str, X]`, which is too little for a check.
+        self.kind = typ
 
     @property
     def UpdateType(self) -> Any:  # noqa: N802 - LangGraph's name
@@ -89,7 +91,7 @@ class Delta(DeltaChannel[Any]):
         # For each fork, a copy of each channel: making it again takes eight times as long.
         twin = object.__new__(type(self))
         twin.key, twin.typ, twin.reducer = self.key, self.typ, self.reducer  # pyright: ignore[reportUnknownMemberType]
-        twin.least, twin.idle = self.least, 0
+        twin.kind, twin.least, twin.idle = self.kind, self.least, 0
         return twin
 
 

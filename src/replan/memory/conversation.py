@@ -121,7 +121,7 @@ def seen_in(state: EnhancedState, memory: Memory) -> Seen:
     return Seen(
         [*told, *shown, *request],
         left_out=len(earlier) - len(told) - len(shown),
-        cut=_changed(newest[len(newest) - len(shown) :], shown),
+        cut=_count_changed(newest[len(newest) - len(shown) :], shown),
     )
 
 
@@ -197,7 +197,7 @@ def _summarised(parts: Parts) -> Seen:
     return Seen(
         [*parts.told, *summary, *shown, *parts.request],
         summarised=len(parts.covered),
-        cut=_changed(parts.since, shown),
+        cut=_count_changed(parts.since, shown),
     )
 
 
@@ -220,7 +220,7 @@ def _shortened(messages: list[AnyMessage]) -> list[AnyMessage]:
     return [shortened(message) for message in messages]
 
 
-def _changed(before: Sequence[AnyMessage], after: Sequence[AnyMessage]) -> int:
+def _count_changed(before: Sequence[AnyMessage], after: Sequence[AnyMessage]) -> int:
     return sum(one is not other for one, other in zip(before, after, strict=True))
 
 

@@ -27,13 +27,13 @@ def is_due(state: EnhancedState, memory: Memory) -> bool:
     # What a summary left as it was is not new to the next one.
     left = 0 if parts.summary is None else memory.limit
     enough = len(parts.since) - left >= memory.trigger
-    return enough and bool(_next(parts, memory))
+    return enough and bool(_next_to_cover(parts, memory))
 
 
 def to_cover(state: EnhancedState, memory: Memory) -> tuple[str, Sequence[AnyMessage]]:
     """The newest summary, and the messages that the next one adds to it."""
     parts = parts_of(state)
-    return "" if parts.summary is None else parts.summary.text, _next(parts, memory)
+    return "" if parts.summary is None else parts.summary.text, _next_to_cover(parts, memory)
 
 
 def covering(state: EnhancedState, added: Sequence[AnyMessage], text: str) -> Summary:
@@ -42,7 +42,7 @@ def covering(state: EnhancedState, added: Sequence[AnyMessage], text: str) -> Su
     return Summary(text=text, covered=covered, last_covered_id=str(added[-1].id))
 
 
-def _next(parts: Parts, memory: Memory) -> list[AnyMessage]:
+def _next_to_cover(parts: Parts, memory: Memory) -> list[AnyMessage]:
     """The oldest messages that no summary covers, without the newest; calls with their answers."""
     ends = [at for at, message in enumerate(parts.since) if message.type != "tool"]
     ends = [*ends[1:], len(parts.since)]

@@ -46,7 +46,7 @@ async def begin(
     """Begin a run on the newest input; return what changes in the thread's state."""
     settings = _settings(runtime, services)
     plan, reruns = read_handed_plan(state.get("plan"), services)
-    given = _request_of(state, plan)
+    given = _request_messages(state, plan)
     checkpoint = checkpoint_of(runtime) or services.new_id()
     name = str(config.get("metadata", {}).get("run_id") or "")
     run_id = await _run_id(name, checkpoint, services)
@@ -67,14 +67,14 @@ async def begin(
         "warnings": Overwrite(emitter.warnings),
         # Told from a person's edit of the plan that is there.
         "current_plan": Overwrite(plan),
-        "left_open": _left_open(state),
+        "left_open": _unfinished_plan(state),
         "plan_author": "model" if plan is None else "person",
         "kept_from": "" if plan is None else origin_of(state.get("plan") or ""),
         "kept_results": Overwrite(kept),
         "questions": Overwrite(answers),
     }
     added = {"messages": given, "execution_history": await _dropped_work(state, services)}
-    return {**_changed(update, state), **added}
+    return {**_only_changes(update, state), **added}
 
 
 def _settings(runtime: Runtime[RunSettings], services: Services) -> RunSettings:
@@ -102,7 +102,7 @@ def _check_user(settings: RunSettings, runtime: Runtime[RunSettings], services: 
         raise ConfigurationError("user", asked.user, problem, "Leave it out.")
 
 
-def _request_of(state: EnhancedState, plan: TaskPlan | None) -> list[AnyMessage]:
+def _request_messages(state: EnhancedState, plan: TaskPlan | None) -> list[AnyMessage]:
     """The request, if the caller gave only a plan."""
     if state.get("messages"):
         return []
@@ -122,7 +122,7 @@ async def _whole_results(
     return kept
 
 
-def _left_open(state: EnhancedState) -> str:
+def _unfinished_plan(state: EnhancedState) -> str:
     """The plan that an earlier run did not finish, so that "continue" means something."""
     plan = state.get("current_plan")
     if plan is None or state.get("is_completed"):
@@ -130,7 +130,7 @@ def _left_open(state: EnhancedState) -> str:
     return within_budget(render_for_model(plan).strip(), RESULTS_BUDGET)
 
 
-def _changed(update: Mapping[str, Any], state: EnhancedState) -> dict[str, Any]:
+def _only_changes(update: Mapping[str, Any], state: EnhancedState) -> dict[str, Any]:
     """The part of an update that the state does not hold yet: on a new thread, most is empty."""
     news = {
         key: value.value if isinstance(value, Overwrite) else value for key, value in update.items()
@@ -142,12 +142,12 @@ async def _run_id(given: str, began: str, services: Services) -> str:
     """The name that the caller gave, if this run is the first to have it; else a new one."""
     # Graphs inherit the names of those that run them, and batches share one. So a name belongs to
     # the run that began at one checkpoint, which only a run that begins again finds there.
-    if not given or await _began_at(given, began, services.journal) != began:
+    if not given or await _first_checkpoint(given, began, services.journal) != began:
         return services.new_id()
     return given
 
 
-async def _began_at(name: str, began: str, journal: Journal) -> JsonValue:
+async def _first_checkpoint(name: str, began: str, journal: Journal) -> JsonValue:
     """The checkpoint at which the run of a name began; this one if no run has the name yet."""
     noted = (await journal.notes(name, BEGAN)).get(BEGAN)
     if noted is None and await journal.ledger(name):

@@ -4,47 +4,37 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.runnables import RunnableConfig
-from langgraph.runtime import Runtime
 
 from replan.errors import LimitReachedError
 from replan.facts.fact_tools import facts_at_work
 from replan.host.answer_stream import AnswerStream
-from replan.host.host_call import HostCall, host_call
+from replan.host.host_call import HostCall
 from replan.host.host_knowledge import with_sources
-from replan.host.new_settings import with_new_settings
-from replan.host.shaped_answer import Answer, end_run, shaped
+from replan.host.new_settings import host_node
+from replan.host.shaped_answer import Answer, end_run, with_output
 from replan.models.reply_end import refusal_in, refused
 from replan.models.transcript import Transcript, transcript_at_work
 from replan.ports.folders import within
 from replan.prompts.host import build_direct_answer_prompt
 from replan.replies.readings import read_answer
-from replan.services import Services
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, settings_of
-from replan.state.limits import RunSettings
 from replan.state.results import Outcome, TaskComplexity, ThinkingResult
 
 
-@with_new_settings
-async def direct_answer(
-    state: EnhancedState,
-    runtime: Runtime[RunSettings],
-    config: RunnableConfig,
-    *,
-    services: Services,
-) -> EnhancedState:
+@host_node("direct_answer")
+async def direct_answer(state: EnhancedState, call: HostCall) -> EnhancedState:
     """Answer, and end the run."""
-    call = host_call("direct_answer", state, services, runtime, config, closing=True)
+    services = call.services
     answer, outcome, limit = state.get("final_answer"), "answered", state.get("limit_reached", "")
     raw = ""
     if answer is None:
-        facts = services.facts(settings_of(state), runtime.store, call.run_id, node=call.node)
+        facts = services.facts(settings_of(state), call.runtime.store, call.run_id, node=call.node)
         # Each node is a task, and its context ends with it.
         facts_at_work.set(facts)
         answer, raw, outcome, limit = await _answered(call, _prompt(state, call))
     answer, output, problem = (
-        await shaped(
+        await with_output(
             call, call.services.models.answering, lambda _: _prompt(state, call), answer, raw
         )
         if outcome == "answered"
@@ -73,7 +63,7 @@ async def _answered(
     shown = AnswerStream(call.emitter, None)
     record = Transcript(services.journal, call.run_id, f"direct_answer/{call.run_id}", "tell")
     try:
-        with _at_work(record), within(services.folders):
+        with _recording(record), within(services.folders):
             reply = await call.ask(services.models.direct, prompt, shown)
     except LimitReachedError as error:
         await call.report_limit(error.limit, error.value, error.why)
@@ -89,7 +79,7 @@ async def _answered(
 
 
 @contextmanager
-def _at_work(record: Transcript) -> Generator[None]:
+def _recording(record: Transcript) -> Generator[None]:
     """Let tools find their record."""
     before = transcript_at_work.set(lambda: record)
     try:

@@ -2,20 +2,15 @@
 
 from collections.abc import Mapping
 
-from langchain_core.runnables import RunnableConfig
-from langgraph.runtime import Runtime
-
 from replan.errors import InputError, LimitReachedError, ModelCallError
 from replan.events.types import FeedbackGenerated, ReplyUnreadable
 from replan.host.answer_stream import AnswerStream
 from replan.host.cut_replies import unless_cut_judgement
-from replan.host.host_call import HostCall, host_call
-from replan.host.new_settings import with_new_settings
+from replan.host.host_call import HostCall
+from replan.host.new_settings import host_node
 from replan.prompts.host import RESULTS_BUDGET, build_feedback_prompt, unread_warning
 from replan.replies.readings import FeedbackReading, read_feedback, says_complete
-from replan.services import Services
 from replan.state.enhanced import EnhancedState
-from replan.state.limits import RunSettings
 from replan.state.results import CollectedResults, FeedbackResult, UnreadableReply
 from replan.state.rules import (
     asks_for_revision,
@@ -32,21 +27,13 @@ from replan.state.rules import (
 )
 
 
-@with_new_settings
-async def feedback(
-    state: EnhancedState,
-    runtime: Runtime[RunSettings],
-    config: RunnableConfig,
-    *,
-    services: Services,
-) -> EnhancedState:
+@host_node("feedback")
+async def feedback(state: EnhancedState, call: HostCall) -> EnhancedState:
     """Judge by rule if nothing needs judgement, else ask the model; the rules overrule it."""
+    services = call.services
     collected = state.get("current_collected_results")
     if collected is None:
         raise InputError("There are no collected results in the state to judge.")
-    call = host_call(
-        "feedback", state, services, runtime, config, closing=services.prompts.merged_final_answer
-    )
     limit = reached_limit(state)
     if limit:
         await call.report_limit(limit, limit_value(state, limit), why_reached(state, limit))
@@ -54,7 +41,7 @@ async def feedback(
     if not needs_model(state):
         judged = fallback_feedback(state, "The plan goes on.")
     else:
-        judged, unreadable = await _judged(state, collected, call)
+        judged, unreadable = await _ask_model(state, collected, call)
     goes_on = should_continue_execution(judged, state)
     if not limit and (limit := cut_off_by(judged, state)):
         await call.report_limit(limit, limit_value(state, limit), why_reached(state, limit))
@@ -82,7 +69,7 @@ async def feedback(
     }
 
 
-async def _judged(
+async def _ask_model(
     state: EnhancedState, collected: CollectedResults, call: HostCall
 ) -> tuple[FeedbackResult, list[UnreadableReply]]:
     """Ask the model; if its reply cannot be had or read, decide by the status of the steps."""

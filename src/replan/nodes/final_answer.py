@@ -3,39 +3,28 @@
 from collections.abc import Callable
 
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.runnables import RunnableConfig
-from langgraph.runtime import Runtime
 
 from replan.errors import LimitReachedError, ModelCallError
 from replan.host.answer_stream import AnswerStream, show
-from replan.host.host_call import HostCall, host_call
+from replan.host.host_call import HostCall
 from replan.host.host_knowledge import with_sources
-from replan.host.new_settings import with_new_settings
-from replan.host.shaped_answer import Answer, end_run, shaped
+from replan.host.new_settings import host_node
+from replan.host.shaped_answer import Answer, end_run, with_output
 from replan.langgraph_inside.callbacks import has_listener
 from replan.plan.markdown.seal import sealed
 from replan.plan.model import StepStatus
 from replan.prompts.host import build_final_answer_prompt, unread_warning
 from replan.replies.readings import read_answer
-from replan.services import Services
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, plan_of, with_history
-from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
 from replan.state.results import Outcome
 from replan.state.rules import is_rejected, left_out_of, missing_from, outcome_of, proposed_in
 
 
-@with_new_settings
-async def final_answer(
-    state: EnhancedState,
-    runtime: Runtime[RunSettings],
-    config: RunnableConfig,
-    *,
-    services: Services,
-) -> EnhancedState:
+@host_node("final_answer")
+async def final_answer(state: EnhancedState, call: HostCall) -> EnhancedState:
     """Answer, and end the run: the answer of the feedback, a model's, or one from the results."""
-    call = host_call("final_answer", state, services, runtime, config, closing=True)
     judged = state.get("current_feedback_result")
     answer = None if judged is None else judged.final_answer
     raw = ""
@@ -44,7 +33,9 @@ async def final_answer(
     output, problem = None, ""
     if not is_rejected(state):
         model = call.services.models.answering
-        answer, output, problem = await shaped(call, model, _prompt_of(state, call), answer, raw)
+        answer, output, problem = await with_output(
+            call, model, _prompt_of(state, call), answer, raw
+        )
     answer = _with_missing(with_sources(answer, state, call), state, call)
     outcome, limit = await _outcome_and_limit(state, call, problem)
     told = await end_run(state, call, Answer(answer, output, problem), outcome, limit)
@@ -108,6 +99,7 @@ def generate_rejection(state: EnhancedState) -> str:
 
 
 async def _answered(state: EnhancedState, call: HostCall) -> tuple[AIMessage, str]:
+    """Ask for the answer; without one, the results are the answer."""
     if is_rejected(state):
         return AnswerStream(call.emitter, None).finish(generate_rejection(state)), ""
     shown = AnswerStream(call.emitter, None)

@@ -1,20 +1,18 @@
 """`plan_creation`: turn the planner's document, or the one handed in, into the plan."""
 
 from langchain_core.messages import BaseMessage
-from langchain_core.runnables import RunnableConfig
-from langgraph.runtime import Runtime
 
 from replan.errors import LimitReachedError
 from replan.events.types import ApprovalRequested, PlanCreated, PlanDoubtful, ReplyUnreadable
 from replan.host.approvals import approval_of, first_plan_waits
 from replan.host.cut_replies import with_end
-from replan.host.host_call import HostCall, host_call
-from replan.host.model_bounds import bounded
-from replan.host.new_settings import with_new_settings
+from replan.host.host_call import HostCall
+from replan.host.model_bounds import bounded_plan
+from replan.host.new_settings import host_node
 from replan.host.plan_texts import (
-    assigned,
     one_step_plan,
     plan_in,
+    plan_with_team_names,
     read_model_plan,
 )
 from replan.plan.markdown.document import PlanDocument, looks_like_plan, too_large
@@ -24,30 +22,22 @@ from replan.plan.model import TaskPlan
 from replan.prompts.host import build_planning_prompt, request_messages
 from replan.prompts.sections import request_text
 from replan.replies.readings import read_plan
-from replan.services import Services
 from replan.state.enhanced import EnhancedState, settings_of
-from replan.state.limits import RunSettings
 from replan.state.patches import plan_write
 from replan.state.results import TaskComplexity, ThinkingResult, UnreadableReply
 from replan.texts.bounds import MODEL_PLAN
 
 
-@with_new_settings
-async def plan_creation(
-    state: EnhancedState,
-    runtime: Runtime[RunSettings],
-    config: RunnableConfig,
-    *,
-    services: Services,
-) -> EnhancedState:
+@host_node("plan_creation")
+async def plan_creation(state: EnhancedState, call: HostCall) -> EnhancedState:
     """Create version 1 of the plan, and begin round 1."""
-    call = host_call("plan_creation", state, services, runtime, config, closing=False)
+    services = call.services
     plan, unreadable = state.get("current_plan"), list[UnreadableReply]()
     settings, handed_in = settings_of(state), plan is not None
     withheld: tuple[Overlooked, ...] = ()
     if plan is None:
-        plan, unreadable = await _planned(state, call)
-        plan, withheld = bounded(plan, services, settings.limits.step_timeout)
+        plan, unreadable = await _read_or_ask(state, call)
+        plan, withheld = bounded_plan(plan, services, settings.limits.step_timeout)
     now = services.clock()
     steps = tuple(step.replace(created_at=now, updated_at=now) for step in plan.steps)
     plan = plan.replace(
@@ -76,7 +66,9 @@ async def plan_creation(
     }
 
 
-async def _planned(state: EnhancedState, call: HostCall) -> tuple[TaskPlan, list[UnreadableReply]]:
+async def _read_or_ask(
+    state: EnhancedState, call: HostCall
+) -> tuple[TaskPlan, list[UnreadableReply]]:
     """Read the plan from the thinking, or ask for it; fall back to a plan of one step."""
     services = call.services
     thinking = state.get("current_thinking_result") or ThinkingResult(
@@ -97,7 +89,7 @@ async def _planned(state: EnhancedState, call: HostCall) -> tuple[TaskPlan, list
             found = plan_in(str(error), services.names)
     plan, complaint = await read_model_plan(found, call, prompt)
     if plan.steps and not complaint:
-        return as_new_plan(assigned(plan, services.team), services.clock()), []
+        return as_new_plan(plan_with_team_names(plan, services.team), services.clock()), []
     fallback = "the steps that could be read" if plan.steps else "a plan of one step"
     await call.emitter.emit(
         ReplyUnreadable, node="plan_creation", complaint=complaint, fallback=fallback
@@ -105,4 +97,4 @@ async def _planned(state: EnhancedState, call: HostCall) -> tuple[TaskPlan, list
     record = UnreadableReply(node="plan_creation", complaint=complaint, fallback=fallback)
     if not plan.steps:
         return one_step_plan(request_text(request_messages(state))), [record]
-    return as_new_plan(assigned(plan, services.team), services.clock()), [record]
+    return as_new_plan(plan_with_team_names(plan, services.team), services.clock()), [record]

@@ -141,6 +141,7 @@ def _failed(refused: Assignment, state: EnhancedState) -> SpecialistResult:
 def _leading_context(
     ready: Sequence[PlanStep], state: EnhancedState, services: Services
 ) -> ExecutionContext | None:
+    """The context of the first step that can start, without what the state has anyway."""
     if not ready:
         return None
     step, plan = ready[0], plan_of(state)
@@ -154,6 +155,7 @@ def _leading_context(
 def _steps_of_round(
     state: EnhancedState, plan: TaskPlan, ready: tuple[PlanStep, ...]
 ) -> Iterable[PlanStep]:
+    """The steps to send, by the scope of a round that the settings name."""
     match settings_of(state).round_scope:
         case "step":
             return ready[:1]

@@ -3,43 +3,32 @@
 from collections.abc import Sequence
 
 from langchain_core.messages import BaseMessage
-from langchain_core.runnables import RunnableConfig
-from langgraph.runtime import Runtime
 
 from replan.errors import InputError, LimitReachedError, ModelCallError
 from replan.events.types import ApprovalRequested, PlanDoubtful, PlanUpdated, ReplyUnreadable
 from replan.host.approvals import approval_of, revision_waits
 from replan.host.cut_replies import reason_of_cut
-from replan.host.host_call import HostCall, host_call
+from replan.host.host_call import HostCall
 from replan.host.model_revision import Revision, revision_of
-from replan.host.new_settings import with_new_settings
+from replan.host.new_settings import host_node
 from replan.plan.markdown.overlooked import Overlooked, overlooked
 from replan.plan.model import TaskPlan
 from replan.plan.progress import repeats_revision
 from replan.prompts.host import build_plan_update_prompt
 from replan.replies.dropping import crossed_out
 from replan.replies.readings import read_plan
-from replan.services import Services
 from replan.state.enhanced import EnhancedState, new_version, rounds_of, settings_of, with_history
-from replan.state.limits import RunSettings
 from replan.state.questions import Approval
 from replan.state.results import ActionType, FeedbackResult, UnreadableReply
 from replan.state.rules import asks_for_revision
 
 
-@with_new_settings
-async def plan_update(
-    state: EnhancedState,
-    runtime: Runtime[RunSettings],
-    config: RunnableConfig,
-    *,
-    services: Services,
-) -> EnhancedState:
+@host_node("plan_update")
+async def plan_update(state: EnhancedState, call: HostCall) -> EnhancedState:
     """Apply the revision that the feedback has or requests; without one, the plan continues."""
     judged, old = state.get("current_feedback_result"), state.get("current_plan")
     if judged is None or old is None:
         raise InputError("There is no feedback or no plan in the state to revise a plan from.")
-    call = host_call("plan_update", state, services, runtime, config, closing=False)
     old = with_history(old, state)
     revision = Revision(old)
     asked_by_person = judged.by == "person"
@@ -47,7 +36,7 @@ async def plan_update(
     has_rounds = state.get("current_round", 0) < rounds_of(state)
     if (old.allow_dynamic_update and has_rounds) or asked_by_person:
         # A person may want another plan even where the model must not change it.
-        revision = await _revised(old.replace(allow_dynamic_update=True), judged, state, call)
+        revision = await _revise(old.replace(allow_dynamic_update=True), judged, state, call)
     elif old.allow_dynamic_update and asks_for_revision(judged):
         revision.complaints.append("The run has used all its rounds, so its plan is not revised.")
     unreadable = await _report_problems(revision, old, call)
@@ -102,7 +91,7 @@ async def _report_doubts(
         await call.emitter.emit(PlanDoubtful, overlooked=doubts)
 
 
-async def _revised(
+async def _revise(
     old: TaskPlan, judged: FeedbackResult, state: EnhancedState, call: HostCall
 ) -> Revision:
     """Read the revised document and apply what is valid; mistakes are shown to the model once."""

@@ -46,7 +46,7 @@ async def result_collector(
     if plan.replace(current_step=before.current_step) != before:
         whole = with_history(plan, state)
         await emitter.emit(PlanUpdated, plan=whole, markdown=plan.content, by="rule")
-    await emitter.warn(*_about_secrets(results))
+    await emitter.warn(*_warnings_about_secrets(results))
     used = [(result.specialist_name, result.usage) for result in results.values()]
     used += [(question.specialist, question.usage) for question in asked_questions(state)]
     used += [(hit.specialist, hit.usage) for hit in round_hits(state).values()]
@@ -57,13 +57,13 @@ async def result_collector(
             ExecutionRecord(round=state.get("current_round", 1), results=collected, timestamp=now)
         ],
         "generations": after_round(state.get("generations", {}), before, plan),
-        "stalls": _stalls(before, plan, state),
+        "stalls": _count_stalls(before, plan, state),
         "usage": state.get("usage", Usage()).plus(*used),
         "warnings": emitter.warnings,
     }
 
 
-def _about_secrets(results: dict[str, SpecialistResult]) -> list[str]:
+def _warnings_about_secrets(results: dict[str, SpecialistResult]) -> list[str]:
     return [
         warning
         for result in results.values()
@@ -71,7 +71,7 @@ def _about_secrets(results: dict[str, SpecialistResult]) -> list[str]:
     ]
 
 
-def _stalls(before: TaskPlan, after: TaskPlan, state: EnhancedState) -> int:
+def _count_stalls(before: TaskPlan, after: TaskPlan, state: EnhancedState) -> int:
     """Count rounds without progress; results of a repeated revision do not count as progress."""
     stalls = state.get("stalls", 0)
     if not made_progress(before, after):

@@ -58,7 +58,7 @@ async def specialist(
         await asyncio.sleep(0)
         result = await step.result()
     # Nothing waits for this step any longer, and its place is free.
-    await step.emitter.hooks.heard()
+    await step.emitter.hooks.wait()
     update: EnhancedState = {}
     if result is not None:
         update["current_specialist_results"] = {step.key: result}
@@ -125,12 +125,13 @@ class StepRun:
 
     async def result(self) -> SpecialistResult | None:
         """The recorded result, else the result of the step; None leaves the step pending."""
-        recorded = (await self._journal()).known.get(self.key)
+        recorded = (await self._recorded_work()).known.get(self.key)
         if recorded is not None:
             return self._recall(recorded)
         return await self._do_in_turn() or self.part
 
     def _recall(self, result: SpecialistResult) -> SpecialistResult:
+        """Take a recorded result; one of an earlier round costs nothing in this one."""
         if result.round == self.board.round:
             self.board.publish(self.key, result)
             return result
@@ -153,7 +154,7 @@ class StepRun:
                 case _:
                     return self._park(awaited)
         # Its dependencies may have run again with the same results.
-        recorded = (await self._journal()).answer(
+        recorded = (await self._recorded_work()).answer(
             self.board.state, self.step, self.specialist, inputs
         )
         if recorded is not None:
@@ -164,9 +165,10 @@ class StepRun:
                 raise GraphDrained(self.runtime.drain_reason or "stopped")
             if await self.board.is_halted(self.services.journal):
                 return self._park({})
-            return await self._work(inputs)
+            return await self._attempt(inputs)
 
-    async def _work(self, inputs: Mapping[int, str]) -> SpecialistResult | None:
+    async def _attempt(self, inputs: Mapping[int, str]) -> SpecialistResult | None:
+        """Do the step, now that its inputs are known and it has a place."""
         state, services, settings = self.board.state, self.services, self.board.settings
         keys = keys_in(state, self.step, self.specialist, inputs)
         said = self._messages()
@@ -221,22 +223,23 @@ class StepRun:
         for step_id in self.step.awaits:
             step = self.board.step(step_id)
             if step.status.is_open:
-                step, results[step_id] = await self._ended(step)
+                step, results[step_id] = await self._settled_step(step)
             steps[step_id] = step
         return steps, results
 
-    async def _ended(self, step: PlanStep) -> tuple[PlanStep, list[SpecialistResult]]:
+    async def _settled_step(self, step: PlanStep) -> tuple[PlanStep, list[SpecialistResult]]:
         """A step of this round with its outcome; unchanged if the outcome will not come."""
         known = self.board.ended.get(step.id)
         if known is None:
             outcomes = await self._outcomes(step)
-            known = _after(step, outcomes), _results_of(outcomes)
+            known = _with_outcome(step, outcomes), _results_of(outcomes)
             if known[0] is not step:
                 self.board.ended[step.id] = known
         return known
 
     async def _outcomes(self, step: PlanStep) -> list[Outcome]:
-        recorded = await self._journal()
+        """Wait for all specialists of a step; None for one without an outcome in this round."""
+        recorded = await self._recorded_work()
         # Tasks that LangGraph does not run again have no seat, and a skipped step has no result.
         otherwise: Outcome = "skipped" if step.id in recorded.left_out else None
         outcomes: list[Outcome] = []
@@ -249,6 +252,7 @@ class StepRun:
         return outcomes
 
     def _park(self, awaited: Mapping[int, PlanStep]) -> None:
+        """Report that the step stays pending in this round."""
         waiting_for = [i for i, step in awaited.items() if not step.is_finished]
         self.emitter.stream(
             SpecialistParked,
@@ -257,7 +261,7 @@ class StepRun:
             waiting_for=tuple(waiting_for),
         )
 
-    async def _journal(self) -> OnRecord:
+    async def _recorded_work(self) -> OnRecord:
         return await self.board.recall(self.services.journal, self.board.state)
 
 
@@ -288,7 +292,7 @@ def _results_of(outcomes: Sequence[Outcome]) -> list[SpecialistResult]:
     return [outcome for outcome in outcomes if isinstance(outcome, SpecialistResult)]
 
 
-def _after(step: PlanStep, outcomes: Sequence[Outcome]) -> PlanStep:
+def _with_outcome(step: PlanStep, outcomes: Sequence[Outcome]) -> PlanStep:
     """The step with its outcome; unchanged if one of its outcomes will not come."""
     if "skipped" in outcomes:
         return step.replace(status=StepStatus.SKIPPED)

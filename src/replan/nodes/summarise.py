@@ -4,23 +4,19 @@ import logging
 import time
 
 from langchain_core.messages import AIMessage
-from langchain_core.runnables import RunnableConfig
-from langgraph.runtime import Runtime
 
 from replan.errors import ModelCallError, ReplanError, StorageError
 from replan.events.calls import message_as_text
 from replan.events.types import MemorySummary
-from replan.host.host_call import HostCall, host_call
-from replan.host.new_settings import with_new_settings
+from replan.host.host_call import HostCall
+from replan.host.new_settings import host_node
 from replan.memory.conversation import Memory
 from replan.memory.summary import covering, to_cover
 from replan.prompts.summary_prompt import build_summary_prompt
 from replan.replies.readings import read_answer
-from replan.services import Services
 from replan.spending.scopes import price_of
 from replan.state.cuts import CONTENT_FILTER
 from replan.state.enhanced import EnhancedState
-from replan.state.limits import RunSettings
 from replan.state.memory import Summary
 
 ROOM_TO_THINK = 4_096
@@ -31,16 +27,9 @@ _CHARACTERS = 4  # of a token, approximately
 logger = logging.getLogger(__name__)
 
 
-@with_new_settings
-async def summarise(
-    state: EnhancedState,
-    runtime: Runtime[RunSettings],
-    config: RunnableConfig,
-    *,
-    services: Services,
-) -> EnhancedState:
+@host_node("memory_summary")
+async def summarise(state: EnhancedState, call: HostCall) -> EnhancedState:
     """Write the summary; if that fails, the earlier one and the answer stay unchanged."""
-    call = host_call("memory_summary", state, services, runtime, config, closing=False)
     update: EnhancedState = {}
     try:
         update["memory_summary"] = await written_summary(state, call)

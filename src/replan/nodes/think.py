@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, AnyMessage
-from langchain_core.runnables import RunnableConfig
-from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
 from replan.errors import LimitReachedError
@@ -14,33 +12,26 @@ from replan.host.answer_stream import AnswerStream
 from replan.host.cut_replies import unless_cut_thought
 from replan.host.host_call import HostCall, host_call
 from replan.host.host_knowledge import knowledge_of_request
-from replan.host.new_settings import with_new_settings
+from replan.host.new_settings import host_node
 from replan.models.reply_end import refusal_in, refused
 from replan.nodes.begin import begin
 from replan.prompts.host import build_thinking_prompt, request_messages
 from replan.prompts.sections import request_text
 from replan.replies.readings import ThinkReading, read_think, says_simple
-from replan.services import Services
 from replan.state.enhanced import EnhancedState, has_begun, settings_of
-from replan.state.limits import RunSettings
 from replan.state.results import ActionType, TaskComplexity, ThinkingResult, UnreadableReply
 
 
-@with_new_settings
-async def think(
-    state: EnhancedState,
-    runtime: Runtime[RunSettings],
-    config: RunnableConfig,
-    *,
-    services: Services,
-) -> dict[str, Any]:
+@host_node("think")
+async def think(state: EnhancedState, call: HostCall) -> dict[str, Any]:
     """Judge the request of a run."""
+    services = call.services
     late = dict[str, Any]()
     if not has_begun(state):
         # A version whose `think` began the run, too, has left it here.
-        late = await begin(state, runtime, config, services=services)
+        late = await begin(state, call.runtime, call.config, services=services)
         state = _updated(state, late)
-    call = host_call("think", state, services, runtime, config, closing=True)
+        call = host_call("think", state, services, call.runtime, call.config)
     request = request_messages(state)
     await call.emitter.emit(ThinkingStarted, request=request_text(request))
     if not (seen := services.prompts.seen_in(state)).is_whole:
@@ -55,7 +46,7 @@ async def think(
     if has_plan and services.prompts.merged_planning:
         reading = _PLAN_GIVEN
     else:
-        reading, answer, unreadable = await _judged(seen.messages, state, call)
+        reading, answer, unreadable = await _ask_model(seen.messages, state, call)
     if has_plan:
         reading, answer = reading.replace(complexity=TaskComplexity.COMPLEX), None
     cut = await call.report_cut() if answer is not None and not refusal_in(answer) else ""
@@ -92,7 +83,7 @@ def _updated(state: EnhancedState, update: Mapping[str, Any]) -> EnhancedState:
     return cast("EnhancedState", {**state, **new, "messages": messages})
 
 
-async def _judged(
+async def _ask_model(
     seen: Sequence[AnyMessage], state: EnhancedState, call: HostCall
 ) -> tuple[ThinkReading, AIMessage | None, list[UnreadableReply]]:
     """Ask the model; a reply that cannot be read at all means a simple request."""

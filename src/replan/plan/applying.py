@@ -136,6 +136,7 @@ def _without_strangers(
 
 
 def _next_version(plan: TaskPlan, draft: Draft, revision: _Revision) -> TaskPlan:
+    """Return the plan after a revision, with the revision in its history."""
     before = plan.by_id
     steps = [_stamped(step, before.get(step.id), revision) for step in draft.steps]
     new = plan.replace(steps=tuple(steps), title=draft.title)

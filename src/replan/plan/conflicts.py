@@ -43,7 +43,7 @@ def write_conflicts(plan: TaskPlan) -> tuple[WriteConflict, ...]:
             names.setdefault(name, next(each for each in step.writes if normpath(each) == name))
     shared = {name: steps for name, steps in writers.items() if len(steps) > 1}
     order = _Order.of(plan) if shared else None
-    found = ((name, _together(steps, order)) for name, steps in shared.items() if order)
+    found = ((name, _at_same_time(steps, order)) for name, steps in shared.items() if order)
     return tuple(WriteConflict(resource=names[name], steps=ids) for name, ids in found if ids)
 
 
@@ -72,7 +72,7 @@ class _Order:
         return bool((self.before[one.id] >> second | self.before[two.id] >> first) & 1)
 
 
-def _together(steps: Sequence[PlanStep], order: _Order) -> tuple[int, ...]:
+def _at_same_time(steps: Sequence[PlanStep], order: _Order) -> tuple[int, ...]:
     """Return the steps that may run at the same time as another one of those given."""
     found: set[int] = set()
     for one, two in combinations(steps, 2):

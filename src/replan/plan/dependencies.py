@@ -144,6 +144,7 @@ def _is_handled(failed: int, step: PlanStep, steps: Mapping[int, PlanStep]) -> b
 def _never_runs(
     step: PlanStep, steps: Mapping[int, PlanStep], seen: set[int], blocked: set[int]
 ) -> bool:
+    """Whether an open step is blocked, or waits for one that is."""
     if not step.status.is_open:
         return False
     state = readiness(step, steps)

@@ -69,8 +69,12 @@ def matched(old: TaskPlan, new: TaskPlan) -> TaskPlan:
     old one, whatever its number. Any other step is the one with its number, unless a title has
     taken that; then it is a new step with its own number.
     """
-    places = _once(old.steps)
-    ids = {step_id: places[title] for title, step_id in _once(new.steps).items() if title in places}
+    places = _unique_titles(old.steps)
+    ids = {
+        step_id: places[title]
+        for title, step_id in _unique_titles(new.steps).items()
+        if title in places
+    }
     taken = set(ids.values())
     free = count(max((*old.by_id, *new.by_id), default=0) + 1)
     for step in new.steps:
@@ -112,6 +116,7 @@ def without_steps(plan: TaskPlan, gone: Collection[int]) -> TaskPlan:
 def _inherited(
     step: PlanStep, steps: Mapping[int, PlanStep], gone: Collection[int]
 ) -> Iterable[int]:
+    """Return what a step waits for once the steps that it waited for are gone."""
     found: dict[int, None] = {}
     seen = {step.id}
     ahead = list(reversed(step.dependencies))
@@ -141,7 +146,7 @@ def _is_replaced(step: PlanStep, old: TaskPlan, new: TaskPlan) -> bool:
     )
 
 
-def _once(steps: Iterable[PlanStep]) -> dict[str, int]:
+def _unique_titles(steps: Iterable[PlanStep]) -> dict[str, int]:
     titles = [(title_key(step), step.id) for step in steps]
     times = Counter(title for title, _ in titles)
     return {title: step_id for title, step_id in titles if times[title] == 1}

@@ -95,6 +95,7 @@ def critical_length(plan: TaskPlan, durations: Mapping[int, float] | None = None
 def _longest_chain(
     plan: TaskPlan, durations: Mapping[int, float] | None
 ) -> tuple[float, tuple[int, ...]]:
+    """Return the length of the longest chain of steps, and their ids."""
     length: dict[int, float] = {}
     before: dict[int, int | None] = {}
     for step in run_order(plan):

@@ -180,8 +180,8 @@ def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
     known = {step_id: number for step_id, number in calls.items() if number is not None}
     if len(known) < len(calls):
         return limits.max_model_calls
-    total += _at_most(startable, known)
-    count = _at_most(startable, {step.id: len(_seats(step)) for step in startable})
+    total += _add_dearer_ways(startable, known)
+    count = _add_dearer_ways(startable, {step.id: len(_seats(step)) for step in startable})
     total += min(limits.max_rounds, count + limits.max_stalls) * judgement
     return min(limits.max_model_calls, total)
 
@@ -199,7 +199,7 @@ def _handles_failure(step: PlanStep, plan: TaskPlan) -> bool:
     return any(other.id == condition.step for other in plan.open_steps())
 
 
-def _at_most(steps: Sequence[PlanStep], costs: Mapping[int, int]) -> int:
+def _add_dearer_ways(steps: Sequence[PlanStep], costs: Mapping[int, int]) -> int:
     """Add up costs, counting only one of two opposite conditions."""
     total = 0
     ways: dict[int, dict[str, int]] = {}
@@ -215,6 +215,7 @@ def _at_most(steps: Sequence[PlanStep], costs: Mapping[int, int]) -> int:
 def _calls_of_step(
     step: PlanStep, limits: Bounds, per_try: Mapping[str, int | None] | None, further: int
 ) -> int | None:
+    """Return the most calls of all attempts of a step; None if nothing bounds them."""
     retries = limits.step_retries if step.max_retries is None else step.max_retries
     retries = min(retries, MOST_RETRIES)
     calls = [_calls_of_try(seat, per_try) for seat in _seats(step)]

@@ -62,7 +62,7 @@ def try_changes(
         if not found:
             _carry_out_one(draft, change)
             refuser.note(change)
-            touched.update(dict.fromkeys(_rewired(change), at))
+            touched.update(dict.fromkeys(_rewired_steps(change), at))
     return draft, refused + list(_misfits(draft, touched, refuser))
 
 
@@ -76,7 +76,8 @@ def step_of(change: PlanChange) -> int | None:
             return None
 
 
-def _rewired(change: PlanChange) -> Iterator[int]:
+def _rewired_steps(change: PlanChange) -> Iterator[int]:
+    """Yield the step whose waits, or those for which, a change may alter."""
     if isinstance(change, (AddStep, RemoveStep)) or (
         isinstance(change, ModifyStep) and change.fields.keys() & set(WAITS)
     ):

@@ -132,10 +132,10 @@ def request_sections(
 
 def conversation_text(messages: Sequence[AnyMessage]) -> str:
     """Write messages, each after its speaker, so that none can pose as another's."""
-    return "\n".join(_spoken(message) for message in messages)
+    return "\n".join(_as_line(message) for message in messages)
 
 
-def _spoken(message: AnyMessage) -> str:
+def _as_line(message: AnyMessage) -> str:
     blocks = message.content if isinstance(message.content, list) else []
     others = (each.get("type") for each in blocks if isinstance(each, dict))
     parts = (

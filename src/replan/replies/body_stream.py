@@ -34,7 +34,7 @@ class Shown:
             text = text[skip_blank(text) :]
         mark = POSSIBLE.search(text)
         self._has_ended = mark is not None
-        end = _unsure(text) if mark is None else mark.start()
+        end = _start_of_open_mark(text) if mark is None else mark.start()
         shown = text[:end].rstrip(BLANK)
         self._has_begun = self._has_begun or bool(shown)
         if end < len(text):
@@ -44,7 +44,7 @@ class Shown:
         return shown
 
 
-def _unsure(text: str) -> int:
+def _start_of_open_mark(text: str) -> int:
     """Find where a mark may have begun that is not complete yet."""
     start = max(0, len(text) - _LONGEST_MARK)
     line = text.rfind("\n", start) + 1

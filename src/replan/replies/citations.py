@@ -23,7 +23,7 @@ def cited(text: str, sources: Sequence[Source]) -> tuple[str, str]:
     if not sources:
         return text, ""
     known, found = _by_name(sources), dict[str, str]()
-    text = _outside_code(text, lambda part: _checked(part, known, found))
+    text = _outside_code(text, lambda part: _without_unknown_marks(part, known, found))
     listed = "\n".join(f"- {each}" for each in found.values())
     return text, f"**Sources:**\n\n{listed}" if listed else ""
 
@@ -60,7 +60,7 @@ def _by_name(sources: Sequence[Source]) -> _Known:
     return known
 
 
-def _checked(text: str, known: _Known, found: dict[str, str]) -> str:
+def _without_unknown_marks(text: str, known: _Known, found: dict[str, str]) -> str:
     def kept(mark: re.Match[str]) -> str:
         named = [*_named(mark["names"], known)]
         for name, source in named:
@@ -74,6 +74,7 @@ def _checked(text: str, known: _Known, found: dict[str, str]) -> str:
 
 
 def _named(names: str, known: _Known) -> Iterator[tuple[str, Source]]:
+    """Yield the sources that the text of a mark names, with their names as written."""
     breaks = [*_BETWEEN.finditer(names)]
     begins = [0, *(each.end() for each in breaks)]
     ends = [*(each.start() for each in breaks), len(names)]
@@ -82,7 +83,7 @@ def _named(names: str, known: _Known) -> Iterator[tuple[str, Source]]:
         # A file's own name may hold what is between names: the longest one counts.
         lasts = range(at, len(ends))[:MOST_PARTS][::-1]
         parts = ((last, names[begins[at] : ends[last]].strip()) for last in lasts)
-        tried = ((last, bare, _of_name(bare, known)) for last, bare in parts)
+        tried = ((last, bare, _source_named(bare, known)) for last, bare in parts)
         last, bare, source = next((each for each in tried if each[2]), (at, "", None))
         if source is not None:
             # Of a range its first line counts.
@@ -90,7 +91,7 @@ def _named(names: str, known: _Known) -> Iterator[tuple[str, Source]]:
         at = last + 1
 
 
-def _of_name(name: str, known: _Known) -> Source | None:
+def _source_named(name: str, known: _Known) -> Source | None:
     place = _LINE.fullmatch(name)
     if place is not None:
         line = int(place["line"])

@@ -51,6 +51,7 @@ def _named_in(text: str, steps: Iterable[PlanStep]) -> set[int]:
 
 
 def _numbers_removed(clause: str) -> set[int]:
+    """Return the numbers of steps in a clause that only says that they are removed."""
     rest, removals = _REMOVED.subn(" ", _SUCCESSOR.sub(" ", clause))
     if not removals:
         return set()

@@ -6,7 +6,7 @@ from typing import cast
 
 from replan.replies.forms.front_matter import DELIMITER, Parts
 from replan.replies.forms.json_text import Decoded, as_text, decode, dumped, unwrap
-from replan.replies.forms.wrapping import BLANK, few_lines, plain, skip_blank, unless_talk
+from replan.replies.forms.wrapping import BLANK, few_lines, plain, skip_blank, unless_announcement
 from replan.replies.vocabulary.keys import (
     BODY_KEYS,
     LABEL_KEYS,
@@ -42,7 +42,7 @@ def read_object(text: str, known: Collection[str]) -> Parts | None:
     fields = _fields(found, known)
     body = _body(found, fields)
     if not body and fields:
-        body = _without_markup(text[end:]) or unless_talk(text[:start])
+        body = _without_markup(text[end:]) or unless_announcement(text[:start])
     return Parts(fields, body, is_cut)
 
 

@@ -19,7 +19,7 @@ from replan.replies.forms.wrapping import (
     skip_thinking,
     skip_unopened_thinking,
     trimmed,
-    unless_talk,
+    unless_announcement,
     whole_fence,
     without_answer_tag,
     without_markdown_fence,
@@ -75,19 +75,19 @@ def _read(text: str, known: frozenset[str], depth: int) -> Parts:
     thinking = skip_thinking(text)
     text = text[thinking.end :]
     if not thinking.closed:
-        return _below(text, known, drop=True) or Parts({}, "")
+        return _read_further_down(text, known, drop=True) or Parts({}, "")
     parts = read_delimited(text, known)
     if parts is None and depth < _MAX_NESTING:
         parts = (
-            _escaped(text, known, depth)
+            _read_escaped(text, known, depth)
             or read_one_line(text, known)
-            or _after_unopened_thinking(text, known, depth)
+            or _read_after_unopened_thinking(text, known, depth)
             or read_bare(text, known)
-            or _wrapped(text, known, depth)
+            or _read_wrapped(text, known, depth)
             or read_tags(text, known)
             or read_object(text, known)
-            or _after_talk(text, known, depth)
-            or _below(text, known, drop=False)
+            or _read_after_introduction(text, known, depth)
+            or _read_further_down(text, known, drop=False)
         )
     return parts or Parts({}, text[skip_unopened_thinking(text) or 0 :])
 
@@ -114,7 +114,7 @@ def read_delimited(text: str, known: Collection[str]) -> Parts | None:
     return Parts(header.fields, _joined(header.body, rest))
 
 
-def _escaped(text: str, known: frozenset[str], depth: int) -> Parts | None:
+def _read_escaped(text: str, known: frozenset[str], depth: int) -> Parts | None:
     if text.startswith('"') and text.rstrip(BLANK).endswith('"'):
         try:
             value: object = json.loads(text, strict=False)
@@ -126,13 +126,13 @@ def _escaped(text: str, known: frozenset[str], depth: int) -> Parts | None:
     return None
 
 
-def _after_unopened_thinking(text: str, known: frozenset[str], depth: int) -> Parts | None:
+def _read_after_unopened_thinking(text: str, known: frozenset[str], depth: int) -> Parts | None:
     start = skip_unopened_thinking(text)
     parts = None if start is None else _read(text[start:], known, depth + 1)
     return parts if parts and parts.fields else None
 
 
-def _wrapped(text: str, known: frozenset[str], depth: int) -> Parts | None:
+def _read_wrapped(text: str, known: frozenset[str], depth: int) -> Parts | None:
     """Read a reply in an answer tag or a code fence, or after a fence."""
     inner = without_answer_tag(text)
     if inner is not None:
@@ -162,17 +162,17 @@ def _read_fence(inner: str, language: str, known: frozenset[str], depth: int) ->
     return _read(inner, known, depth + 1)
 
 
-def _after_talk(text: str, known: frozenset[str], depth: int) -> Parts | None:
+def _read_after_introduction(text: str, known: frozenset[str], depth: int) -> Parts | None:
     start = find_fence(text)
     if not start or not few_lines(text[:start]):
         return None
-    parts = _wrapped(text[start:], known, depth + 1)
+    parts = _read_wrapped(text[start:], known, depth + 1)
     if parts is None or not parts.fields:
         return None
-    return parts._replace(body=trimmed(parts.body) or unless_talk(text[:start]))
+    return parts._replace(body=trimmed(parts.body) or unless_announcement(text[:start]))
 
 
-def _below(text: str, known: frozenset[str], *, drop: bool) -> Parts | None:
+def _read_further_down(text: str, known: frozenset[str], *, drop: bool) -> Parts | None:
     """Read a delimited front matter further down.
 
     After a line or two of talk one known key is enough; after more text, which may be an answer
@@ -191,7 +191,7 @@ def _below(text: str, known: frozenset[str], *, drop: bool) -> Parts | None:
         parts = read_delimited(text[opened.start() :], known)
         if parts is not None:
             body = trimmed(parts.body)
-            return Parts(parts.fields, body or ("" if drop else unless_talk(before)))
+            return Parts(parts.fields, body or ("" if drop else unless_announcement(before)))
     return None
 
 

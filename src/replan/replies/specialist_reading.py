@@ -47,8 +47,8 @@ def read_specialist(text: str) -> SpecialistReading:
     source = without_thinking(text)
     reading = (
         next(filter(None, map(_read, _forms(source))), None)
-        or _object(source)
-        or _delimited(source, with_others=True)
+        or _read_object(source)
+        or _read_delimited(source, with_others=True)
     )
     body = trimmed(without_thoughts(trimmed(source)))
     if reading is None:
@@ -79,11 +79,11 @@ def _forms(text: str) -> Iterator[str]:
 
 
 def _read(text: str) -> SpecialistReading | None:
-    reading = _delimited(text) or _bare(text)
+    reading = _read_delimited(text) or _read_bare(text)
     return reading if reading and reading.body else None
 
 
-def _delimited(text: str, *, with_others: bool = False) -> SpecialistReading | None:
+def _read_delimited(text: str, *, with_others: bool = False) -> SpecialistReading | None:
     opened = DELIMITER.match(text, skip_blank(text))
     closed = DELIMITER.search(text, opened.end() + 1) if opened else None
     if opened is None or closed is None:
@@ -98,7 +98,7 @@ def _delimited(text: str, *, with_others: bool = False) -> SpecialistReading | N
     return _reading([line for line in found if line], body)
 
 
-def _bare(text: str) -> SpecialistReading | None:
+def _read_bare(text: str) -> SpecialistReading | None:
     found: list[KeyLine] = []
     at = skip_blank(text)
     while len(found) < _MAX_LINES and at < len(text):
@@ -119,7 +119,7 @@ def _bare(text: str) -> SpecialistReading | None:
     return _reading(found, rest[closed.end() :] if closed else rest)
 
 
-def _object(text: str) -> SpecialistReading | None:
+def _read_object(text: str) -> SpecialistReading | None:
     """Read a JSON object with a status and a result, and no unknown keys."""
     fenced = first_fence(text[skip_blank(text) :])
     source = (fenced.inner if fenced else text).strip()

@@ -84,7 +84,6 @@ async def _write_next(state: EnhancedState, graph: Graph, config: RunnableConfig
         services_in(graph),
         cast("Runtime[RunSettings]", Runtime()),
         config,
-        closing=False,
     )
     update: EnhancedState = {}
     try:

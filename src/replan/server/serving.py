@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from replan.adapters.storage.opening import open_storage
 from replan.assembly.graphs import AnyTeam, Graph, build_graph
 from replan.errors import ConfigurationError
-from replan.own_loop import completed
+from replan.own_loop import run_in_own_loop
 from replan.ports.storage import Storage
 from replan.runs.service import Runtime
 from replan.server.app import open_application
@@ -106,7 +106,7 @@ def serve(wanted: ServeOptions, say: Callable[[str], None]) -> None:
     Raises:
         UsageError: A team file, the tokens, the storage or the address cannot be used.
     """
-    completed(lambda: _run_server(wanted, say))
+    run_in_own_loop(lambda: _run_server(wanted, say))
 
 
 async def _run_server(wanted: ServeOptions, say: Callable[[str], None]) -> None:

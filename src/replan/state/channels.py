@@ -20,7 +20,6 @@ from pydantic import ValidationError
 
 from replan.langgraph_inside.delta_channel import (
     NOTHING,
-    SNAPSHOT_AFTER,
     Delta,
     overwriting,
     with_text,
@@ -80,18 +79,7 @@ class Checked(LastValue[Any]):
 class CheckedDelta(Delta):
     """A value that grows by reduction, checked against the type of the key."""
 
-    __slots__ = ("kind",)
-
-    def __init__(
-        self,
-        reducer: Callable[[Any, Sequence[Any]], Any],
-        typ: Any = None,
-        *,
-        snapshot_frequency: int = SNAPSHOT_AFTER,
-    ) -> None:
-        super().__init__(reducer, typ, snapshot_frequency=snapshot_frequency)
-        # The parent keeps `dict` of `dict[str, X]`; the check needs the whole type.
-        self.kind = typ
+    __slots__ = ()
 
     def update(self, values: Sequence[Any]) -> bool:
         """Reduce the checked writes of a super-step into the value."""
@@ -110,12 +98,6 @@ class CheckedDelta(Delta):
             twin.value = _empty(self.kind)
         else:
             twin.value = stored(self.key, self.kind, self.in_snapshot(checkpoint))
-        return twin
-
-    def empty_twin(self) -> Self:
-        """A channel like this one without a value."""
-        twin = super().empty_twin()
-        twin.kind = self.kind
         return twin
 
     def written(self, value: Any, *, is_stored: bool = False) -> Any:
@@ -159,9 +141,9 @@ def conversation(state: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMess
             continue
         try:
             taken = {message.id for message in state}
-            named = [_named(raw, len(state) + at, taken) for at, raw in enumerate(incoming)]
+            named = [_with_id(raw, len(state) + at, taken) for at, raw in enumerate(incoming)]
             # Of several messages with one id, the last counts.
-            state = list({message.id: message for message in _added(state, named)}.values())
+            state = list({message.id: message for message in _add_messages(state, named)}.values())
         except (ValueError, NotImplementedError, TypeError) as error:
             raise InvalidUpdateError(f"State key 'messages': {error}") from error
     return state
@@ -178,17 +160,17 @@ class Conversation(Delta):
         return value if whole is None else Overwrite(conversation([], [whole.value or []]))
 
 
-def _added(left: list[AnyMessage], right: list[Any]) -> list[AnyMessage]:
+def _add_messages(left: list[AnyMessage], right: list[Any]) -> list[AnyMessage]:
     return cast("list[AnyMessage]", add_messages(cast("Any", left), right))
 
 
-def _named(raw: Any, position: int, taken: set[str | None]) -> AnyMessage:
+def _with_id(raw: Any, position: int, taken: set[str | None]) -> AnyMessage:
     """Convert one written message; one without an id gets that of its place in the thread."""
     given = cast("Any", raw).get("id") if isinstance(raw, dict) else getattr(raw, "id", None)
     if given is not None and isinstance(raw, BaseMessage):
         return cast("AnyMessage", raw)
     copied = cast("Any", raw.model_copy() if isinstance(raw, BaseMessage) else raw)
-    message = _added([], [copied])[0] if given is None else convert_to_messages([copied])[0]
+    message = _add_messages([], [copied])[0] if given is None else convert_to_messages([copied])[0]
     if given is not None:
         return cast("AnyMessage", message)
     name = f"{position}:{message.type}:{message.text}"

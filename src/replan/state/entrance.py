@@ -5,6 +5,7 @@ on its thread, and be refused again with every later one.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from datetime import datetime
 from typing import Any, Self, cast
 
@@ -64,31 +65,21 @@ class Entrance(EphemeralValue[Any]):
             raise InvalidUpdateError("A client may not say where a run continues (goto).")
 
     def copy(self) -> Self:
-        twin = type(self)(
-            self.check,
-            clock=self.clock,
-            editable=self.editable,
-            shapes=self.shapes,
-            services=self.services,
-            tracing=self.tracing,
-        )
-        twin.key, twin.value = self.key, self.value
-        return twin
+        return copy(self)
 
     def from_checkpoint(self, checkpoint: Any) -> Self:
         """Restore input, which was checked when it came."""
-        restored: EphemeralValue[Any] = EphemeralValue[Any](GraphInput).from_checkpoint(checkpoint)
-        twin = type(self)(self.check, clock=self.clock, editable=self.editable)
-        twin.key, twin.value = self.key, restored.value
+        twin = self.copy()
+        twin.value = EphemeralValue[Any](GraphInput).from_checkpoint(checkpoint).value
         return twin
 
     def update(self, values: Sequence[Any]) -> bool:
         for value in values:
             self.check(value)
-        return super().update([_whole(value) for value in values])
+        return super().update([_with_all_fields(value) for value in values])
 
 
-def _whole(given: Any) -> Any:
+def _with_all_fields(given: Any) -> Any:
     if not isinstance(given, Mapping):
         return given
     return {"plan": None, "answers": None, **cast("Mapping[str, Any]", given)}

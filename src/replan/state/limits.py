@@ -9,7 +9,7 @@ from pydantic import Field
 from replan.plan.model import Value
 from replan.state.knowledge import RAGOptions
 from replan.state.memory import MemoryOptions
-from replan.state.options import Asked
+from replan.state.options import SettingsPart
 from replan.state.questions import Approving
 from replan.state.usage import TokenCount
 
@@ -59,7 +59,7 @@ class Price(Value):
         return (input_tokens * self.input + output_tokens * self.output) / 1_000_000
 
 
-class Budget(Asked):
+class Budget(SettingsPart):
     """What a part of a run may spend; omitted fields have no bound.
 
     Attributes:
@@ -85,7 +85,7 @@ class ClosingReserve:
     seconds: float = 0.0
 
 
-class Limits(Asked):
+class Limits(SettingsPart):
     """The limits of a run. A run that reaches one ends with the best partial answer.
 
     Attributes:
@@ -162,7 +162,7 @@ class LimitHit(Value):
     kept: float = 0.0
 
 
-class RunSettings(Asked):
+class RunSettings(SettingsPart):
     """The settings of one run; LangGraph Studio shows them as a form.
 
     Attributes:

@@ -16,7 +16,7 @@ from replan.errors import SettingsError
 from replan.values import Value
 
 
-class Asked(Value):
+class SettingsPart(Value):
     """The settings of a run; their JSON has only what was set, so that it restores the same."""
 
     if not TYPE_CHECKING:  # A type checker reads the fields.
@@ -26,7 +26,7 @@ class Asked(Value):
             try:
                 super().__init__(**fields)
             except ValidationError as error:
-                if type(self).__init__ is not Asked.__init__:
+                if type(self).__init__ is not SettingsPart.__init__:
                     raise  # a team tells its own mistakes
                 raise SettingsError([*mistakes_in(error, type(self))]) from None
 
@@ -43,7 +43,7 @@ class Asked(Value):
         return {name: value for name, value in written.items() if name in self.model_fields_set}
 
 
-class Options(Asked):
+class Options(SettingsPart):
     """Options of one kind; their names in a step, with a prefix, are accepted, too."""
 
     prefix: ClassVar[str] = ""

@@ -70,6 +70,7 @@ class PlanPatch(Value):
         return {**stored, "fields": known_fields(TaskPlan, stored.get("fields", {}))}
 
     def applied_to(self, plan: TaskPlan) -> TaskPlan:
+        """Return the plan after the patch; raise ValueError if it does not fit."""
         if _checksum(plan.content) != self.base:
             raise ValueError("it belongs to a document other than the one that is there")
         if stray := sorted(_PATCHED_APART & set(self.fields)):

@@ -182,7 +182,7 @@ def still_asked(
         key: question
         for key, question in questions.items()
         if not question.is_open
-        or _same(before.by_id.get(question.step_id), after.by_id.get(question.step_id))
+        or _asks_the_same(before.by_id.get(question.step_id), after.by_id.get(question.step_id))
     }
 
 
@@ -228,7 +228,7 @@ RESPONSES: Mapping[str, JsonValue] = {
 """The JSON schemas of the answers to each kind of question."""
 
 
-def _same(before: PlanStep | None, after: PlanStep | None) -> bool:
+def _asks_the_same(before: PlanStep | None, after: PlanStep | None) -> bool:
     if before is None or after is None:
         return before is after
     return all(getattr(before, name) == getattr(after, name) for name in _ASKED_ABOUT)

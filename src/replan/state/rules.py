@@ -243,10 +243,10 @@ def missing_from(state: EnhancedState) -> str:
     stopped = {key.partition("/")[0]: hit.limit for key, hit in round_hits(state).items()}
     lines = [
         f"- {step.id}. {step.description}: "
-        f"{_why(step, stopped.get(str(step.id), limit), blocked=step.id in blocked)}"
+        f"{_why_undone(step, stopped.get(str(step.id), limit), blocked=step.id in blocked)}"
         for step in unmet_steps(plan)
     ]
-    return _named(lines)
+    return _limited_list(lines)
 
 
 def left_out_of(state: EnhancedState) -> str:
@@ -256,10 +256,10 @@ def left_out_of(state: EnhancedState) -> str:
         f"- {step.id}. {step.description}: {step.feedback or 'skipped'}"
         for step in steps_left_out(plan)
     ]
-    return _named(lines)
+    return _limited_list(lines)
 
 
-def _named(lines: list[str]) -> str:
+def _limited_list(lines: list[str]) -> str:
     more = len(lines) - MOST_MISSING
     return "\n".join([*lines[:MOST_MISSING], *([f"- and {more} more"] if more > 0 else [])])
 
@@ -278,7 +278,7 @@ def _is_spent(used: float, limit: float | None, kept: float) -> bool:
     return limit is not None and used >= limit - kept
 
 
-def _why(step: PlanStep, limit: str, *, blocked: bool) -> str:
+def _why_undone(step: PlanStep, limit: str, *, blocked: bool) -> str:
     if step.status is StepStatus.FAILED:
         return step.feedback or "failed"
     if blocked:

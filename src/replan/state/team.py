@@ -46,13 +46,13 @@ def find_specialist(name: str, team: Sequence[SpecialistCard]) -> str | None:
 def assignments_of(step: PlanStep, team: Sequence[SpecialistCard]) -> tuple[Assignment, ...]:
     """Who does a step: the specialists that it names, else the one whose card fits it best."""
     if not step.specialists:
-        return (_by_card(step, team),)
+        return (_assignment_by_card(step, team),)
     named = dict.fromkeys(find_specialist(name, team) or name for name in step.specialists)
     return tuple(
         Assignment(
             step_id=step.id,
             specialist=name,
-            refused="" if find_specialist(name, team) else _stranger(name, team),
+            refused="" if find_specialist(name, team) else _reason_against(name, team),
         )
         for name in named
     )
@@ -78,7 +78,7 @@ def unknown_names(steps: Iterable[PlanStep], team: Sequence[SpecialistCard]) -> 
     for step in steps:
         for name in () if step.is_finished else step.specialists:
             if not find_specialist(name, team):
-                reason = _stranger(name, team)
+                reason = _reason_against(name, team)
                 yield Refusal(code="unknown_specialist", step_id=step.id, reason=reason)
 
 
@@ -89,7 +89,7 @@ def refusal_text(refusal: Refusal, document: PlanDocument) -> str:
     return f"Step {refusal.step_id}{place} {refusal.reason}"
 
 
-def _by_card(step: PlanStep, team: Sequence[SpecialistCard]) -> Assignment:
+def _assignment_by_card(step: PlanStep, team: Sequence[SpecialistCard]) -> Assignment:
     best = best_cards(f"{step.description}\n{step.brief}", team)
     if len(best) == 1 and not best[0].only_by_name:
         return Assignment(step_id=step.id, specialist=best[0].name)
@@ -97,16 +97,16 @@ def _by_card(step: PlanStep, team: Sequence[SpecialistCard]) -> Assignment:
     if len(best) == 1:
         problem = f"@{best[0].name} does only work that names it"
     elif best:
-        problem = f"the cards of {_known(best)} fit it alike"
-    reason = f"names no specialist, and {problem}. Use one of: {_known(team)}."
+        problem = f"the cards of {_team_names(best)} fit it alike"
+    reason = f"names no specialist, and {problem}. Use one of: {_team_names(team)}."
     return Assignment(step_id=step.id, specialist=NOBODY, refused=reason)
 
 
-def _stranger(name: str, team: Sequence[SpecialistCard]) -> str:
-    return f"names @{name}, whom the team does not have. Use one of: {_known(team)}."
+def _reason_against(name: str, team: Sequence[SpecialistCard]) -> str:
+    return f"names @{name}, whom the team does not have. Use one of: {_team_names(team)}."
 
 
-def _known(team: Sequence[SpecialistCard]) -> str:
+def _team_names(team: Sequence[SpecialistCard]) -> str:
     return ", ".join(f"@{card.name}" for card in team)
 
 

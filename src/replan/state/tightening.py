@@ -114,6 +114,7 @@ def loosening_warnings(before: RunSettings, after: RunSettings, by: str, at: dat
 
 
 def _loosened(before: Value, after: Value, within: str = "") -> Iterator[str]:
+    """Name the settings that became looser, each with both values."""
     for name in type(after).model_fields:
         old, new = getattr(before, name), getattr(after, name)
         if isinstance(new, Options):
@@ -125,6 +126,7 @@ def _loosened(before: Value, after: Value, within: str = "") -> Iterator[str]:
 
 
 def _tighter(name: str, team: Any, asked: Any) -> Any:
+    """Return the tighter one of two values of a setting."""
     if name in _FREE or asked == team:
         return asked
     if name in _OWN:

@@ -86,22 +86,15 @@ class Usage(TokenCount):
         added = [(name, count) for name, count in parts if count != _NOTHING]
         if not added:
             return self
-        counts = {name: [count] for name, count in self.by.items()}
+        by = dict(self.by)
         for name, count in added:
-            counts.setdefault(name, []).append(count)
-        by = {name: sum_counts(each) for name, each in counts.items()}
-        total = sum_counts(by.values())
-        return Usage(**dict(total), by=by)
+            by[name] = by.get(name, _NOTHING) + count
+        return Usage(**dict(sum_counts(by.values())), by=by)
 
 
 def sum_counts(counts: Iterable[TokenCount]) -> TokenCount:
     parts = list(counts)
     if len(parts) == 1 and type(parts[0]) is TokenCount:
         return parts[0]
-    return TokenCount(
-        calls=sum(each.calls for each in parts),
-        input_tokens=sum(each.input_tokens for each in parts),
-        output_tokens=sum(each.output_tokens for each in parts),
-        known_cost=sum(each.known_cost for each in parts),
-        unpriced_calls=sum(each.unpriced_calls for each in parts),
-    )
+    names = TokenCount.model_fields
+    return TokenCount(**{name: sum(getattr(each, name) for each in parts) for name in names})

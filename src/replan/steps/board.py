@@ -23,9 +23,9 @@ from pydantic import JsonValue
 
 from replan.langgraph_inside.tasks import can_read_state, read_state as read_channels
 from replan.memory.conversation import Memory, Seen, seen_in
-from replan.plan.model import PlanStep
+from replan.plan.model import PlanStep, TaskPlan
 from replan.ports.journal import Journal, LedgerEntry
-from replan.state.enhanced import EnhancedState, plan_of
+from replan.state.enhanced import EnhancedState
 from replan.state.limits import RunSettings
 from replan.state.results import Assignment, ExecutionStatus, SpecialistResult
 from replan.steps.on_record import OnRecord
@@ -152,7 +152,7 @@ class Board:
         """Take the state of the round; a resumed round may have other settings."""
         self.state = state  # the state at the start of the round, read once for all its tasks
         self.settings = state.get("settings") or RunSettings()
-        self._plan = plan_of(state)
+        self._plan = state.get("current_plan") or TaskPlan()
         self._steps = {step.id: step for step in self._plan.steps}
         self.round = state.get("current_round", 1)
         self.sent: dict[int, list[Assignment]] = {}  # whom each step was sent to

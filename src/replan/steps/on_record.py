@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from replan.plan.dependencies import readiness
-from replan.plan.model import PlanStep, StepStatus
+from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.order import run_order
 from replan.ports.journal import UNKNOWN_ENDS, LedgerEntry
-from replan.state.enhanced import EnhancedState, plan_of
+from replan.state.enhanced import EnhancedState
 from replan.state.generations import FIRST, Generation
 from replan.state.results import Assignment, ExecutionStatus, SpecialistResult
 from replan.steps.outcomes import inputs_of, results_in, settled
@@ -145,7 +145,7 @@ def _is_done(result: SpecialistResult) -> bool:
 def _known_results(
     state: EnhancedState, recorded: OnRecord
 ) -> tuple[dict[str, SpecialistResult], frozenset[int]]:
-    plan = plan_of(state)
+    plan = state.get("current_plan") or TaskPlan()
     sent: dict[int, list[Assignment]] = {}
     for assignment in state.get("dispatched", []):
         sent.setdefault(assignment.step_id, []).append(assignment)

@@ -72,7 +72,7 @@ def merged(passages: Iterable[Passage]) -> Iterator[Passage]:
     """Put blocks under one heading together as long as they are short, each line at its place."""
     last: Passage | None = None
     for each in passages:
-        together = None if last is None else _together(last, each)
+        together = None if last is None else _joined(last, each)
         if last is not None and together is None:
             yield last
         last = together or each
@@ -85,7 +85,7 @@ def _lines(text: str) -> list[str]:
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-def _together(one: Passage, other: Passage) -> Passage | None:
+def _joined(one: Passage, other: Passage) -> Passage | None:
     gap = other.line - one.line - one.text.count("\n")
     if one.heading != other.heading or gap < 1:
         return None

@@ -83,6 +83,7 @@ class _Count:
         return f"It is nested deeper than {self._bounds.depth} levels"
 
     def _problem(self, event: yaml.Event) -> str:
+        """Count an event, and say what is wrong with it; empty if nothing is."""
         anchor = cast("str | None", getattr(event, "anchor", None))
         if anchor and not self._bounds.aliases:
             return "It has an anchor or an alias"

@@ -10,7 +10,7 @@ from typing import Any
 from replan.adapters.storage.opening import open_storage
 from replan.assembly.graphs import AnyTeam
 from replan.errors import InputError
-from replan.own_loop import completed
+from replan.own_loop import run_in_own_loop
 from replan.ports.storage import Storage
 from replan.server.callers.tokens import TOKEN, Tokens, new_token, one_token, read_tokens
 from replan.server.listening import bind_socket, listening, until_signalled
@@ -85,7 +85,7 @@ def show(wanted: PageOptions, say: Callable[[str], None]) -> None:
     Raises:
         UsageError: A team file, the tokens, the storage or the address cannot be used.
     """
-    completed(lambda: _serve_pages(wanted, say))
+    run_in_own_loop(lambda: _serve_pages(wanted, say))
 
 
 async def _serve_pages(wanted: PageOptions, say: Callable[[str], None]) -> None:

@@ -16,7 +16,7 @@ from replan.assembly.graphs import build_graph
 from replan.calling.compiled import services_in
 from replan.errors import ConfigurationError
 from replan.metrics.watch import Watch, watch_loop_lag
-from replan.own_loop import completed
+from replan.own_loop import run_in_own_loop
 from replan.runtime import open_runtime
 from replan.team.team_file import TeamFile, read_team_file
 from replan.workers.fenced_jobs import APPLICATION
@@ -107,7 +107,7 @@ async def open_worker(
 
 def work(wanted: WorkerWanted, say: Callable[[str], None]) -> None:
     """Take runs up until SIGINT or SIGTERM; others continue with what is at work then."""
-    completed(lambda: _work(wanted, say))
+    run_in_own_loop(lambda: _work(wanted, say))
 
 
 async def _work(wanted: WorkerWanted, say: Callable[[str], None]) -> None:
@@ -131,7 +131,7 @@ def publish(team: Path, storage: str) -> str:
         text = "published" if is_new else "was published before:"
         return f"{text} {name_of(read)} {version.digest}"
 
-    return completed(done)
+    return run_in_own_loop(done)
 
 
 def name_of(read: TeamFile) -> str:

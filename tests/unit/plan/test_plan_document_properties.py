@@ -15,7 +15,7 @@ from replan.plan import (
     normalised,
     render,
 )
-from replan.plan.markdown.normal import visible
+from replan.plan.markdown.normal import visible_parts
 from replan.plan.order import closing_edges
 from replan.texts.storable import storable_text
 
@@ -137,7 +137,7 @@ def noisy_documents(draw: st.DrawFn) -> tuple[str, str, list[str]]:
 def shown(plan: TaskPlan) -> tuple[object, ...]:
     """What a document shows of a plan."""
     plan = normalised(plan)
-    return plan.title, [visible(step) for step in plan.steps]
+    return plan.title, [visible_parts(step) for step in plan.steps]
 
 
 @given(plans())

@@ -9,7 +9,7 @@ import pytest
 
 import warm
 from replan import Host, Specialist, Team, build_graph, run, stream
-from replan.own_loop import Threads, completed
+from replan.own_loop import Threads, run_in_own_loop
 from replan.specialists.function import in_thread
 from replan.testing import ScriptedModel, always
 
@@ -87,7 +87,7 @@ def test_a_process_ends_although_what_is_synchronous_in_it_hangs(start, without)
 def test_a_loop_ends_although_its_default_executor_has_work_that_was_given_up():
     program = textwrap.dedent("""
         import asyncio, threading
-        from replan.own_loop import completed
+        from replan.own_loop import run_in_own_loop
 
         async def main():
             work = asyncio.ensure_future(asyncio.to_thread(threading.Event().wait))
@@ -95,7 +95,7 @@ def test_a_loop_ends_although_its_default_executor_has_work_that_was_given_up():
             work.cancel()
             await asyncio.wait({work})
 
-        completed(main)
+        run_in_own_loop(main)
         print("ended")
     """)
     ended = warm.run("-c", program)
@@ -247,7 +247,7 @@ def test_a_loop_of_our_own_gets_threads_that_can_be_given_up():
     async def whose() -> str:
         return await asyncio.to_thread(lambda: threading.current_thread().name)
 
-    assert completed(whose) == "replan-work"
+    assert run_in_own_loop(whose) == "replan-work"
 
 
 def test_a_thread_that_is_done_takes_the_next_work():

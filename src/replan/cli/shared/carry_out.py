@@ -11,7 +11,7 @@ from replan.cli.shared.process import INCOMPLETE, WRONG_USE
 from replan.cli.shared.session import Session
 from replan.cli.shared.site import Site
 from replan.errors import ConfigurationError, ReplanError, UsageError
-from replan.own_loop import completed
+from replan.own_loop import run_in_own_loop
 from replan.plan.markdown.seal import origin_of
 from replan.ports.built_in import built_in_models
 from replan.ports.storage import Storage
@@ -48,7 +48,7 @@ def exit_code_of(work: Callable[[], Coroutine[Any, Any, int]], site: Site) -> in
     """Run a command about stored runs; an error is one message and an exit code."""
     try:
         with logging_to(site.log_file):
-            return completed(work)
+            return run_in_own_loop(work)
     except UsageError as error:
         code, complaint = WRONG_USE, str(error)
     except ReplanError as error:

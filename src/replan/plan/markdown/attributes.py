@@ -1,7 +1,7 @@
 """The attributes of a step, and how they are written: `(after 1, 2; priority 2)`."""
 
 from dataclasses import dataclass, fields
-from typing import TypeVar
+from typing import Any
 
 from replan.plan.markdown.encoding import encode_resource
 from replan.plan.model import Condition, PlanStep
@@ -12,7 +12,6 @@ KNOWN = (
 )
 """The attributes that a step can have, as they are written."""
 
-_T = TypeVar("_T")
 _SINGLE = ("condition", "optional", "priority", "max_retries", "timeout")
 
 
@@ -34,16 +33,11 @@ class Attributes:
 
     def __or__(self, other: "Attributes") -> "Attributes":
         """Join two: lists grow; where both have a single value, the first one counts."""
-        return Attributes(
-            specialists=_grown(self.specialists, other.specialists),
-            dependencies=_grown(self.dependencies, other.dependencies),
-            condition=self.condition or other.condition,
-            optional=other.optional if self.optional is None else self.optional,
-            priority=other.priority if self.priority is None else self.priority,
-            max_retries=other.max_retries if self.max_retries is None else self.max_retries,
-            timeout=other.timeout if self.timeout is None else self.timeout,
-            writes=_grown(self.writes, other.writes),
-        )
+        joined = {
+            each.name: _joined(each.name, getattr(self, each.name), getattr(other, each.name))
+            for each in fields(self)
+        }
+        return Attributes(**joined)
 
     def conflict(self, other: "Attributes") -> str | None:
         """Name an attribute that has different values in the two."""
@@ -75,7 +69,7 @@ def write_attributes(step: PlanStep, *, guarded: bool = False) -> str:
     return "; ".join(parts)
 
 
-def _grown(one: tuple[_T, ...] | None, two: tuple[_T, ...] | None) -> tuple[_T, ...] | None:
+def _joined(name: str, one: Any, two: Any) -> Any:
     if one is None or two is None:
         return two if one is None else one
-    return tuple(dict.fromkeys((*one, *two)))
+    return one if name in _SINGLE else tuple(dict.fromkeys((*one, *two)))

@@ -63,13 +63,13 @@ class PlanDocument:
         if beyond := too_large(clean, PLAN):
             return cls(clean, beyond, ids)
         mistakes = read_document(clean, ids).mistakes
-        return cls(clean, (*_unwritable(text), *mistakes), ids)
+        return cls(clean, (*_half_characters(text), *mistakes), ids)
 
     @cached_property
     def plan(self) -> TaskPlan:
         """The plan in its first version, with the marks and results that the document shows."""
         reading = self._reading
-        steps = tuple(_own(block.step) for block in reading.blocks)
+        steps = tuple(_with_own_parameters(block.step) for block in reading.blocks)
         return TaskPlan(content=self.text, title=reading.title, steps=steps)
 
     def write(self, plan: TaskPlan) -> "PlanDocument":
@@ -123,10 +123,10 @@ def looks_like_plan(text: str) -> bool:
     marked = [block for block in reading.blocks if block.item.is_marked]
     if marked:
         return not reading.outline.fenced or any(
-            block.item.numbered or _is_bound(block) for block in marked
+            block.item.numbered or _names_who_or_when(block) for block in marked
         )
     numbered = [block for block in reading.blocks if block.item.numbered]
-    return len(numbered) >= _LEAST_NUMBERED and any(map(_is_bound, numbered))
+    return len(numbered) >= _LEAST_NUMBERED and any(map(_names_who_or_when, numbered))
 
 
 def too_large(text: str, bounds: Bounds) -> tuple[Mistake, ...]:
@@ -139,16 +139,16 @@ def too_large(text: str, bounds: Bounds) -> tuple[Mistake, ...]:
     )
 
 
-def _own(step: PlanStep) -> PlanStep:
+def _with_own_parameters(step: PlanStep) -> PlanStep:
     """Return a step with its own copy of the parameters: all readers of a text share a reading."""
     return step.replace(parameters=deepcopy(step.parameters)) if step.parameters else step
 
 
-def _is_bound(block: Block) -> bool:
+def _names_who_or_when(block: Block) -> bool:
     return bool(block.step.assigned_to or block.step.awaits)
 
 
-def _unwritable(text: str) -> tuple[Mistake, ...]:
+def _half_characters(text: str) -> tuple[Mistake, ...]:
     found = _SURROGATE.search(text)
     if found is None:
         return ()

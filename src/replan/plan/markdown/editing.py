@@ -9,7 +9,7 @@ from replan.plan.markdown.body import write_body, write_quotes
 from replan.plan.markdown.lines import Line, indent_of, is_blank
 from replan.plan.markdown.outline import PENDING_MARKS
 from replan.plan.markdown.reading import Block, number_steps
-from replan.plan.markdown.rendering import MARKS, under
+from replan.plan.markdown.rendering import MARKS, lines_under
 from replan.plan.markdown.title import write_title
 from replan.plan.model import PlanStep, StepStatus
 
@@ -34,23 +34,25 @@ def marking(blocks: Mapping[int, Block], steps: Sequence[PlanStep]) -> Marking:
     plain = bool(blocks) and all_counted and not is_marked and not needy
     if not needy and not (new and not plain) and not is_marked:
         return Marking(frozenset(), frozenset(numbers), plain)
-    return _spread(kept, needy, numbers)
+    return _with_neighbours(kept, needy, numbers)
 
 
-def _spread(kept: Sequence[tuple[Block, PlanStep]], needy: set[int], numbers: set[int]) -> Marking:
+def _with_neighbours(
+    kept: Sequence[tuple[Block, PlanStep]], needy: set[int], numbers: set[int]
+) -> Marking:
     """Mark also those steps that would be taken for text next to the marked ones."""
     groups = {
         block.item.group for block, step in kept if block.item.mark is not None or step.id in needy
     }
     marks = set(needy)
     for block, step in kept:
-        if block.item.mark is None and not _belongs(block, groups):
+        if block.item.mark is None and not _is_of_group(block, groups):
             marks.add(step.id)
     implicit = {step.id for block, step in kept if not block.explicit}
     return Marking(frozenset(marks), frozenset(numbers | (marks & implicit)), plain=False)
 
 
-def _belongs(block: Block, groups: set[int]) -> bool:
+def _is_of_group(block: Block, groups: set[int]) -> bool:
     return block.explicit and block.item.numbered and block.item.group in groups
 
 
@@ -61,6 +63,7 @@ def _needs_mark(block: Block, step: PlanStep, numbers: set[int]) -> bool:
 
 
 def _numbers_needed(blocks: Mapping[int, Block], steps: Sequence[PlanStep]) -> set[int]:
+    """Find the steps that would get another number if theirs was not written."""
     needed: set[int] = set()
     implicit = {step_id for step_id, block in blocks.items() if not block.explicit}
     while True:
@@ -92,6 +95,7 @@ class BlockEditor:
         self._needs = needs
 
     def edited(self, block: Block, step: PlanStep, *, must_rewrite: bool) -> list[Line]:
+        """Return the lines of a step after a change; lines that still fit stay as they are."""
         item = block.item
         lines = list(self._lines[item.start : item.end])
         if must_rewrite or _in_body(block.step) != _in_body(step):
@@ -109,6 +113,7 @@ class BlockEditor:
         return lines
 
     def new(self, step: PlanStep, beside: Block | None) -> list[Line]:
+        """Return the lines of an added step, written like a step beside it."""
         marker, indent = "- ", ""
         if beside is not None and beside.item.depth:
             line = self._lines[beside.item.start].text
@@ -121,7 +126,7 @@ class BlockEditor:
         mark = "" if self._needs.plain and step.status is StepStatus.PENDING else _mark(step)
         title = Line(indent + marker + mark + write_title(step, number=number), self._end)
         columns = indent_of(indent) + len(marker)
-        return [title, *self._lines_of(under(write_body(step), columns))]
+        return [title, *self._lines_of(lines_under(write_body(step), columns))]
 
     def _title(self, block: Block, step: PlanStep, line: Line) -> Line:
         item = block.item
@@ -168,7 +173,7 @@ class BlockEditor:
         return [*kept, *self._under(write_quotes(step), block)]
 
     def _under(self, lines: Sequence[str], block: Block) -> list[Line]:
-        return self._lines_of(under(lines, self._column(block)))
+        return self._lines_of(lines_under(lines, self._column(block)))
 
     def _column(self, block: Block) -> int:
         """Return the indentation of the lines under a step: their own, else what Markdown needs."""

@@ -64,7 +64,7 @@ def normalised_step(step: PlanStep) -> PlanStep:
     return step.replace(**differing) if differing else step
 
 
-def visible(step: PlanStep) -> tuple[object, ...]:
+def visible_parts(step: PlanStep) -> tuple[object, ...]:
     """Return the parts of a step that a document shows, for comparison; executing is pending."""
     is_running = step.status is StepStatus.EXECUTING
     return (

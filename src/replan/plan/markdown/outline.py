@@ -88,7 +88,7 @@ def outline(lines: Sequence[Line]) -> Outline:
 
 def _outline_of(texts: list[str], window: range) -> Outline:
     scan = _Scan(texts, window)
-    items = tuple(_adopt(texts, _choose(scan), window.stop))
+    items = tuple(_with_indented_lines(texts, _items_that_are_steps(scan), window.stop))
     first = items[0].start if items else window.stop
     return Outline(window, fenced=False, items=items, title=scan.title(before=first))
 
@@ -234,13 +234,13 @@ class _Scan:
         return line[mark.end() if mark else content :]
 
 
-def _choose(scan: _Scan) -> tuple[Item, ...]:
+def _items_that_are_steps(scan: _Scan) -> tuple[Item, ...]:
     """Return the items that are steps: the marked, else the numbered, else the top ones."""
     marked = [item for item in scan.items if item.is_marked]
     if marked:
         depth = min(item.depth for item in marked)
         groups = _lists_of_steps(scan, [item for item in marked if item.depth == depth])
-        return tuple(item for item in scan.items if item.depth == depth and _joins(item, groups))
+        return tuple(item for item in scan.items if item.depth == depth and _is_step(item, groups))
     top = [item for item in scan.items if item.depth == 1]
     return (
         tuple(scan.step_headings())
@@ -269,7 +269,7 @@ def _lists_of_steps(scan: _Scan, marked: Sequence[Item]) -> set[int]:
     }
 
 
-def _joins(item: Item, groups: set[int]) -> bool:
+def _is_step(item: Item, groups: set[int]) -> bool:
     if item.is_marked:
         return item.group in groups
     if item.group in groups:
@@ -277,7 +277,7 @@ def _joins(item: Item, groups: set[int]) -> bool:
     return item.mark is not None and not item.mark.isalnum()
 
 
-def _adopt(texts: list[str], items: Sequence[Item], stop: int) -> Iterator[Item]:
+def _with_indented_lines(texts: list[str], items: Sequence[Item], stop: int) -> Iterator[Item]:
     """Give each item the lines indented by two after it; Markdown wants three under `1. `."""
     for at, item in enumerate(items):
         limit = items[at + 1].start if at + 1 < len(items) else stop

@@ -68,7 +68,7 @@ def _in_title(block: Block) -> Iterator[Overlooked]:
 
 def sequence_word(step: PlanStep) -> str:
     """The first word of a step that suggests a dependency, if the step has none."""
-    found = None if step.awaits else _sequence().match(step.description)
+    found = None if step.awaits else _sequence_pattern().match(step.description)
     return found[0] if found else ""
 
 
@@ -127,7 +127,7 @@ def _last_before(line: int, headings: Sequence[int]) -> int:
 
 def _dependencies_in(text: str) -> Iterator[str]:
     for bracket in _BRACKETS.finditer(text):
-        if _waiting().search(bracket[0]) or _STEP_NUMBER.search(bracket[0]):
+        if _waiting_pattern().search(bracket[0]) or _STEP_NUMBER.search(bracket[0]):
             yield bracket[0]
     outside = _BRACKETS.sub(_blanked, text)
     clause = _waiting_clause().search(outside) if _MAY_WAIT.search(outside) else None
@@ -143,16 +143,16 @@ def _blanked(match: re.Match[str]) -> str:
 def _waiting_words() -> str:
     """A pattern for any word that says that a step waits."""
     ordered = sorted(words.listed("waiting"), key=len, reverse=True)
-    return "|".join(_bounded(word) for word in ordered)
+    return "|".join(_word_pattern(word) for word in ordered)
 
 
-def _bounded(word: str) -> str:
+def _word_pattern(word: str) -> str:
     pattern = re.escape(word).replace(r"\ ", r"\s++")
     return rf"\b{pattern}\b" if word.isascii() or (word[0].isalpha() and " " in word) else pattern
 
 
 @cache
-def _sequence() -> re.Pattern[str]:
+def _sequence_pattern() -> re.Pattern[str]:
     """A pattern for any of the words; only some scripts put a blank after a word."""
     found = sorted(words.listed("sequence"), key=len, reverse=True)
     ends = ("" if _DENSE.search(word) else r"(?!\w)" for word in found)
@@ -161,7 +161,7 @@ def _sequence() -> re.Pattern[str]:
 
 
 @cache
-def _waiting() -> re.Pattern[str]:
+def _waiting_pattern() -> re.Pattern[str]:
     return re.compile(_waiting_words(), re.IGNORECASE)
 
 

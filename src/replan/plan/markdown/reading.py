@@ -238,6 +238,7 @@ def _is_lazy(texts: Sequence[str], members: Sequence[Item]) -> bool:
 def number_steps(
     numbers: Sequence[tuple[str | None, int]], reserved: Collection[int]
 ) -> list[Numbered]:
+    """Give each step its own number, or the next free one."""
     first_line: dict[int, int] = {}
     stated = [_stated_number(number, line, first_line) for number, line in numbers]
     free = (number for number in count(1) if number not in first_line and number not in reserved)
@@ -252,6 +253,7 @@ def number_steps(
 def _stated_number(
     number: str | None, line: int, first_line: dict[int, int]
 ) -> int | Complaint | None:
+    """Read the number that a step states; None if it states none."""
     if number is None:
         return None
     value = int(number) if len(number) <= _MOST_DIGITS else 0

@@ -35,16 +35,17 @@ def render_for_model(plan: TaskPlan) -> str:
 
 def step_lines(step: PlanStep) -> list[str]:
     title = write_title(step, number=f"{step.id}. ")
-    return [f"- [{MARKS[step.status]}] {title}", *under(write_body(step), 2)]
+    return [f"- [{MARKS[step.status]}] {title}", *lines_under(write_body(step), 2)]
 
 
-def under(lines: Iterable[str], columns: int) -> list[str]:
+def lines_under(lines: Iterable[str], columns: int) -> list[str]:
     """Write lines under the line of a step, after a blank line; nothing if there are none."""
     indented = [" " * columns + line if line else "" for line in lines]
     return ["", *indented] if indented else []
 
 
 def heading_line(title: str) -> str:
+    """Write a title as a heading, in the first way that reads back as it."""
     last = len(title) - 1
     ways = (
         encode(title),

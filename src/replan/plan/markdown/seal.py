@@ -113,10 +113,10 @@ def without_seal(lines: Iterable[Line]) -> list[Line]:
 
 def _shown_brief(brief: str) -> str:
     """Return a brief without comments, and without spacing that Markdown does not show."""
-    return "\n".join(_pieces(brief)).strip("\n")
+    return "\n".join(_shown_lines(brief)).strip("\n")
 
 
-def _pieces(brief: str) -> Iterator[str]:
+def _shown_lines(brief: str) -> Iterator[str]:
     fence = ""
     text: list[str] = []
     for line in brief.split("\n"):

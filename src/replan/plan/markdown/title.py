@@ -147,7 +147,7 @@ def _read_number(text: str, numbered: str | None) -> tuple[str | None, str]:
     if match is None or not _is_number(match, text):
         return numbered, text if numbered is None else _without_echo(text, numbered)
     number: str = match["step"] or match["plain"]
-    return number, _without_echo(_after(match, text), number)
+    return number, _without_echo(_after_number(match, text), number)
 
 
 def _is_number(match: re.Match[str], text: str) -> bool:
@@ -159,7 +159,7 @@ def _is_number(match: re.Match[str], text: str) -> bool:
     return spaced and (match["open"] is not None or match["early"] is None)
 
 
-def _after(match: re.Match[str], text: str) -> str:
+def _after_number(match: re.Match[str], text: str) -> str:
     """Return the text after a number, without the other half of a bold mark that it opened."""
     rest = text[match.end() :]
     closed = match["early"] or match["late"]
@@ -169,7 +169,7 @@ def _after(match: re.Match[str], text: str) -> str:
 def _without_echo(text: str, number: str) -> str:
     """Drop "Step 2:" after the 2 of the list; models often write both."""
     match = _NUMBER.match(text)
-    return _after(match, text) if match is not None and match["step"] == number else text
+    return _after_number(match, text) if match is not None and match["step"] == number else text
 
 
 def _unbold(text: str) -> str:
@@ -214,7 +214,7 @@ def _read_words(reading: _Reading, rest: str) -> bool:
 
 
 def _read_group(reading: _Reading, rest: str) -> bool:
-    start = _opening(rest)
+    start = _opening_bracket(rest)
     if start is None:
         return False
     content = rest[start + 1 : -1]
@@ -241,7 +241,7 @@ def _without_connector(text: str) -> str:
     return text[: found.start()].rstrip() if found else text
 
 
-def _opening(text: str) -> int | None:
+def _opening_bracket(text: str) -> int | None:
     pairs = "[]" if text[-1] == "]" else "(（)）"
     half = len(pairs) // 2
     depth = 0

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from replan.plan.markdown.editing import BlockEditor, marking
 from replan.plan.markdown.lines import Line, is_blank, usual_line_end
-from replan.plan.markdown.normal import normalised, visible
+from replan.plan.markdown.normal import normalised, visible_parts
 from replan.plan.markdown.reading import Block, Reading, read_document
 from replan.plan.markdown.rendering import heading_line, render, step_lines
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
@@ -21,18 +21,18 @@ def write_document(reading: Reading, plan: TaskPlan) -> str:
     result reads back as the plan (normalised), if the plan is valid at all.
     """
     wanted = normalised(plan)
-    text = str_of(reading.bom, reading.lines)
+    text = text_of(reading.bom, reading.lines)
     if not reading.mistakes and _shows(reading, wanted) and _marks_running(reading, wanted):
         return text
     end = usual_line_end(reading.lines)
-    for new_lines in (_sparing(reading, wanted, end), _canonical(end)):
+    for new_lines in (_changed_lines_only(reading, wanted, end), _canonical(end)):
         text = _Composition(reading, wanted, end, new_lines).text()
         if _shows(read_document(text), wanted):
             return text
     return reading.bom + render(wanted).replace("\n", end)
 
 
-def str_of(bom: str, lines: Sequence[Line]) -> str:
+def text_of(bom: str, lines: Sequence[Line]) -> str:
     return bom + "".join(map(str, lines))
 
 
@@ -42,12 +42,16 @@ def shows(plan: TaskPlan) -> bool:
 
 
 def _shows(reading: Reading, plan: TaskPlan) -> bool:
+    """Whether a document reads back as a plan."""
     steps = [block.step for block in reading.blocks]
     return (
         (not reading.mistakes or not plan.steps)
         and reading.title == plan.title
         and len(steps) == len(plan.steps)
-        and all(visible(one) == visible(two) for one, two in zip(steps, plan.steps, strict=True))
+        and all(
+            visible_parts(one) == visible_parts(two)
+            for one, two in zip(steps, plan.steps, strict=True)
+        )
     )
 
 
@@ -58,7 +62,7 @@ def _marks_running(reading: Reading, plan: TaskPlan) -> bool:
     )
 
 
-def _sparing(reading: Reading, plan: TaskPlan, end: str) -> NewLines:
+def _changed_lines_only(reading: Reading, plan: TaskPlan, end: str) -> NewLines:
     blocks = {block.step.id: block for block in reading.blocks}
     editor = BlockEditor(reading.lines, end, marking(blocks, plan.steps))
     wrong = {mistake.line - 1 for mistake in reading.mistakes}
@@ -96,7 +100,7 @@ class _Composition:
         self._add_steps()
         if not blocks:
             self._lines.extend(lines[first:])
-        return str_of(self._reading.bom, self._ended())
+        return text_of(self._reading.bom, self._with_line_ends())
 
     def _add_steps(self) -> None:
         blocks = self._reading.blocks
@@ -156,7 +160,7 @@ class _Composition:
         start = self._reading.outline.window.start
         return [*lines[:start], *new, Line("", self._end), *lines[start:]]
 
-    def _ended(self) -> list[Line]:
+    def _with_line_ends(self) -> list[Line]:
         """End every line but the last; the last one ends as in the original document."""
         lines = [line if line.end else Line(line.text, self._end) for line in self._lines]
         had_end = not self._reading.lines or bool(self._reading.lines[-1].end)
@@ -176,6 +180,7 @@ def _gaps(reading: Reading) -> list[tuple[Line, ...]]:
 def _new_after(
     steps: Sequence[PlanStep], known: Collection[int]
 ) -> dict[int | None, list[PlanStep]]:
+    """Group the added steps by the known step that each comes after."""
     groups: dict[int | None, list[PlanStep]] = {}
     last: int | None = None
     for step in steps:

@@ -59,6 +59,7 @@ class Header(NamedTuple):
 
 
 def match_key(line: str, known: Collection[str]) -> KeyLine | None:
+    """Read a line that begins with a known key."""
     stripped = line.strip(BLANK)
     if stripped.startswith("|"):
         return _table_row(stripped, known)
@@ -136,7 +137,7 @@ def read_header(
     reading = _Reading(known)
     end = len(lines)
     for place, line in enumerate(lines):
-        if place >= MAX_LINES or not _take(reading, place, line):
+        if place >= MAX_LINES or not _add_line(reading, place, line):
             end = place
             break
     prose = reading.prose
@@ -154,7 +155,7 @@ def read_header(
 _BODY = "\0body"
 
 
-def _take(reading: _Reading, place: int, line: str) -> bool:
+def _add_line(reading: _Reading, place: int, line: str) -> bool:
     """Add one line to the front matter; return False if it cannot belong to it."""
     if not line.strip(BLANK):
         reading.blank_at = place if reading.blank_at is None else reading.blank_at

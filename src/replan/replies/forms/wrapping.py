@@ -81,7 +81,7 @@ def few_lines(text: str) -> bool:
     )
 
 
-def unless_talk(before: str) -> str:
+def unless_announcement(before: str) -> str:
     """Return what is before a front matter, unless it only announces what follows."""
     text = before.strip(BLANK)
     return "" if text.endswith((":", "\uff1a", "]", ">", "`", "(")) else text

@@ -107,6 +107,7 @@ def number_of(value: str) -> float | None:
 
 
 def _label(value: str, words: Mapping[str, Label]) -> tuple[Label | None, Label | None]:
+    """Return the label that a value means, and the one that it denies; None for either."""
     text = re.sub(r"^[\W_]+", "", _folded(value[:_LABEL_REACH]))
     found = _WORD.findall(_SEGMENT_END.split(text, maxsplit=1)[0].replace("_", " "))
     phrase = " ".join(found)

@@ -65,6 +65,7 @@ def _problems_of(text: str, team: tuple[str, ...], known: frozenset[int]) -> tup
 def find_plan(
     body: str, team: Collection[str] = (), *, expected: bool, is_cut: bool = False
 ) -> FoundPlan | None:
+    """Find the plan in a body: of all its forms, the one with the fewest problems."""
     if beyond := too_large(body, MODEL_PLAN):
         return FoundPlan(body, beyond, is_certain=False, is_cut=is_cut) if expected else None
     names = Names(team)
@@ -88,6 +89,7 @@ def find_plan(
 
 
 def _forms(body: str, names: Names) -> Iterator[tuple[str, bool]]:
+    """Yield the ways to read a body as a plan document, and whether each can be nothing else."""
     if _reads(body):
         yield body, looks_like_plan(body)
     if len(body) > _LONGEST:

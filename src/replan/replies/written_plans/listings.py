@@ -53,10 +53,10 @@ class _Text:
 def rewritten(text: str, names: Names) -> str | None:
     """Return a text with its steps as a task list; None if no lines of it are steps."""
     read = _read(_lines(text), names)
-    lines, steps = read.lines, _series(read)
+    lines, steps = read.lines, _steps_of(read)
     if not steps:
         return None
-    _bound(read, steps)
+    _find_ends(read, steps)
     steps, dropped = _without_repetition(read, steps)
     entries = _entries(lines, steps, names)
     _read_order_lines(lines, steps, entries, dropped)
@@ -76,10 +76,10 @@ def _lines(text: str) -> list[str]:
     text = re.sub(r"(?m)^([^\S\n]*+)\\([-*+#])", r"\1\2", text)
     text = _ITEM_END.sub("\n", _ITEM.sub("\n- ", text))
     lines = text.split("\n")[:_MOST_LINES]
-    return [part for line in lines for part in _parted(line)]
+    return [part for line in lines for part in _split_numbered(line)]
 
 
-def _parted(line: str) -> list[str]:
+def _split_numbered(line: str) -> list[str]:
     cuts: list[int] = []
     for found in _ONE_LINE.finditer(line):
         if int(found["number"]) == len(cuts) + 1:
@@ -89,7 +89,7 @@ def _parted(line: str) -> list[str]:
     return [line[a:b].rstrip() for a, b in zip(cuts, [*cuts[1:], len(line)], strict=True)]
 
 
-def _series(text: _Text) -> list[_Step]:
+def _steps_of(text: _Text) -> list[_Step]:
     ranked = [
         (rank, steps)
         for steps in _lines_that_begin_alike(text)
@@ -124,6 +124,7 @@ def _rank(text: _Text, steps: list[_Step]) -> tuple[int, ...] | None:
 
 
 def _has_name_or_order(text: _Text, step: _Step) -> bool:
+    """Whether a line, or the lines below it, say who does it or what it waits for."""
     line = text.lines[step.at]
     read = read_line(line[step.opening.text :], text.names, ())
     if read.text and (read.who or read.waits):
@@ -137,7 +138,7 @@ def _has_name_or_order(text: _Text, step: _Step) -> bool:
     return False
 
 
-def _bound(text: _Text, steps: list[_Step]) -> None:
+def _find_ends(text: _Text, steps: list[_Step]) -> None:
     """Find where each step ends: at the next one, at a heading, or where plain text continues."""
     lines, outside = text.lines, outside_fences(text.lines)
     starts = [*(step.at for step in steps[1:]), len(lines)]
@@ -153,6 +154,7 @@ def _bound(text: _Text, steps: list[_Step]) -> None:
 
 
 def _ends(line: str, opening: Opening, head: Opening, was_blank: bool) -> bool:  # noqa: FBT001
+    """Whether a line below a step no longer belongs to it."""
     if not line.strip():
         return False
     if opening.level:
@@ -230,6 +232,7 @@ def _read_order_lines(
 
 
 def _joined(lines: list[str], steps: list[_Step], entries: list[Entry], dropped: set[int]) -> str:
+    """Return the text with the steps as a task list in the places of their lines."""
     written = step_lines(entries)
     text: list[str] = []
     at = 0

@@ -61,6 +61,7 @@ class Opening(NamedTuple):
 
 
 def opening_of(line: str) -> Opening:
+    """Read how a line begins."""
     start = _START.match(line)
     if start is None:  # every line has a beginning, if an empty one
         return Opening(0, 0, is_box=False, is_listed=False, label="", style="", text=0)

@@ -75,6 +75,7 @@ def has_step_fields(value: object) -> bool:
 
 
 def _items(value: object, depth: int = 0) -> tuple[str, list[object]]:
+    """Find the list of steps in data, and the title beside it."""
     if isinstance(value, list):
         return "", cast("list[object]", value)
     if not isinstance(value, dict) or depth > _DEEPEST:
@@ -86,11 +87,11 @@ def _items(value: object, depth: int = 0) -> tuple[str, list[object]]:
             found = _items(cast("object", inner), depth + 1)
             return " ".join(next(head, "").split()) or found[0], found[1]
     if fields and all(any(sign.isdigit() for sign in str(key)) for key in fields):
-        return "", [_keyed(str(key), item) for key, item in fields.items()]
+        return "", [_with_number(str(key), item) for key, item in fields.items()]
     return "", []
 
 
-def _keyed(key: str, item: object) -> Record:
+def _with_number(key: str, item: object) -> Record:
     """Return a step that is under its number: `{"1": "...", "step 2": "..."}`."""
     return (
         {"id": key, **cast("Record", item)} if isinstance(item, dict) else {"id": key, "task": item}
@@ -110,7 +111,7 @@ def _fields_by_part(item: object, names: Names) -> dict[str, object] | None:
         part = None if value in (None, "", []) else _part(key, value, names)
         if part is not None and part not in parts:
             parts[part] = value
-        elif further := _further(part, key, value):
+        elif further := _further_text(part, key, value):
             rest.append(further)
     if rest:
         parts["brief"] = "\n".join(filter(None, [as_text(parts.get("brief", "")), *rest]))
@@ -119,7 +120,7 @@ def _fields_by_part(item: object, names: Names) -> dict[str, object] | None:
     return parts
 
 
-def _further(part: str | None, key: str, value: object) -> str:
+def _further_text(part: str | None, key: str, value: object) -> str:
     """The text of another field; the specialist may know the meaning of its key."""
     if part in ("task", "brief"):
         return as_text(value)

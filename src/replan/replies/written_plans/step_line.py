@@ -6,7 +6,7 @@ what is in it, in any place; what is neither a name nor an order stays text.
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from replan.plan.markdown import words
 from replan.plan.markdown.attributes import Attributes
@@ -128,7 +128,7 @@ class _Reader:
             is_behind = _ends_with_mention(before)
             rest = None
             if is_behind or content not in only_text:
-                rest = self._group(content, behind=is_behind)
+                rest = self._read_group(content, behind=is_behind)
             if rest is None and not is_behind:
                 only_text.add(content)
             if rest is None:
@@ -150,12 +150,12 @@ class _Reader:
         self._line.unread.append(text[start:])
         return text[:start]
 
-    def _group(self, content: str, *, behind: bool) -> str | None:
+    def _read_group(self, content: str, *, behind: bool) -> str | None:
         """Read the content of a bracket; return the rest of it, or None if it is only text."""
         if len(content) > _LONGEST_GROUP:
             return None
         before = (len(self._line.who), len(self._line.waits), self._line.attributes)
-        if self._strict(content) or self._order(content, is_alone=True):
+        if self._read_attributes(content) or self._read_order(content, is_alone=True):
             return ""
         rest: list[str] = []
         only_text: set[str] = set()  # as above: a piece may be there hundreds of times
@@ -164,8 +164,10 @@ class _Reader:
             if piece in only_text and not was_order:
                 rest.append(piece)
                 continue
-            is_order = self._order(piece, is_alone=True, goes_on=was_order)
-            if not (is_order or self._who(piece, is_keyed=True) or self._strict(piece)):
+            is_order = self._read_order(piece, is_alone=True, goes_on=was_order)
+            if not (
+                is_order or self._read_who(piece, is_keyed=True) or self._read_attributes(piece)
+            ):
                 rest.append(piece)
                 only_text.add(piece)
             was_order = is_order or (was_order and not rest)
@@ -212,21 +214,28 @@ class _Reader:
             if shorter is None or shorter == text:
                 break
             text = trimmed(shorter)
-        if not behind and (first := _BETWEEN.search(text)) and self._who(text[: first.start()]):
+        if (
+            not behind
+            and (first := _BETWEEN.search(text))
+            and self._read_who(text[: first.start()])
+        ):
             text = text[first.end() :]
         return trimmed(text)
 
     def _without_end(self, text: str, *, behind: bool) -> str | None:
-        if self._order(text, is_alone=behind, is_strong=True) or (behind and self._strict(text)):
+        """Remove the last piece of a text if it says who or when; None if it does not."""
+        if self._read_order(text, is_alone=behind, is_strong=True) or (
+            behind and self._read_attributes(text)
+        ):
             return ""
         cuts = [found for found in _BETWEEN.finditer(text) if found.end() > found.start()][-8:]
         for cut in cuts:
             piece = text[cut.end() :]
-            if self._order(piece, is_alone=True, is_strong=True):
+            if self._read_order(piece, is_alone=True, is_strong=True):
                 return text[: cut.start()]
         for cut in cuts[-2:]:  # the last but one, since a key has its own sign: `owner: coder`
             piece = text[cut.end() :]
-            if self._who(piece) or (behind and self._strict(piece)):
+            if self._read_who(piece) or (behind and self._read_attributes(piece)):
                 return text[: cut.start()]
         return self._without_last_words(text)
 
@@ -240,12 +249,12 @@ class _Reader:
             return text[: marked[-1].start()]
         return None
 
-    def _order(
+    def _read_order(
         self, text: str, *, is_alone: bool = False, goes_on: bool = False, is_strong: bool = False
     ) -> bool:
         order = read_order(text.strip(_MARKS), self._labels)
         if order is None:
-            return self._by_title(text)
+            return self._read_titles(text)
         is_said = order.is_strong if is_strong else order.is_said
         only_none = not order.refs and is_alone and not is_strong
         if not (is_said or (goes_on and order.refs) or only_none):
@@ -253,7 +262,7 @@ class _Reader:
         self._line.waits += order.refs
         return True
 
-    def _by_title(self, text: str) -> bool:
+    def _read_titles(self, text: str) -> bool:
         if not begins_with_keyword(text):
             return False
         quoted = re.split(r"(?:^\S+\s+|[\"“”'«»*]\s*[,，、]\s*(?=[\"“'«*]))", text.strip())
@@ -264,7 +273,7 @@ class _Reader:
         self._line.waits += found
         return True
 
-    def _who(self, text: str, *, is_keyed: bool = False) -> bool:
+    def _read_who(self, text: str, *, is_keyed: bool = False) -> bool:
         """Read a piece that only says who does the step, with any key or none."""
         text = text.strip(_MARKS)
         keyed = _KEYED.fullmatch(text) if is_keyed else None
@@ -288,7 +297,7 @@ class _Reader:
             return True
         return False
 
-    def _strict(self, text: str) -> bool:
+    def _read_attributes(self, text: str) -> bool:
         """Read attributes in the grammar of plans, other than names and order."""
         found: Attributes | None = None
         for phrase in read_phrases(text.strip()):
@@ -299,14 +308,7 @@ class _Reader:
             return False
         self._line.who += found.specialists or ()
         self._line.waits += map(str, found.dependencies or ())
-        self._line.attributes |= Attributes(
-            condition=found.condition,
-            optional=found.optional,
-            priority=found.priority,
-            max_retries=found.max_retries,
-            timeout=found.timeout,
-            writes=found.writes,
-        )
+        self._line.attributes |= replace(found, specialists=None, dependencies=None)
         return True
 
 

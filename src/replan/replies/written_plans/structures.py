@@ -44,14 +44,14 @@ class Data(NamedTuple):
 
 def steps_in(text: str) -> Data | None:
     """Find the steps that are data in a text; None if there are none."""
-    for read in (_json, _yaml, _markup, _table, _blocks):
+    for read in (_read_json, _read_yaml, _read_markup, _read_table, _read_blocks):
         found = read(text)
         if found is not None:
             return found
     return None
 
 
-def _json(text: str) -> Data | None:
+def _read_json(text: str) -> Data | None:
     start = _JSON_START.match(text)
     if start is None:
         return None
@@ -65,7 +65,7 @@ def _json(text: str) -> Data | None:
     return Data(found.value, found.is_cut, has_step_fields(found.value)) if is_data else None
 
 
-def _yaml(text: str) -> Data | None:
+def _read_yaml(text: str) -> Data | None:
     item, listed = _YAML_ITEM.search(text), _YAML_LIST.search(text)
     begins = [
         found.start()
@@ -109,7 +109,7 @@ def _quoted(text: str) -> str:
     return "\n".join(lines)
 
 
-def _markup(text: str) -> Data | None:
+def _read_markup(text: str) -> Data | None:
     """Read `<step id="1"><task>…</task></step>`, with parts as tags, attributes or text."""
     steps: list[dict[str, object]] = []
     current: dict[str, object] | None = None
@@ -146,7 +146,7 @@ def _record(fields: dict[str, object]) -> dict[str, object]:
     return fields
 
 
-def _table(text: str) -> Data | None:
+def _read_table(text: str) -> Data | None:
     """Read a table whose headers name the tasks, and who does them or what they wait for."""
     lines = text.split("\n")
     for at, line in enumerate(lines[1:], 1):
@@ -169,7 +169,7 @@ def _cells(line: str) -> list[str]:
     return [cell.strip(" \t*`_") for cell in line.strip().strip("|").split("|")]
 
 
-def _blocks(text: str) -> Data | None:
+def _read_blocks(text: str) -> Data | None:
     """Read blocks of keys, one for each step, without any list."""
     steps: list[dict[str, object]] = []
     current: dict[str, object] = {}

@@ -64,6 +64,7 @@ def _below(
 
 
 def _outside_steps(blocks: Collection[Block], lines: list[str], names: Names) -> Iterator[Mistake]:
+    """Report lines between the steps that name steps, or look like one."""
     inside = {at for block in blocks for at in range(block.item.start, block.item.end)}
     outside = outside_fences(lines)
     titles = {squeezed(block.step.description) for block in blocks}

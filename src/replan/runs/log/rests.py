@@ -80,7 +80,7 @@ class Rests:
         if self._round is None and self.told:
             # Nothing was left to do: what a person did to the run happened all the same.
             *self.told, last = self.told
-            self._hooks.tell(last)
+            self._hooks.queue(last)
             self.take(last)
         if why is None or self._round is None:
             return
@@ -93,7 +93,7 @@ class Rests:
             seconds=round(self.seconds, 3),
         )
         self._log.take(stopped)
-        self._hooks.tell(stopped)
+        self._hooks.queue(stopped)
         if failed or error is None:
             # Who cancels the work does not wait for what others make of it.
-            await self._hooks.heard(is_last=True)
+            await self._hooks.wait(is_last=True)

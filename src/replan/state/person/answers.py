@@ -69,7 +69,7 @@ def given_answers(answers: Mapping[str, JsonValue], at: datetime) -> dict[str, Q
 def read_answers(given: object, asked: Sequence[Question]) -> dict[str, JsonValue]:
     """Read a person's answer: a mapping of keys to answers, or the answer to the only question."""
     by_key = {question.key: question for question in asked}
-    answers = _by_key(given, by_key)
+    answers = _answers_by_key(given, by_key)
     return {key: _answer_to(by_key[key], answer) for key, answer in answers.items()}
 
 
@@ -116,32 +116,36 @@ def _decision_in(given: Mapping[Any, Any]) -> Decision:
         raise InputError(_HOW_TO_DECIDE) from error
 
 
-def _by_key(given: object, asked: Mapping[str, Question]) -> Mapping[str, object]:
+def _answers_by_key(given: object, asked: Mapping[str, Question]) -> Mapping[str, object]:
+    """Find out which question each answer is for."""
     only = next(iter(asked.values())) if len(asked) == 1 else None
     answers = cast("Mapping[str, object]", given) if isinstance(given, Mapping) else None
     if answers is not None and not _is_whole(answers, only):
         if not answers:
-            raise InputError(f"There is no answer. {_open(asked)}")
+            raise InputError(f"There is no answer. {_how_to_answer(asked)}")
         meant = {key: keys_meant(key, asked) for key in answers}
         unknown = [key for key, keys in meant.items() if not keys]
         if unknown:
             named = ", ".join(f"'{key}'" for key in unknown[:5])
-            raise InputError(f"No open question has the key {named}. {_open(asked)}")
+            raise InputError(f"No open question has the key {named}. {_how_to_answer(asked)}")
         given_twice = len({keys[0] for keys in meant.values()}) < len(meant)
         if given_twice or any(len(keys) > 1 for keys in meant.values()):
-            raise InputError(f"It is not clear which question each answer is for. {_open(asked)}")
+            raise InputError(
+                f"It is not clear which question each answer is for. {_how_to_answer(asked)}"
+            )
         return {meant[key][0]: answer for key, answer in answers.items()}
     if only is None:
-        raise InputError(f"It is not clear which question this answers. {_open(asked)}")
+        raise InputError(f"It is not clear which question this answers. {_how_to_answer(asked)}")
     return {only.key: cast("object", given)}
 
 
-def _open(asked: Mapping[str, Question]) -> str:
+def _how_to_answer(asked: Mapping[str, Question]) -> str:
     keys = ", ".join(f"'{key}'" for key in asked)
     return f"Answer with a mapping from a question's key to its answer; open: {keys}."
 
 
 def _answer_to(question: Question, given: object) -> JsonValue:
+    """Check the answer to a question, and return it as JSON."""
     given = unwrapped_answer(given, question.kind, question.fingerprint)
     if question.kind == "approval":
         decision = read_call_decision(given).model_dump(mode="json", exclude_defaults=True)

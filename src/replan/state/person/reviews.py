@@ -128,6 +128,7 @@ def _answer(question: Question, decision: _Decision) -> object:
 
 
 def _judged(decision: _Decision, name: str, field: str, changed: Changed) -> dict[str, object]:
+    """Read a decision about an action as a mapping with `action`."""
     if decision.type == "edit":
         return {"action": "edit", field: changed(_edited(decision, name))}
     # What is said about an action, without leave to do it, is why it is not done.

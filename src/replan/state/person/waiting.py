@@ -93,10 +93,10 @@ def _read_shown(value: Any) -> Approval | QuestionsAsked | None:
     try:
         return _ASKED.validate_python(value)
     except ValidationError:
-        return _stored(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else None
+        return _read_older(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else None
 
 
-def _stored(fields: Mapping[str, Any]) -> Approval | QuestionsAsked | None:
+def _read_older(fields: Mapping[str, Any]) -> Approval | QuestionsAsked | None:
     """Read what another version showed: it has fields that foreign interrupts do not have."""
     with suppress(ValidationError):
         if {"approve", "version"} <= fields.keys():

@@ -52,6 +52,7 @@ class Saved:
         self._saved[thread] = _saved(thread, path)
 
     def _collect(self, thread: Thread, path: str, changes: "Changes") -> None:
+        """Note what differs from what was written of a thread, and of those in it."""
         before = self._saved.get(thread)
         if before is None or before.path != path:
             before = _Saved(path, 0, None, {})
@@ -117,7 +118,8 @@ def thread_from(rows: Rows, *, run_id: str = "") -> Thread:
 
 
 def header(thread: Thread) -> JsonValue:
-    return {"id": thread.id, "settings": _plain(thread.settings, thread.id, "settings")}
+    """Write the row of a thread itself, without its messages."""
+    return {"id": thread.id, "settings": _as_json(thread.settings, thread.id, "settings")}
 
 
 def message_row(message: ThreadMessage) -> JsonValue:
@@ -127,7 +129,7 @@ def message_row(message: ThreadMessage) -> JsonValue:
         "sender": message.sender,
         "text": message.text,
         "timestamp": message.timestamp.isoformat(),
-        "meta": _plain(message.meta, message.id, "meta"),
+        "meta": _as_json(message.meta, message.id, "meta"),
     }
     return {**row, "is_virtual": True} if message.is_virtual else row
 
@@ -138,7 +140,7 @@ def is_below(path: str, above: str) -> bool:
 
 
 def _saved(thread: Thread, path: str) -> _Saved:
-    settings = _plain(thread.settings, thread.id, "settings")
+    settings = _as_json(thread.settings, thread.id, "settings")
     return _Saved(path, len(thread.messages), settings, dict(thread.sub_threads()))
 
 
@@ -179,17 +181,17 @@ def _restored(value: Any, rows: Rows, path: str) -> Any:
     return value
 
 
-def _plain(value: Any, where: str, place: str) -> Any:
+def _as_json(value: Any, where: str, place: str) -> Any:
     if isinstance(value, Thread):
         return {MARK_OF_THREAD: True}
     if problem := problem_of(value, place):
         raise ThreadError(where, problem, "Keep JSON there, under other names.")
     if isinstance(value, Mapping):
         entries = cast("Mapping[str, Any]", value)
-        return {key: _plain(each, where, f"{place}.{key}") for key, each in entries.items()}
+        return {key: _as_json(each, where, f"{place}.{key}") for key, each in entries.items()}
     if isinstance(value, list | tuple):
         items = cast("Sequence[Any]", value)
-        return [_plain(each, where, f"{place}.{number}") for number, each in enumerate(items)]
+        return [_as_json(each, where, f"{place}.{number}") for number, each in enumerate(items)]
     return value
 
 

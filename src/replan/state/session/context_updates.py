@@ -33,7 +33,7 @@ def applied(context: Value, updates: Mapping[str, Any]) -> dict[str, Any]:
         elif name in MAPPINGS:
             fields[name] = _mapping(getattr(context, name), change, path, reading)
         elif name in TEXTS:
-            fields[name] = _order(str, change, path, reading)
+            fields[name] = _read_set(str, change, path, reading)
         else:
             reading.refuse(path, change, "no update changes this", "Leave it out.")
     reading.end()
@@ -62,6 +62,7 @@ def updates_between(before: Value, after: Value) -> dict[str, JsonValue]:
 def _changes(
     before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]
 ) -> dict[str, JsonValue]:
+    """Return the updates of the entries that differ."""
     changes: dict[str, JsonValue] = {name: None for name in before if name not in after}
     for name, value in after.items():
         if name not in before or not same(before[name], value):
@@ -79,11 +80,11 @@ def _is_same_history(one: tuple[Value, ...], other: tuple[Value, ...]) -> bool:
 def _history(context: Value, name: str, change: Any, reading: Reading) -> Any:
     kind = type(context).model_fields[name].annotation
     path: Path = (name,)
-    if _is_order(change, "append"):
+    if _is_update(change, "append"):
         added = reading.value(kind, change["append"], (*path, "append"))
         return (*getattr(context, name), *(added or ()))
     fix = 'Write {"append": [...]} or {"set": [...]}.'
-    return _order(kind, change, path, reading, fix)
+    return _read_set(kind, change, path, reading, fix)
 
 
 def _mapping(
@@ -95,24 +96,25 @@ def _mapping(
             after.pop(name, None)
         else:
             fix = 'Write {"set": value}, or null to remove it.'
-            after[name] = _order(JsonValue, each, (*path, name), reading, fix)
+            after[name] = _read_set(JsonValue, each, (*path, name), reading, fix)
     return after
 
 
-def _order(
+def _read_set(
     kind: Any, change: Any, path: Path, reading: Reading, fix: str = 'Write {"set": ...}.'
 ) -> Any:
-    if _is_order(change, "set"):
+    if _is_update(change, "set"):
         return reading.value(kind, change["set"], (*path, "set"))
     reading.refuse(path, change, "it is not an update", fix)
     return None
 
 
-def _is_order(change: Any, name: str) -> bool:
+def _is_update(change: Any, name: str) -> bool:
     return isinstance(change, Mapping) and [*cast("Mapping[object, Any]", change)] == [name]
 
 
 def _entries(value: object, path: Path, reading: Reading) -> list[tuple[str, Any]]:
+    """Return the entries of a mapping; those without a name are mistakes."""
     if isinstance(value, Mapping):
         # A name that JSON does not keep is refused with what it names.
         pairs = cast("Mapping[object, Any]", value).items()

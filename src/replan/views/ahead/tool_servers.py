@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from replan.errors import ConfigurationError, ToolServerError
-from replan.own_loop import completed
+from replan.own_loop import run_in_own_loop
 from replan.ports.tool_provider import ToolDefinition, ToolProvider, server_in
 from replan.team.tool_server import ToolServer
 from replan.views.cells import one_line
@@ -71,7 +71,7 @@ def _ask_server(
 ) -> tuple[Sequence[ToolDefinition] | None, str]:
     try:
         provider = server.built(name, os.environ) if isinstance(server, ToolServer) else server
-        tools = completed(lambda: _list_tools(provider))
+        tools = run_in_own_loop(lambda: _list_tools(provider))
     except (ConfigurationError, ToolServerError) as error:
         return None, str(error)
     names = [f"{name}/{tool.name}" for tool in tools]
