@@ -17,7 +17,7 @@ from replan_local.commands import (
     Report,
     Search,
 )
-from replan_local.figures import condition, key, measure, period_key, unquoted
+from replan_local.figures import FUNCTIONS, condition, key, measure, period_key, unquoted
 from replan_local.refusals import CannotAnswerError, did_you_mean
 
 if TYPE_CHECKING:
@@ -162,6 +162,7 @@ def _proposal(text: str) -> str:
         _command(bare)
     except CannotAnswerError:
         first = text.partition(" ")[0].casefold()
+        first = "total" if first in FUNCTIONS else first
         forms = (form for card in CARDS for form in card.capabilities)
         form = next((form for form in forms if form.startswith(f"{first} ")), "")
         return f" The form is: {form}" if form else ""

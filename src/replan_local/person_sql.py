@@ -19,7 +19,7 @@ _CATALOG = re.compile(
     r"duckdb_\w{1,60}|pragma_\w{1,60}|sqlite_(?:temp_)?(?:master|schema)|information_schema"
     r'|pg_catalog|pg_(?:views|settings)|query|query_table|current_setting|getenv)"'
 )
-_UNREADABLE = '{"error":true'
+_UNREADABLE = re.compile(r'\{"error":true.*"error_message":"(?P<reason>[^"\\]*)')
 
 
 def check_length(sql: str) -> None:
@@ -31,8 +31,8 @@ def check_length(sql: str) -> None:
 
 def check_tree(tree: str) -> None:
     """Refuse a query that looks at more than the tables, or at too many of them."""
-    if tree.startswith(_UNREADABLE):
-        raise CannotAnswerError("The query cannot be read.")
+    if found := _UNREADABLE.match(tree):
+        raise CannotAnswerError(f"The query cannot be read: {found['reason']}.")
     if found := _CATALOG.search(tree):
         message = f"A query may look at the tables only; '{found[1]}' shows the database itself."
         raise CannotAnswerError(message)

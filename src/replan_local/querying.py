@@ -91,8 +91,7 @@ class Querying:
         used = [file for file in files if file.view.casefold() in folded]
         damaged = self._database.open(used)
         try:
-            self._database.check(sql)
-            table = self._table("Query", sql)
+            table = self._table("Query", self._database.checked(sql))
         except CannotAnswerError as refusal:
             # A file that cannot be read is the reason before what the query says itself.
             raise next(iter(damaged.values()), refusal) from refusal

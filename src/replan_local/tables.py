@@ -100,24 +100,29 @@ class Database:
         rows = self._run(f"DESCRIBE {quoted(view)}").fetchall()
         return {str(name): str(kind) for name, kind, *_ in rows}
 
-    def check(self, sql: str) -> None:
-        """Refuse SQL of a step that does more than look at a few tables."""
+    def checked(self, sql: str) -> str:
+        """Refuse SQL of a step that does more than look at a few tables; else return it.
+
+        What is returned is written from the very tree that was looked through, without the signs
+        and remarks that end it.
+        """
         check_length(sql)
-        _the_select_in(sql)
-        tree = self._run(f"SELECT json_serialize_sql({literal(sql)})").fetchone()
-        check_tree(str(tree and tree[0]))
+        tree = self._cell(f"json_serialize_sql({literal(sql)})")
+        check_tree(tree)
+        if self._cell(f"json_array_length({literal(tree)}, '$.statements')") != "1":
+            raise CannotAnswerError("Only one single SELECT may be run on the tables.")
+        return self._cell(f"json_deserialize_sql({literal(tree)}::JSON)")
 
     def select(self, sql: str, *, most: int) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
         """Run one SELECT; return the names of its columns and at most this many rows."""
-        inner = _the_select_in(sql)
-        columns = self._run(f"FROM ({inner}\n) LIMIT 0").description
+        columns = self._run(f"FROM ({sql}) LIMIT 0").description
         cells = ", ".join(
             f"#{place}"
             if _SMALL.match(str(kind))
             else f"left(CAST(#{place} AS VARCHAR), {LONGEST_CELL})"
             for place, (_, kind, *_) in enumerate(columns, start=1)
         )
-        found = self._run(f"SELECT {cells} FROM ({inner}\n)")
+        found = self._run(f"SELECT {cells} FROM ({sql})")
         return tuple(str(name) for name, *_ in columns), found.fetchmany(most)
 
     def interrupt(self) -> None:
@@ -143,6 +148,10 @@ class Database:
         except CannotAnswerError as error:
             raise CannotAnswerError(str(error).replace(str(file.path), file.name)) from error
         _check_head(file.name, list(self.columns(file.view)))
+
+    def _cell(self, expression: str) -> str:
+        row = self._run(f"SELECT {expression}").fetchone()
+        return str(row and row[0])
 
     def _run(self, sql: str, problem: str = "The query failed") -> "DuckDBPyConnection":
         import duckdb  # noqa: PLC0415 - an optional extra
@@ -172,21 +181,6 @@ def _connect() -> "DuckDBPyConnection":
     # It would be drawn into whatever the terminal shows.
     connection.execute("SET enable_progress_bar = false")
     return connection
-
-
-def _the_select_in(sql: str) -> str:
-    """The one SELECT of a text, without the sign and the remarks that end it."""
-    import duckdb  # noqa: PLC0415 - an optional extra
-
-    try:
-        statements = duckdb.extract_statements(sql)
-    except duckdb.Error as error:
-        raise CannotAnswerError(f"The query cannot be read: {_first_lines(error)}") from error
-    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise CannotAnswerError("Only one single SELECT may be run on the tables.")
-    head, end, rest = sql.rpartition(";")
-    is_over = all(not line.strip() or line.strip().startswith("--") for line in rest.splitlines())
-    return head.rstrip().rstrip(";") if end and is_over else sql
 
 
 def _first_lines(error: Exception) -> str:

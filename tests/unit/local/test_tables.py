@@ -99,6 +99,8 @@ async def test_an_honest_query_runs(ask, sql):
         "SUMMARIZE sightings",
         "DESCRIBE sightings",
         "VALUES (1)",
+        "SELECT site FROM sightings WHERE seen = (SELECT max(seen) FROM sightings) -- one; two",
+        "SELECT 'a;b' AS \"it's\", -2 ^ 2 AS n",
         "SELECT [1, 2] AS l, {'a': 1} AS s, NULL AS n, true AS b, 1.5::DECIMAL(4, 2) AS d",
     ],
 )
