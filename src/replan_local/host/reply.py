@@ -9,13 +9,14 @@ from pydantic import ValidationError
 
 from replan.plan.dependencies import ready_steps
 from replan.plan.markdown.document import PlanDocument
+from replan.plan.statuses import excerpt
 from replan.prompts.sections import Call, Node, call_of, sections_of
 from replan_local.commands import Calculate
 from replan_local.expressions import calculated
 from replan_local.grammar import parse
 from replan_local.host.facts import is_about_facts
 from replan_local.host.planning import planned
-from replan_local.host.progress import Progress, first_of, progress_in
+from replan_local.host.progress import first_of, progress_in
 from replan_local.host.revision import revise
 from replan_local.refusals import CannotAnswerError
 
@@ -40,16 +41,19 @@ class _Prompt:
     call: Call | None
     system: str
     human: str
-    team: tuple[str, ...]
+
+    def told(self, tag: str) -> str:
+        """What is marked as data of a kind."""
+        return first_of(sections_of(f"{self.system}\n{self.human}"), tag)
 
     @property
     def request(self) -> str:
         """The request: its own section, or else the whole last human message."""
-        return first_of(sections_of(self.human), "request") or self.human
+        return self.told("request") or self.human
 
     @property
-    def progress(self) -> Progress:
-        return progress_in(self.human)
+    def team(self) -> Sequence[str]:
+        return _MEMBER.findall(self.told("team"))
 
 
 def reply_to(messages: Sequence[BaseMessage]) -> str:
@@ -57,15 +61,12 @@ def reply_to(messages: Sequence[BaseMessage]) -> str:
     texts = [(message.type, _HALF_CHARACTER.sub("\ufffd", message.text)) for message in messages]
     system = "\n".join(text for kind, text in texts if kind == "system")
     human = next((text for kind, text in reversed(texts) if kind == "human"), "")
-    sections = (*sections_of(system), *sections_of(human))
-    team = tuple(_MEMBER.findall(first_of(sections, "team")))
     try:
         call = call_of(messages)
     except ValidationError:
         call = None
-    return _WRITERS[call.node if call else "direct_answer"](
-        _Prompt(call=call, system=system, human=human, team=team)
-    )
+    write = _WRITERS[call.node if call else "direct_answer"]
+    return write(_Prompt(call=call, system=system, human=human))
 
 
 def refusal_of(reply: str) -> str:
@@ -95,20 +96,16 @@ def _think(prompt: _Prompt) -> str:
     )
 
 
-def _answer(prompt: _Prompt) -> str:
-    return _calculation(prompt.request) or _plan(prompt)
-
-
-def _plan(prompt: _Prompt) -> str:
+def _answer_or_plan(prompt: _Prompt) -> str:
     try:
-        return planned(prompt.request, prompt.team)
+        return _calculation(prompt.request) or planned(prompt.request, prompt.team)
     except CannotAnswerError as refusal:
         return _refusal(refusal)
 
 
 def _feedback(prompt: _Prompt) -> str:
     """Judge a round: revise once what failed, continue with what can run, or join what there is."""
-    progress = prompt.progress
+    progress = progress_in(prompt.human)
     # A run that has to end now gets its answer, whatever else could be tried.
     if not progress.missing and (revision := revise(progress)):
         return _document(
@@ -127,20 +124,15 @@ def _feedback(prompt: _Prompt) -> str:
 
 
 def _revised(prompt: _Prompt) -> str:
-    progress = prompt.progress
+    progress = progress_in(prompt.human)
     revision = revise(progress)
     return revision.document if revision else progress.plan.content
 
 
-def _summary(human: str) -> str:
+def _summary(prompt: _Prompt) -> str:
     """The beginning of each message, the newest ones as far as there is room."""
-    sections = sections_of(human)
-    said = "\n".join(first_of(sections, tag) for tag in ("memory", "conversation"))
-    lines = [line for each in said.splitlines() if (line := each.strip())]
-    kept = [
-        line if len(line) <= _LINE else f"{line[: _LINE - 1]}\N{HORIZONTAL ELLIPSIS}"
-        for line in lines
-    ]
+    said = f"{prompt.told('memory')}\n{prompt.told('conversation')}"
+    kept = [excerpt(line, _LINE) for line in said.splitlines() if line.strip()]
     while len("\n".join(kept)) > _SUMMARY:
         kept.pop(0)
     return "\n".join(kept)
@@ -164,7 +156,7 @@ def _refusal(refusal: CannotAnswerError) -> str:
 def _quotes(prompt: _Prompt) -> str:
     """The lines of knowledge that fit best, each with the mark that cites it."""
     quoted, source = list[str](), ""
-    for line in first_of(sections_of(prompt.human), "knowledge").splitlines():
+    for line in prompt.told("knowledge").splitlines():
         if head := _SOURCE.match(line):
             source = head["source"]
         elif (told := _NUMBERED.match(line)) and told["text"].strip():
@@ -190,12 +182,12 @@ def _document(body: str, **head: object) -> str:
 
 _WRITERS: Mapping[Node, Callable[[_Prompt], str]] = {
     "think": _think,
-    "direct_answer": _answer,
-    "plan_creation": _plan,
+    "direct_answer": _answer_or_plan,
+    "plan_creation": _answer_or_plan,
     "specialist": _step,
     "feedback": _feedback,
     "plan_update": _revised,
-    "final_answer": lambda prompt: prompt.progress.joined(),
+    "final_answer": lambda prompt: progress_in(prompt.human).joined(),
     "knowledge": lambda prompt: _quotes(prompt) or "none",
-    "memory_summary": lambda prompt: _summary(prompt.human),
+    "memory_summary": _summary,
 }
