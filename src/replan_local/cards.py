@@ -9,7 +9,6 @@ CARDS = (
         "command, or has the parameter sql.",
         capabilities=(
             "list tables",
-            "describe TABLE",
             "total COLUMN [by COLUMN] from TABLE [where COLUMN is VALUE] [top N]",
             "compare step N and step M by COLUMN",
         ),

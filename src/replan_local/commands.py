@@ -51,12 +51,6 @@ class ListTables(_Command):
     """The tables of the folder, with their columns."""
 
 
-class Describe(_Command):
-    """The columns of a table, their ranges and gaps."""
-
-    table: str
-
-
 class Sql(_Command):
     """One SELECT; it has no sentence, only a parameter."""
 
@@ -96,5 +90,5 @@ class Report(_Command):
     chart: Chart = ""
 
 
-Query = Figures | ListTables | Describe | Sql | Compare
+Query = Figures | ListTables | Sql | Compare
 Command = Query | Search | Calculate | Report

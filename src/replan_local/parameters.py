@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue, ValidationError
 
-from replan_local.commands import Calculate, Command, Describe, Figures, Report, Search, Sql
+from replan_local.commands import Calculate, Command, Figures, Report, Search, Sql
 from replan_local.grammar import parse_part
 from replan_local.refusals import CannotAnswerError, did_you_mean
 
@@ -14,7 +14,7 @@ _RULES = {"measures": "measures", "by": "keys", "where": "conditions"}
 
 
 def command_of(specialist: str, given: Mapping[str, JsonValue]) -> Command:
-    kind = _KINDS.get(specialist) or _kind_of_query(given)
+    kind = _KINDS.get(specialist) or (Sql if "sql" in given else Figures)
     parts = {
         name: _parts(name, given[name], rule) for name, rule in _RULES.items() if name in given
     }
@@ -27,12 +27,6 @@ def command_of(specialist: str, given: Mapping[str, JsonValue]) -> Command:
         message = f"The parameter '{name}' cannot be {last['input']!r}: {last['msg']}."
         hint = did_you_mean(name, kind.model_fields) if last["type"] == "extra_forbidden" else ""
         raise CannotAnswerError(message + hint) from None
-
-
-def _kind_of_query(given: Mapping[str, JsonValue]) -> type[Sql | Describe | Figures]:
-    if "sql" in given:
-        return Sql
-    return Describe if set(given) == {"table"} else Figures
 
 
 def _parts(name: str, value: JsonValue, rule: str) -> tuple[object, ...]:

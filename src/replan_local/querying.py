@@ -1,19 +1,15 @@
 """Answer a command about tables; all of it in one thread."""
 
-# ruff: noqa: S608 - names are quoted.
-
 from collections.abc import Mapping
 from pathlib import Path
 
 from replan_local.answer_table import MOST_ROWS, AnswerTable
-from replan_local.commands import Compare, Describe, Figures, ListTables, Query, Sql
+from replan_local.commands import Compare, Figures, ListTables, Query, Sql
 from replan_local.comparison import compared
-from replan_local.figures import quoted, select_of, source_of
+from replan_local.figures import select_of, source_of
 from replan_local.folder import find_file
 from replan_local.refusals import CannotAnswerError
 from replan_local.tables import Database, TableFile, table_files
-
-_MOST_COLUMNS = 200
 
 
 class Querying:
@@ -40,8 +36,6 @@ class Querying:
                 return self._sql(query.sql)
             case ListTables():
                 return self._list()
-            case Describe():
-                return self._description(query)
             case Figures():
                 return self._figures(query)
             case Compare():
@@ -57,21 +51,10 @@ class Querying:
         _, ((count,),) = self._database.select(f"SELECT count(*) {source}", most=1)
         return f"{count} rows"
 
-    def _table(self, title: str, sql: str, *, most: int = MOST_ROWS) -> AnswerTable:
-        columns, rows = self._database.select(sql, most=most + 1)
-        return AnswerTable(
-            title=title, columns=columns, rows=tuple(rows[:most]), is_cut=len(rows) > most
-        )
-
-    def _description(self, query: Describe) -> str:
-        file = self._opened(query.table)
-        sql = (
-            "SELECT column_name AS column, lower(column_type) AS type, min AS smallest, "
-            'max AS largest, avg AS average, null_percentage AS "% missing" '
-            f"FROM (SUMMARIZE {quoted(file.view)})"
-        )
-        table = self._table(f"Columns of {file.name}", sql, most=_MOST_COLUMNS)
-        return _told(table, self._count(f"FROM {quoted(file.view)}"))
+    def _table(self, title: str, sql: str) -> AnswerTable:
+        columns, rows = self._database.select(sql, most=MOST_ROWS + 1)
+        first, is_cut = tuple(rows[:MOST_ROWS]), len(rows) > MOST_ROWS
+        return AnswerTable(title=title, columns=columns, rows=first, is_cut=is_cut)
 
     def _figures(self, query: Figures) -> str:
         file = self._opened(query.table)

@@ -8,7 +8,6 @@ from hypothesis import given, strategies as st
 from replan_local.commands import (
     Calculate,
     Compare,
-    Describe,
     Figures,
     ListTables,
     Report,
@@ -91,7 +90,6 @@ def others(draw):
         st.sampled_from(
             [
                 ("list tables", ListTables()),
-                (f"describe {file}", Describe(table=path)),
                 (
                     f"compare step {one} and step {other} by {column}",
                     Compare(steps=(one, other), by=meant),
@@ -156,8 +154,6 @@ def _words_of(command):
             parts += [f"bottom {command.bottom}"] if command.bottom else []
         case ListTables():
             parts = ["list tables"]
-        case Describe():
-            parts = ["describe", command.table]
         case Compare():
             one, other = command.steps
             parts = [f"compare step {one} step {other} by {command.by}"]
