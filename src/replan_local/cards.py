@@ -28,6 +28,6 @@ CARDS = (
     SpecialistCard(
         name="writer",
         intended_use="One report file of the results of earlier steps; a step is one command.",
-        capabilities=('write report ["TITLE"] [with bar|line chart]',),
+        capabilities=('write report ["TITLE"]',),
     ),
 )

@@ -1,12 +1,11 @@
 """What a command means, as values; a sentence, parameters and a tool's call all end here."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from replan.plan.model import Value
 
-Chart = Literal["", "bar", "line"]
 Count = Annotated[int, Field(ge=1)]
 
 
@@ -87,7 +86,6 @@ class Report(_Command):
     doer: ClassVar[str] = "writer"
 
     title: str = ""
-    chart: Chart = ""
 
 
 Query = Figures | ListTables | Sql | Compare

@@ -106,8 +106,7 @@ _MEANINGS: Mapping[str, Callable[..., Any]] = {
     "list_tables": ListTables,
     "comparison": _made(Compare, "steps", "by"),
     "search": _made(Search, "query", "file", "top"),
-    "report": _made(Report, "title", "chart"),
-    "chart": lambda *shape: shape[0] or "bar",
+    "report": _made(Report, "title"),
 }
 
 

@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableConfig
 
 from replan.ports.folders import folders_of_step
 from replan.specialists.function import in_thread
-from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
+from replan.state.results import Artifact, ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.team import SpecialistCard
 from replan.team.specialist import Specialist
 from replan.team.team import Team
@@ -21,7 +21,7 @@ from replan_local.grammar import parse
 from replan_local.parameters import command_of
 from replan_local.querying import Querying
 from replan_local.refusals import CannotAnswerError
-from replan_local.report import Written, sections_of, write_report
+from replan_local.report import text_of, write_report
 from replan_local.searching import passages_on
 from replan_local.tools import now
 
@@ -38,11 +38,10 @@ class LocalSpecialist:
     async def run(self, context: ExecutionContext, config: RunnableConfig) -> SpecialistResult:
         """Do the command of the step; one that cannot be done fails without a retry."""
         try:
-            done = await _done(self._command(context), context)
+            return await _done(self._command(context), context)
         except CannotAnswerError as refusal:
             failed = ExecutionStatus.FAILED
             return SpecialistResult(status=failed, error=str(refusal), confidence=0, retry=False)
-        return SpecialistResult(result=AIMessage(content=done.text), artifacts=done.artifacts)
 
     def _command(self, context: ExecutionContext) -> Command:
         if parameters := context.parameters or context.plan_step.parameters:
@@ -54,18 +53,21 @@ class LocalSpecialist:
         return command
 
 
-async def _done(command: Command, context: ExecutionContext) -> Written:
-    folder = folders_of_step().workspace
+async def _done(command: Command, context: ExecutionContext) -> SpecialistResult:
+    folders = folders_of_step()
     match command:
         case Report():
             # A report that is begun is written whole, even if nobody waits for it any more.
-            return await asyncio.shield(in_thread(lambda: _report(command, context)))
+            report = await asyncio.shield(in_thread(lambda: _report(command, context)))
+            text = f"**{report.title}**: written to `{report.path}`."
+            return SpecialistResult(result=AIMessage(content=text), artifacts=(report,))
         case Calculate():
-            return Written(text=calculated(command.expression, context.inputs))
+            text = calculated(command.expression, context.inputs)
         case Search():
-            return Written(text=await in_thread(lambda: passages_on(command, folder)))
+            text = await in_thread(lambda: passages_on(command, folders.workspace))
         case _:
-            return Written(text=await _answered(Querying(folder, context.inputs), command))
+            text = await _answered(Querying(folders.workspace, context.inputs), command)
+    return SpecialistResult(result=AIMessage(content=text))
 
 
 async def _answered(querying: Querying, command: Query) -> str:
@@ -76,15 +78,10 @@ async def _answered(querying: Querying, command: Query) -> str:
         raise
 
 
-def _report(command: Report, context: ExecutionContext) -> Written:
-    sections = sections_of(context.inputs)
-    if not sections:
-        raise CannotAnswerError(
-            "There is nothing to report: the step builds on no result of another step. "
-            "Let it come after the steps whose results it should hold."
-        )
+def _report(command: Report, context: ExecutionContext) -> Artifact:
     key = context.idempotency_key or f"{context.run_id}/{context.plan_step.id}"
-    return write_report(command, sections, folders=folders_of_step(), key=key, now=now())
+    text = text_of(context.inputs)
+    return write_report(command.title, text, folders=folders_of_step(), key=key, now=now())
 
 
 def local_team(

@@ -32,8 +32,8 @@ _READS = {
     "replan_local.host.revision._DID_YOU_MEAN": (1_000, ("search",)),
     "replan_local.expressions.": (500, None),
 }
-# What reads only texts that we wrote ourselves: our prompts, the pictures of pygal.
-_OWN = ("replan.prompts.sections._SECTION", "replan_local.chart._DEAD")
+# What reads only texts that we wrote ourselves: our prompts.
+_OWN = ("replan.prompts.sections._SECTION",)
 
 
 @pytest.fixture(scope="module")
