@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from replan_local.cards import CARDS
 from replan_local.commands import (
+    CARDS,
     Calculate,
     Command,
     Compare,

@@ -14,8 +14,7 @@ from replan.state.results import Artifact, ExecutionContext, ExecutionStatus, Sp
 from replan.state.team import SpecialistCard
 from replan.team.specialist import Specialist
 from replan.team.team import Team
-from replan_local.cards import CARDS
-from replan_local.commands import Calculate, Command, Query, Report, Search
+from replan_local.commands import CARDS, Calculate, Command, Query, Report, Search
 from replan_local.expressions import calculated
 from replan_local.grammar import parse
 from replan_local.parameters import command_of

@@ -13,7 +13,6 @@ from replan.errors import ConfigurationError
 from replan.texts.bounds import COLUMN_NAME, TABLE_COLUMNS
 from replan.texts.folder import FolderFile, files_below
 from replan_local.figures import literal, quoted
-from replan_local.person_sql import check_length, check_tree
 from replan_local.refusals import CannotAnswerError, did_you_mean
 
 if TYPE_CHECKING:
@@ -47,6 +46,23 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "memory_limit": "1GB",
     "threads": 2,
 }
+
+LONGEST_SQL = 20_000
+"""Characters of a query or a condition; a parser that is asked for more may not come back."""
+
+MOST_TABLES = 24
+"""Tables and stars in a query: what joins a table with itself over and over has millions of columns
+before anything of it runs, and cannot be stopped."""
+
+# In the tree of a query, as DuckDB writes it.
+_TABLE = re.compile(r'"class":"STAR"|"type":"(?:BASE_TABLE|TABLE_FUNCTION|SUBQUERY)"')
+# What reveals the database or the machine, and what runs a query that is not visible here.
+_CATALOG = re.compile(
+    r'(?i)"(?:function|table|schema|catalog)_name":"('
+    r"duckdb_\w{1,60}|pragma_\w{1,60}|sqlite_(?:temp_)?(?:master|schema)|information_schema"
+    r'|pg_catalog|pg_(?:views|settings)|query|query_table|current_setting|getenv)"'
+)
+_UNREADABLE = re.compile(r'\{"error":true.*"error_message":"(?P<reason>[^"\\]*)')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +122,9 @@ class Database:
         What is returned is written from the very tree that was looked through, without the signs
         and remarks that end it.
         """
-        check_length(sql)
+        _check_length(sql)
         tree = self._cell(f"json_serialize_sql({literal(sql)})")
-        check_tree(tree)
+        _check_tree(tree)
         if self._cell(f"json_array_length({literal(tree)}, '$.statements')") != "1":
             raise CannotAnswerError("Only one single SELECT may be run on the tables.")
         return self._cell(f"json_deserialize_sql({literal(tree)}::JSON)")
@@ -213,3 +229,23 @@ def _check_head(table: str, names: Sequence[str]) -> None:
             f"{table} has {len(names):,} columns, one with a name of {len(longest):,} characters; "
             f"at most {TABLE_COLUMNS:,} are read, with names of {COLUMN_NAME}."
         )
+
+
+def _check_length(sql: str) -> None:
+    """Refuse SQL that is too long to be parsed."""
+    if len(sql) > LONGEST_SQL:
+        message = f"The SQL has {len(sql):,} characters; at most {LONGEST_SQL:,} are read."
+        raise CannotAnswerError(message)
+
+
+def _check_tree(tree: str) -> None:
+    """Refuse a query that looks at more than the tables, or at too many of them."""
+    if found := _UNREADABLE.match(tree):
+        raise CannotAnswerError(f"The query cannot be read: {found['reason']}.")
+    if found := _CATALOG.search(tree):
+        message = f"A query may look at the tables only; '{found[1]}' shows the database itself."
+        raise CannotAnswerError(message)
+    count = sum(1 for _ in _TABLE.finditer(tree))
+    if count > MOST_TABLES:
+        message = f"The query names tables and stars {count} times; at most {MOST_TABLES} are read."
+        raise CannotAnswerError(message)

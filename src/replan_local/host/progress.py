@@ -1,11 +1,26 @@
-"""Read what a run has come to, and join its results by rule."""
+"""Read what a run has come to, join its results by rule, and revise a step that failed.
 
+It is revised once: the name that its error proposes is written for the one that it refuses.
+"""
+
+import re
 from collections.abc import Mapping, Sequence
+
+from pydantic import JsonValue
 
 from replan.plan.dependencies import unmet_steps
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, TaskPlan, Value
 from replan.prompts.sections import Section, sections_of
+
+_REVISED = "Revised: "
+_LONGEST_ERROR = 1_000
+# Names of columns come from files, so that only the end of an error is surely its own proposal.
+_DID_YOU_MEAN = re.compile(
+    r"[`'\"](?P<wrong>[^`'\"\n]{1,80})[`'\"][^\n]*"
+    r"\bdid you mean:? [`'\"](?P<right>[^`'\"\n]{1,80})[`'\"]\?\Z",
+    re.IGNORECASE,
+)
 
 
 class Progress(Value):
@@ -84,3 +99,53 @@ def _shown(result: Section) -> str:
     text, _, names = result.text.strip().rpartition("\n\nFiles: ")
     is_repeated = text and "\n" not in names and all(name in text for name in names.split(", "))
     return text if is_repeated else result.text.strip()
+
+
+class Revision(Value):
+    document: str  # the whole revised document
+    changes: tuple[str, ...]  # what was changed, a sentence for each step
+
+
+def revise(progress: Progress) -> Revision | None:
+    """Change every failed step once whose error proposes a name; None if there is no such step."""
+    changed = {
+        step.id: new
+        for step in progress.failed()
+        if _REVISED not in step.brief and (new := _renamed(progress, step))
+    }
+    if not changed:
+        return None
+    document = PlanDocument.recover(progress.plan.content)
+    steps = [
+        step.replace(status=StepStatus.PENDING, result="", feedback="")
+        for step, _ in changed.values()
+    ]
+    return Revision(
+        document=str(document.write(progress.plan.with_steps(*steps))),
+        changes=tuple(f"Step {number}: {note}." for number, (_, note) in changed.items()),
+    )
+
+
+def _renamed(progress: Progress, step: PlanStep) -> tuple[PlanStep, str] | None:
+    found = _DID_YOU_MEAN.search(progress.error_of(step).strip()[-_LONGEST_ERROR:])
+    if found is None:
+        return None
+    pattern = re.compile(rf"(?<!\w){re.escape(found['wrong'])}(?!\w)", re.IGNORECASE)
+
+    def put(value: JsonValue) -> JsonValue:
+        match value:
+            case str():
+                return pattern.sub(lambda _: found["right"], value)
+            case list():
+                return [put(each) for each in value]
+            case dict():
+                return {str(put(key)): put(each) for key, each in value.items()}
+            case _:
+                return value
+
+    parameters = {str(put(key)): put(value) for key, value in step.parameters.items()}
+    new = step.replace(description=str(put(step.description)), parameters=parameters)
+    if new == step:
+        return None
+    note = f"{found['right']} for {found['wrong']}"
+    return new.replace(brief=f"{step.brief}\n\n{_REVISED}{note}.".strip()), note

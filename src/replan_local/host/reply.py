@@ -16,8 +16,7 @@ from replan_local.expressions import calculated
 from replan_local.grammar import parse
 from replan_local.host.facts import is_about_facts
 from replan_local.host.planning import planned
-from replan_local.host.progress import first_of, progress_in
-from replan_local.host.revision import revise
+from replan_local.host.progress import first_of, progress_in, revise
 from replan_local.refusals import CannotAnswerError
 
 _WITH_A_MODEL = (
