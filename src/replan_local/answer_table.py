@@ -83,17 +83,14 @@ def tables_in(text: str, title: str) -> tuple[AnswerTable, ...]:
 
 def _table(node: SyntaxTreeNode, title: str) -> AnswerTable:
     head, *rows = [row.children for part in node.children for row in part.children]
-    are_figures = [cell.attrs.get("style") == "text-align:right" for cell in head]
+    readers = [_figure if "right" in str(cell.attrs.get("style")) else str for cell in head]
+    texts = [[cell.children[0].content for cell in row] for row in rows]
     after = node.next_sibling
     return AnswerTable(
         title=title,
         columns=tuple(cell.children[0].content for cell in head),
         rows=tuple(
-            tuple(
-                _value(cell.children[0].content, is_figure=is_figure)
-                for cell, is_figure in zip(row, are_figures, strict=True)
-            )
-            for row in rows
+            tuple(read(text) for read, text in zip(readers, row, strict=True)) for row in texts
         ),
         is_cut=after is not None and after.children[0].content == _CUT,
     )
@@ -139,7 +136,7 @@ def _are_numbers(cells: Sequence[object]) -> bool:
     return all(number(cell) is not None for cell in cells if cell is not None)
 
 
-def _value(cell: str, *, is_figure: bool) -> int | float | str | None:
-    if is_figure and _NUMBER.fullmatch(cell):
+def _figure(cell: str) -> int | float | str | None:
+    if _NUMBER.fullmatch(cell):
         return float(cell) if "." in cell else int(cell)
-    return None if is_figure and cell == _EMPTY else cell
+    return None if cell == _EMPTY else cell

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import partial
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 from replan_local.answer_table import result_of, table_of
@@ -19,9 +19,9 @@ LONGEST = 500
 _LARGEST_POWER, _LARGEST_BASE = 256, 10**6
 _DIGITS, _LONGEST_EXACT = 12, 40
 _RESULT = re.compile(r"^[^\n]{1,1000} = (-?\d+(?:\.\d+)?)(?: \(rounded\))?$", re.MULTILINE)
-_FUNCTIONS: Mapping[str, Callable[[Sequence[Fraction]], Fraction]] = {
-    "sum": lambda numbers: sum(numbers, Fraction(0)),
-    "average": lambda numbers: sum(numbers, Fraction(0)) / len(numbers),
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "sum": sum,
+    "average": mean,
     "median": median,
     "min": min,
     "max": max,

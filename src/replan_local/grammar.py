@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 LONGEST = 2_000
 """Characters of a command."""
 
-_STARTS = ("command", "measures", "keys", "conditions", "expression")
 # Articles mean nothing, so a sentence without them may be proposed; it is not run unasked.
 _ARTICLES = re.compile(r"\b(?:the|an?|please)\s+", re.IGNORECASE)
 _WORD = re.compile(r"\s*(\"[^\"]*\"?|'[^']*'?|[\w.-]+|\S)")
@@ -43,11 +42,6 @@ def parse(text: str) -> Command:
         return _command(text)
     except CannotAnswerError as refusal:
         raise CannotAnswerError(f"{refusal}{_proposal(text)}") from None
-
-
-def parse_part(text: str, rule: str) -> Any:
-    """Read a part of a sentence, which is the whole of a parameter."""
-    return meaning(tree_of(text, rule), _MEANINGS)
 
 
 def tree_of(text: str, rule: str) -> "Tree[Token]":
@@ -76,7 +70,7 @@ def meaning(part: Any, meanings: Mapping[str, Callable[..., Any]]) -> Any:
 def _command(text: str) -> Command:
     tree = tree_of(text, "command")
     if tree.data != "calculation":
-        return meaning(tree, _MEANINGS)
+        return meaning(tree, MEANINGS)
     steps = {int(str(figure.children[0])) for figure in tree.find_data("figure")}
     return Calculate(expression=text.split(maxsplit=1)[1], steps=tuple(sorted(steps)))
 
@@ -91,7 +85,7 @@ def _made(kind: type[Any], *fields: str) -> Callable[..., Any]:
     return make
 
 
-_MEANINGS: Mapping[str, Callable[..., Any]] = {
+MEANINGS: Mapping[str, Callable[..., Any]] = {
     **dict.fromkeys(("A_COLUMN", "A_FILE", "A_TABLE", "A_TITLE_IN_QUOTES", "A_WORD"), unquoted),
     **dict.fromkeys(("measures", "keys", "conditions", "steps"), lambda *parts: parts),
     "A_VALUE": str,
@@ -118,7 +112,8 @@ def _parser() -> "Lark":
         message = 'Reading commands needs Lark: pip install "replan[local]".'
         raise CannotAnswerError(message) from None
     rules = Path(__file__).with_suffix(".lark").read_text(encoding="utf-8")
-    return Lark(rules, parser="lalr", start=list(_STARTS))
+    starts = ["command", "measures", "keys", "conditions", "expression"]
+    return Lark(rules, parser="lalr", start=starts)
 
 
 def _refusal(text: str, rule: str, error: Any) -> CannotAnswerError:

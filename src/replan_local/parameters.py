@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pydantic import JsonValue, ValidationError
 
 from replan_local.commands import Calculate, Command, Figures, Report, Search, Sql
-from replan_local.grammar import parse_part
+from replan_local.grammar import MEANINGS, meaning, tree_of
 from replan_local.refusals import CannotAnswerError, did_you_mean
 
 _KINDS = {"librarian": Search, "calculator": Calculate, "writer": Report}
@@ -32,6 +32,6 @@ def command_of(specialist: str, given: Mapping[str, JsonValue]) -> Command:
 def _parts(name: str, value: JsonValue, rule: str) -> tuple[object, ...]:
     texts = value if isinstance(value, list) else [value]
     try:
-        return tuple(part for text in texts for part in parse_part(str(text), rule))
+        return tuple(part for text in texts for part in meaning(tree_of(str(text), rule), MEANINGS))
     except CannotAnswerError as refusal:
         raise CannotAnswerError(f"The parameter '{name}': {refusal}") from None

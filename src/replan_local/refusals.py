@@ -17,8 +17,12 @@ def one_of(wanted: str, names: Sequence[str], what: str) -> str:
     for name in names:
         if name.casefold() == wanted.casefold():
             return name
+    raise unknown(wanted, names, what)
+
+
+def unknown(wanted: str, names: Sequence[str], what: str) -> CannotAnswerError:
     there = f"There are: {', '.join(names)}." if names else "There is none."
-    raise CannotAnswerError(f"No {what} is '{wanted}'. {there}{did_you_mean(wanted, names)}")
+    return CannotAnswerError(f"No {what} is '{wanted}'. {there}{did_you_mean(wanted, names)}")
 
 
 def did_you_mean(wrong: str, names: Iterable[str]) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from langchain_core.runnables import RunnableConfig
 
 from replan.ports.folders import folders_of_step
 from replan.specialists.function import in_thread
-from replan.state.results import Artifact, ExecutionContext, ExecutionStatus, SpecialistResult
+from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.team import SpecialistCard
 from replan.team.specialist import Specialist
 from replan.team.team import Team
@@ -56,9 +57,12 @@ async def _done(command: Command, context: ExecutionContext) -> SpecialistResult
     folders = folders_of_step()
     match command:
         case Report():
+            key = context.idempotency_key or f"{context.run_id}/{context.plan_step.id}"
+            text = text_of(context.inputs)
+            write = partial(write_report, command.title, text, folders=folders, key=key, now=now())
             # A report that is begun is written whole, even if nobody waits for it any more.
-            report = await asyncio.shield(in_thread(lambda: _report(command, context)))
-            text = f"**{report.title}**: written to `{report.path}`."
+            report = await asyncio.shield(in_thread(write))
+            text = f"**{report.title}** is written."
             return SpecialistResult(result=AIMessage(content=text), artifacts=(report,))
         case Calculate():
             text = calculated(command.expression, context.inputs)
@@ -75,12 +79,6 @@ async def _answered(querying: Querying, command: Query) -> str:
     except asyncio.CancelledError:
         querying.interrupt()
         raise
-
-
-def _report(command: Report, context: ExecutionContext) -> Artifact:
-    key = context.idempotency_key or f"{context.run_id}/{context.plan_step.id}"
-    text = text_of(context.inputs)
-    return write_report(command.title, text, folders=folders_of_step(), key=key, now=now())
 
 
 def local_team(

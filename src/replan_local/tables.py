@@ -122,7 +122,9 @@ class Database:
         What is returned is written from the very tree that was looked through, without the signs
         and remarks that end it.
         """
-        _check_length(sql)
+        if len(sql) > LONGEST_SQL:
+            message = f"The SQL has {len(sql):,} characters; at most {LONGEST_SQL:,} are read."
+            raise CannotAnswerError(message)
         tree = self._cell(f"json_serialize_sql({literal(sql)})")
         _check_tree(tree)
         if self._cell(f"json_array_length({literal(tree)}, '$.statements')") != "1":
@@ -229,13 +231,6 @@ def _check_head(table: str, names: Sequence[str]) -> None:
             f"{table} has {len(names):,} columns, one with a name of {len(longest):,} characters; "
             f"at most {TABLE_COLUMNS:,} are read, with names of {COLUMN_NAME}."
         )
-
-
-def _check_length(sql: str) -> None:
-    """Refuse SQL that is too long to be parsed."""
-    if len(sql) > LONGEST_SQL:
-        message = f"The SQL has {len(sql):,} characters; at most {LONGEST_SQL:,} are read."
-        raise CannotAnswerError(message)
 
 
 def _check_tree(tree: str) -> None:

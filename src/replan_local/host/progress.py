@@ -47,12 +47,10 @@ class Progress(Value):
         """
         parts = [self._opening()]
         for step in self.plan.steps:
-            if useful := self._useful(step):
-                texts = [
-                    f"**{_doer(each)}**\n\n{_shown(each)}" if len(useful) > 1 else _shown(each)
-                    for each in useful
-                ]
-                parts.append("\n\n".join([f"## {step.id}. {step.description}", *texts]))
+            found = self._useful(step)
+            for each in found:
+                named = f" ({_doer(each)})" if len(found) > 1 else ""
+                parts.append(f"## {step.id}. {step.description}{named}\n\n{each.text.strip()}")
         return "\n\n".join(parts)
 
     def _opening(self) -> str:
@@ -94,36 +92,19 @@ def _doer(result: Section) -> str:
     return result.attributes.get("specialist", "")
 
 
-def _shown(result: Section) -> str:
-    """The text of a result; a list of files behind it is left out if the text names them all."""
-    text, _, names = result.text.strip().rpartition("\n\nFiles: ")
-    is_repeated = text and "\n" not in names and all(name in text for name in names.split(", "))
-    return text if is_repeated else result.text.strip()
+def revise(progress: Progress) -> tuple[str, tuple[str, ...]]:
+    """Change every failed step once whose error proposes a name.
 
-
-class Revision(Value):
-    document: str  # the whole revised document
-    changes: tuple[str, ...]  # what was changed, a sentence for each step
-
-
-def revise(progress: Progress) -> Revision | None:
-    """Change every failed step once whose error proposes a name; None if there is no such step."""
-    changed = {
-        step.id: new
-        for step in progress.failed()
-        if _REVISED not in step.brief and (new := _renamed(progress, step))
-    }
+    Returns:
+        The whole revised document, and a sentence for each step; nothing if there is no such step.
+    """
+    failed = [step for step in progress.failed() if _REVISED not in step.brief]
+    changed = [new for step in failed if (new := _renamed(progress, step))]
     if not changed:
-        return None
+        return "", ()
     document = PlanDocument.recover(progress.plan.content)
-    steps = [
-        step.replace(status=StepStatus.PENDING, result="", feedback="")
-        for step, _ in changed.values()
-    ]
-    return Revision(
-        document=str(document.write(progress.plan.with_steps(*steps))),
-        changes=tuple(f"Step {number}: {note}." for number, (_, note) in changed.items()),
-    )
+    plan = progress.plan.with_steps(*(step for step, _ in changed))
+    return str(document.write(plan)), tuple(note for _, note in changed)
 
 
 def _renamed(progress: Progress, step: PlanStep) -> tuple[PlanStep, str] | None:
@@ -147,5 +128,7 @@ def _renamed(progress: Progress, step: PlanStep) -> tuple[PlanStep, str] | None:
     new = step.replace(description=str(put(step.description)), parameters=parameters)
     if new == step:
         return None
-    note = f"{found['right']} for {found['wrong']}"
-    return new.replace(brief=f"{step.brief}\n\n{_REVISED}{note}.".strip()), note
+    note = f"{found['right']} for {found['wrong']}."
+    brief = f"{step.brief}\n\n{_REVISED}{note}".strip()
+    open_again = new.replace(brief=brief, status=StepStatus.PENDING, result="", feedback="")
+    return open_again, f"Step {step.id}: {note}"

@@ -106,12 +106,13 @@ def _feedback(prompt: _Prompt) -> str:
     """Judge a round: revise once what failed, continue with what can run, or join what there is."""
     progress = progress_in(prompt.human)
     # A run that has to end now gets its answer, whatever else could be tried.
-    if not progress.missing and (revision := revise(progress)):
+    document, changes = ("", ()) if progress.missing else revise(progress)
+    if changes:
         return _document(
-            revision.document,
+            document,
             verdict="continue",
             suggested_action="update_plan",
-            update=" ".join(revision.changes),
+            update=" ".join(changes),
             feedback="A step failed, and its error says which name it needs.",
         )
     if not progress.missing and ready_steps(progress.plan):
@@ -124,8 +125,7 @@ def _feedback(prompt: _Prompt) -> str:
 
 def _revised(prompt: _Prompt) -> str:
     progress = progress_in(prompt.human)
-    revision = revise(progress)
-    return revision.document if revision else progress.plan.content
+    return revise(progress)[0] or progress.plan.content
 
 
 def _summary(prompt: _Prompt) -> str:

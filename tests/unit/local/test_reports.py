@@ -51,7 +51,7 @@ async def test_a_report_has_title_date_and_a_section_for_each_result(write, out)
     assert "\n# no heading\n" in text
     assert artifact.media_type == "text/markdown"
     assert artifact.path == str(path), "outside of the workspace, it is named in full"
-    assert result.text == f"**Costs and ages**: written to `{path}`."
+    assert result.text == "**Costs and ages** is written."
 
 
 async def test_a_report_shows_html_and_loads_no_picture(write, out):
