@@ -128,21 +128,20 @@ def _refusal(text: str, rule: str, error: Any) -> CannotAnswerError:
     before, found = text[:at].strip(), _WORD.match(text, at)
     where = f"after '{before}'" if before else "at the beginning"
     what = "an expression" if rule == "expression" else "a command"
-    instead, hint = "nothing", ""
-    if found is not None:
-        instead, hint = repr(found[1]), did_you_mean(found[1], expected)
-    message = f"'{text}' is not {what}: expected {either} {where}, not {instead}."
-    return CannotAnswerError(f"{message}{hint}")
+    wrong = found[1] if found else ""
+    message = f"'{text}' is not {what}: expected {either} {where}, not "
+    told = f"{repr(wrong) if wrong else 'nothing'}.{did_you_mean(wrong, expected)}"
+    return CannotAnswerError(message + told)
 
 
 def _called(terminals: set[str]) -> list[str]:
     """What may come next, as people call it, in the order of the grammar."""
-    named = [each for each in _parser().terminals if each.name in terminals]
     called = [
         f"'{each.pattern.value}'"
         if each.pattern.type == "str"
         else each.name.strip("_").replace("_", " ").lower()
-        for each in named
+        for each in _parser().terminals
+        if each.name in terminals
     ]
     return called + (["the end"] if "$END" in terminals else [])
 

@@ -4,9 +4,9 @@ import hashlib
 import os
 import re
 import secrets
+import time
 import unicodedata
 from collections.abc import Mapping
-from datetime import datetime
 from pathlib import Path
 
 from replan.plan.statuses import excerpt
@@ -25,7 +25,7 @@ def text_of(inputs: Mapping[int, str]) -> str:
     return "\n\n".join(f"## Step {step}\n\n{text}" for step, text in found)
 
 
-def write_report(title: str, text: str, *, folders: Folders, key: str, now: datetime) -> Artifact:
+def write_report(title: str, text: str, *, folders: Folders, key: str) -> Artifact:
     """Write a report; with the same title and key, the same file again."""
     if not text.strip():
         raise CannotAnswerError(
@@ -35,7 +35,8 @@ def write_report(title: str, text: str, *, folders: Folders, key: str, now: date
     heading = excerpt(" ".join(title.split()), _LONGEST_TITLE) or "Report"
     # The name does not depend on the results: the same step writes the same file again.
     path = folders.out / f"{_stem(title, key)}.md"
-    parts = (f"# {_inert(heading)}", f"{now:%Y-%m-%d}", _inert(text.strip()), REPORT_MARK)
+    date = time.strftime("%Y-%m-%d", time.gmtime())
+    parts = (f"# {_inert(heading)}", date, _inert(text.strip()), REPORT_MARK)
     write_whole(path, "\n\n".join(parts) + "\n")
     return Artifact(path=_place(path, folders), title=heading, media_type="text/markdown")
 

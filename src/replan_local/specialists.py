@@ -23,7 +23,6 @@ from replan_local.querying import Querying
 from replan_local.refusals import CannotAnswerError
 from replan_local.report import text_of, write_report
 from replan_local.searching import passages_on
-from replan_local.tools import now
 
 
 class LocalSpecialist:
@@ -59,7 +58,7 @@ async def _done(command: Command, context: ExecutionContext) -> SpecialistResult
         case Report():
             key = context.idempotency_key or f"{context.run_id}/{context.plan_step.id}"
             text = text_of(context.inputs)
-            write = partial(write_report, command.title, text, folders=folders, key=key, now=now())
+            write = partial(write_report, command.title, text, folders=folders, key=key)
             # A report that is begun is written whole, even if nobody waits for it any more.
             report = await asyncio.shield(in_thread(write))
             text = f"**{report.title}** is written."

@@ -26,8 +26,7 @@ _READERS = {
     ".jsonl": "read_json_auto",
     ".ndjson": "read_json_auto",
 }
-_DEEPEST, _MOST_FILES = 3, 200
-_FIRST_LINES = 2
+_DEEPEST, _MOST_FILES, _FIRST_LINES = 3, 200, 2
 # What is as small as a number whatever is in it. Times with a zone need a package that DuckDB
 # does not bring along; text does not.
 _SMALL = re.compile(

@@ -4,9 +4,7 @@
 whose name they are called; `local_tools` gives the same four for folders of your own.
 """
 
-import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,11 +28,6 @@ def local_tools(directory: Path | str, out: Path | str | None = None) -> tuple[B
     """
     folders = Folders(Path(directory), Path(out or directory))
     return _tools(lambda: folders)
-
-
-def now() -> datetime:
-    """The date of a report."""
-    return datetime.fromtimestamp(time.time(), tz=UTC)
 
 
 def _tools(folders: Callable[[], Folders]) -> tuple[BaseTool, ...]:
@@ -74,15 +67,12 @@ def _tools(folders: Callable[[], Folders]) -> tuple[BaseTool, ...]:
             idempotency_key: What tells this call from any other.
         """
         key = idempotency_key or text
-        report = written(title, text, folders=folders(), key=key, now=now())
+        report = written(title, text, folders=folders(), key=key)
         return f"**{report.title}**: written to `{report.path}`."
 
     make: Any = partial(StructuredTool.from_function, parse_docstring=True, handle_tool_error=True)
-    pure = {"effects": "pure"}
-    return (
-        *(make(each, metadata=pure) for each in (query_tables, search_notes, calculate)),
-        make(write_report),
-    )
+    readers = (query_tables, search_notes, calculate)
+    return (*(make(each, metadata={"effects": "pure"}) for each in readers), make(write_report))
 
 
 query_tables, search_notes, calculate, write_report = _tools(folders_of_step)

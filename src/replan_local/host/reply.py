@@ -24,7 +24,7 @@ _WITH_A_MODEL = (
     "model: `--model openai:NAME --base-url URL`, with the key in OPENAI_API_KEY."
 )
 _MEMBER = re.compile(r"^-\s+@(?P<name>[^\s:]+):", re.MULTILINE)
-_SIMPLE = {"complexity": "simple", "score": 0.1, "next_action": "direct_answer"}
+_SIMPLE = {"complexity": "simple", "next_action": "direct_answer"}
 _LINE, _SUMMARY = 120, 1_500  # characters
 _CANNOT = "The offline model cannot do this"
 _QUOTED = 4
@@ -43,7 +43,7 @@ class _Prompt:
 
     def told(self, tag: str) -> str:
         """What is marked as data of a kind."""
-        return first_of(sections_of(f"{self.system}\n{self.human}"), tag)
+        return first_of(sections_of(self.human), tag)
 
     @property
     def request(self) -> str:
@@ -52,7 +52,7 @@ class _Prompt:
 
     @property
     def team(self) -> Sequence[str]:
-        return _MEMBER.findall(self.told("team"))
+        return _MEMBER.findall(first_of(sections_of(self.system), "team") or self.told("team"))
 
 
 def reply_to(messages: Sequence[BaseMessage]) -> str:
@@ -89,7 +89,6 @@ def _think(prompt: _Prompt) -> str:
     return _document(
         plan,
         complexity="complex" if count > 1 else "moderate",
-        score=0.8 if count > 1 else 0.6,
         reasoning=f"The request has {count} {'parts' if count > 1 else 'part'} for the team.",
         next_action="create_plan",
     )
