@@ -42,7 +42,7 @@ RUNTIME := $(VENV)/.installed-runtime
 DOCS := $(VENV)/.installed-docs
 DEV := $(VENV)/.installed-dev
 
-DEMO_TASK := total revenue by region from sales.csv; total refund by reigon from returns.csv; search notes for returns; compare step 1 and step 2 by region; write report with chart
+DEMO_TASK := total revenue by region from sales.csv; total refund by reigon from returns.csv; search notes for returns; compare step 1 and step 2 by region; write report
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile

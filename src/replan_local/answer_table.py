@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from markdown_it import MarkdownIt
+from markdown_it.tree import SyntaxTreeNode
 
 from replan.plan.model import Value
 from replan_local.refusals import CannotAnswerError
@@ -25,42 +26,36 @@ class AnswerTable(Value):
     title: str  # what the table shows
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]  # numbers are numbers, everything else is text
-    key_count: int = (
-        0  # how many of the first columns tell the rows apart, even if they are numbers
-    )
+    key_count: int = 0  # the first columns that tell the rows apart, even if they hold numbers
     is_cut: bool = False  # whether there are more rows than these
 
     def markdown(self) -> str:
         """The table in Markdown; columns of figures are set to the right, and a cut is marked."""
-        keys = self.key_columns()
-        marks = ("---" if name in keys else "---:" for name in self.columns)
-        lines = [_line(self.columns), _line(tuple(marks)), *map(_line, self.rows)]
+        figures = self.figures()
+        marks = ["---:" if name in figures else "---" for name in self.columns]
+        lines = [_line(self.columns), _line(marks), *map(_line, self.rows)]
         return "\n".join([*lines, *(["", _CUT] if self.is_cut else [])])
 
     def values(self, column: str) -> list[Any]:
         return [row[self.columns.index(column)] for row in self.rows]
 
+    def figures(self) -> list[str]:
+        """The columns of numbers, without the keys."""
+        return [name for name in self.columns[self.key_count :] if _are_numbers(self.values(name))]
+
     def labels(self) -> list[str]:
-        """What each row is called: its keys."""
-        keys = [self.values(name) for name in self.key_columns()]
-        return [" ".join(str(key[at]) for key in keys) for at in range(len(self.rows))]
-
-    def key_columns(self) -> tuple[str, ...]:
-        """The columns that tell the rows apart: keys, and whatever holds no numbers."""
-        return tuple(
-            name
-            for at, name in enumerate(self.columns)
-            if at < self.key_count or not _are_numbers(self.values(name))
-        )
-
-    def figure_columns(self) -> tuple[str, ...]:
-        keys = self.key_columns()
-        return tuple(name for name in self.columns if name not in keys)
+        """What each row is called: by all of its keys, and by no other row."""
+        figures = self.figures()
+        keys = [self.values(name) for name in self.columns if name not in figures]
+        labels = [" ".join(shown(key[at]) for key in keys) for at in range(len(self.rows))]
+        if len(set(labels)) < len(labels):
+            raise CannotAnswerError(f"'{self.title}' has several rows with the same keys.")
+        return labels
 
 
 def result_of(step: int, inputs: Mapping[int, str]) -> str:
     if step in inputs:
-        return inputs[step]
+        return inputs[step].strip()
     known = ", ".join(map(str, sorted(inputs))) or "none"
     message = (
         f"This step does not come after step {step}, but after: {known}. Add it to (after ...)."
@@ -68,43 +63,39 @@ def result_of(step: int, inputs: Mapping[int, str]) -> str:
     raise CannotAnswerError(message)
 
 
-def tables_of(step: int, inputs: Mapping[int, str]) -> tuple[AnswerTable, ...]:
-    """The tables of the result of a step, all of their rows."""
-    text = result_of(step, inputs).strip()
+def table_of(step: int, inputs: Mapping[int, str]) -> AnswerTable:
+    """The one table of the result of a step, all of its rows."""
+    text = result_of(step, inputs)
     title = text.removeprefix("**").partition("**")[0] if text.startswith("**") else f"step {step}"
     tables = tables_in(text, title)
-    if any(table.is_cut for table in tables):
+    if len(tables) != 1:
+        message = f"Step {step} has {len(tables) or 'no'} tables; one is needed."
+        raise CannotAnswerError(message)
+    if tables[0].is_cut:
         message = f"Step {step} shows only a part of its rows; ask there for what you need of them."
         raise CannotAnswerError(message)
-    return tables
+    return tables[0]
 
 
 def tables_in(text: str, title: str) -> tuple[AnswerTable, ...]:
     """Read the tables of a Markdown text back; columns set to the right hold the numbers."""
-    tables: list[AnswerTable] = []
-    rows: list[list[str]] = []
-    to_the_right: list[bool] = []
-    tokens = _reader().parse(text)
-    for at, token in enumerate(tokens):
-        if token.type == "table_open":
-            rows, to_the_right = [], []
-        elif token.type == "tr_open":
-            rows.append([])
-        elif token.type in ("th_open", "td_open"):
-            rows[-1].append(tokens[at + 1].content)
-            to_the_right += [token.attrGet("style") == "text-align:right"] * (len(rows) == 1)
-        elif token.type == "table_close":
-            numeric = to_the_right if any(to_the_right) else [True] * len(to_the_right)
-            after = tokens[at + 2].content if len(tokens) > at + 2 else ""
-            tables.append(
-                AnswerTable(
-                    title=title,
-                    columns=tuple(rows[0]),
-                    rows=tuple(_row(row, numeric) for row in rows[1:]),
-                    is_cut=after == _CUT,
-                )
-            )
-    return tuple(tables)
+    nodes = SyntaxTreeNode(_reader().parse(text)).children
+    return tuple(_table(node, title) for node in nodes if node.type == "table")
+
+
+def _table(node: SyntaxTreeNode, title: str) -> AnswerTable:
+    head, *rows = [row.children for part in node.children for row in part.children]
+    readers = [_figure if "right" in str(cell.attrs.get("style")) else str for cell in head]
+    texts = [[cell.children[0].content for cell in row] for row in rows]
+    after = node.next_sibling
+    return AnswerTable(
+        title=title,
+        columns=tuple(cell.children[0].content for cell in head),
+        rows=tuple(
+            tuple(read(text) for read, text in zip(readers, row, strict=True)) for row in texts
+        ),
+        is_cut=after is not None and after.children[0].content == _CUT,
+    )
 
 
 def shown(value: object) -> str:
@@ -143,20 +134,11 @@ def _line(cells: Sequence[object]) -> str:
     return "| " + " | ".join(shown(cell) for cell in cells) + " |"
 
 
-def _row(cells: Sequence[str], numeric: Sequence[bool]) -> tuple[object, ...]:
-    return tuple(
-        _value(cell) if is_number else cell for cell, is_number in zip(cells, numeric, strict=True)
-    )
-
-
 def _are_numbers(cells: Sequence[object]) -> bool:
-    values = [cell for cell in cells if cell is not None]
-    return bool(values) and all(number(value) is not None for value in values)
+    return all(number(cell) is not None for cell in cells if cell is not None)
 
 
-def _value(cell: str) -> int | float | str | None:
-    if cell == _EMPTY:
-        return None
-    if not _NUMBER.fullmatch(cell):
-        return cell
-    return float(cell) if "." in cell else int(cell)
+def _figure(cell: str) -> int | float | str | None:
+    if _NUMBER.fullmatch(cell):
+        return float(cell) if "." in cell else int(cell)
+    return None if cell == _EMPTY else cell

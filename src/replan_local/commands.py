@@ -1,13 +1,45 @@
 """What a command means, as values; a sentence, parameters and a tool's call all end here."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from replan.plan.model import Value
+from replan.state.team import SpecialistCard
 
-Chart = Literal["", "bar", "line"]
 Count = Annotated[int, Field(ge=1)]
+
+
+CARDS = (
+    SpecialistCard(
+        name="data_analyst",
+        intended_use="Exact figures from CSV, Parquet and JSON files of the folder; a step is one "
+        "command, or has the parameter sql.",
+        capabilities=(
+            "list tables",
+            "total COLUMN [by COLUMN] from TABLE [where COLUMN is VALUE] [top N]",
+            "compare step N and step M by COLUMN",
+        ),
+    ),
+    SpecialistCard(
+        name="librarian",
+        intended_use="Passages in the notes of the folder (txt, md, rst, html); a step is one "
+        "command.",
+        capabilities=('search notes for "WORDS" [in FILE] [top N]',),
+    ),
+    SpecialistCard(
+        name="calculator",
+        intended_use="Exact arithmetic on numbers and on figures of earlier steps; a step is one "
+        "command.",
+        capabilities=("calculate EXPRESSION", 'calculate step 1["total cost"]["Berlin"] / step 2'),
+    ),
+    SpecialistCard(
+        name="writer",
+        intended_use="One report file of the results of earlier steps; a step is one command.",
+        capabilities=('write report ["TITLE"]',),
+    ),
+)
+"""What each specialist says of itself, with the forms of its commands."""
 
 
 class Part(Value):
@@ -51,12 +83,6 @@ class ListTables(_Command):
     """The tables of the folder, with their columns."""
 
 
-class Describe(_Command):
-    """The columns of a table, their ranges and gaps."""
-
-    table: str
-
-
 class Sql(_Command):
     """One SELECT; it has no sentence, only a parameter."""
 
@@ -93,8 +119,7 @@ class Report(_Command):
     doer: ClassVar[str] = "writer"
 
     title: str = ""
-    chart: Chart = ""
 
 
-Query = Figures | ListTables | Describe | Sql | Compare
+Query = Figures | ListTables | Sql | Compare
 Command = Query | Search | Calculate | Report

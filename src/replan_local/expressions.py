@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import partial
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
-from replan_local.answer_table import AnswerTable, number, result_of, tables_of
+from replan_local.answer_table import result_of, table_of
 from replan_local.figures import unquoted
 from replan_local.grammar import meaning, tree_of
-from replan_local.refusals import CannotAnswerError, did_you_mean
+from replan_local.refusals import CannotAnswerError, one_of
 
 LONGEST = 500
 """Characters of an expression."""
@@ -19,9 +19,9 @@ LONGEST = 500
 _LARGEST_POWER, _LARGEST_BASE = 256, 10**6
 _DIGITS, _LONGEST_EXACT = 12, 40
 _RESULT = re.compile(r"^[^\n]{1,1000} = (-?\d+(?:\.\d+)?)(?: \(rounded\))?$", re.MULTILINE)
-_FUNCTIONS: Mapping[str, Callable[[Sequence[Fraction]], Fraction]] = {
-    "sum": lambda numbers: sum(numbers, Fraction(0)),
-    "average": lambda numbers: sum(numbers, Fraction(0)) / len(numbers),
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "sum": sum,
+    "average": mean,
     "median": median,
     "min": min,
     "max": max,
@@ -109,33 +109,17 @@ def _figures(
     inputs: Mapping[int, str], step: int, column: str | None, row: str | None
 ) -> Sequence[Fraction]:
     """The figures of `step 1`, `step 1["COLUMN"]` or `step 1["COLUMN"]["ROW"]`."""
-    text = result_of(step, inputs)
-    if not column and (results := _RESULT.findall(text)):
+    if not column and (results := _RESULT.findall(result_of(step, inputs))):
         return [Fraction(results[-1])]
-    table, name = _column(tables_of(step, inputs), f"Step {step}", column or "")
-    labels = [
-        " ".join(map(str, keys))
-        for keys in zip(*map(table.values, table.key_columns()), strict=True)
-    ]
-    numbers = [number(value) for value in table.values(name)]
-    fitting = [
-        Fraction(str(value))
-        for label, value in zip(labels or [""] * len(numbers), numbers, strict=True)
-        if value is not None and (not row or row.casefold() == label.casefold())
-    ]
-    if not fitting or (row and len(fitting) != 1):
-        which = f"no one figure '{name}' in the row '{row}'" if row else f"no figure '{name}'"
-        raise CannotAnswerError(f"Step {step} has {which}.{did_you_mean(row or '', labels)}")
-    return fitting
-
-
-def _column(tables: Sequence[AnswerTable], step: str, column: str) -> tuple[AnswerTable, str]:
-    """The one column of figures with a name, or the only one there is."""
-    found = [(table, name) for table in tables for name in table.figure_columns()]
-    fitting = [each for each in found if not column or each[1].casefold() == column.casefold()]
-    if len(fitting) == 1:
-        return fitting[0]
-    names = [name for _, name in found]
-    what = f"figures '{column}'" if column else "single result"
-    there = f"its figures are: {', '.join(names)}" if names else "it has no figures"
-    raise CannotAnswerError(f"{step} has no {what}; {there}.{did_you_mean(column, names)}")
+    table = table_of(step, inputs)
+    names = table.figures()
+    # Where there is one column of figures, it needs no name.
+    only = names[0] if len(names) == 1 else ""
+    values = table.values(one_of(column or only, names, f"column of figures in step {step}"))
+    if row:
+        labels = table.labels()
+        values = [values[labels.index(one_of(row, labels, f"row in step {step}"))]]
+    figures = [Fraction(str(value)) for value in values if value is not None]
+    if not figures:
+        raise CannotAnswerError(f"Step {step} has no figure there.")
+    return figures

@@ -11,7 +11,7 @@ _PERIODS = {
     "quarter": "concat(year({0}), '-Q', quarter({0}))",
     "year": "strftime({0}, '%Y')",
 }
-_FUNCTIONS = {
+FUNCTIONS = {
     "count": "count(*)",
     "total": "sum({0})",
     "average": "avg({0})",
@@ -37,7 +37,7 @@ def unquoted(name: str) -> str:
 
 
 def measure(aggregate: str, column: str = "") -> Part:
-    sql = _FUNCTIONS[aggregate].format(quoted(column))
+    sql = FUNCTIONS[aggregate].format(quoted(column))
     return Part(said=f"{aggregate} {column}".strip(), sql=sql)
 
 

@@ -6,18 +6,17 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from replan_local.cards import CARDS
 from replan_local.commands import (
+    CARDS,
     Calculate,
     Command,
     Compare,
-    Describe,
     Figures,
     ListTables,
     Report,
     Search,
 )
-from replan_local.figures import condition, key, measure, period_key, unquoted
+from replan_local.figures import FUNCTIONS, condition, key, measure, period_key, unquoted
 from replan_local.refusals import CannotAnswerError, did_you_mean
 
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 LONGEST = 2_000
 """Characters of a command."""
 
-_STARTS = ("command", "measures", "keys", "conditions", "expression")
 # Articles mean nothing, so a sentence without them may be proposed; it is not run unasked.
 _ARTICLES = re.compile(r"\b(?:the|an?|please)\s+", re.IGNORECASE)
 _WORD = re.compile(r"\s*(\"[^\"]*\"?|'[^']*'?|[\w.-]+|\S)")
@@ -44,11 +42,6 @@ def parse(text: str) -> Command:
         return _command(text)
     except CannotAnswerError as refusal:
         raise CannotAnswerError(f"{refusal}{_proposal(text)}") from None
-
-
-def parse_part(text: str, rule: str) -> Any:
-    """Read a part of a sentence, which is the whole of a parameter."""
-    return meaning(tree_of(text, rule), _MEANINGS)
 
 
 def tree_of(text: str, rule: str) -> "Tree[Token]":
@@ -77,7 +70,7 @@ def meaning(part: Any, meanings: Mapping[str, Callable[..., Any]]) -> Any:
 def _command(text: str) -> Command:
     tree = tree_of(text, "command")
     if tree.data != "calculation":
-        return meaning(tree, _MEANINGS)
+        return meaning(tree, MEANINGS)
     steps = {int(str(figure.children[0])) for figure in tree.find_data("figure")}
     return Calculate(expression=text.split(maxsplit=1)[1], steps=tuple(sorted(steps)))
 
@@ -92,7 +85,7 @@ def _made(kind: type[Any], *fields: str) -> Callable[..., Any]:
     return make
 
 
-_MEANINGS: Mapping[str, Callable[..., Any]] = {
+MEANINGS: Mapping[str, Callable[..., Any]] = {
     **dict.fromkeys(("A_COLUMN", "A_FILE", "A_TABLE", "A_TITLE_IN_QUOTES", "A_WORD"), unquoted),
     **dict.fromkeys(("measures", "keys", "conditions", "steps"), lambda *parts: parts),
     "A_VALUE": str,
@@ -105,11 +98,9 @@ _MEANINGS: Mapping[str, Callable[..., Any]] = {
     "condition": condition,
     "operator": lambda *words: " ".join(words),
     "list_tables": ListTables,
-    "describe": _made(Describe, "table"),
     "comparison": _made(Compare, "steps", "by"),
     "search": _made(Search, "query", "file", "top"),
-    "report": _made(Report, "title", "chart"),
-    "chart": lambda *shape: shape[0] or "bar",
+    "report": _made(Report, "title"),
 }
 
 
@@ -121,7 +112,8 @@ def _parser() -> "Lark":
         message = 'Reading commands needs Lark: pip install "replan[local]".'
         raise CannotAnswerError(message) from None
     rules = Path(__file__).with_suffix(".lark").read_text(encoding="utf-8")
-    return Lark(rules, parser="lalr", start=list(_STARTS))
+    starts = ["command", "measures", "keys", "conditions", "expression"]
+    return Lark(rules, parser="lalr", start=starts)
 
 
 def _refusal(text: str, rule: str, error: Any) -> CannotAnswerError:
@@ -136,21 +128,20 @@ def _refusal(text: str, rule: str, error: Any) -> CannotAnswerError:
     before, found = text[:at].strip(), _WORD.match(text, at)
     where = f"after '{before}'" if before else "at the beginning"
     what = "an expression" if rule == "expression" else "a command"
-    instead, hint = "nothing", ""
-    if found is not None:
-        instead, hint = repr(found[1]), did_you_mean(found[1], expected)
-    message = f"'{text}' is not {what}: expected {either} {where}, not {instead}."
-    return CannotAnswerError(f"{message}{hint}")
+    wrong = found[1] if found else ""
+    message = f"'{text}' is not {what}: expected {either} {where}, not "
+    told = f"{repr(wrong) if wrong else 'nothing'}.{did_you_mean(wrong, expected)}"
+    return CannotAnswerError(message + told)
 
 
 def _called(terminals: set[str]) -> list[str]:
     """What may come next, as people call it, in the order of the grammar."""
-    named = [each for each in _parser().terminals if each.name in terminals]
     called = [
         f"'{each.pattern.value}'"
         if each.pattern.type == "str"
         else each.name.strip("_").replace("_", " ").lower()
-        for each in named
+        for each in _parser().terminals
+        if each.name in terminals
     ]
     return called + (["the end"] if "$END" in terminals else [])
 
@@ -162,6 +153,7 @@ def _proposal(text: str) -> str:
         _command(bare)
     except CannotAnswerError:
         first = text.partition(" ")[0].casefold()
+        first = "total" if first in FUNCTIONS else first
         forms = (form for card in CARDS for form in card.capabilities)
         form = next((form for form in forms if form.startswith(f"{first} ")), "")
         return f" The form is: {form}" if form else ""

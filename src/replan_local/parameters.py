@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue, ValidationError
 
-from replan_local.commands import Calculate, Command, Describe, Figures, Report, Search, Sql
-from replan_local.grammar import parse_part
+from replan_local.commands import Calculate, Command, Figures, Report, Search, Sql
+from replan_local.grammar import MEANINGS, meaning, tree_of
 from replan_local.refusals import CannotAnswerError, did_you_mean
 
 _KINDS = {"librarian": Search, "calculator": Calculate, "writer": Report}
@@ -14,7 +14,7 @@ _RULES = {"measures": "measures", "by": "keys", "where": "conditions"}
 
 
 def command_of(specialist: str, given: Mapping[str, JsonValue]) -> Command:
-    kind = _KINDS.get(specialist) or _kind_of_query(given)
+    kind = _KINDS.get(specialist) or (Sql if "sql" in given else Figures)
     parts = {
         name: _parts(name, given[name], rule) for name, rule in _RULES.items() if name in given
     }
@@ -29,15 +29,9 @@ def command_of(specialist: str, given: Mapping[str, JsonValue]) -> Command:
         raise CannotAnswerError(message + hint) from None
 
 
-def _kind_of_query(given: Mapping[str, JsonValue]) -> type[Sql | Describe | Figures]:
-    if "sql" in given:
-        return Sql
-    return Describe if set(given) == {"table"} else Figures
-
-
 def _parts(name: str, value: JsonValue, rule: str) -> tuple[object, ...]:
     texts = value if isinstance(value, list) else [value]
     try:
-        return tuple(part for text in texts for part in parse_part(str(text), rule))
+        return tuple(part for text in texts for part in meaning(tree_of(str(text), rule), MEANINGS))
     except CannotAnswerError as refusal:
         raise CannotAnswerError(f"The parameter '{name}': {refusal}") from None

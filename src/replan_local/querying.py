@@ -1,19 +1,15 @@
 """Answer a command about tables; all of it in one thread."""
 
-# ruff: noqa: S608 - names are quoted.
-
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
-from replan_local.answer_table import MOST_ROWS, AnswerTable
-from replan_local.commands import Compare, Describe, Figures, ListTables, Query, Sql
-from replan_local.comparison import compared
-from replan_local.figures import quoted, select_of, source_of
+from replan_local.answer_table import MOST_ROWS, AnswerTable, table_of
+from replan_local.commands import Compare, Figures, ListTables, Query, Sql
+from replan_local.figures import select_of, source_of
 from replan_local.folder import find_file
-from replan_local.refusals import CannotAnswerError
+from replan_local.refusals import CannotAnswerError, one_of
 from replan_local.tables import Database, TableFile, table_files
-
-_MOST_COLUMNS = 200
 
 
 class Querying:
@@ -25,27 +21,20 @@ class Querying:
         self._database = Database()
 
     def answer(self, query: Query) -> str:
-        try:
-            return self._answer(query)
-        finally:
-            self._database.close()
+        with closing(self._database):
+            match query:
+                case Sql():
+                    return self._sql(query.sql)
+                case ListTables():
+                    return self._list()
+                case Figures():
+                    return self._figures(query)
+                case Compare():
+                    return _told(_compared(query, self._inputs))
 
     def interrupt(self) -> None:
         """Stop the work; what it would have given is lost."""
         self._database.interrupt()
-
-    def _answer(self, query: Query) -> str:
-        match query:
-            case Sql():
-                return self._sql(query.sql)
-            case ListTables():
-                return self._list()
-            case Describe():
-                return self._description(query)
-            case Figures():
-                return self._figures(query)
-            case Compare():
-                return _told(compared(query, self._inputs))
 
     def _opened(self, name: str) -> TableFile:
         file = find_file(name, table_files(self._directory), "table")
@@ -57,21 +46,10 @@ class Querying:
         _, ((count,),) = self._database.select(f"SELECT count(*) {source}", most=1)
         return f"{count} rows"
 
-    def _table(self, title: str, sql: str, *, most: int = MOST_ROWS) -> AnswerTable:
-        columns, rows = self._database.select(sql, most=most + 1)
-        return AnswerTable(
-            title=title, columns=columns, rows=tuple(rows[:most]), is_cut=len(rows) > most
-        )
-
-    def _description(self, query: Describe) -> str:
-        file = self._opened(query.table)
-        sql = (
-            "SELECT column_name AS column, lower(column_type) AS type, min AS smallest, "
-            'max AS largest, avg AS average, null_percentage AS "% missing" '
-            f"FROM (SUMMARIZE {quoted(file.view)})"
-        )
-        table = self._table(f"Columns of {file.name}", sql, most=_MOST_COLUMNS)
-        return _told(table, self._count(f"FROM {quoted(file.view)}"))
+    def _table(self, title: str, sql: str) -> AnswerTable:
+        columns, rows = self._database.select(sql, most=MOST_ROWS + 1)
+        first, is_cut = tuple(rows[:MOST_ROWS]), len(rows) > MOST_ROWS
+        return AnswerTable(title=title, columns=columns, rows=first, is_cut=is_cut)
 
     def _figures(self, query: Figures) -> str:
         file = self._opened(query.table)
@@ -91,8 +69,7 @@ class Querying:
         used = [file for file in files if file.view.casefold() in folded]
         damaged = self._database.open(used)
         try:
-            self._database.check(sql)
-            table = self._table("Query", sql)
+            table = self._table("Query", self._database.checked(sql))
         except CannotAnswerError as refusal:
             # A file that cannot be read is the reason before what the query says itself.
             raise next(iter(damaged.values()), refusal) from refusal
@@ -116,3 +93,41 @@ class Querying:
 def _told(table: AnswerTable, source: str = "") -> str:
     head = f"**{table.title}**" + (f" ({source})" if source else "")
     return f"{head}\n\n{table.markdown()}"
+
+
+def _compared(asked: Compare, inputs: Mapping[int, str]) -> AnswerTable:
+    """Join the two tables; where each has one figure, with the ratio of the two."""
+    sides = [table_of(step, inputs) for step in asked.steps]
+    names = [side.figures() for side in sides]
+    figures = [_figures_by_key(side, asked.by) for side in sides]
+    # One name for two columns would not say which is which.
+    columns = [
+        f"{name} ({side.title})" if name in names[0] and name in names[1] else name
+        for side, own in zip(sides, names, strict=True)
+        for name in own
+    ]
+    has_ratio = len(names[0]) == len(names[1]) == 1
+    rows: list[tuple[object, ...]] = []
+    for key in dict.fromkeys([*figures[0], *figures[1]]):
+        one, other = (
+            by_key.get(key, [None] * len(own)) for by_key, own in zip(figures, names, strict=True)
+        )
+        rows.append((key, *one, *other, *([_ratio(one[0], other[0])] if has_ratio else [])))
+    return AnswerTable(
+        title=f"Comparison of {sides[0].title} and {sides[1].title}",
+        columns=(asked.by, *columns, *(["ratio"] if has_ratio else [])),
+        rows=tuple(rows),
+        key_count=1,
+    )
+
+
+def _figures_by_key(table: AnswerTable, by: str) -> Mapping[str, Sequence[float | None]]:
+    figures = table.figures()
+    keys = [name for name in table.columns if name not in figures]
+    one_of(by, keys, f"key in '{table.title}'")
+    columns = [table.values(name) for name in figures]
+    return {label: each for label, *each in zip(table.labels(), *columns, strict=True)}
+
+
+def _ratio(one: float | None, other: float | None) -> float | None:
+    return float(other) / float(one) if one and other is not None else None

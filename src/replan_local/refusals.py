@@ -1,6 +1,6 @@
 """What is said when something cannot be done as it was asked for."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from langchain_core.tools import ToolException
@@ -12,8 +12,21 @@ class CannotAnswerError(ToolException):
     """Something cannot be answered as it is; the message says why and what there is instead."""
 
 
-def did_you_mean(wrong: str, names: Iterable[str], *, near: float = _NEAR) -> str:
+def one_of(wanted: str, names: Sequence[str], what: str) -> str:
+    """The name that is meant, whatever its case; any other one is refused."""
+    for name in names:
+        if name.casefold() == wanted.casefold():
+            return name
+    raise unknown(wanted, names, what)
+
+
+def unknown(wanted: str, names: Sequence[str], what: str) -> CannotAnswerError:
+    there = f"There are: {', '.join(names)}." if names else "There is none."
+    return CannotAnswerError(f"No {what} is '{wanted}'. {there}{did_you_mean(wanted, names)}")
+
+
+def did_you_mean(wrong: str, names: Iterable[str]) -> str:
     """A question for the nearest name, with a blank before it; empty if no name is near."""
     by_key = {name.casefold(): name for name in names}
-    found = get_close_matches(wrong.casefold(), list(by_key), n=1, cutoff=near)
+    found = get_close_matches(wrong.casefold(), list(by_key), n=1, cutoff=_NEAR)
     return f" Did you mean '{by_key[found[0]]}'?" if found else ""

@@ -39,8 +39,10 @@ def passages_on(search: Search, directory: Path) -> str:
 
 
 def _is_report(path: Path) -> bool:
-    # It was read a moment ago, and is no larger than what is read.
-    return path.read_bytes().rstrip().endswith(REPORT_MARK.encode())
+    try:
+        return path.suffix == ".md" and path.read_bytes().rstrip().endswith(REPORT_MARK.encode())
+    except OSError:  # Gone a moment ago, or its name is not text.
+        return False
 
 
 def _quote(passage: Chunk) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +15,14 @@ from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistRe
 from replan.state.team import SpecialistCard
 from replan.team.specialist import Specialist
 from replan.team.team import Team
-from replan_local.cards import CARDS
-from replan_local.commands import Calculate, Command, Query, Report, Search
+from replan_local.commands import CARDS, Calculate, Command, Query, Report, Search
 from replan_local.expressions import calculated
 from replan_local.grammar import parse
 from replan_local.parameters import command_of
 from replan_local.querying import Querying
 from replan_local.refusals import CannotAnswerError
-from replan_local.report import Written, sections_of, write_report
+from replan_local.report import text_of, write_report
 from replan_local.searching import passages_on
-from replan_local.tools import now
 
 
 class LocalSpecialist:
@@ -38,11 +37,10 @@ class LocalSpecialist:
     async def run(self, context: ExecutionContext, config: RunnableConfig) -> SpecialistResult:
         """Do the command of the step; one that cannot be done fails without a retry."""
         try:
-            done = await _done(self._command(context), context)
+            return await _done(self._command(context), context)
         except CannotAnswerError as refusal:
             failed = ExecutionStatus.FAILED
             return SpecialistResult(status=failed, error=str(refusal), confidence=0, retry=False)
-        return SpecialistResult(result=AIMessage(content=done.text), artifacts=done.artifacts)
 
     def _command(self, context: ExecutionContext) -> Command:
         if parameters := context.parameters or context.plan_step.parameters:
@@ -54,18 +52,24 @@ class LocalSpecialist:
         return command
 
 
-async def _done(command: Command, context: ExecutionContext) -> Written:
-    folder = folders_of_step().workspace
+async def _done(command: Command, context: ExecutionContext) -> SpecialistResult:
+    folders = folders_of_step()
     match command:
         case Report():
+            key = context.idempotency_key or f"{context.run_id}/{context.plan_step.id}"
+            text = text_of(context.inputs)
+            write = partial(write_report, command.title, text, folders=folders, key=key)
             # A report that is begun is written whole, even if nobody waits for it any more.
-            return await asyncio.shield(in_thread(lambda: _report(command, context)))
+            report = await asyncio.shield(in_thread(write))
+            text = f"**{report.title}** is written."
+            return SpecialistResult(result=AIMessage(content=text), artifacts=(report,))
         case Calculate():
-            return Written(text=calculated(command.expression, context.inputs))
+            text = calculated(command.expression, context.inputs)
         case Search():
-            return Written(text=await in_thread(lambda: passages_on(command, folder)))
+            text = await in_thread(lambda: passages_on(command, folders.workspace))
         case _:
-            return Written(text=await _answered(Querying(folder, context.inputs), command))
+            text = await _answered(Querying(folders.workspace, context.inputs), command)
+    return SpecialistResult(result=AIMessage(content=text))
 
 
 async def _answered(querying: Querying, command: Query) -> str:
@@ -74,17 +78,6 @@ async def _answered(querying: Querying, command: Query) -> str:
     except asyncio.CancelledError:
         querying.interrupt()
         raise
-
-
-def _report(command: Report, context: ExecutionContext) -> Written:
-    sections = sections_of(context.inputs)
-    if not sections:
-        raise CannotAnswerError(
-            "There is nothing to report: the step builds on no result of another step. "
-            "Let it come after the steps whose results it should hold."
-        )
-    key = context.idempotency_key or f"{context.run_id}/{context.plan_step.id}"
-    return write_report(command, sections, folders=folders_of_step(), key=key, now=now())
 
 
 def local_team(

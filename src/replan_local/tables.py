@@ -13,7 +13,6 @@ from replan.errors import ConfigurationError
 from replan.texts.bounds import COLUMN_NAME, TABLE_COLUMNS
 from replan.texts.safe_folder import FolderFile, files_below
 from replan_local.figures import literal, quoted
-from replan_local.person_sql import check_length, check_tree
 from replan_local.refusals import CannotAnswerError, did_you_mean
 
 if TYPE_CHECKING:
@@ -27,8 +26,7 @@ _READERS = {
     ".jsonl": "read_json_auto",
     ".ndjson": "read_json_auto",
 }
-_DEEPEST, _MOST_FILES = 3, 200
-_FIRST_LINES = 2
+_DEEPEST, _MOST_FILES, _FIRST_LINES = 3, 200, 2
 # What is as small as a number whatever is in it. Times with a zone need a package that DuckDB
 # does not bring along; text does not.
 _SMALL = re.compile(
@@ -47,6 +45,23 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "memory_limit": "1GB",
     "threads": 2,
 }
+
+LONGEST_SQL = 20_000
+"""Characters of a query or a condition; a parser that is asked for more may not come back."""
+
+MOST_TABLES = 24
+"""Tables and stars in a query: what joins a table with itself over and over has millions of columns
+before anything of it runs, and cannot be stopped."""
+
+# In the tree of a query, as DuckDB writes it.
+_TABLE = re.compile(r'"class":"STAR"|"type":"(?:BASE_TABLE|TABLE_FUNCTION|SUBQUERY)"')
+# What reveals the database or the machine, and what runs a query that is not visible here.
+_CATALOG = re.compile(
+    r'(?i)"(?:function|table|schema|catalog)_name":"('
+    r"duckdb_\w{1,60}|pragma_\w{1,60}|sqlite_(?:temp_)?(?:master|schema)|information_schema"
+    r'|pg_catalog|pg_(?:views|settings)|query|query_table|current_setting|getenv)"'
+)
+_UNREADABLE = re.compile(r'\{"error":true.*"error_message":"(?P<reason>[^"\\]*)')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,24 +115,31 @@ class Database:
         rows = self._run(f"DESCRIBE {quoted(view)}").fetchall()
         return {str(name): str(kind) for name, kind, *_ in rows}
 
-    def check(self, sql: str) -> None:
-        """Refuse SQL of a step that does more than look at a few tables."""
-        check_length(sql)
-        _the_select_in(sql)
-        tree = self._run(f"SELECT json_serialize_sql({literal(sql)})").fetchone()
-        check_tree(str(tree and tree[0]))
+    def checked(self, sql: str) -> str:
+        """Refuse SQL of a step that does more than look at a few tables; else return it.
+
+        What is returned is written from the very tree that was looked through, without the signs
+        and remarks that end it.
+        """
+        if len(sql) > LONGEST_SQL:
+            message = f"The SQL has {len(sql):,} characters; at most {LONGEST_SQL:,} are read."
+            raise CannotAnswerError(message)
+        tree = self._cell(f"json_serialize_sql({literal(sql)})")
+        _check_tree(tree)
+        if self._cell(f"json_array_length({literal(tree)}, '$.statements')") != "1":
+            raise CannotAnswerError("Only one single SELECT may be run on the tables.")
+        return self._cell(f"json_deserialize_sql({literal(tree)}::JSON)")
 
     def select(self, sql: str, *, most: int) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
         """Run one SELECT; return the names of its columns and at most this many rows."""
-        inner = _the_select_in(sql)
-        columns = self._run(f"FROM ({inner}\n) LIMIT 0").description
+        columns = self._run(f"FROM ({sql}) LIMIT 0").description
         cells = ", ".join(
             f"#{place}"
             if _SMALL.match(str(kind))
             else f"left(CAST(#{place} AS VARCHAR), {LONGEST_CELL})"
             for place, (_, kind, *_) in enumerate(columns, start=1)
         )
-        found = self._run(f"SELECT {cells} FROM ({inner}\n)")
+        found = self._run(f"SELECT {cells} FROM ({sql})")
         return tuple(str(name) for name, *_ in columns), found.fetchmany(most)
 
     def interrupt(self) -> None:
@@ -143,6 +165,10 @@ class Database:
         except CannotAnswerError as error:
             raise CannotAnswerError(str(error).replace(str(file.path), file.name)) from error
         _check_head(file.name, list(self.columns(file.view)))
+
+    def _cell(self, expression: str) -> str:
+        row = self._run(f"SELECT {expression}").fetchone()
+        return str(row and row[0])
 
     def _run(self, sql: str, problem: str = "The query failed") -> "DuckDBPyConnection":
         import duckdb  # noqa: PLC0415 - an optional extra
@@ -172,21 +198,6 @@ def _connect() -> "DuckDBPyConnection":
     # It would be drawn into whatever the terminal shows.
     connection.execute("SET enable_progress_bar = false")
     return connection
-
-
-def _the_select_in(sql: str) -> str:
-    """The one SELECT of a text, without the sign and the remarks that end it."""
-    import duckdb  # noqa: PLC0415 - an optional extra
-
-    try:
-        statements = duckdb.extract_statements(sql)
-    except duckdb.Error as error:
-        raise CannotAnswerError(f"The query cannot be read: {_first_lines(error)}") from error
-    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise CannotAnswerError("Only one single SELECT may be run on the tables.")
-    head, end, rest = sql.rpartition(";")
-    is_over = all(not line.strip() or line.strip().startswith("--") for line in rest.splitlines())
-    return head.rstrip().rstrip(";") if end and is_over else sql
 
 
 def _first_lines(error: Exception) -> str:
@@ -219,3 +230,16 @@ def _check_head(table: str, names: Sequence[str]) -> None:
             f"{table} has {len(names):,} columns, one with a name of {len(longest):,} characters; "
             f"at most {TABLE_COLUMNS:,} are read, with names of {COLUMN_NAME}."
         )
+
+
+def _check_tree(tree: str) -> None:
+    """Refuse a query that looks at more than the tables, or at too many of them."""
+    if found := _UNREADABLE.match(tree):
+        raise CannotAnswerError(f"The query cannot be read: {found['reason']}.")
+    if found := _CATALOG.search(tree):
+        message = f"A query may look at the tables only; '{found[1]}' shows the database itself."
+        raise CannotAnswerError(message)
+    count = sum(1 for _ in _TABLE.finditer(tree))
+    if count > MOST_TABLES:
+        message = f"The query names tables and stars {count} times; at most {MOST_TABLES} are read."
+        raise CannotAnswerError(message)

@@ -4,9 +4,7 @@
 whose name they are called; `local_tools` gives the same four for folders of your own.
 """
 
-import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,11 +12,10 @@ from typing import Any
 from langchain_core.tools import BaseTool, StructuredTool
 
 from replan.ports.folders import Folders, folders_of_step
-from replan_local.commands import Chart, ListTables, Report, Search, Sql
+from replan_local.commands import ListTables, Search, Sql
 from replan_local.expressions import calculated
 from replan_local.querying import Querying
-from replan_local.refusals import CannotAnswerError
-from replan_local.report import Section, write_report as written
+from replan_local.report import write_report as written
 from replan_local.searching import passages_on
 
 
@@ -31,11 +28,6 @@ def local_tools(directory: Path | str, out: Path | str | None = None) -> tuple[B
     """
     folders = Folders(Path(directory), Path(out or directory))
     return _tools(lambda: folders)
-
-
-def now() -> datetime:
-    """The date of a report."""
-    return datetime.fromtimestamp(time.time(), tz=UTC)
 
 
 def _tools(folders: Callable[[], Folders]) -> tuple[BaseTool, ...]:
@@ -66,27 +58,21 @@ def _tools(folders: Callable[[], Folders]) -> tuple[BaseTool, ...]:
         """
         return calculated(expression, {})
 
-    def write_report(title: str, text: str, chart: Chart = "", *, idempotency_key: str = "") -> str:
-        """Write a report file, with a chart of its last table if one is wished for.
+    def write_report(title: str, text: str, *, idempotency_key: str = "") -> str:
+        """Write a report file.
 
         Args:
             title: Its title.
             text: Its text in Markdown.
-            chart: bar, line, or nothing.
             idempotency_key: What tells this call from any other.
         """
-        if not text.strip():
-            raise CannotAnswerError("There is nothing to report: the text is empty.")
-        report, section = Report(title=title, chart=chart), Section(title=title, text=text)
         key = idempotency_key or text
-        return written(report, [section], folders=folders(), key=key, now=now()).text
+        report = written(title, text, folders=folders(), key=key)
+        return f"**{report.title}**: written to `{report.path}`."
 
     make: Any = partial(StructuredTool.from_function, parse_docstring=True, handle_tool_error=True)
-    pure = {"effects": "pure"}
-    return (
-        *(make(each, metadata=pure) for each in (query_tables, search_notes, calculate)),
-        make(write_report),
-    )
+    readers = (query_tables, search_notes, calculate)
+    return (*(make(each, metadata={"effects": "pure"}) for each in readers), make(write_report))
 
 
 query_tables, search_notes, calculate, write_report = _tools(folders_of_step)

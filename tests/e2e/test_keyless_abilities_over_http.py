@@ -37,7 +37,7 @@ next_action: create_plan
 - [ ] 2. total refund by reigon from returns.csv @data_analyst
 - [ ] 3. search notes for returns @librarian
 - [ ] 4. compare step 1 and step 2 by region @data_analyst (after 1, 2)
-- [ ] 5. write report with chart @writer (after 3, 4)
+- [ ] 5. write report @writer (after 3, 4)
 """
 REVISED = """\
 ---
@@ -50,7 +50,7 @@ suggested_action: update_plan
 - [ ] 2. total refund by region from returns.csv @data_analyst
 - [x] 3. search notes for returns @librarian
 - [ ] 4. compare step 1 and step 2 by region @data_analyst (after 1, 2)
-- [ ] 5. write report with chart @writer (after 3, 4)
+- [ ] 5. write report @writer (after 3, 4)
 """
 DONE = "---\nverdict: complete\n---\nEast returns the most for its revenue."
 
@@ -87,7 +87,7 @@ async def test_a_model_works_with_the_tools_in_the_folders_of_its_step(
                 calls(query_tables={"sql": "SELECT * FROM read_text('/etc/passwd')"}),
                 calls(search_notes={"query": "returns"}),
                 calls(calculate={"expression": "8 / 12 * 100"}),
-                calls(write_report={"title": "Shop", "text": table, "chart": "bar"}),
+                calls(write_report={"title": "Shop", "text": table}),
                 "North has two thirds.",
             ],
             "feedback": DONE,
@@ -107,11 +107,11 @@ async def test_a_model_works_with_the_tools_in_the_folders_of_its_step(
         "| 12 |",
         "rules.md:3",
         "8 / 12 * 100 = 66.6666666667 (rounded)",
-        "with a chart in",
+        "**Shop**: written to",
     ):
         assert text in told
     assert "root:" not in told
-    assert sorted(path.suffix for path in (tmp_path / "out").iterdir()) == [".md", ".svg"]
+    assert sorted(path.suffix for path in (tmp_path / "out").iterdir()) == [".md"]
 
 
 async def test_a_host_answers_with_the_tools_in_the_folder_of_its_team(shop, openai_server):
@@ -139,4 +139,4 @@ def test_the_demo_runs_with_a_model_as_it_does_without(tmp_path, openai_server):
     assert "plan revised (version 2, by model)" in done.stdout
     assert "[x] step 5 writer" in done.stdout
     assert "East returns the most for its revenue." in done.stdout
-    assert {path.suffix for path in (tmp_path / "out").iterdir()} == {".md", ".svg"}
+    assert {path.suffix for path in (tmp_path / "out").iterdir()} == {".md"}

@@ -24,12 +24,7 @@ _FACT = re.compile(r"fact (?P<id>[^\s,]+), of (?P<at>.+):")
 
 
 def about_facts(messages: Sequence[BaseMessage], tools: Collection[str]) -> AIMessage | None:
-    """Call a tool for facts, or say what it told; None where the request is about something else.
-
-    Args:
-        messages: The messages of a call.
-        tools: The names of the tools that it may call.
-    """
+    """Call a tool for facts, or say what it told; None for any other request."""
     if not tools or (call := call_of(messages)) is None:
         return None
     newest = messages[-1]

@@ -39,8 +39,7 @@ def planned(request: str, team: Sequence[str]) -> str:
 def _steps(request: str, team: Sequence[str]) -> list[PlanStep]:
     parts = [part for each in _PARTS.findall(request) if (part := _BULLET.sub("", each).strip())]
     if not 0 < len(parts) <= _MOST_STEPS:
-        message = f"The request has {len(parts)} parts; 1 to {_MOST_STEPS} are planned."
-        raise CannotAnswerError(message)
+        raise CannotAnswerError(f"The request has {len(parts)} parts, not 1 to {_MOST_STEPS}.")
     steps: list[PlanStep] = []
     for number, part in enumerate(parts, start=1):
         try:
@@ -73,7 +72,7 @@ def _step(number: int, part: str, team: Sequence[str]) -> PlanStep:
 
 def _whole(request: str, name: str) -> PlanStep:
     # What the line of a step would read as something else is in its brief.
-    line = excerpt(" ".join(request.split()), _LONGEST_LINE)
-    line = "Do what is asked" if set("@()[]") & set(request) else line
+    is_plain = not set("@()[]") & set(request)
+    line = excerpt(" ".join(request.split()), _LONGEST_LINE) if is_plain else "Do what is asked"
     brief = "" if line == request.strip() else request.strip()
     return PlanStep(id=1, description=line, brief=brief, assigned_to=name)

@@ -1,11 +1,26 @@
-"""Read what a run has come to, and join its results by rule."""
+"""Read what a run has come to, join its results by rule, and revise a step that failed.
 
+It is revised once: the name that its error proposes is written for the one that it refuses.
+"""
+
+import re
 from collections.abc import Mapping, Sequence
+
+from pydantic import JsonValue
 
 from replan.plan.dependencies import unmet_steps
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, TaskPlan, Value
 from replan.prompts.sections import Section, sections_of
+
+_REVISED = "Revised: "
+_LONGEST_ERROR = 1_000
+# Names of columns come from files, so that only the end of an error is surely its own proposal.
+_DID_YOU_MEAN = re.compile(
+    r"[`'\"](?P<wrong>[^`'\"\n]{1,80})[`'\"][^\n]*"
+    r"\bdid you mean:? [`'\"](?P<right>[^`'\"\n]{1,80})[`'\"]\?\Z",
+    re.IGNORECASE,
+)
 
 
 class Progress(Value):
@@ -32,12 +47,10 @@ class Progress(Value):
         """
         parts = [self._opening()]
         for step in self.plan.steps:
-            if useful := self._useful(step):
-                texts = [
-                    f"**{_doer(each)}**\n\n{_shown(each)}" if len(useful) > 1 else _shown(each)
-                    for each in useful
-                ]
-                parts.append("\n\n".join([f"## {step.id}. {step.description}", *texts]))
+            found = self._useful(step)
+            for each in found:
+                named = f" ({_doer(each)})" if len(found) > 1 else ""
+                parts.append(f"## {step.id}. {step.description}{named}\n\n{each.text.strip()}")
         return "\n\n".join(parts)
 
     def _opening(self) -> str:
@@ -79,8 +92,43 @@ def _doer(result: Section) -> str:
     return result.attributes.get("specialist", "")
 
 
-def _shown(result: Section) -> str:
-    """The text of a result; a list of files behind it is left out if the text names them all."""
-    text, _, names = result.text.strip().rpartition("\n\nFiles: ")
-    is_repeated = text and "\n" not in names and all(name in text for name in names.split(", "))
-    return text if is_repeated else result.text.strip()
+def revise(progress: Progress) -> tuple[str, tuple[str, ...]]:
+    """Change every failed step once whose error proposes a name.
+
+    Returns:
+        The whole revised document, and a sentence for each step; nothing if there is no such step.
+    """
+    failed = [step for step in progress.failed() if _REVISED not in step.brief]
+    changed = [new for step in failed if (new := _renamed(progress, step))]
+    if not changed:
+        return "", ()
+    document = PlanDocument.recover(progress.plan.content)
+    plan = progress.plan.with_steps(*(step for step, _ in changed))
+    return str(document.write(plan)), tuple(note for _, note in changed)
+
+
+def _renamed(progress: Progress, step: PlanStep) -> tuple[PlanStep, str] | None:
+    found = _DID_YOU_MEAN.search(progress.error_of(step).strip()[-_LONGEST_ERROR:])
+    if found is None:
+        return None
+    pattern = re.compile(rf"(?<!\w){re.escape(found['wrong'])}(?!\w)", re.IGNORECASE)
+
+    def put(value: JsonValue) -> JsonValue:
+        match value:
+            case str():
+                return pattern.sub(lambda _: found["right"], value)
+            case list():
+                return [put(each) for each in value]
+            case dict():
+                return {str(put(key)): put(each) for key, each in value.items()}
+            case _:
+                return value
+
+    parameters = {str(put(key)): put(value) for key, value in step.parameters.items()}
+    new = step.replace(description=str(put(step.description)), parameters=parameters)
+    if new == step:
+        return None
+    note = f"{found['right']} for {found['wrong']}."
+    brief = f"{step.brief}\n\n{_REVISED}{note}".strip()
+    open_again = new.replace(brief=brief, status=StepStatus.PENDING, result="", feedback="")
+    return open_again, f"Step {step.id}: {note}"

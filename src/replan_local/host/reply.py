@@ -9,14 +9,14 @@ from pydantic import ValidationError
 
 from replan.plan.dependencies import ready_steps
 from replan.plan.markdown.document import PlanDocument
+from replan.plan.statuses import excerpt
 from replan.prompts.sections import Call, Node, call_of, sections_of
 from replan_local.commands import Calculate
 from replan_local.expressions import calculated
 from replan_local.grammar import parse
 from replan_local.host.facts import is_about_facts
 from replan_local.host.planning import planned
-from replan_local.host.progress import Progress, first_of, progress_in
-from replan_local.host.revision import revise
+from replan_local.host.progress import first_of, progress_in, revise
 from replan_local.refusals import CannotAnswerError
 
 _WITH_A_MODEL = (
@@ -24,7 +24,7 @@ _WITH_A_MODEL = (
     "model: `--model openai:NAME --base-url URL`, with the key in OPENAI_API_KEY."
 )
 _MEMBER = re.compile(r"^-\s+@(?P<name>[^\s:]+):", re.MULTILINE)
-_SIMPLE = {"complexity": "simple", "score": 0.1, "next_action": "direct_answer"}
+_SIMPLE = {"complexity": "simple", "next_action": "direct_answer"}
 _LINE, _SUMMARY = 120, 1_500  # characters
 _CANNOT = "The offline model cannot do this"
 _QUOTED = 4
@@ -40,16 +40,19 @@ class _Prompt:
     call: Call | None
     system: str
     human: str
-    team: tuple[str, ...]
+
+    def told(self, tag: str) -> str:
+        """What is marked as data of a kind."""
+        return first_of(sections_of(self.human), tag)
 
     @property
     def request(self) -> str:
         """The request: its own section, or else the whole last human message."""
-        return first_of(sections_of(self.human), "request") or self.human
+        return self.told("request") or self.human
 
     @property
-    def progress(self) -> Progress:
-        return progress_in(self.human)
+    def team(self) -> Sequence[str]:
+        return _MEMBER.findall(first_of(sections_of(self.system), "team") or self.told("team"))
 
 
 def reply_to(messages: Sequence[BaseMessage]) -> str:
@@ -57,15 +60,12 @@ def reply_to(messages: Sequence[BaseMessage]) -> str:
     texts = [(message.type, _HALF_CHARACTER.sub("\ufffd", message.text)) for message in messages]
     system = "\n".join(text for kind, text in texts if kind == "system")
     human = next((text for kind, text in reversed(texts) if kind == "human"), "")
-    sections = (*sections_of(system), *sections_of(human))
-    team = tuple(_MEMBER.findall(first_of(sections, "team")))
     try:
         call = call_of(messages)
     except ValidationError:
         call = None
-    return _WRITERS[call.node if call else "direct_answer"](
-        _Prompt(call=call, system=system, human=human, team=team)
-    )
+    write = _WRITERS[call.node if call else "direct_answer"]
+    return write(_Prompt(call=call, system=system, human=human))
 
 
 def refusal_of(reply: str) -> str:
@@ -89,33 +89,29 @@ def _think(prompt: _Prompt) -> str:
     return _document(
         plan,
         complexity="complex" if count > 1 else "moderate",
-        score=0.8 if count > 1 else 0.6,
         reasoning=f"The request has {count} {'parts' if count > 1 else 'part'} for the team.",
         next_action="create_plan",
     )
 
 
-def _answer(prompt: _Prompt) -> str:
-    return _calculation(prompt.request) or _plan(prompt)
-
-
-def _plan(prompt: _Prompt) -> str:
+def _answer_or_plan(prompt: _Prompt) -> str:
     try:
-        return planned(prompt.request, prompt.team)
+        return _calculation(prompt.request) or planned(prompt.request, prompt.team)
     except CannotAnswerError as refusal:
         return _refusal(refusal)
 
 
 def _feedback(prompt: _Prompt) -> str:
     """Judge a round: revise once what failed, continue with what can run, or join what there is."""
-    progress = prompt.progress
+    progress = progress_in(prompt.human)
     # A run that has to end now gets its answer, whatever else could be tried.
-    if not progress.missing and (revision := revise(progress)):
+    document, changes = ("", ()) if progress.missing else revise(progress)
+    if changes:
         return _document(
-            revision.document,
+            document,
             verdict="continue",
             suggested_action="update_plan",
-            update=" ".join(revision.changes),
+            update=" ".join(changes),
             feedback="A step failed, and its error says which name it needs.",
         )
     if not progress.missing and ready_steps(progress.plan):
@@ -127,20 +123,14 @@ def _feedback(prompt: _Prompt) -> str:
 
 
 def _revised(prompt: _Prompt) -> str:
-    progress = prompt.progress
-    revision = revise(progress)
-    return revision.document if revision else progress.plan.content
+    progress = progress_in(prompt.human)
+    return revise(progress)[0] or progress.plan.content
 
 
-def _summary(human: str) -> str:
+def _summary(prompt: _Prompt) -> str:
     """The beginning of each message, the newest ones as far as there is room."""
-    sections = sections_of(human)
-    said = "\n".join(first_of(sections, tag) for tag in ("memory", "conversation"))
-    lines = [line for each in said.splitlines() if (line := each.strip())]
-    kept = [
-        line if len(line) <= _LINE else f"{line[: _LINE - 1]}\N{HORIZONTAL ELLIPSIS}"
-        for line in lines
-    ]
+    said = f"{prompt.told('memory')}\n{prompt.told('conversation')}"
+    kept = [excerpt(line, _LINE) for line in said.splitlines() if line.strip()]
     while len("\n".join(kept)) > _SUMMARY:
         kept.pop(0)
     return "\n".join(kept)
@@ -164,7 +154,7 @@ def _refusal(refusal: CannotAnswerError) -> str:
 def _quotes(prompt: _Prompt) -> str:
     """The lines of knowledge that fit best, each with the mark that cites it."""
     quoted, source = list[str](), ""
-    for line in first_of(sections_of(prompt.human), "knowledge").splitlines():
+    for line in prompt.told("knowledge").splitlines():
         if head := _SOURCE.match(line):
             source = head["source"]
         elif (told := _NUMBERED.match(line)) and told["text"].strip():
@@ -190,12 +180,12 @@ def _document(body: str, **head: object) -> str:
 
 _WRITERS: Mapping[Node, Callable[[_Prompt], str]] = {
     "think": _think,
-    "direct_answer": _answer,
-    "plan_creation": _plan,
+    "direct_answer": _answer_or_plan,
+    "plan_creation": _answer_or_plan,
     "specialist": _step,
     "feedback": _feedback,
     "plan_update": _revised,
-    "final_answer": lambda prompt: prompt.progress.joined(),
+    "final_answer": lambda prompt: progress_in(prompt.human).joined(),
     "knowledge": lambda prompt: _quotes(prompt) or "none",
-    "memory_summary": lambda prompt: _summary(prompt.human),
+    "memory_summary": _summary,
 }

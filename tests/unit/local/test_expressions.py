@@ -20,7 +20,16 @@ COSTS = """\
 | Oslo | 10.5 |
 | Bergen | 4 |
 """
-INPUTS = {1: COSTS, 2: "2 * 3 = 6", 3: "Nothing."}
+TWO = """\
+**Twice**
+
+| a | b | c |
+| --- | ---: | ---: |
+| x | 1 | 2 |
+| x | (empty) | 3 |
+| y | (empty) | 4 |
+"""
+INPUTS = {1: COSTS, 2: "2 * 3 = 6", 3: "Nothing.", 4: TWO, 5: TWO.replace("| x | 1 | 2 |\n", "")}
 
 
 @pytest.mark.parametrize(
@@ -68,10 +77,14 @@ def test_an_expression_is_computed_exactly(expression, result):
         ("9 ^ 9 ^ 9", "whole ones up to 256"),
         ("2 ^ 0.5", "whole ones up to 256"),
         ("step 1 * 2", "One figure is needed where a step has 2"),
-        ("step 3 + 1", "Step 3 has no single result; it has no figures"),
-        ("step 9 + 1", "This step does not come after step 9, but after: 1, 2, 3. Add it"),
+        ("step 3 + 1", "Step 3 has no tables; one is needed."),
+        ("step 9 + 1", "This step does not come after step 9, but after: 1, 2, 3, 4, 5. Add it"),
         ('step 1["total cots"]["Oslo"]', "Did you mean 'total cost'?"),
         ('step 1["total cost"]["Olso"]', "Did you mean 'Oslo'?"),
+        ("sum(step 4)", "No column of figures in step 4 is ''. There are: b, c."),
+        ('step 4["b"]["x"]', "'Twice' has several rows with the same keys."),
+        ('max(step 5["b"]["y"])', "Step 5 has no figure there."),
+        ('max(step 4["c"], 1) / step 5["c"]["z"]', "No row in step 5 is 'z'. There are: x, y."),
         ("1 + " * 200 + "1", "at most 500 are read"),
         ("(" * 400 + "1" + ")" * 400, "at most 500"),
         ("-" * 400 + "(" * 90, "is not an expression"),

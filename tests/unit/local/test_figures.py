@@ -79,11 +79,10 @@ async def test_parameters_are_the_parts_of_the_sentence(ask):
     assert (await ask("Any title", table="sightings.csv", **given)).text == said.text
 
 
-async def test_a_table_alone_is_described(ask):
-    described = await ask("x", table="sightings.csv")
-    assert described.text == (await ask("describe sightings.csv")).text
-    assert "| seen | bigint | 1 | 12 | 6.0 | 0 |" in described.text
-    assert "**Columns of sightings.csv** (6 rows)" in described.text
+async def test_a_table_is_described_by_sql_and_a_table_alone_is_counted(ask):
+    assert "| seen | BIGINT | 1 | 12 |" in (await ask("x", sql="SUMMARIZE sightings")).text
+    counted = await ask("x", table="sightings.csv")
+    assert counted.text == (await ask("count from sightings.csv")).text
 
 
 async def test_the_source_is_told(ask):

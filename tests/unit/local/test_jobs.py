@@ -11,7 +11,7 @@ from replan_local import local_team
 ROOT = Path(__file__).parents[3]
 FARM = (
     "total eggs by farm from eggs.csv; average hens by frm from hens.csv\n"
-    "search notes for feeding\ncompare step 1 and step 2 by farm\nwrite report with chart"
+    "search notes for feeding\ncompare step 1 and step 2 by farm\nwrite report"
 )
 
 
@@ -38,9 +38,7 @@ def demo_task():
 
 
 @pytest.mark.parametrize("given", ["sample", "farm"])
-async def test_a_job_runs_in_parallel_is_revised_and_ends_with_a_report_and_a_chart(
-    job, farm, tmp_path, given
-):
+async def test_a_job_runs_in_parallel_is_revised_and_ends_with_a_report(job, farm, tmp_path, given):
     samples = ROOT / "examples" / "data"
     request, directory = (demo_task(), samples) if given == "sample" else (FARM, farm)
     state = await job(request, directory)
@@ -51,8 +49,7 @@ async def test_a_job_runs_in_parallel_is_revised_and_ends_with_a_report_and_a_ch
     assert plan.version > 1
     assert plan.steps[3].dependencies == (1, 2)
     (report,) = (tmp_path / "out").glob("*.md")
-    assert f"]({report.stem}.svg)" in report.read_text()
-    assert (tmp_path / "out" / f"{report.stem}.svg").exists()
+    assert "| ratio |" in report.read_text()
 
 
 async def test_a_calculation_takes_its_figures_from_the_step_before(job, farm):

@@ -21,7 +21,7 @@ FOUR = """\
 1. total eggs by farm from eggs.csv
 2. count by farm from hens.csv; compare step 1 and step 2 by farm
 - calculate sum(step 1) * 2
-write report with chart
+write report
 """
 DONE = '<result step="1" specialist="clerk" status="success">\n12 eggs\n</result>'
 FAILED = '<result step="1" specialist="clerk" status="failed">\n{}\n</result>'

@@ -99,6 +99,8 @@ async def test_an_honest_query_runs(ask, sql):
         "SUMMARIZE sightings",
         "DESCRIBE sightings",
         "VALUES (1)",
+        "SELECT site FROM sightings WHERE seen = (SELECT max(seen) FROM sightings) -- one; two",
+        "SELECT 'a;b' AS \"it's\", -2 ^ 2 AS n",
         "SELECT [1, 2] AS l, {'a': 1} AS s, NULL AS n, true AS b, 1.5::DECIMAL(4, 2) AS d",
     ],
 )
@@ -170,7 +172,7 @@ async def test_times_with_a_zone_need_no_other_package(ask):
 async def test_no_file_name_leads_out_of_the_folder(ask, folder, secret, name):
     (folder / "link.csv").symlink_to(secret)
     (folder / "linked").symlink_to(secret.parent, target_is_directory=True)
-    for result in (await ask(f"describe {name}"), await ask("x", table=name)):
+    for result in (await ask(f'count from "{name}"'), await ask("x", table=name)):
         assert result.status is ExecutionStatus.FAILED
         assert "swordfish" not in result.error
 
@@ -206,7 +208,7 @@ async def test_a_name_that_two_folders_have_must_be_told_apart(ask, folder):
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00\x01,\n", b'{"a": [1, 2'])
 async def test_a_broken_file_is_a_failure_with_its_name(ask, folder, content):
     (folder / "broken.json").write_bytes(content)
-    result = await ask("describe broken.json")
+    result = await ask("count from broken.json")
     assert "broken.json cannot be read as a table" in result.error
 
 
@@ -246,7 +248,7 @@ async def test_the_list_of_tables_says_which_one_cannot_be_read(ask, broken):
 @pytest.mark.parametrize(
     ("command", "parameters"),
     [
-        ("describe {name}", {}),
+        ("count from {name}", {}),
         ("total seen by site from broken", {}),
         ("x", {"sql": "SELECT * FROM broken"}),
         ("x", {"table": "{name}"}),
@@ -273,7 +275,7 @@ async def test_a_name_with_blanks_or_signs_is_found_as_it_stands(ask, folder, pl
 
 async def test_a_file_that_is_not_utf8_says_so(ask, folder):
     (folder / "german.csv").write_bytes("Straße;Menge\nNebenweg;2\n".encode("latin-1"))
-    assert "not utf-8" in (await ask("describe german.csv")).error
+    assert "not utf-8" in (await ask("count from german.csv")).error
 
 
 async def test_a_cancelled_step_stops_its_query_at_once(folder):

@@ -29,11 +29,11 @@ _READS = {
     "replan.replies.forms.thoughts._KINDS[3][0]": (STEP_LINE, ("match",)),
     "replan.replies.forms.thoughts._KINDS[4][0]": (STEP_LINE, ("match",)),
     "replan.replies.forms.thoughts._KINDS[5][0]": (STEP_LINE, ("match",)),
-    "replan_local.host.revision._DID_YOU_MEAN": (1_000, ("search",)),
+    "replan_local.host.progress._DID_YOU_MEAN": (1_000, ("search",)),
     "replan_local.expressions.": (500, None),
 }
-# What reads only texts that we wrote ourselves: our prompts, the pictures of pygal.
-_OWN = ("replan.prompts.sections._SECTION", "replan_local.chart._DEAD")
+# What reads only texts that we wrote ourselves: our prompts.
+_OWN = ("replan.prompts.sections._SECTION",)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_the_patterns_of_the_packages_are_found(patterns: list[Found]) -> None:
     assert {
         "replan.plan.markdown.title._NUMBER",
         "replan.plan.markdown.phrases._ATTRIBUTES[3][0]",
-        "replan_local.host.revision._DID_YOU_MEAN",
+        "replan_local.host.progress._DID_YOU_MEAN",
     } <= names
 
 
