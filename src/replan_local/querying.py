@@ -7,7 +7,7 @@ from pathlib import Path
 from replan_local.answer_table import MOST_ROWS, AnswerTable, table_of
 from replan_local.commands import Compare, Figures, ListTables, Query, Sql
 from replan_local.figures import select_of, source_of
-from replan_local.folder import find_file
+from replan_local.named_files import find_file
 from replan_local.refusals import CannotAnswerError, one_of
 from replan_local.tables import Database, TableFile, table_files
 

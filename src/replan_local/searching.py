@@ -11,7 +11,7 @@ from replan.ports.retriever import SearchRequest
 from replan.state.knowledge import MOST_CHUNKS, Chunk
 from replan.texts.safe_folder import files_below
 from replan_local.commands import Search
-from replan_local.folder import find_file
+from replan_local.named_files import find_file
 from replan_local.refusals import CannotAnswerError
 
 REPORT_MARK = "<!-- written by replan -->"

@@ -9,12 +9,12 @@ from typing import Any
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 
+from replan import Team
 from replan.ports.folders import folders_of_step
 from replan.specialists.function import in_thread
 from replan.state.results import ExecutionContext, ExecutionStatus, SpecialistResult
 from replan.state.team import SpecialistCard
 from replan.team.specialist import Specialist
-from replan.team.team import Team
 from replan_local.commands import CARDS, Calculate, Command, Query, Report, Search
 from replan_local.expressions import calculated
 from replan_local.grammar import parse

@@ -13,6 +13,7 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 
+from replan.declared.fields import Effects
 from replan.events.emitter import Emitter
 from replan.events.types import (
     Approved,
@@ -28,7 +29,6 @@ from replan.events.types import (
 from replan.failures import describe
 from replan.langgraph_inside.tasks import inherited_config
 from replan.memory.conversation import AskedAgain
-from replan.state.team import Effects
 from replan.state.usage import TokenCount
 from replan.texts.storable import storable, storable_text
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from langchain_core.messages import AIMessage
 from pydantic import Field, JsonValue
 
+from replan.declared.fields import Effects
 from replan.plan.markdown.overlooked import Overlooked
 from replan.plan.model import Author, TaskPlan, Value
 from replan.plan.rerun import Rerun
@@ -13,7 +14,6 @@ from replan.state.knowledge import RagMode, Source
 from replan.state.memory import Mode
 from replan.state.questions import Approval, Question, QuestionKind
 from replan.state.results import FeedbackResult, Outcome, SpecialistResult, ThinkingResult
-from replan.state.team import Effects
 from replan.state.usage import Usage
 
 

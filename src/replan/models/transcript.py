@@ -14,9 +14,9 @@ from typing import Literal, cast
 from langchain_core.messages import ToolMessage
 from pydantic import JsonValue
 
+from replan.declared.fields import Effects
 from replan.plan.model import Value
 from replan.ports.journal import Journal
-from replan.state.team import Effects
 from replan.values import restored
 
 REPLY = "reply/"  # the prefix of notes that hold the replies of a model; the loop's key follows

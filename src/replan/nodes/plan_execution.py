@@ -26,7 +26,7 @@ from replan.state.results import (
     SpecialistResult,
 )
 from replan.state.rules import round_results, runnable_steps, waiting_steps, within_limit
-from replan.state.team import SpecialistCard, assignments_of
+from replan.state.team import SpecialistCard, seats_of
 from replan.steps.on_record import keys_in
 from replan.steps.outcomes import inputs_of, results_in
 from replan.steps.stale import stale_steps
@@ -107,9 +107,9 @@ def _dispatched(
     """The assignments of a round; a step that nobody can do fails when its turn comes."""
     begins = {step.id for step in ready}
     return [
-        each
+        Assignment(step_id=step.id, specialist=each.specialist, refused=each.refused)
         for step in steps
-        for each in assignments_of(step, team)
+        for each in seats_of(step, team)
         if step.id in begins or not each.refused
     ]
 
@@ -145,7 +145,7 @@ def _leading_context(
     if not ready:
         return None
     step, plan = ready[0], plan_of(state)
-    name = assignments_of(step, services.team)[0].specialist
+    name = seats_of(step, services.team)[0].specialist
     inputs = inputs_of(step, plan.by_id, results_in(state))
     key = keys_in(state, step, name, inputs).idempotency
     # The conversation is in the state already, and so are the results.

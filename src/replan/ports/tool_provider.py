@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from pydantic import Field
 
-from replan.state.team import Effects
+from replan.declared.fields import Effects
 from replan.values import Value
 
 SERVER_NAME = r"[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*"

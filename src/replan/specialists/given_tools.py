@@ -6,6 +6,7 @@ from typing import Any, cast, get_args
 
 from langchain_core.tools import BaseTool, StructuredTool, tool as as_tool
 
+from replan.declared.fields import Effects
 from replan.errors import ConfigurationError
 from replan.facts.fact_tools import FACT_TOOLS
 from replan.langgraph_inside.models import can_call_tools
@@ -13,7 +14,6 @@ from replan.models.chat import Chat
 from replan.models.streams import ToolCallChecker, Toolset, holds_tool_call
 from replan.ports.tool_provider import ToolProvider, server_in
 from replan.specialists.effects import with_hidden_key
-from replan.state.team import Effects
 
 _FACT_TOOL_NAMES = frozenset(tool.name for tool in FACT_TOOLS)
 _MISSING = 'Install them: pip install "replan[tools]".'

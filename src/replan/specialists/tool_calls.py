@@ -17,6 +17,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 from pydantic import JsonValue
 
+from replan.declared.fields import Effects
 from replan.errors import InDoubtError, ToolCallLostError
 from replan.events.calls import reported_tool_call
 from replan.events.types import Approved
@@ -29,7 +30,6 @@ from replan.specialists.effects import KEY, takes_key, tool_effects
 from replan.specialists.function import call
 from replan.state.person.answers import read_call_decision
 from replan.state.person.verdicts import ask_what_became_of
-from replan.state.team import Effects
 from replan.values import restored
 
 LONGEST_TOOL_RESULT = 50_000  # characters of one tool's result that the model sees

@@ -13,13 +13,13 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolCall
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 
+from replan.declared.fields import Effects
 from replan.errors import ConfigurationError
 from replan.models.chat import Chat
 from replan.models.streams import OnText, Toolset
 from replan.models.transcript import transcript_at_work
 from replan.specialists.granted_tools import GrantedTools
 from replan.specialists.tool_calls import ToolAnswer, ToolCalls, answer_of_failure
-from replan.state.team import Effects
 
 
 class ToolLoop(Chat):

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from replan.declared.fields import Effects
 from replan.errors import Refusal
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.model import PlanStep, StepStatus, Value
-from replan.state.results import Assignment
 
 _WORD = re.compile(r"[^\W_]+")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -16,6 +16,13 @@ _NAME_WEIGHT, _CAPABILITY_WEIGHT, _USE_WEIGHT = 3, 2, 1
 
 NOBODY = "nobody"
 """The name under which the result of a step without a specialist is kept."""
+
+
+class Seat(NamedTuple):
+    """Who does a step; `refused` says why nobody can, or is empty."""
+
+    specialist: str
+    refused: str = ""
 
 
 class SpecialistCard(Value):
@@ -43,14 +50,13 @@ def find_specialist(name: str, team: Sequence[SpecialistCard]) -> str | None:
     return next((card.name for card in team if card.name.casefold() == wanted), None)
 
 
-def assignments_of(step: PlanStep, team: Sequence[SpecialistCard]) -> tuple[Assignment, ...]:
+def seats_of(step: PlanStep, team: Sequence[SpecialistCard]) -> tuple[Seat, ...]:
     """Who does a step: the specialists that it names, else the one whose card fits it best."""
     if not step.specialists:
-        return (_assignment_by_card(step, team),)
+        return (_seat_by_card(step, team),)
     named = dict.fromkeys(find_specialist(name, team) or name for name in step.specialists)
     return tuple(
-        Assignment(
-            step_id=step.id,
+        Seat(
             specialist=name,
             refused="" if find_specialist(name, team) else _reason_against(name, team),
         )
@@ -60,7 +66,7 @@ def assignments_of(step: PlanStep, team: Sequence[SpecialistCard]) -> tuple[Assi
 
 def chosen_for(step: PlanStep, team: Sequence[SpecialistCard]) -> str:
     """The specialist that a step gets without naming it, or an empty text."""
-    given = () if step.specialists else assignments_of(step, team)
+    given = () if step.specialists else seats_of(step, team)
     return "".join(each.specialist for each in given if not each.refused)
 
 
@@ -68,7 +74,7 @@ def refusals_of(steps: Iterable[PlanStep], team: Sequence[SpecialistCard]) -> It
     """Why nobody can do pending steps, or a part of them."""
     for step in steps:
         if step.status is StepStatus.PENDING:
-            for each in assignments_of(step, team):
+            for each in seats_of(step, team):
                 if each.refused:
                     code = "unknown_specialist" if step.specialists else "nobody_named"
                     yield Refusal(code=code, step_id=step.id, reason=each.refused)
@@ -89,17 +95,17 @@ def refusal_text(refusal: Refusal, document: PlanDocument) -> str:
     return f"Step {refusal.step_id}{place} {refusal.reason}"
 
 
-def _assignment_by_card(step: PlanStep, team: Sequence[SpecialistCard]) -> Assignment:
+def _seat_by_card(step: PlanStep, team: Sequence[SpecialistCard]) -> Seat:
     best = best_cards(f"{step.description}\n{step.brief}", team)
     if len(best) == 1 and not best[0].only_by_name:
-        return Assignment(step_id=step.id, specialist=best[0].name)
+        return Seat(specialist=best[0].name)
     problem = "no card fits it"
     if len(best) == 1:
         problem = f"@{best[0].name} does only work that names it"
     elif best:
         problem = f"the cards of {_team_names(best)} fit it alike"
     reason = f"names no specialist, and {problem}. Use one of: {_team_names(team)}."
-    return Assignment(step_id=step.id, specialist=NOBODY, refused=reason)
+    return Seat(specialist=NOBODY, refused=reason)
 
 
 def _reason_against(name: str, team: Sequence[SpecialistCard]) -> str:

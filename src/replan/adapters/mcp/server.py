@@ -11,11 +11,11 @@ from weakref import WeakKeyDictionary
 from pydantic_core import to_json
 
 from replan.adapters.mcp.ways import Way
+from replan.declared.fields import Effects
 from replan.errors import ToolCallLostError, ToolServerError
 from replan.failures import describe
 from replan.ports.tool_provider import ToolDefinition
 from replan.prompts.sections import within_budget
-from replan.state.team import Effects
 
 if TYPE_CHECKING:
     from mcp_types import Tool
