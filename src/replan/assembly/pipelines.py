@@ -1,6 +1,7 @@
 """Pipelines by themselves: a message in, its response out; or as the agent of a session."""
 
 from collections.abc import Mapping
+from functools import partial
 from secrets import token_hex
 
 from langchain_core.language_models import BaseChatModel
@@ -19,6 +20,8 @@ from replan.threads.phases.agent_and_handler import BaseAgent
 from replan.threads.response import Response
 from replan.threads.turns.building import built_pipeline, check_levels
 from replan.threads.turns.main_turn import exclusively, turn_on
+
+_short_id = partial(token_hex, 8)
 
 
 async def run_pipeline(  # noqa: PLR0913 - what a pipeline alone needs
@@ -99,7 +102,3 @@ def pipeline_agent(
         clock=now,
         new_id=_short_id,
     )
-
-
-def _short_id() -> str:
-    return token_hex(8)

@@ -1,6 +1,5 @@
 """Extraction by rules: named values, answers, and values that fit only one slot."""
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -138,7 +137,7 @@ def _after_command(text: str, wanted: Wanted) -> Extracted | None:
 
 def _named_values(text: str, wanted: Wanted) -> tuple[dict[str, JsonValue], str]:
     """The values that are written with a name, and the rest of the message."""
-    if text.lstrip().startswith("{") and (fields := _object(text)) is not None:
+    if text.lstrip().startswith("{") and isinstance(fields := to_object(text), dict):
         names = {alias: name for name in wanted.names for alias in aliases(wanted.spec.slot(name))}
         return {names.get(bare(key), key): each for key, each in fields.items()}, ""
     values: dict[str, JsonValue] = {}
@@ -354,11 +353,3 @@ def _as_answer(message: str, slot: Slot) -> JsonValue:
         return text.strip("\"'“”")
     # It is not a value of the slot, and the user is told so.
     return text if slot.type == "list" or len(text.split()) < _FEW else None
-
-
-def _object(text: str) -> dict[str, JsonValue] | None:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return cast("dict[str, JsonValue]", found) if isinstance(found, dict) else None
