@@ -54,7 +54,7 @@ def host_utils() -> HostUtils:
     Raises:
         ThreadError: No pipeline is at work here.
     """
-    # `at_work` sets nothing else.
+    # `using_host_utils` sets nothing else.
     return cast("HostUtils", phase_at_work())
 
 

@@ -32,7 +32,7 @@ class Audience:
             await self.show(text)
 
     async def show_pieces(self, pieces: AsyncIterator[str], since: int) -> None:
-        """Take the pieces of a phase's text, and show them as `hear` does."""
+        """Take the pieces of a phase's text, and show them as `show_text` does."""
         show = self.show if self.texts == since else None
         async for piece in pieces:
             if show is not None:

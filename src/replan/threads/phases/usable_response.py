@@ -48,7 +48,7 @@ def check_response(
 def check_sub_response(
     response: object, own: Thread, name: str, following: tuple[str, ...] = ()
 ) -> Response:
-    """Refuse as `usable` does, and also fields that only a response of the main thread has."""
+    """Refuse as `check_response` does, and fields of responses of the main thread, too."""
     found = check_response(response, own, name, following)
     wrong = {
         "a stream": found.is_stream,
