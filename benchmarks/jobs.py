@@ -18,7 +18,7 @@ from statistics import mean, median
 from typing import Any
 
 from replan.assembly.jobs import job_agent, job_processor
-from replan.jobs.acting import ActionExecutor
+from replan.jobs.action_executor import ActionExecutor
 from replan.jobs.extraction.by_rules import read_by_rules
 from replan.jobs.extraction.port import Extracted, Wanted
 from replan.jobs.processor import JobProcessor

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from replan.adapters.reply_body import whole
 from replan.errors import ReplyTooLongError
 from replan.failures import describe
-from replan.jobs.acting import as_json
+from replan.jobs.action_executor import as_json
 from replan.jobs.actions import ActionCall, Outcome, not_done, unanswered
 from replan.jobs.spec.job_spec import JobSpec
 from replan.secrets.masking import without_secrets

@@ -30,7 +30,7 @@ from replan.ports.model_provider import ModelProvider
 from replan.ports.storage import Storage
 from replan.ports.thread_repository import ThreadRepository
 from replan.services import Services
-from replan.sessions.carried import context_key_of
+from replan.sessions.carried_run import context_key_of
 from replan.sessions.run_place import call_places
 from replan.sessions.stateless_agent import StatelessAgent, Workplace
 from replan.team.team import Team

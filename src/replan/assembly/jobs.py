@@ -11,7 +11,7 @@ from langchain_core.language_models import BaseChatModel
 
 from replan.adapters.job_api import ApiExecutor
 from replan.assembly.environment import chosen_models, now, random_id
-from replan.jobs.acting import ActionExecutor
+from replan.jobs.action_executor import ActionExecutor
 from replan.jobs.actions import Executor
 from replan.jobs.extraction.by_model import ModelExtractor, RulesThenModel
 from replan.jobs.extraction.by_rules import RuleExtractor
@@ -24,7 +24,7 @@ from replan.jobs.spec.job_spec import JobSpec
 from replan.ports.agent import Agent
 from replan.ports.journal import Journal
 from replan.ports.model_provider import ModelProvider
-from replan.sessions.carried import context_key_of
+from replan.sessions.carried_run import context_key_of
 from replan.sessions.job_agent import JobAgent
 from replan.sessions.sealed_job import job_seal
 from replan.specialists.function import in_thread

@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import JsonValue
 
 from replan.jobs.actions import Executor
-from replan.jobs.entrance import read_job
 from replan.jobs.extraction.port import Extractor, MessageLike, messages_of
 from replan.jobs.job import CONFIRMATION, Asked, Job, JobExecutionContext, JobPhase
+from replan.jobs.job_reading import read_job
 from replan.jobs.phases.collector import InformationCollector
 from replan.jobs.phases.corrector import PhaseCorrector
 from replan.jobs.phases.handlers import handlers_of

@@ -9,7 +9,7 @@ from replan.errors import InputError
 from replan.ports.run_book import RunRecord
 from replan.ports.session_store import SessionKey
 from replan.ports.storage import Storage
-from replan.sessions.carried import RUN
+from replan.sessions.carried_run import RUN
 from replan.state.session.context import AgentContext
 
 TURN = "turn/"

@@ -16,7 +16,7 @@ from replan.runs.service import Runtime
 from replan.runs.stopping import GRACE
 from replan.runs.travel.portable import PortableRun
 from replan.runs.work import Bench
-from replan.sessions.carried import carried_run
+from replan.sessions.carried_run import carried_run
 from replan.sessions.history import whole_summary
 from replan.sessions.request import UserMessage
 from replan.sessions.run_place import Followed, RunPlaces, storage_places

@@ -18,7 +18,7 @@ from replan.runs.result import RunResult, result_of
 from replan.runs.travel.portable import PortableRun, exported
 from replan.secrets.known import MASK
 from replan.services import Services
-from replan.sessions.carried import RUN, asks_of_run, run_to_json
+from replan.sessions.carried_run import RUN, asks_of_run, run_to_json
 from replan.sessions.history import message_of, visible_part, whole_summary
 from replan.sessions.request import UserMessage, answers_to, mark_of
 from replan.sessions.run_place import RunPlace

@@ -7,7 +7,7 @@ from typing import Any
 from replan.errors import ContextError, InputError
 from replan.ports.agent import TurnOptions
 from replan.ports.storage import Storage
-from replan.sessions.carried import RUN, carried_run, run_to_json
+from replan.sessions.carried_run import RUN, carried_run, run_to_json
 from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.sessions.request import UserMessage
 from replan.sessions.session_agent import SessionAgent

@@ -13,7 +13,7 @@ from http_answers import Answering, serving
 from replan.adapters.job_api import ApiExecutor
 from replan.adapters.memory_journal import MemoryJournal
 from replan.errors import JobSpecError
-from replan.jobs.acting import ActionExecutor
+from replan.jobs.action_executor import ActionExecutor
 from replan.jobs.actions import Outcome
 from replan.jobs.recorded import RecordedExecutor
 from replan.jobs.spec.action_spec import ActionSpec, ParameterSpec

@@ -18,7 +18,7 @@ from replan.errors import InputError, ReplanError
 from replan.plan.model import TaskPlan
 from replan.ports.session_store import VERSION
 from replan.runs.asked.asks import PLAN, Ask
-from replan.sessions.carried import asks_of_run, carried_run
+from replan.sessions.carried_run import asks_of_run, carried_run
 from replan.sessions.request import how_to_answer
 from replan.sessions.session_runs import digest_of
 from replan.state.limits import RunSettings

@@ -29,7 +29,7 @@ from replan.server.problems import (
 )
 from replan.server.session_turns import TurnPart, client_of, turn_parts
 from replan.server.stream import Stream
-from replan.sessions.carried import RUN
+from replan.sessions.carried_run import RUN
 from replan.sessions.client.adapter import ClientAgentAdapter
 from replan.state.session.context import AgentContext, AgentResult
 
