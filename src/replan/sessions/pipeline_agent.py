@@ -88,16 +88,6 @@ class PipelineAgent(SessionAgent):
         place = place_of_threads(options.get("labels") or {"session": session.session_id})
         own = await turn_thread(session, self.threads, place, mark)
 
-        def tell(kind: type[BaseEvent], /, **fields: Any) -> None:
-            if report is not None:
-                report(cast("Event", kind(run_id=run_id, **fields)))
-
-        def say(text: str) -> None:
-            tell(SpecialistToken, step_id=0, specialist="", text=well_formed(text))
-
-        async def show(text: str) -> None:
-            say(text)
-
         limits = self.settings.overridden_by(options.get("settings")).limits
         meter = Meter(
             Account(MemoryJournal(), run_id),
@@ -105,14 +95,7 @@ class PipelineAgent(SessionAgent):
             new_id=self.new_id,
             prices=with_free_ones(self.prices),
         )
-        utils = HostUtils(
-            thread_repository=own.repository,
-            ai_adapter=AIAdapter(self.chat, RunnableConfig(callbacks=[*meter.handlers])),
-            tell=tell,
-            audience=Audience() if report is None else Audience(show=show, on_text=say),
-            clock=self.clock,
-            new_id=self.new_id,
-        )
+        utils = self._utils(own.repository, meter, run_id, report)
         turn = await turn_on(self.agent, own.thread_id, utils, run_id=own.run_id)
         turn.note(**{MARK: mark})
         is_new = bool(options.get("new_request"))
@@ -126,6 +109,30 @@ class PipelineAgent(SessionAgent):
         result = self._result(session, message, turn, end, rows)
         used = cast("JsonValue", meter.count.model_dump(mode="json"))
         return result.replace(metadata={**result.metadata, "usage": used})
+
+    def _utils(
+        self, repository: ThreadRepository, meter: Meter, run_id: str, report: Report | None
+    ) -> HostUtils:
+        """What the handlers get from outside: their model is metered, their texts are reported."""
+
+        def tell(kind: type[BaseEvent], /, **fields: Any) -> None:
+            if report is not None:
+                report(cast("Event", kind(run_id=run_id, **fields)))
+
+        def say(text: str) -> None:
+            tell(SpecialistToken, step_id=0, specialist="", text=well_formed(text))
+
+        async def show(text: str) -> None:
+            say(text)
+
+        return HostUtils(
+            thread_repository=repository,
+            ai_adapter=AIAdapter(self.chat, RunnableConfig(callbacks=[*meter.handlers])),
+            tell=tell,
+            audience=Audience() if report is None else Audience(show=show, on_text=say),
+            clock=self.clock,
+            new_id=self.new_id,
+        )
 
     async def _worked(
         self, turn: Turn, questions: list[Question], most: int, stop: asyncio.Event | None

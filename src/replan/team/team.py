@@ -177,10 +177,8 @@ def _unwritten_summaries(given: Mapping[str, Any]) -> Iterator[InitErrorDetails]
         return
     for index, each in enumerate(list_in(given.get("specialists"))):
         if _mode_of(each) == "summary":
-            where, fix = (
-                ("specialists", index, "memory", "mode"),
-                "Give the team mode summary, too.",
-            )
+            where = ("specialists", index, "memory", "mode")
+            fix = "Give the team mode summary, too."
             reason = "The host writes the summary, and its memory has another mode."
             yield rule_error(where, "summary", "no_summary", reason, fix)
 
