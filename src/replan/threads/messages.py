@@ -6,6 +6,7 @@ from typing import Any
 from replan.errors import ThreadError
 from replan.state.pipeline.threads import Thread, ThreadMessage
 from replan.texts.storable import storable_text
+from replan.threads.host_utils import HostUtils
 from replan.threads.response import MessageUpdate
 
 
@@ -58,6 +59,21 @@ def update_message(
     new = text if update.text is None else storable_text(update.text)
     changes = {"text": new} if new.strip() else {}
     return change_message(thread, update.message_id, meta={**update.meta, **meta}, **changes)
+
+
+def add_message(
+    thread: Thread, utils: HostUtils, kind: str, text: str, meta: Mapping[str, Any] | None = None
+) -> ThreadMessage:
+    """Add a new message of a kind with which its id begins: user, bot, sub_user or sub_bot."""
+    return thread.add(
+        ThreadMessage(
+            id=f"{kind}_{utils.new_id()}",
+            sender="user" if kind.endswith("user") else "bot",
+            text=text,
+            timestamp=utils.clock(),
+            meta=dict(meta or {}),
+        )
+    )
 
 
 def newest_bot_message(thread: Thread) -> ThreadMessage | None:

@@ -7,7 +7,7 @@ from typing import Literal, Self
 from replan.errors import ConfigurationError, PhaseError
 from replan.state.pipeline.threads import COMPLETED, Thread, ThreadMessage
 from replan.texts.storable import storable_text
-from replan.threads.messages import change_message, newest_bot_message, update_message
+from replan.threads.messages import add_message, change_message, newest_bot_message, update_message
 from replan.threads.phases.agent_and_handler import BaseAgent, StateHandler
 from replan.threads.phases.suggestions import (
     ROUND,
@@ -162,16 +162,7 @@ class InteractionUnit:
                 name = type(self.state_handler).__name__
                 problem = f"{name} returned an empty text, and there is no message to keep"
                 raise PhaseError(own.id, self.phase, problem, "Return some text.")
-        utils = task.host_utils
-        return own.add(
-            ThreadMessage(
-                id=f"sub_bot_{utils.new_id()}",
-                sender="bot",
-                text=response.text,
-                timestamp=utils.clock(),
-                meta=meta,
-            )
-        )
+        return add_message(own, task.host_utils, "sub_bot", response.text, meta)
 
     async def _add_user_message(
         self, bot: ThreadMessage, task: Task, thread: Thread, agent: BaseAgent
@@ -184,15 +175,7 @@ class InteractionUnit:
         if not text.strip():
             problem = f"{name} returned no text"
             raise PhaseError(thread.id, self.phase, problem, f"Return text such as '{CONTINUE}'")
-        own.add(
-            ThreadMessage(
-                id=f"sub_user_{utils.new_id()}",
-                sender="user",
-                text=text,
-                timestamp=utils.clock(),
-                meta={"phase": self.phase, ROUND: round_of(own)},
-            )
-        )
+        add_message(own, utils, "sub_user", text, {"phase": self.phase, ROUND: round_of(own)})
 
     async def _suggest_phase_update(self, task: Task, thread: Thread) -> None:
         """Suggest the next phase."""

@@ -13,7 +13,7 @@ from replan.state.pipeline.threads import (
     Thread,
     ThreadMessage,
 )
-from replan.threads.messages import message_in, newest_bot_message
+from replan.threads.messages import add_message, message_in, newest_bot_message
 from replan.threads.phases.agent_and_handler import BaseAgent, StateHandler
 from replan.threads.phases.suggestions import round_of, thread_of
 from replan.threads.response import SKIP, UPDATE, MessageUpdate, Response
@@ -69,9 +69,7 @@ class SubThreadExecutionHandler(StateHandler):
         placeholder = await self._with_sub_thread(placeholder, task, thread)
         index = thread.place_of(placeholder.id)
         path = chained(None, index or 0)
-        response = await _run(
-            _agent_class(self), task, thread, agent, placeholder.meta[SUB_THREAD], path
-        )
+        response = await _run(self, task, thread, agent, placeholder.meta[SUB_THREAD], path)
         if response.is_failed:
             return response
         update = MessageUpdate(
@@ -116,22 +114,13 @@ class NestedSubThreadHandler(StateHandler):
         message = self._shown(own)
         if message is None:
             nested = _new_thread(f"nested_{own.id}_{utils.new_id()}", task)
-            message = own.add(
-                ThreadMessage(
-                    id=f"bot_{utils.new_id()}",
-                    sender="bot",
-                    text=self.placeholder,
-                    timestamp=utils.clock(),
-                    meta={SUB_THREAD: nested, PLACEHOLDER: round_of(own), "phase": self.phase},
-                )
-            )
+            meta = {SUB_THREAD: nested, PLACEHOLDER: round_of(own), "phase": self.phase}
+            message = add_message(own, utils, "bot", self.placeholder, meta)
             await utils.thread_repository.save_thread(thread)
             about = {"message_id": message.id, "path": task.sub_thread_path or ""}
             utils.tell(PlaceholderShown, text=message.text, **about)
         path = chained(task.sub_thread_path, own.place_of(message.id) or 0)
-        response = await _run(
-            _agent_class(self), task, thread, agent, message.meta[SUB_THREAD], path
-        )
+        response = await _run(self, task, thread, agent, message.meta[SUB_THREAD], path)
         if response.is_failed:
             return response
         changes = {"text": response.text, "meta": {PLACEHOLDER: False}}
@@ -193,15 +182,15 @@ def _agent_class(handler: StateHandler) -> type[SubThreadAgent]:
 
 
 async def _run(
-    kind: type[SubThreadAgent],
+    handler: StateHandler,
     task: Task,
     thread: Thread,
     agent: BaseAgent,
     sub_thread: Thread,
     path: str,
 ) -> Response:
-    """Run the agent of a sub-thread, which has settings of its own."""
-    inner = await kind.create(agent.metadata, sub_thread.settings)
+    """Run the agent that a handler names in a sub-thread, which has settings of its own."""
+    inner = await _agent_class(handler).create(agent.metadata, sub_thread.settings)
     meta = {
         **{key: each for key, each in task.meta.items() if key != UI_ACTION},
         "sub_thread_path": path,

@@ -16,7 +16,7 @@ from replan.ports.thread_repository import ThreadRepository
 from replan.state.pipeline.threads import COMPLETED, HISTORY, INITIAL, Thread, ThreadMessage
 from replan.texts.storable import storable_text
 from replan.threads.host_utils import HostUtils, using_host_utils
-from replan.threads.messages import change_message, newest_bot_message, update_message
+from replan.threads.messages import add_message, change_message, newest_bot_message, update_message
 from replan.threads.phases.agent_and_handler import BaseAgent
 from replan.threads.phases.suggestions import SUGGESTION, next_phase, suggested_phase
 from replan.threads.response import Response, ends_pipeline
@@ -197,11 +197,8 @@ class Turn:
             give_up(thread)
             thread.settings.pop(SUGGESTION, None)
             thread.set_status(phase=self._agent.first_phase)
-        message_id = f"user_{utils.new_id()}"
         message = storable_text(message)
-        thread.add(
-            ThreadMessage(id=message_id, sender="user", text=message, timestamp=utils.clock())
-        )
+        add_message(thread, utils, "user", message)
         task = Task(name="message", type=Task.TYPE_MESSAGE, message=message, id=utils.new_id())
         self._set_tasks([task])
 
@@ -257,16 +254,7 @@ class Turn:
             message = update_message(thread, update, response.text, meta)
             response.text = message.text
         else:
-            message_id = f"bot_{utils.new_id()}"
-            message = thread.add(
-                ThreadMessage(
-                    id=message_id,
-                    sender="bot",
-                    text=response.text,
-                    timestamp=utils.clock(),
-                    meta=meta,
-                )
-            )
+            message = add_message(thread, utils, "bot", response.text, meta)
         return message
 
     def _set_tasks(self, tasks: list[Task]) -> None:
