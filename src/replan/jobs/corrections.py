@@ -1,7 +1,6 @@
 """Apply values to a job: they fill or correct slots, and reopen what depends on these."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from pydantic import JsonValue
 
@@ -15,39 +14,27 @@ NOTHING: tuple[object, ...] = (None, "", [], {})
 """Values that count as empty."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Merge:
-    """The outcome of given values."""
-
-    values: dict[str, JsonValue]
-    issues: tuple[ValidationIssue, ...]  # what is wrong with those that were left out or taken back
-    # The slots whose value was changed or taken back for what it is itself.
-    changed: tuple[str, ...]
-    # The slots that were taken back because one on which they depend has changed.
-    reopened: tuple[str, ...]
-
-
 def merge_values(
     spec: JobSpec,
     names: Sequence[str],
     held: Mapping[str, JsonValue],
     given: Mapping[str, object],
     language: Language,
-) -> Merge:
+) -> "Merge":
     """Merge given values into the stored ones.
 
     A value that is changed takes back those that depend on it, through others too, unless they are
     given in the same breath; nothing else is taken back. A wrong value is left out, and the value
     that it was to replace goes, too, since the user has withdrawn it.
     """
-    merging = _Merging(spec, held, language)
+    merging = Merge(spec, held, language)
     ordered = spec.in_order(names)
     for name in ordered:
         if _is_value(spec, name, given.get(name)):
             merging.take(name, given[name])
     for name in ordered:
         merging.check_again(name)
-    return merging.merge
+    return merging
 
 
 def _is_value(spec: JobSpec, name: str, value: object) -> bool:
@@ -56,7 +43,9 @@ def _is_value(spec: JobSpec, name: str, value: object) -> bool:
     return value not in NOTHING and not is_mask
 
 
-class _Merging:
+class Merge:
+    """Given values that are merged into the stored ones; `values` are those after it."""
+
     def __init__(self, spec: JobSpec, held: Mapping[str, JsonValue], language: Language) -> None:
         self.values = dict(held)
         self._spec = spec
@@ -68,13 +57,19 @@ class _Merging:
         self._reopened: dict[str, None] = {}
 
     @property
-    def merge(self) -> Merge:
-        return Merge(
-            values=self.values,
-            issues=tuple(self._issues.values()),
-            changed=tuple(self._changed),
-            reopened=tuple(name for name in self._reopened if name not in self.values),
-        )
+    def issues(self) -> tuple[ValidationIssue, ...]:
+        """What is wrong with the values that were left out or taken back."""
+        return tuple(self._issues.values())
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """The slots whose value was changed or taken back for what it is itself."""
+        return tuple(self._changed)
+
+    @property
+    def reopened(self) -> tuple[str, ...]:
+        """The slots that were taken back because one on which they depend has changed."""
+        return tuple(name for name in self._reopened if name not in self.values)
 
     def take(self, name: str, given: object) -> None:
         value = self._valid(name, given)

@@ -27,15 +27,12 @@ class MemoryJobs:
     """Jobs in the memory of the process."""
 
     def __init__(self) -> None:
-        """Begin without jobs."""
         self._jobs: dict[str, Job] = {}
 
     async def load(self, job_id: str) -> Job | None:
-        """The job of an id; None if there is none."""
         return self._jobs.get(job_id)
 
     async def save(self, job: Job) -> None:
-        """Keep a job in place of the one with its id."""
         self._jobs[job.id] = job
 
 

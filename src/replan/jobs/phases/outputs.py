@@ -54,7 +54,6 @@ class PhaseHandler(ABC):
     next_phase: JobPhase
 
     def __init__(self, engine: Engine) -> None:
-        """Prepare."""
         self._engine = engine
 
     def can_handle(self, phase: JobPhase) -> bool:

@@ -39,7 +39,6 @@ class ItemPlanner:
     """Plans one item with all values; or one for each text of the list that the command names."""
 
     async def plan(self, spec: JobSpec, job: Job) -> PlanDraft:
-        """Return the items."""
         command = spec.command(job.command)
         return PlanDraft(items=() if command is None else items_of(command, job))
 
