@@ -1,8 +1,7 @@
 """`plan_update`: revise the plan by a validated change with history, and begin the next round."""
 
 from collections.abc import Sequence
-
-from langchain_core.messages import BaseMessage
+from functools import partial
 
 from replan.errors import InputError, LimitReachedError, ModelCallError
 from replan.events.types import ApprovalRequested, PlanDoubtful, PlanUpdated, ReplyUnreadable
@@ -95,26 +94,30 @@ async def _revise(
     old: TaskPlan, judged: FeedbackResult, state: EnhancedState, call: HostCall
 ) -> Revision:
     """Read the revised document and apply what is valid; mistakes are shown to the model once."""
-    services = call.services
-    text, reply = judged.revised_plan, ""
+    services, document = call.services, judged.revised_plan
     # What a model wants to change came with its judgement, where one call does both.
     has_document = judged.by != "person" and services.prompts.merged_planning
     wanted = asks_for_revision(judged) or judged.suggested_action is ActionType.UPDATE_PLAN
-    if not text.strip() and (has_document or not wanted):
+    if not document.strip() and (has_document or not wanted):
         return Revision(old)
-
+    prompt = partial(build_plan_update_prompt, judged, state, services.prompts)
     seconds = settings_of(state).limits.step_timeout
 
-    def prompt() -> list[BaseMessage]:
-        return build_plan_update_prompt(judged, state, services.prompts)
+    def applied(reply: str) -> Revision:
+        if call.end.cut:
+            # Nothing of a reply that was cut off counts: its rest may follow.
+            return Revision(old, [reason_of_cut(call.end)])
+        text = read_plan(crossed_out(reply), services.names).text
+        return revision_of(old, text, judged, services, step_timeout=seconds, reply=reply)
 
     try:
-        if not text.strip():
-            reply = await call.ask(services.models.planning, prompt())
-            text = read_plan(crossed_out(reply), services.names).text
+        if document.strip():
+            revision = revision_of(old, document, judged, services, step_timeout=seconds)
+        else:
+            document = await call.ask(services.models.planning, prompt())
+            revision = applied(document)
     except (ModelCallError, LimitReachedError) as error:
         return Revision(old, [str(error)])
-    revision = _applied(old, text, judged, call, reply, seconds)
     # What a document says itself that it leaves out was asked about where it was read.
     is_known = has_document and judged.is_partial
     problems = revision.complaints if is_known else revision.problems
@@ -124,26 +127,11 @@ async def _revise(
         ["These changes cannot be taken:", *problems, "Write the whole revised plan again, fixed."]
     )
     try:
-        reply = await call.ask_again(services.models.planning, prompt(), reply or text, problem)
+        reply = await call.ask_again(services.models.planning, prompt(), document, problem)
     except (ModelCallError, LimitReachedError):
         return revision
-    text = read_plan(crossed_out(reply), services.names).text
-    second = _applied(old, text, judged, call, reply, seconds)
+    second = applied(reply)
     return second if second.plan.version != old.version else revision
-
-
-def _applied(
-    old: TaskPlan,
-    text: str,
-    judged: FeedbackResult,
-    call: HostCall,
-    reply: str,
-    step_timeout: float,
-) -> Revision:
-    """Apply what is valid in a reply; nothing of one that was cut off: its rest may follow."""
-    if call.end.cut:
-        return Revision(old, [reason_of_cut(call.end)])
-    return revision_of(old, text, judged, call.services, step_timeout=step_timeout, reply=reply)
 
 
 def _approval(
