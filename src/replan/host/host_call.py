@@ -180,9 +180,13 @@ class HostCall:
             if complaint.reading is None:
                 raise
         done = fallback if complaint.reading is None else complaint.done
-        record = UnreadableReply(node=self.node, complaint=complaint.wrong, fallback=done)
+        return complaint.reading, [await self.report_unreadable(complaint.wrong, done)]
+
+    async def report_unreadable(self, complaint: str, fallback: str) -> UnreadableReply:
+        """Report a reply that cannot be used, and return what the state keeps of it."""
+        record = UnreadableReply(node=self.node, complaint=complaint, fallback=fallback)
         await self.emitter.emit(ReplyUnreadable, **dict(record))
-        return complaint.reading, [record]
+        return record
 
     async def report_limit(self, limit: str, value: float, why: str = "") -> None:
         await self.emitter.emit(LimitReached, limit=limit, value=value, why=why)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from replan.errors import InputError, LimitReachedError, ModelCallError
-from replan.events.types import FeedbackGenerated, ReplyUnreadable
+from replan.events.types import FeedbackGenerated
 from replan.host.answer_stream import AnswerStream
 from replan.host.cut_replies import unless_cut_judgement
 from replan.host.host_call import HostCall
@@ -102,16 +102,10 @@ async def _ask_model(
         return fallback_feedback(state, "The judgement could not be read."), unreadable
     judged = _result(reading, state, shown)
     if asks_for_revision(judged) and not may_be_revised(state):
-        await call.emitter.emit(ReplyUnreadable, **dict(_REVISION_REFUSED))
-        unreadable = [*unreadable, _REVISION_REFUSED]
+        problem = "The reply requests a change, but the plan must not be revised."
+        record = await call.report_unreadable(problem, "the plan stays as it is")
+        unreadable = [*unreadable, record]
     return judged, unreadable
-
-
-_REVISION_REFUSED = UnreadableReply(
-    node="feedback",
-    complaint="The reply requests a change, but the plan must not be revised.",
-    fallback="the plan stays as it is",
-)
 
 
 def _result(

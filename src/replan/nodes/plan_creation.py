@@ -3,7 +3,7 @@
 from langchain_core.messages import BaseMessage
 
 from replan.errors import LimitReachedError
-from replan.events.types import ApprovalRequested, PlanCreated, PlanDoubtful, ReplyUnreadable
+from replan.events.types import ApprovalRequested, PlanCreated, PlanDoubtful
 from replan.host.approvals import approval_of, first_plan_waits
 from replan.host.cut_replies import with_end
 from replan.host.host_call import HostCall
@@ -88,13 +88,10 @@ async def _read_or_ask(
         except LimitReachedError as error:
             found = plan_in(str(error), services.names)
     plan, complaint = await read_model_plan(found, call, prompt)
+    made = as_new_plan(plan_with_team_names(plan, services.team), services.clock())
     if plan.steps and not complaint:
-        return as_new_plan(plan_with_team_names(plan, services.team), services.clock()), []
+        return made, []
     fallback = "the steps that could be read" if plan.steps else "a plan of one step"
-    await call.emitter.emit(
-        ReplyUnreadable, node="plan_creation", complaint=complaint, fallback=fallback
-    )
-    record = UnreadableReply(node="plan_creation", complaint=complaint, fallback=fallback)
-    if not plan.steps:
-        return one_step_plan(request_text(request_messages(state))), [record]
-    return as_new_plan(plan_with_team_names(plan, services.team), services.clock()), [record]
+    record = await call.report_unreadable(complaint, fallback)
+    made = made if plan.steps else one_step_plan(request_text(request_messages(state)))
+    return made, [record]

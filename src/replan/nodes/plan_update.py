@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from replan.errors import InputError, LimitReachedError, ModelCallError
-from replan.events.types import ApprovalRequested, PlanDoubtful, PlanUpdated, ReplyUnreadable
+from replan.events.types import ApprovalRequested, PlanDoubtful, PlanUpdated
 from replan.host.approvals import approval_of, revision_waits
 from replan.host.cut_replies import reason_of_cut
 from replan.host.host_call import HostCall
@@ -38,7 +38,11 @@ async def plan_update(state: EnhancedState, call: HostCall) -> EnhancedState:
         revision = await _revise(old.replace(allow_dynamic_update=True), judged, state, call)
     elif old.allow_dynamic_update and asks_for_revision(judged):
         revision.complaints.append("The run has used all its rounds, so its plan is not revised.")
-    unreadable = await _report_problems(revision, old, call)
+    unreadable = list[UnreadableReply]()
+    if revision.problems:
+        is_used = revision.plan.version != old.version
+        fallback = "the valid part of the revision" if is_used else "the plan stays as it is"
+        unreadable = [await call.report_unreadable("\n".join(revision.problems), fallback)]
     new = revision.plan.replace(allow_dynamic_update=old.allow_dynamic_update)
     update: EnhancedState = {}
     if new.version != old.version:
@@ -61,22 +65,6 @@ async def plan_update(state: EnhancedState, call: HostCall) -> EnhancedState:
         "usage": await call.usage(state),
         "warnings": call.emitter.warnings,
     }
-
-
-async def _report_problems(
-    revision: Revision, old: TaskPlan, call: HostCall
-) -> list[UnreadableReply]:
-    """Report which parts of a revision could not be applied, and return them for the record."""
-    if not revision.problems:
-        return []
-    is_taken = revision.plan.version != old.version
-    record = UnreadableReply(
-        node="plan_update",
-        complaint="\n".join(revision.problems),
-        fallback="the valid part of the revision" if is_taken else "the plan stays as it is",
-    )
-    await call.emitter.emit(ReplyUnreadable, **dict(record))
-    return [record]
 
 
 async def _report_doubts(
