@@ -18,7 +18,7 @@ from replan.replies.dropping import crossed_out
 from replan.replies.readings import read_plan
 from replan.state.enhanced import EnhancedState, new_version, rounds_of, settings_of, with_history
 from replan.state.questions import Approval
-from replan.state.results import ActionType, FeedbackResult, UnreadableReply
+from replan.state.results import ActionType, FeedbackResult
 from replan.state.rules import asks_for_revision
 
 
@@ -38,11 +38,10 @@ async def plan_update(state: EnhancedState, call: HostCall) -> EnhancedState:
         revision = await _revise(old.replace(allow_dynamic_update=True), judged, state, call)
     elif old.allow_dynamic_update and asks_for_revision(judged):
         revision.complaints.append("The run has used all its rounds, so its plan is not revised.")
-    unreadable = list[UnreadableReply]()
     if revision.problems:
         is_used = revision.plan.version != old.version
         fallback = "the valid part of the revision" if is_used else "the plan stays as it is"
-        unreadable = [await call.report_unreadable("\n".join(revision.problems), fallback)]
+        await call.report_unreadable("\n".join(revision.problems), fallback)
     new = revision.plan.replace(allow_dynamic_update=old.allow_dynamic_update)
     update: EnhancedState = {}
     if new.version != old.version:
@@ -61,9 +60,7 @@ async def plan_update(state: EnhancedState, call: HostCall) -> EnhancedState:
     return {
         **update,
         "current_round": state.get("current_round", 0) + 1,
-        "unreadable_replies": unreadable,
-        "usage": await call.usage(state),
-        "warnings": call.emitter.warnings,
+        **await call.update(state),
     }
 
 
