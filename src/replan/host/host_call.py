@@ -26,7 +26,7 @@ from replan.models.reply_end import WHOLE, ReplyEnd, end_of
 from replan.models.retries import error_raised, pause_if_busy, retried
 from replan.plan.preview import HOST_TRIES
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
-from replan.prompts.sections import Node, within_budget
+from replan.prompts.sections import Caller, within_budget
 from replan.replies.unreadable import Complaint
 from replan.services import Services
 from replan.spending.account import Account
@@ -50,7 +50,7 @@ _ANSWERING = ("think", "direct_answer", "final_answer")
 class HostCall:
     """What one node of the host needs to call a model and to report events."""
 
-    node: Node
+    node: Caller
     services: Services  # the live things
     emitter: Emitter  # reports events
     runtime: Runtime[RunSettings]  # LangGraph's, of the node
@@ -261,7 +261,7 @@ class HostCall:
 
 
 def host_call(
-    node: Node,
+    node: Caller,
     state: EnhancedState,
     services: Services,
     runtime: Runtime[RunSettings],

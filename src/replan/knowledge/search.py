@@ -16,7 +16,7 @@ from langchain_core.runnables import RunnableConfig
 from replan.events.emitter import Emitter
 from replan.events.types import KnowledgeRetrieved
 from replan.failures import describe, ends_whole_work
-from replan.knowledge.condensing import Ask, Reading
+from replan.knowledge.condensing import Ask, ChunkReader
 from replan.langgraph_inside.tasks import inherited_config
 from replan.ports.retriever import Retriever, SearchRequest, SearchResponse
 from replan.prompts.knowledge_section import place_of
@@ -85,7 +85,7 @@ class Search:
         knowledge, left_out, error = Knowledge(), (), ""
         try:
             chunks, left_out = _best_of(await self._search(), self.options)
-            reading = Reading(self.options, self.task, self.timed, self.ask)
+            reading = ChunkReader(self.options, self.task, self.timed, self.ask)
             knowledge = await reading.read(chunks)
         except Exception as problem:
             # A retriever is code of others.

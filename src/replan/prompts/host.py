@@ -22,7 +22,7 @@ from replan.plan.model import TaskPlan
 from replan.prompts.knowledge_section import KEEP_MARKS, knowledge_section
 from replan.prompts.sections import (
     Call,
-    Node,
+    Caller,
     call_tag,
     instructions_in,
     request_sections,
@@ -202,7 +202,7 @@ def request_messages(state: EnhancedState) -> tuple[AnyMessage, ...]:
     return tuple(split_at_request(messages)[1] or messages[-1:])
 
 
-def _system(node: Node, host: HostPrompts, *parts: str) -> SystemMessage:
+def _system(node: Caller, host: HostPrompts, *parts: str) -> SystemMessage:
     tag = call_tag(Call(node=node))
     return SystemMessage("\n\n".join(part for part in (host.system, *parts, tag) if part))
 
