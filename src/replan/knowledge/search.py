@@ -41,8 +41,8 @@ def _best_of(found: SearchResponse, options: RAGOptions) -> tuple[list[Chunk], t
     least, most = options.given["min_score"], options.given["top_k"]
     odd = [each for each in found.chunks if not math.isfinite(each.score)]
     counting = (each for each in found.chunks if math.isfinite(each.score) and each.score >= least)
-    told = (each for each in counting if not each.content.isspace() and each.content)
-    best = sorted(told, key=lambda each: -each.score)[:most]
+    full = (each for each in counting if not each.content.isspace() and each.content)
+    best = sorted(full, key=lambda each: -each.score)[:most]
     left_out = [
         *islice(chain(map(_name, found.left_out), map(_left_out_for_score, odd)), MOST_TOLD)
     ]
