@@ -31,7 +31,7 @@ from replan.adapters.chat_models import LangChainModels
 from replan.events.at_once import listener_at_work
 from replan.failures import can_pass, describe, status_of
 from replan.langgraph_inside.tasks import inherited_config
-from replan.prompts.sections import Call, Node, call_tag
+from replan.prompts.sections import Call, Caller, call_tag
 from replan.state.usage import TokenCount
 from replan.testing import (
     Empty,
@@ -62,7 +62,7 @@ def nothing_is_left_open():
 
 
 def prompt(
-    node: Node = "think", step: int | None = None, specialist: str | None = None, text: str = "Hi"
+    node: Caller = "think", step: int | None = None, specialist: str | None = None, text: str = "Hi"
 ) -> list[BaseMessage]:
     tag = call_tag(Call(node=node, step=step, specialist=specialist))
     return [SystemMessage(f"You help.\n{tag}"), HumanMessage(text)]

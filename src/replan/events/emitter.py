@@ -37,7 +37,7 @@ from replan.state.limits import HOOK_SECONDS
 logger = logging.getLogger(__name__)
 logger.addFilter(with_masked_traceback)
 
-Caller = Callable[[Hook, BaseEvent], Awaitable[object]]
+HookCaller = Callable[[Hook, BaseEvent], Awaitable[object]]
 
 _TOKENS = (AnswerToken, SpecialistToken)
 # The most frequent events: they contain nothing to warn about or to log.
@@ -124,7 +124,9 @@ class Hooks:
 
     callbacks: Sequence[object] = ()
     seconds: float = HOOK_SECONDS  # how long one hook may take before it is left alone
-    call: Caller = call_here  # calls a hook, one that is not async where it does not hold the loop
+    call: HookCaller = (
+        call_here  # calls a hook, one that is not async where it does not hold the loop
+    )
     _runs: "WeakValueDictionary[tuple[int, str], RunHooks]" = field(
         default_factory=WeakValueDictionary[tuple[int, str], "RunHooks"], init=False
     )

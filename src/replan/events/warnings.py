@@ -31,12 +31,12 @@ def warnings_in(event: BaseEvent) -> tuple[str, ...]:  # noqa: PLR0911 - one for
             return tuple(f"In the plan, {each}." for each in doubts)
         case ReplyUnreadable():
             when = f" in round {event.round}" if event.round else ""
-            told = f"The reply of {event.node}{when} could not be used"
+            reply = f"The reply of {event.node}{when} could not be used"
             why = event.complaint.rstrip(".")
-            return (f"{told}: {why}. Instead: {event.fallback}.",)
+            return (f"{reply}: {why}. Instead: {event.fallback}.",)
         case StepsReopened(reruns=reruns) if any(each.why == "given" for each in reruns):
-            told = ", ".join(map(str, reruns))
-            return (f"What settled steps were given has changed, so they are done again: {told}.",)
+            steps = ", ".join(map(str, reruns))
+            return (f"What settled steps were given has changed, so they are done again: {steps}.",)
         case KnowledgeRetrieved() | MemorySummary():
             return _missing_context(event)
         case LimitReached(limit=limit) if limit in CUTS:
@@ -52,8 +52,8 @@ def _missing_context(event: KnowledgeRetrieved | MemorySummary) -> tuple[str, ..
         return (why,) if event.error else ()
     of = f" (attempt {event.attempt})" if event.attempt else ""
     who = "The host" if event.step_id is None else f"Step {event.step_id}{of}"
-    told = tuple(f"{who} continues with less knowledge: {each}" for each in event.failed)
-    return (f"{who} continues without knowledge: {event.error}",) if event.error else told
+    failed = tuple(f"{who} continues with less knowledge: {each}" for each in event.failed)
+    return (f"{who} continues without knowledge: {event.error}",) if event.error else failed
 
 
 def _new_plan_in(event: BaseEvent) -> str:

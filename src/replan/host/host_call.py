@@ -26,7 +26,7 @@ from replan.models.reply_end import WHOLE, ReplyEnd, end_of
 from replan.models.retries import error_raised, pause_if_busy, retried
 from replan.plan.preview import HOST_TRIES
 from replan.prompts.host import LEAST_RESULT, RESULTS_BUDGET
-from replan.prompts.sections import Node, within_budget
+from replan.prompts.sections import Caller, within_budget
 from replan.replies.unreadable import Complaint
 from replan.services import Services
 from replan.spending.account import Account
@@ -50,7 +50,7 @@ _ANSWERING = ("think", "direct_answer", "final_answer")
 class HostCall:
     """What one node of the host needs to call a model and to report events."""
 
-    node: Node
+    node: Caller
     services: Services  # the live things
     emitter: Emitter  # reports events
     runtime: Runtime[RunSettings]  # LangGraph's, of the node
@@ -60,6 +60,8 @@ class HostCall:
     scope: Scope  # the run, and what of it is kept back for others
     reports_calls: bool = True  # whether each call is reported
     used: TokenCount = field(default_factory=TokenCount)  # what the calls so far used
+    # The replies that could not be used.
+    unreadable: list[UnreadableReply] = field(default_factory=list[UnreadableReply])
     # The limit that kept the newest call from being made, or none.
     refused: LimitReachedError | None = None
     end: ReplyEnd = WHOLE  # how the newest reply ended
@@ -163,26 +165,31 @@ class HostCall:
         answer: AnswerStream | None,
         *,
         fallback: str,
-    ) -> tuple[R | None, list[UnreadableReply]]:
+    ) -> R | None:
         """Return the reading of a reply, or of a second one; None if `fallback` is needed."""
         text = await self.ask(chat, messages, answer)
         reading = read(text)
         if not isinstance(reading, Complaint):
-            return reading, []
+            return reading
         complaint = cast("Complaint[R]", reading)
         try:
             reading = read(await self.ask_again(chat, messages, text, complaint.problem, answer))
             if not isinstance(reading, Complaint):
-                return reading, []
+                return reading
             complaint = cast("Complaint[R]", reading)
         except (ModelCallError, LimitReachedError):
             # The first reply is worse than a second one, and better than none.
             if complaint.reading is None:
                 raise
         done = fallback if complaint.reading is None else complaint.done
-        record = UnreadableReply(node=self.node, complaint=complaint.wrong, fallback=done)
+        await self.report_unreadable(complaint.wrong, done)
+        return complaint.reading
+
+    async def report_unreadable(self, complaint: str, fallback: str) -> None:
+        """Report a reply that cannot be used; the state keeps it, too."""
+        record = UnreadableReply(node=self.node, complaint=complaint, fallback=fallback)
+        self.unreadable.append(record)
         await self.emitter.emit(ReplyUnreadable, **dict(record))
-        return complaint.reading, [record]
 
     async def report_limit(self, limit: str, value: float, why: str = "") -> None:
         await self.emitter.emit(LimitReached, limit=limit, value=value, why=why)
@@ -204,6 +211,14 @@ class HostCall:
         await self.services.journal.closed(self.run_id)
         await self.services.threads.closed(self.run_id)
         self.services.accounts.close(self.run_id)
+
+    async def update(self, state: EnhancedState) -> EnhancedState:
+        """What the calls of this node add to the state."""
+        return {
+            "unreadable_replies": self.unreadable,
+            "usage": await self.usage(state),
+            "warnings": self.emitter.warnings,
+        }
 
     async def usage(self, state: EnhancedState) -> Usage:
         """The run's usage with this node's share, and the possible cost of calls cut off."""
@@ -246,7 +261,7 @@ class HostCall:
 
 
 def host_call(
-    node: Node,
+    node: Caller,
     state: EnhancedState,
     services: Services,
     runtime: Runtime[RunSettings],

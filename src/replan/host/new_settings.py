@@ -11,7 +11,7 @@ from langgraph.types import Overwrite
 from replan.host.host_call import HostCall, emitter_of, host_call
 from replan.langgraph_inside.tasks import checkpoint_of, user_of_server
 from replan.ports.journal import TOLD
-from replan.prompts.sections import Node as Caller
+from replan.prompts.sections import Caller
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings

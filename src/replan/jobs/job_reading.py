@@ -12,7 +12,7 @@ from replan.jobs.job import COMMAND, CONFIRMATION, Job
 from replan.jobs.phases.planning import has_own_id, is_stale
 from replan.jobs.spec.job_spec import JobSpec
 from replan.secrets.known import MASK
-from replan.state.session.context_fields import Reading
+from replan.state.session.context_fields import ValueReader
 from replan.texts.storable import DEEPEST
 from replan.values import adapter
 
@@ -31,7 +31,7 @@ def read_job(given: object, spec: JobSpec) -> Job:
     fields = cast("Job | Mapping[str, Any]", given)
     job = fields if isinstance(fields, Job) else _read_at_once(fields)
     if job is None:
-        reading = Reading(_MOST_BYTES, deepest=DEEPEST)
+        reading = ValueReader(_MOST_BYTES, deepest=DEEPEST)
         job = reading.value(
             Job, fields, read=lambda kind, data: adapter(kind).validate_python(data)
         )

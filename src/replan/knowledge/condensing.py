@@ -44,7 +44,7 @@ class _Note(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reading:
+class ChunkReader:
     """Everything needed to have chunks read for a task."""
 
     options: RAGOptions

@@ -16,7 +16,7 @@ from langchain_core.runnables import RunnableConfig
 from replan.events.emitter import Emitter
 from replan.events.types import KnowledgeRetrieved
 from replan.failures import describe, ends_whole_work
-from replan.knowledge.condensing import Ask, Reading
+from replan.knowledge.condensing import Ask, ChunkReader
 from replan.langgraph_inside.tasks import inherited_config
 from replan.ports.retriever import Retriever, SearchRequest, SearchResponse
 from replan.prompts.knowledge_section import place_of
@@ -41,8 +41,8 @@ def _best_of(found: SearchResponse, options: RAGOptions) -> tuple[list[Chunk], t
     least, most = options.given["min_score"], options.given["top_k"]
     odd = [each for each in found.chunks if not math.isfinite(each.score)]
     counting = (each for each in found.chunks if math.isfinite(each.score) and each.score >= least)
-    told = (each for each in counting if not each.content.isspace() and each.content)
-    best = sorted(told, key=lambda each: -each.score)[:most]
+    full = (each for each in counting if not each.content.isspace() and each.content)
+    best = sorted(full, key=lambda each: -each.score)[:most]
     left_out = [
         *islice(chain(map(_name, found.left_out), map(_left_out_for_score, odd)), MOST_TOLD)
     ]
@@ -85,7 +85,7 @@ class Search:
         knowledge, left_out, error = Knowledge(), (), ""
         try:
             chunks, left_out = _best_of(await self._search(), self.options)
-            reading = Reading(self.options, self.task, self.timed, self.ask)
+            reading = ChunkReader(self.options, self.task, self.timed, self.ask)
             knowledge = await reading.read(chunks)
         except Exception as problem:
             # A retriever is code of others.

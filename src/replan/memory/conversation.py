@@ -69,7 +69,7 @@ class Seen:
 class Parts:
     """The parts of a conversation."""
 
-    told: list[AnyMessage]  # the system messages that the caller began it with
+    instructions: list[AnyMessage]  # the system messages that the caller began it with
     covered: list[AnyMessage]  # what the summary replaces
     since: list[AnyMessage]  # what was said since
     request: list[AnyMessage]
@@ -112,15 +112,15 @@ def seen_in(state: EnhancedState, memory: Memory) -> Seen:
     earlier, request = split_at_request(state.get("messages", []))
     if not memory.limit:
         return Seen([*earlier, *request])
-    told = _leading_instructions(earlier)
-    kept = [*told, *request]
-    newest = _newest(earlier[len(told) :], memory.limit - len(kept), len)
+    instructions = _leading_instructions(earlier)
+    kept = [*instructions, *request]
+    newest = _newest(earlier[len(instructions) :], memory.limit - len(kept), len)
     shown = _shortened(newest)
     left = MOST_TOKENS - count_tokens_approximately(kept)
     shown = _newest(shown, left, count_tokens_approximately)
     return Seen(
-        [*told, *shown, *request],
-        left_out=len(earlier) - len(told) - len(shown),
+        [*instructions, *shown, *request],
+        left_out=len(earlier) - len(instructions) - len(shown),
         cut=_count_changed(newest[len(newest) - len(shown) :], shown),
     )
 
@@ -128,12 +128,12 @@ def seen_in(state: EnhancedState, memory: Memory) -> Seen:
 def parts_of(state: EnhancedState) -> Parts:
     """Split the conversation of a thread into its parts."""
     earlier, request = split_at_request(state.get("messages", []))
-    told = _leading_instructions(earlier)
-    said, summary = earlier[len(told) :], state.get("memory_summary")
+    instructions = _leading_instructions(earlier)
+    said, summary = earlier[len(instructions) :], state.get("memory_summary")
     # A summary of removed messages must not outlive them.
     if summary is None or not _is_summary_of(summary, said):
-        return Parts(told, [], said, request)
-    return Parts(told, said[: summary.covered], said[summary.covered :], request, summary)
+        return Parts(instructions, [], said, request)
+    return Parts(instructions, said[: summary.covered], said[summary.covered :], request, summary)
 
 
 def split_at_request(
@@ -195,7 +195,7 @@ def _summarised(parts: Parts) -> Seen:
     shown = _shortened(parts.since)
     summary = [] if parts.summary is None else [_message_of(parts.summary)]
     return Seen(
-        [*parts.told, *summary, *shown, *parts.request],
+        [*parts.instructions, *summary, *shown, *parts.request],
         summarised=len(parts.covered),
         cut=_count_changed(parts.since, shown),
     )

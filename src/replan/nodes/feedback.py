@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from replan.errors import InputError, LimitReachedError, ModelCallError
-from replan.events.types import FeedbackGenerated, ReplyUnreadable
+from replan.events.types import FeedbackGenerated
 from replan.host.answer_stream import AnswerStream
 from replan.host.cut_replies import unless_cut_judgement
 from replan.host.host_call import HostCall
@@ -11,7 +11,7 @@ from replan.host.new_settings import host_node
 from replan.prompts.host import RESULTS_BUDGET, build_feedback_prompt, unread_warning
 from replan.replies.readings import FeedbackReading, read_feedback, says_complete
 from replan.state.enhanced import EnhancedState
-from replan.state.results import CollectedResults, FeedbackResult, UnreadableReply
+from replan.state.results import CollectedResults, FeedbackResult
 from replan.state.rules import (
     asks_for_revision,
     cut_off_by,
@@ -37,11 +37,10 @@ async def feedback(state: EnhancedState, call: HostCall) -> EnhancedState:
     limit = reached_limit(state)
     if limit:
         await call.report_limit(limit, limit_value(state, limit), why_reached(state, limit))
-    unreadable = list[UnreadableReply]()
     if not needs_model(state):
         judged = fallback_feedback(state, "The plan goes on.")
     else:
-        judged, unreadable = await _ask_model(state, collected, call)
+        judged = await _ask_model(state, collected, call)
     goes_on = should_continue_execution(judged, state)
     if not limit and (limit := cut_off_by(judged, state)):
         await call.report_limit(limit, limit_value(state, limit), why_reached(state, limit))
@@ -63,15 +62,13 @@ async def feedback(state: EnhancedState, call: HostCall) -> EnhancedState:
     return {
         "current_feedback_result": judged,
         "limit_reached": limit,
-        "unreadable_replies": unreadable,
-        "usage": await call.usage(state),
-        "warnings": call.emitter.warnings,
+        **await call.update(state),
     }
 
 
 async def _ask_model(
     state: EnhancedState, collected: CollectedResults, call: HostCall
-) -> tuple[FeedbackResult, list[UnreadableReply]]:
+) -> FeedbackResult:
     """Ask the model; if its reply cannot be had or read, decide by the status of the steps."""
     prompts = call.services.prompts
     missing = missing_from(state) or "nothing" if reached_limit(state) else ""
@@ -82,7 +79,7 @@ async def _ask_model(
 
     shown = AnswerStream(call.emitter, is_answer) if prompts.merged_final_answer else None
     try:
-        reading, unreadable = await call.ask_readable(
+        reading = await call.ask_readable(
             call.services.models.feedback,
             prompt,
             lambda text: unless_cut_judgement(
@@ -97,21 +94,14 @@ async def _ask_model(
             fallback="the judgement by the status of the steps",
         )
     except (ModelCallError, LimitReachedError) as error:
-        return fallback_feedback(state, str(error)), []
+        return fallback_feedback(state, str(error))
     if reading is None:
-        return fallback_feedback(state, "The judgement could not be read."), unreadable
+        return fallback_feedback(state, "The judgement could not be read.")
     judged = _result(reading, state, shown)
     if asks_for_revision(judged) and not may_be_revised(state):
-        await call.emitter.emit(ReplyUnreadable, **dict(_REVISION_REFUSED))
-        unreadable = [*unreadable, _REVISION_REFUSED]
-    return judged, unreadable
-
-
-_REVISION_REFUSED = UnreadableReply(
-    node="feedback",
-    complaint="The reply requests a change, but the plan must not be revised.",
-    fallback="the plan stays as it is",
-)
+        problem = "The reply requests a change, but the plan must not be revised."
+        await call.report_unreadable(problem, "the plan stays as it is")
+    return judged
 
 
 def _result(

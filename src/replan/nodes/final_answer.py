@@ -38,12 +38,12 @@ async def final_answer(state: EnhancedState, call: HostCall) -> EnhancedState:
         )
     answer = _with_missing(with_sources(answer, state, call), state, call)
     outcome, limit = await _outcome_and_limit(state, call, problem)
-    told = await end_run(state, call, Answer(answer, output, problem), outcome, limit)
+    end = await end_run(state, call, Answer(answer, output, problem), outcome, limit)
     # A person may edit the document and hand it in again: it tells what its steps were asked.
     plan = plan_of(state)
     whole = sealed(with_history(plan, state), origin(state))
     return {
-        **told,
+        **end,
         "current_plan": plan_write(state.get("current_plan"), whole),
     }
 

@@ -3,7 +3,7 @@
 from langchain_core.messages import BaseMessage
 
 from replan.errors import LimitReachedError
-from replan.events.types import ApprovalRequested, PlanCreated, PlanDoubtful, ReplyUnreadable
+from replan.events.types import ApprovalRequested, PlanCreated, PlanDoubtful
 from replan.host.approvals import approval_of, first_plan_waits
 from replan.host.cut_replies import with_end
 from replan.host.host_call import HostCall
@@ -24,7 +24,7 @@ from replan.prompts.sections import request_text
 from replan.replies.readings import read_plan
 from replan.state.enhanced import EnhancedState, settings_of
 from replan.state.patches import plan_write
-from replan.state.results import TaskComplexity, ThinkingResult, UnreadableReply
+from replan.state.results import TaskComplexity, ThinkingResult
 from replan.texts.bounds import MODEL_PLAN
 
 
@@ -32,11 +32,11 @@ from replan.texts.bounds import MODEL_PLAN
 async def plan_creation(state: EnhancedState, call: HostCall) -> EnhancedState:
     """Create version 1 of the plan, and begin round 1."""
     services = call.services
-    plan, unreadable = state.get("current_plan"), list[UnreadableReply]()
-    settings, handed_in = settings_of(state), plan is not None
+    plan, settings = state.get("current_plan"), settings_of(state)
+    handed_in = plan is not None
     withheld: tuple[Overlooked, ...] = ()
     if plan is None:
-        plan, unreadable = await _read_or_ask(state, call)
+        plan = await _read_or_ask(state, call)
         plan, withheld = bounded_plan(plan, services, settings.limits.step_timeout)
     now = services.clock()
     steps = tuple(step.replace(created_at=now, updated_at=now) for step in plan.steps)
@@ -60,15 +60,11 @@ async def plan_creation(state: EnhancedState, call: HostCall) -> EnhancedState:
         "approval": approval,
         "current_round": 1,
         "is_simple_task": False,
-        "unreadable_replies": unreadable,
-        "usage": await call.usage(state),
-        "warnings": call.emitter.warnings,
+        **await call.update(state),
     }
 
 
-async def _read_or_ask(
-    state: EnhancedState, call: HostCall
-) -> tuple[TaskPlan, list[UnreadableReply]]:
+async def _read_or_ask(state: EnhancedState, call: HostCall) -> TaskPlan:
     """Read the plan from the thinking, or ask for it; fall back to a plan of one step."""
     services = call.services
     thinking = state.get("current_thinking_result") or ThinkingResult(
@@ -88,13 +84,9 @@ async def _read_or_ask(
         except LimitReachedError as error:
             found = plan_in(str(error), services.names)
     plan, complaint = await read_model_plan(found, call, prompt)
-    if plan.steps and not complaint:
-        return as_new_plan(plan_with_team_names(plan, services.team), services.clock()), []
-    fallback = "the steps that could be read" if plan.steps else "a plan of one step"
-    await call.emitter.emit(
-        ReplyUnreadable, node="plan_creation", complaint=complaint, fallback=fallback
-    )
-    record = UnreadableReply(node="plan_creation", complaint=complaint, fallback=fallback)
+    if complaint or not plan.steps:
+        fallback = "the steps that could be read" if plan.steps else "a plan of one step"
+        await call.report_unreadable(complaint, fallback)
     if not plan.steps:
-        return one_step_plan(request_text(request_messages(state))), [record]
-    return as_new_plan(plan_with_team_names(plan, services.team), services.clock()), [record]
+        return one_step_plan(request_text(request_messages(state)))
+    return as_new_plan(plan_with_team_names(plan, services.team), services.clock())

@@ -119,11 +119,11 @@ def _newly_chosen(
 ) -> dict[int, str]:
     """The specialists of steps that name nobody, without those that an earlier round reported."""
     unnamed = {step.id for step in steps if not step.specialists}
-    told = state.get("dispatched", [])
+    reported = state.get("dispatched", [])
     return {
         each.step_id: each.specialist
         for each in dispatched
-        if each.step_id in unnamed and not each.refused and each not in told
+        if each.step_id in unnamed and not each.refused and each not in reported
     }
 
 

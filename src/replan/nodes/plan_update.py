@@ -1,11 +1,10 @@
 """`plan_update`: revise the plan by a validated change with history, and begin the next round."""
 
 from collections.abc import Sequence
-
-from langchain_core.messages import BaseMessage
+from functools import partial
 
 from replan.errors import InputError, LimitReachedError, ModelCallError
-from replan.events.types import ApprovalRequested, PlanDoubtful, PlanUpdated, ReplyUnreadable
+from replan.events.types import ApprovalRequested, PlanDoubtful, PlanUpdated
 from replan.host.approvals import approval_of, revision_waits
 from replan.host.cut_replies import reason_of_cut
 from replan.host.host_call import HostCall
@@ -19,7 +18,7 @@ from replan.replies.dropping import crossed_out
 from replan.replies.readings import read_plan
 from replan.state.enhanced import EnhancedState, new_version, rounds_of, settings_of, with_history
 from replan.state.questions import Approval
-from replan.state.results import ActionType, FeedbackResult, UnreadableReply
+from replan.state.results import ActionType, FeedbackResult
 from replan.state.rules import asks_for_revision
 
 
@@ -39,7 +38,10 @@ async def plan_update(state: EnhancedState, call: HostCall) -> EnhancedState:
         revision = await _revise(old.replace(allow_dynamic_update=True), judged, state, call)
     elif old.allow_dynamic_update and asks_for_revision(judged):
         revision.complaints.append("The run has used all its rounds, so its plan is not revised.")
-    unreadable = await _report_problems(revision, old, call)
+    if revision.problems:
+        is_used = revision.plan.version != old.version
+        fallback = "the valid part of the revision" if is_used else "the plan stays as it is"
+        await call.report_unreadable("\n".join(revision.problems), fallback)
     new = revision.plan.replace(allow_dynamic_update=old.allow_dynamic_update)
     update: EnhancedState = {}
     if new.version != old.version:
@@ -58,26 +60,8 @@ async def plan_update(state: EnhancedState, call: HostCall) -> EnhancedState:
     return {
         **update,
         "current_round": state.get("current_round", 0) + 1,
-        "unreadable_replies": unreadable,
-        "usage": await call.usage(state),
-        "warnings": call.emitter.warnings,
+        **await call.update(state),
     }
-
-
-async def _report_problems(
-    revision: Revision, old: TaskPlan, call: HostCall
-) -> list[UnreadableReply]:
-    """Report which parts of a revision could not be applied, and return them for the record."""
-    if not revision.problems:
-        return []
-    is_taken = revision.plan.version != old.version
-    record = UnreadableReply(
-        node="plan_update",
-        complaint="\n".join(revision.problems),
-        fallback="the valid part of the revision" if is_taken else "the plan stays as it is",
-    )
-    await call.emitter.emit(ReplyUnreadable, **dict(record))
-    return [record]
 
 
 async def _report_doubts(
@@ -95,26 +79,30 @@ async def _revise(
     old: TaskPlan, judged: FeedbackResult, state: EnhancedState, call: HostCall
 ) -> Revision:
     """Read the revised document and apply what is valid; mistakes are shown to the model once."""
-    services = call.services
-    text, reply = judged.revised_plan, ""
+    services, document = call.services, judged.revised_plan
     # What a model wants to change came with its judgement, where one call does both.
     has_document = judged.by != "person" and services.prompts.merged_planning
     wanted = asks_for_revision(judged) or judged.suggested_action is ActionType.UPDATE_PLAN
-    if not text.strip() and (has_document or not wanted):
+    if not document.strip() and (has_document or not wanted):
         return Revision(old)
-
+    prompt = partial(build_plan_update_prompt, judged, state, services.prompts)
     seconds = settings_of(state).limits.step_timeout
 
-    def prompt() -> list[BaseMessage]:
-        return build_plan_update_prompt(judged, state, services.prompts)
+    def applied(reply: str) -> Revision:
+        if call.end.cut:
+            # Nothing of a reply that was cut off counts: its rest may follow.
+            return Revision(old, [reason_of_cut(call.end)])
+        text = read_plan(crossed_out(reply), services.names).text
+        return revision_of(old, text, judged, services, step_timeout=seconds, reply=reply)
 
     try:
-        if not text.strip():
-            reply = await call.ask(services.models.planning, prompt())
-            text = read_plan(crossed_out(reply), services.names).text
+        if document.strip():
+            revision = revision_of(old, document, judged, services, step_timeout=seconds)
+        else:
+            document = await call.ask(services.models.planning, prompt())
+            revision = applied(document)
     except (ModelCallError, LimitReachedError) as error:
         return Revision(old, [str(error)])
-    revision = _applied(old, text, judged, call, reply, seconds)
     # What a document says itself that it leaves out was asked about where it was read.
     is_known = has_document and judged.is_partial
     problems = revision.complaints if is_known else revision.problems
@@ -124,26 +112,11 @@ async def _revise(
         ["These changes cannot be taken:", *problems, "Write the whole revised plan again, fixed."]
     )
     try:
-        reply = await call.ask_again(services.models.planning, prompt(), reply or text, problem)
+        reply = await call.ask_again(services.models.planning, prompt(), document, problem)
     except (ModelCallError, LimitReachedError):
         return revision
-    text = read_plan(crossed_out(reply), services.names).text
-    second = _applied(old, text, judged, call, reply, seconds)
+    second = applied(reply)
     return second if second.plan.version != old.version else revision
-
-
-def _applied(
-    old: TaskPlan,
-    text: str,
-    judged: FeedbackResult,
-    call: HostCall,
-    reply: str,
-    step_timeout: float,
-) -> Revision:
-    """Apply what is valid in a reply; nothing of one that was cut off: its rest may follow."""
-    if call.end.cut:
-        return Revision(old, [reason_of_cut(call.end)])
-    return revision_of(old, text, judged, call.services, step_timeout=step_timeout, reply=reply)
 
 
 def _approval(

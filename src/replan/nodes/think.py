@@ -19,7 +19,7 @@ from replan.prompts.host import build_thinking_prompt, request_messages
 from replan.prompts.sections import request_text
 from replan.replies.readings import ThinkReading, read_think, says_simple
 from replan.state.enhanced import EnhancedState, has_begun, settings_of
-from replan.state.results import ActionType, TaskComplexity, ThinkingResult, UnreadableReply
+from replan.state.results import ActionType, TaskComplexity, ThinkingResult
 
 
 @host_node("think")
@@ -42,11 +42,11 @@ async def think(state: EnhancedState, call: HostCall) -> dict[str, Any]:
     if not has_plan and (found := await knowledge_of_request(state, call)) is not None:
         known["knowledge"] = found
         state = cast("EnhancedState", {**state, **known})
-    unreadable, answer = list[UnreadableReply](), None
+    answer = None
     if has_plan and services.prompts.merged_planning:
         reading = _PLAN_GIVEN
     else:
-        reading, answer, unreadable = await _ask_model(seen.messages, state, call)
+        reading, answer = await _ask_model(seen.messages, state, call)
     if has_plan:
         reading, answer = reading.replace(complexity=TaskComplexity.COMPLEX), None
     cut = await call.report_cut() if answer is not None and not refusal_in(answer) else ""
@@ -69,8 +69,7 @@ async def think(state: EnhancedState, call: HostCall) -> dict[str, Any]:
         "limit_reached": cut,
         "current_thinking_result": thinking,
         "thinking_history": [thinking],
-        "unreadable_replies": unreadable,
-        "usage": await call.usage(state),
+        **await call.update(state),
         "warnings": Overwrite([*state.get("warnings", []), *call.emitter.warnings]),
     }
 
@@ -85,7 +84,7 @@ def _updated(state: EnhancedState, update: Mapping[str, Any]) -> EnhancedState:
 
 async def _ask_model(
     seen: Sequence[AnyMessage], state: EnhancedState, call: HostCall
-) -> tuple[ThinkReading, AIMessage | None, list[UnreadableReply]]:
+) -> tuple[ThinkReading, AIMessage | None]:
     """Ask the model; a reply that cannot be read at all means a simple request."""
     prompts, threshold = call.services.prompts, settings_of(state).complexity_threshold
 
@@ -94,7 +93,7 @@ async def _ask_model(
 
     shown = AnswerStream(call.emitter, is_answer) if prompts.merged_answer else None
     try:
-        reading, unreadable = await call.ask_readable(
+        reading = await call.ask_readable(
             call.services.models.thinking,
             build_thinking_prompt(seen, state, prompts),
             lambda text: unless_cut_thought(
@@ -105,14 +104,14 @@ async def _ask_model(
         )
     except LimitReachedError:
         # A limit that is too small for this call is too small for an answer, which reports it.
-        reading, unreadable = None, []
+        reading = None
     if reading is None:
-        return ThinkReading(complexity=TaskComplexity.SIMPLE), None, unreadable
+        return ThinkReading(complexity=TaskComplexity.SIMPLE), None
     is_simple = (reading.complexity or TaskComplexity.SIMPLE) is TaskComplexity.SIMPLE
     answer = shown.finish(reading.body) if shown and is_simple and reading.body else None
     if answer is not None and call.end.words:
         answer = refused(answer, call.end.words)
-    return reading, answer, unreadable
+    return reading, answer
 
 
 _PLAN_GIVEN = ThinkReading(

@@ -45,7 +45,7 @@ class StepBounds(Protocol):
         ...
 
 
-class Bounds(Protocol):
+class RunBounds(Protocol):
     """The limits of a run that bound its model calls and its time; `Limits` implements it."""
 
     @property
@@ -90,7 +90,7 @@ class Preview(Value):
     conflicts: tuple[WriteConflict, ...] = ()
 
 
-def preview(plan: TaskPlan, limits: Bounds) -> Preview:
+def preview(plan: TaskPlan, limits: RunBounds) -> Preview:
     ahead = plan.replace(steps=tuple(plan.open_steps()))
     still_open = {step.id for step in ahead.steps}
     return Preview(
@@ -108,7 +108,7 @@ def preview(plan: TaskPlan, limits: Bounds) -> Preview:
 
 def usual_calls(
     plan: TaskPlan,
-    limits: Bounds,
+    limits: RunBounds,
     *,
     merged: bool = True,
     per_try: Mapping[str, int | None] | None = None,
@@ -123,7 +123,7 @@ def usual_calls(
 
 def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
     plan: TaskPlan,
-    limits: Bounds,
+    limits: RunBounds,
     *,
     merged: bool = True,
     revisable: bool = True,
@@ -186,7 +186,7 @@ def worst_case_calls(  # noqa: PLR0913 - what a bound depends on
     return min(limits.max_model_calls, total)
 
 
-def _startable(plan: TaskPlan, limits: Bounds) -> tuple[PlanStep, ...]:
+def _startable(plan: TaskPlan, limits: RunBounds) -> tuple[PlanStep, ...]:
     never = {step.id for step in (*blocked_steps(plan), *skippable_steps(plan))}
     allowed = plan.replace(steps=plan.steps[: limits.max_steps])
     return tuple(step for step in allowed.open_steps() if step.id not in never)
@@ -213,7 +213,7 @@ def _add_dearer_ways(steps: Sequence[PlanStep], costs: Mapping[int, int]) -> int
 
 
 def _calls_of_step(
-    step: PlanStep, limits: Bounds, per_try: Mapping[str, int | None] | None, further: int
+    step: PlanStep, limits: RunBounds, per_try: Mapping[str, int | None] | None, further: int
 ) -> int | None:
     """Return the most calls of all attempts of a step; None if nothing bounds them."""
     retries = limits.step_retries if step.max_retries is None else step.max_retries
@@ -237,7 +237,9 @@ def _calls_of_try(specialist: str, per_try: Mapping[str, int | None] | None) -> 
     return None if None in dearest else max(calls for calls in dearest if calls is not None)
 
 
-def worst_case_seconds(plan: TaskPlan, limits: Bounds, max_seconds: float | None = None) -> float:
+def worst_case_seconds(
+    plan: TaskPlan, limits: RunBounds, max_seconds: float | None = None
+) -> float:
     """Bound the time that the open steps take if each uses up all its attempts.
 
     That is the longest chain of steps that wait for each other; where there are fewer places than
@@ -267,7 +269,7 @@ def worst_case_cost(
     return cost if max_cost is None else min(cost, max_cost)
 
 
-def _seconds(step: PlanStep, limits: Bounds) -> float:
+def _seconds(step: PlanStep, limits: RunBounds) -> float:
     if step.status is StepStatus.FAILED:
         return 0.0
     retries = limits.step_retries if step.max_retries is None else step.max_retries

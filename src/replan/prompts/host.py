@@ -22,7 +22,7 @@ from replan.plan.model import TaskPlan
 from replan.prompts.knowledge_section import KEEP_MARKS, knowledge_section
 from replan.prompts.sections import (
     Call,
-    Node,
+    Caller,
     call_tag,
     instructions_in,
     request_sections,
@@ -117,8 +117,8 @@ def build_thinking_prompt(
     output = host.output if host.merged_answer else ""
     facts = REMEMBERS if host.remembers else ""
     text = (host.thinking or load("thinking"), plan_format, reply_format, _team(host), facts)
-    told, said = _split_instructions(messages, state, host)
-    system = _system("think", host, *text, output, told, _knowledge(state))
+    instructions, said = _split_instructions(messages, state, host)
+    system = _system("think", host, *text, output, instructions, _knowledge(state))
     return [system, *_with_data(said, _unfinished(state))]
 
 
@@ -127,8 +127,8 @@ def build_direct_answer_prompt(
 ) -> list[BaseMessage]:
     thought = section("feedback", thinking_result.reasoning)
     known = f"Your judgement so far, as data:\n{thought}" if thinking_result.reasoning else ""
-    told, said = _split_instructions(host.seen_in(state).messages, state, host)
-    text = (load("direct_answer"), host.output, told, _knowledge(state))
+    instructions, said = _split_instructions(host.seen_in(state).messages, state, host)
+    text = (load("direct_answer"), host.output, instructions, _knowledge(state))
     system = _system("direct_answer", host, *text)
     return [system, *_with_data(said, known)]
 
@@ -202,7 +202,7 @@ def request_messages(state: EnhancedState) -> tuple[AnyMessage, ...]:
     return tuple(split_at_request(messages)[1] or messages[-1:])
 
 
-def _system(node: Node, host: HostPrompts, *parts: str) -> SystemMessage:
+def _system(node: Caller, host: HostPrompts, *parts: str) -> SystemMessage:
     tag = call_tag(Call(node=node))
     return SystemMessage("\n\n".join(part for part in (host.system, *parts, tag) if part))
 
@@ -328,8 +328,8 @@ def unread_warning(
         f"with {each} characters of the result of {_steps_of(cut)}" if cut else "",
         "" if whole else "with a part of what was said before and asked",
     )
-    told = ", ".join(part for part in parts if part)
-    return told and f"The answer was made {told}: there was no room for more."
+    missing = ", ".join(part for part in parts if part)
+    return missing and f"The answer was made {missing}: there was no room for more."
 
 
 def _steps_of(results: Sequence[SpecialistResult]) -> str:

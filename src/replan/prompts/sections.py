@@ -19,7 +19,7 @@ from replan.memory.conversation import (
 from replan.plan.model import Value
 from replan.texts.marks import DISARMED, MARK, TAGS
 
-Node = Literal[
+Caller = Literal[
     "think",
     "direct_answer",
     "plan_creation",
@@ -59,7 +59,7 @@ class Section(Value):
 class Call(Value):
     """The origin of a call: the specialist and its step, or the phase of a pipeline."""
 
-    node: Node
+    node: Caller
     step: int | None = None
     specialist: str | None = None
     phase: str | None = None

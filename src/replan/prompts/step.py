@@ -47,8 +47,8 @@ class StepPrompt:
     def messages(self, context: ExecutionContext, output: str = "") -> list[BaseMessage]:
         """Ask the specialist to do a step."""
         call = Call(node="specialist", step=context.plan_step.id, specialist=self.specialist)
-        told = instructions_in(context.messages)
-        parts = (self.instructions, told, output, call_tag(call))
+        instructions = instructions_in(context.messages)
+        parts = (self.instructions, instructions, output, call_tag(call))
         text = "\n\n".join(_data(context))
         return [
             SystemMessage("\n\n".join(part for part in parts if part)),

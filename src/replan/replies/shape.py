@@ -93,9 +93,9 @@ class Shape:
 
     def _problem_text(self, error: ValidationError) -> str:
         found = error.errors(include_url=False, include_context=False, include_input=False)
-        told = [f"{_place(each['loc'])}{each['msg']}" for each in found[:_MOST_MISTAKES]]
-        told += [f"{len(found) - len(told)} more"] if len(found) > len(told) else []
-        return f"it is not a valid {self.name}: {'; '.join(told)}"
+        problems = [f"{_place(each['loc'])}{each['msg']}" for each in found[:_MOST_MISTAKES]]
+        problems += [f"{len(found) - len(problems)} more"] if len(found) > len(problems) else []
+        return f"it is not a valid {self.name}: {'; '.join(problems)}"
 
 
 def _place(path: tuple[int | str, ...]) -> str:

@@ -16,7 +16,7 @@ from replan.server.problems import (
     field_problem,
     value_text,
 )
-from replan.state.session.context_fields import Reading, shown_path
+from replan.state.session.context_fields import ValueReader, shown_path
 from replan.texts.storable import DEEPEST
 from replan.values import adapter
 
@@ -123,7 +123,7 @@ def read_json(held: bytes) -> object:
     except ValueError:
         detail = "The body is not JSON in UTF-8, or has a number of too many digits. Send JSON."
         raise RefusedError(400, "bad_json", detail) from None
-    reading = Reading(MOST_BYTES, deepest=DEEPEST)
+    reading = ValueReader(MOST_BYTES, deepest=DEEPEST)
     copy: object = reading.plain(given)
     if reading.mistakes:
         raise bad_request(

@@ -13,7 +13,7 @@ from replan.secrets.sources import learn_values
 from replan.state.enhanced import EnhancedState
 from replan.state.rules import open_questions
 from replan.state.session.context import AgentContext
-from replan.state.session.context_fields import Reading
+from replan.state.session.context_fields import ValueReader
 from replan.texts.storable import LARGEST
 
 RUN = "run"
@@ -84,7 +84,7 @@ def asks_of_run(run: PortableRun | None) -> tuple[Ask, ...]:
 
 
 def _unsigned() -> ContextError:
-    reading = Reading()
+    reading = ValueReader()
     problem = "this agent's key did not sign it for this session, or somebody changed it"
     fix = "Send the run as it was, or remove it from project_state and start again."
     reading.refuse((*_PATH, _SIGNATURE), None, problem, fix)

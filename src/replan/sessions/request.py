@@ -12,7 +12,7 @@ from replan.ports.agent import UserInput
 from replan.runs.asked.asks import Ask, answers_by_key
 from replan.state.questions import keys_meant
 from replan.state.session.context import Content, Message
-from replan.state.session.context_fields import Reading
+from replan.state.session.context_fields import ValueReader
 from replan.texts.storable import DEEPEST
 
 
@@ -48,7 +48,7 @@ def read_input(given: UserInput) -> UserMessage:
     """
     if given is None:
         return UserMessage()
-    reading = Reading(deepest=DEEPEST)
+    reading = ValueReader(deepest=DEEPEST)
     copy: Any = reading.plain(given, ("user_input",))
     reading.end()
     if isinstance(copy, dict) and copy:

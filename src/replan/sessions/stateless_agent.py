@@ -24,7 +24,7 @@ from replan.sessions.session_agent import Report, SessionAgent
 from replan.sessions.turn import SUMMARY, Turn
 from replan.state.memory import Summary
 from replan.state.session.context import AgentContext, AgentResult
-from replan.state.session.context_fields import Reading
+from replan.state.session.context_fields import ValueReader
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,7 +194,7 @@ def summary_in(context: AgentContext) -> Summary | None:
         ContextError: It cannot be used.
     """
     written = context.project_state.get(SUMMARY)
-    reading = Reading()
+    reading = ValueReader()
     summary = (
         None if written is None else reading.value(Summary, written, ("project_state", SUMMARY))
     )

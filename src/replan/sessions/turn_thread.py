@@ -17,7 +17,7 @@ from replan.state.pipeline.thread_rows import Rows, thread_from
 from replan.state.pipeline.threads import Thread
 from replan.state.questions import Question
 from replan.state.session.context import AgentContext
-from replan.state.session.context_fields import Reading
+from replan.state.session.context_fields import ValueReader
 from replan.threads.phases.suggestions import SUGGESTION
 from replan.threads.task import Task
 from replan.threads.turns.main_turn import TASKS
@@ -134,7 +134,7 @@ def _checked_rows(written: JsonValue, session_id: str) -> Rows:
         ContextError: They cannot be used; names every bad field.
         ThreadError: A row is missing or not valid.
     """
-    reading, path = Reading(), ("project_state", THREADS, session_id)
+    reading, path = ValueReader(), ("project_state", THREADS, session_id)
     rows: Rows = reading.value(dict[str, JsonValue], written, path) or {}
     for place, row in rows.items():
         settings = row.get("settings") if isinstance(row, dict) else None

@@ -167,6 +167,12 @@ def keys_meant(name: object, keys: Iterable[str]) -> list[str]:
     return [name] if name in keys else [key for key in keys if key.startswith(f"{name}/")]
 
 
+def how_to_answer(keys: Iterable[str]) -> str:
+    """Say how each of several questions gets its own answer."""
+    listed = ", ".join(f"'{key}'" for key in keys)
+    return f"Answer with a mapping from a question's key to its answer; open: {listed}."
+
+
 def questions_of(
     questions: Mapping[str, Question], step_id: int, specialist: str
 ) -> tuple[Question, ...]:

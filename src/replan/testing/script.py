@@ -10,7 +10,7 @@ from typing import get_args
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from replan.prompts.sections import Call, Node
+from replan.prompts.sections import Call, Caller
 from replan.testing.faults import Fault
 from replan.testing.replies import Always, Entry, Reply, as_reply
 
@@ -174,7 +174,7 @@ def keys_of(call: Call | None) -> tuple[str, ...]:
 
 
 def _checked(key: str) -> str:
-    nodes: tuple[str, ...] = get_args(Node)
+    nodes: tuple[str, ...] = get_args(Caller)
     if key not in (*nodes, ANY) and not _NARROW_KEY.fullmatch(key):
         known = ", ".join((*nodes, "step N", "step N/NAME", "unit PHASE", ANY))
         raise ValueError(f"{key!r} is not a key of a script. Use one of: {known}.")

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from replan.plan.dependencies import ready_steps
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.statuses import excerpt
-from replan.prompts.sections import Call, Node, call_of, sections_of
+from replan.prompts.sections import Call, Caller, call_of, sections_of
 from replan_local.commands import Calculate
 from replan_local.expressions import calculated
 from replan_local.grammar import parse
@@ -178,7 +178,7 @@ def _document(body: str, **head: object) -> str:
     return "\n".join(["---", *lines, "---", body.rstrip("\n")]) + "\n"
 
 
-_WRITERS: Mapping[Node, Callable[[_Prompt], str]] = {
+_WRITERS: Mapping[Caller, Callable[[_Prompt], str]] = {
     "think": _think,
     "direct_answer": _answer_or_plan,
     "plan_creation": _answer_or_plan,

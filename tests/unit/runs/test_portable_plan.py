@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from replan.errors import ContextError
 from replan.runs.travel.portable_plan import lengthened, shortened
-from replan.state.session.context_fields import Reading
+from replan.state.session.context_fields import ValueReader
 
 texts = st.text(st.sampled_from("ab \n>…é"), max_size=120)
 
@@ -31,7 +31,7 @@ def plans(draw):
 def test_a_plan_comes_back_as_it_was(case):
     plan, recorded = case
     written = json.loads(json.dumps(shortened(plan, recorded)))
-    reading = Reading()
+    reading = ValueReader()
     assert lengthened(written, recorded, (), reading) == plan
     reading.end()
 
@@ -57,7 +57,7 @@ def test_what_is_on_record_is_written_once():
     ],
 )
 def test_what_is_not_on_record_is_refused(plan):
-    reading = Reading()
+    reading = ValueReader()
     lengthened(plan, {"k": {"result": {"content": "ab"}}}, (), reading)
     with pytest.raises(ContextError):
         reading.end()
@@ -70,7 +70,7 @@ def test_a_small_plan_does_not_become_a_large_one():
         {"steps": [step] * 99},
         {"steps": [step], "content": [{"step": 0, "lead": ""}] * 99},
     ):
-        reading = Reading()
+        reading = ValueReader()
         lengthened(plan, recorded, (), reading)
         assert [each.problem for each in reading.mistakes.values()] == [
             "it is larger than 32,000,000 bytes"

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from replan.prompts.sections import Call, Node, call_tag
+from replan.prompts.sections import Call, Caller, call_tag
 from replan.state.usage import TokenCount
 from replan.testing import (
     ChatRequest,
@@ -30,7 +30,7 @@ from replan.testing import (
 CALL = {"name": "add", "args": {"a": 1}, "id": "c1", "type": "tool_call"}
 
 
-def system(node: Node = "think", step: int | None = None) -> dict[str, str]:
+def system(node: Caller = "think", step: int | None = None) -> dict[str, str]:
     return {"role": "system", "content": f"Help.\n{call_tag(Call(node=node, step=step))}"}
 
 

@@ -20,7 +20,7 @@ from langchain_core.tools import tool
 from langgraph.graph import END, START, StateGraph
 
 from replan.failures import can_pass
-from replan.prompts.sections import Call, Node, call_tag
+from replan.prompts.sections import Call, Caller, call_tag
 from replan.state.usage import TokenCount
 from replan.testing import (
     Empty,
@@ -41,7 +41,7 @@ CALL = {"name": "add", "args": {"a": 1, "b": 2}, "id": "c1", "type": "tool_call"
 
 
 def prompt(
-    node: Node = "think", step: int | None = None, specialist: str | None = None, text: str = "Hi"
+    node: Caller = "think", step: int | None = None, specialist: str | None = None, text: str = "Hi"
 ) -> list[BaseMessage]:
     tag = call_tag(Call(node=node, step=step, specialist=specialist))
     return [SystemMessage(f"You help.\n{tag}"), HumanMessage(text)]

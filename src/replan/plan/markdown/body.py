@@ -20,7 +20,7 @@ from replan.plan.markdown.attributes import Attributes
 from replan.plan.markdown.lines import dedent, is_blank, trim_blank
 from replan.plan.markdown.parameters import ParametersError, read_parameters, write_parameters
 from replan.plan.markdown.phrases import read_key_line
-from replan.plan.markdown.title import Complaint, bad_number, repeated
+from replan.plan.markdown.title import UnplacedMistake, bad_number, repeated
 from replan.plan.model import PlanStep, StepStatus
 from replan.values import same
 
@@ -29,7 +29,7 @@ class Placed(NamedTuple):
     """A complaint and the line of the body, counted from 0, that it is about."""
 
     line: int
-    complaint: Complaint
+    complaint: UnplacedMistake
 
 
 @dataclass(slots=True)
@@ -235,9 +235,9 @@ class _BodyReader:
         yield from _text(piece)
 
     def _mistake(self, at: int, code: str, reason: str, fix: str) -> None:
-        self._complain(at, Complaint(code, self._lines[at].strip(), reason, fix))
+        self._complain(at, UnplacedMistake(code, self._lines[at].strip(), reason, fix))
 
-    def _complain(self, at: int, complaint: Complaint) -> None:
+    def _complain(self, at: int, complaint: UnplacedMistake) -> None:
         self._body.complaints.append(Placed(at, complaint))
 
 

@@ -15,7 +15,7 @@ from replan.plan.markdown.outline import KNOWN_MARKS, Item, Outline, outline
 from replan.plan.markdown.phrases import read_key_line
 from replan.plan.markdown.repair import repair
 from replan.plan.markdown.seal import without_seal
-from replan.plan.markdown.title import Complaint, Title, own_number, read_title, repeated
+from replan.plan.markdown.title import Title, UnplacedMistake, own_number, read_title, repeated
 from replan.plan.model import PlanStep, StepStatus
 from replan.texts.bounds import MOST_DEPENDENCIES
 
@@ -57,7 +57,7 @@ class Reading:
 class Numbered:
     id: int  # the id; one that no other step of the document has
     explicit: bool  # whether the document says it; else it follows from the steps before
-    complaint: Complaint | None = None  # what is wrong with the number that the document says
+    complaint: UnplacedMistake | None = None  # what is wrong with the number that the document says
 
 
 def read_document(text: str, known: frozenset[int] = frozenset()) -> Reading:
@@ -143,7 +143,7 @@ class _StepsReader:
         for placed in body.complaints:
             self._mistake(item.start + head + placed.line, placed.complaint, None)
 
-    def _mistake(self, at: int, complaint: Complaint, item: Item | None) -> None:
+    def _mistake(self, at: int, complaint: UnplacedMistake, item: Item | None) -> None:
         line = self._texts[at] if at < len(self._texts) else ""
         place = line.rfind(complaint.about) if item else line.find(complaint.about)
         column = place if complaint.about and place >= 0 else item.content if item else 0
@@ -174,24 +174,24 @@ def _step(
     )
 
 
-def _bad_mark(mark: str) -> Complaint:
+def _bad_mark(mark: str) -> UnplacedMistake:
     reason = f"'[{mark}]' is not the mark of a step."
     fix = "Use [ ] pending, [~] executing, [x] completed, [!] failed or [-] skipped."
-    return Complaint("bad_mark", f"[{mark}]", reason, fix)
+    return UnplacedMistake("bad_mark", f"[{mark}]", reason, fix)
 
 
-def _no_description(step_id: int) -> Complaint:
+def _no_description(step_id: int) -> UnplacedMistake:
     reason = f"Step {step_id} does not say what is to be done."
-    return Complaint("empty_description", "", reason, "Write it after the number.")
+    return UnplacedMistake("empty_description", "", reason, "Write it after the number.")
 
 
-_TOO_MANY_DEPENDENCIES = Complaint(
+_TOO_MANY_DEPENDENCIES = UnplacedMistake(
     "too_large",
     "",
     f"With this step the steps have more than {MOST_DEPENDENCIES:,} dependencies.",
     "Let steps wait for one step that brings others together.",
 )
-_NO_STEPS = Complaint(
+_NO_STEPS = UnplacedMistake(
     "no_steps",
     "",
     "This document has no steps.",
@@ -252,16 +252,16 @@ def number_steps(
 
 def _stated_number(
     number: str | None, line: int, first_line: dict[int, int]
-) -> int | Complaint | None:
+) -> int | UnplacedMistake | None:
     """Read the number that a step states; None if it states none."""
     if number is None:
         return None
     value = int(number) if len(number) <= _MOST_DIGITS else 0
     if value < 1:
         reason = f"'{number}' is not the number of a step."
-        return Complaint("bad_number", number, reason, "Number the steps from 1.")
+        return UnplacedMistake("bad_number", number, reason, "Number the steps from 1.")
     if value in first_line:
         reason = f"Lines {first_line[value]} and {line} both have step {value}."
-        return Complaint("duplicate_step", number, reason, "Give each step its own number.")
+        return UnplacedMistake("duplicate_step", number, reason, "Give each step its own number.")
     first_line[value] = line
     return value

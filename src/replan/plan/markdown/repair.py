@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Iterator, Sequence
 
-from replan.plan.markdown.title import Complaint
+from replan.plan.markdown.title import UnplacedMistake
 from replan.plan.model import PlanStep
 from replan.plan.order import closing_edges
 
-Found = tuple[int, Complaint]
+Found = tuple[int, UnplacedMistake]
 """The id of a step, and what is wrong with it."""
 
 
@@ -28,19 +28,22 @@ def repair(steps: Sequence[PlanStep], known: Collection[int]) -> tuple[list[Plan
 
 def _impossible_waits(
     step: PlanStep, ids: frozenset[int], known: Collection[int]
-) -> Iterator[tuple[int, Complaint]]:
+) -> Iterator[tuple[int, UnplacedMistake]]:
     names = ""
     for other in step.awaits:
         about = str(other)
         if other == step.id:
             reason = f"Step {step.id} waits for itself."
-            yield other, Complaint("self_dependency", about, reason, "Name another step or none.")
+            yield (
+                other,
+                UnplacedMistake("self_dependency", about, reason, "Name another step or none."),
+            )
         elif other not in ids and other not in known:
             conditional = step.condition is not None and step.condition.step == other
             code = "unknown_condition" if conditional else "unknown_dependency"
             reason = f"Step {step.id} waits for step {other}, which this plan does not have."
             names = names or _names(ids - {step.id})
-            yield other, Complaint(code, about, reason, f"Use one of: {names}.")
+            yield other, UnplacedMistake(code, about, reason, f"Use one of: {names}.")
 
 
 def _without(step: PlanStep, dropped: Collection[int]) -> PlanStep:
@@ -51,10 +54,10 @@ def _without(step: PlanStep, dropped: Collection[int]) -> PlanStep:
     return step.replace(dependencies=kept, condition=None if lost else step.condition)
 
 
-def _cycle(cycle: tuple[int, ...], awaited: int) -> Complaint:
+def _cycle(cycle: tuple[int, ...], awaited: int) -> UnplacedMistake:
     shown = [*map(str, cycle[:_MOST_NAMES]), *(["..."] if len(cycle) > _MOST_NAMES else [])]
     reason = f"These steps wait for each other: {' -> '.join([*shown, str(cycle[0])])}."
-    return Complaint("cycle", str(awaited), reason, "Remove one of the waits.")
+    return UnplacedMistake("cycle", str(awaited), reason, "Remove one of the waits.")
 
 
 _MOST_NAMES = 20

@@ -17,7 +17,7 @@ _LONGEST_KEPT = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Complaint:
+class UnplacedMistake:
     """A mistake in one line, named by the text that it is about."""
 
     code: str
@@ -37,7 +37,7 @@ class Title:
     number: str | None
     description: str
     attributes: Attributes
-    complaints: tuple[Complaint, ...] = ()
+    complaints: tuple[UnplacedMistake, ...] = ()
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class _Reading:
 
     rest: str
     attributes: Attributes = field(default_factory=Attributes)
-    complaints: list[Complaint] = field(default_factory=list[Complaint])
+    complaints: list[UnplacedMistake] = field(default_factory=list[UnplacedMistake])
 
     def add(self, found: Attributes) -> None:
         """Add attributes that are further left than those already found."""
@@ -116,10 +116,10 @@ def write_title(step: PlanStep, *, number: str) -> str:
     return f"{number}{encode_where(wanted, lambda _at, _mark: True)}{tail}"
 
 
-def repeated(name: str, about: str) -> Complaint:
+def repeated(name: str, about: str) -> UnplacedMistake:
     """Report an attribute that is given twice, with different values."""
     reason = f"This step says '{name}' twice, with different values."
-    return Complaint("repeated_attribute", about, reason, "Say it once.")
+    return UnplacedMistake("repeated_attribute", about, reason, "Say it once.")
 
 
 def _attributes_in(attributes: str) -> Attributes:
@@ -253,28 +253,28 @@ def _opening_bracket(text: str) -> int | None:
     return None
 
 
-def _complaints(phrases: list[Phrase]) -> Iterator[Complaint]:
+def _complaints(phrases: list[Phrase]) -> Iterator[UnplacedMistake]:
     for phrase in phrases:
         if phrase.kind == "unknown":
             reason = f"'{phrase.text}' is not an attribute of a step."
-            yield Complaint("unknown_attribute", phrase.text, reason, f"Known are: {KNOWN}.")
+            yield UnplacedMistake("unknown_attribute", phrase.text, reason, f"Known are: {KNOWN}.")
         elif phrase.kind == "bad_number":
             yield bad_number(phrase.text)
 
 
-def bad_number(text: str) -> Complaint:
+def bad_number(text: str) -> UnplacedMistake:
     """Report a value that is not a number, or not a usable one."""
     reason = f"'{text}' has no number that can be used."
     fix = "Write it like this: after 1, 2; priority 2; retries 1; timeout 30s."
-    return Complaint("bad_number", text, reason, fix)
+    return UnplacedMistake("bad_number", text, reason, fix)
 
 
-def _too_long(length: int) -> Complaint:
+def _too_long(length: int) -> UnplacedMistake:
     reason = f"The line of this step has {length:,} characters; at most {STEP_LINE:,} are read."
-    return Complaint("too_large", "", reason, "Write the details on indented lines below it.")
+    return UnplacedMistake("too_large", "", reason, "Write the details on indented lines below it.")
 
 
-_TOO_MANY = Complaint(
+_TOO_MANY = UnplacedMistake(
     "too_large",
     "",
     f"This step has more than {STEP_ATTRIBUTES} names and attributes.",

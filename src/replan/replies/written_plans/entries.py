@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from replan.plan.markdown.title import write_title
 from replan.plan.model import PlanStep
 from replan.replies.written_plans.order_phrases import ALL, PREVIOUS, label_of
-from replan.replies.written_plans.step_line import Line
+from replan.replies.written_plans.step_line import StepLine
 
 _MOST_DIGITS = 6
 
@@ -14,7 +14,7 @@ _MOST_DIGITS = 6
 @dataclass(slots=True)
 class Entry:
     label: str  # what the model calls it; may be empty
-    line: Line
+    line: StepLine
     brief: str = ""  # the text under it
     mark: str = " "  # the character of its mark
     body: list[str] = field(default_factory=list[str])

@@ -22,7 +22,7 @@ from replan.replies.written_plans.step_fields import (
     read_field,
     reads_as_field,
 )
-from replan.replies.written_plans.step_line import Line, read_line
+from replan.replies.written_plans.step_line import StepLine, read_line
 
 _LEAST = 2
 _MOST_LINES = 20_000
@@ -35,7 +35,7 @@ class _Step:
     at: int
     opening: Opening
     end: int = 0
-    line: Line = field(default_factory=Line)
+    line: StepLine = field(default_factory=StepLine)
     kept: list[str] = field(default_factory=list[str])
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from replan.plan.markdown import words
 from replan.replies.vocabulary.naming import Names, squeezed
 from replan.replies.written_plans.order_phrases import read_order
-from replan.replies.written_plans.step_line import Line, read_line
+from replan.replies.written_plans.step_line import StepLine, read_line
 
 _FIELD = re.compile(
     r"[\s>*+•–-]*+[*_`]{0,2}(?P<key>[^:：=*`|]{1,40}?)[*_`]{0,2}\s*+[:：=]\s*+[*_`]{0,2}\s*+(?P<value>.*)"
@@ -38,7 +38,7 @@ def is_field(line: str) -> bool:
     return part_of(found["key"]) in ("who", "after")
 
 
-def read_field(line: str, step: Line, names: Names, labels: Collection[str]) -> bool:
+def read_field(line: str, step: StepLine, names: Names, labels: Collection[str]) -> bool:
     if not line.strip():
         return False
     pieces = _PIECES.split(line)
@@ -58,7 +58,7 @@ def read_field(line: str, step: Line, names: Names, labels: Collection[str]) -> 
     return _read_bare(line, step, names, labels)
 
 
-def _read_bare(line: str, step: Line, names: Names, labels: Collection[str]) -> bool:
+def _read_bare(line: str, step: StepLine, names: Names, labels: Collection[str]) -> bool:
     name = names.find(line.strip(" \t*_`>-•+.@"))
     order = None if name else read_order(line.strip(" \t()[]*_`>-.•"), labels)
     if name:
@@ -68,13 +68,13 @@ def _read_bare(line: str, step: Line, names: Names, labels: Collection[str]) -> 
     return name is not None or (order is not None and order.is_strong)
 
 
-def _read_who(value: str, step: Line, names: Names, labels: Collection[str]) -> bool:
+def _read_who(value: str, step: StepLine, names: Names, labels: Collection[str]) -> bool:
     read = read_line(f"({words.listed('assigned_to')[0]}: {value})", names, labels)
     step.who += [name for name in read.who if name not in step.who]
     return bool(read.who) or re.fullmatch(words.NONE, value, re.IGNORECASE) is not None
 
 
-def _read_order(value: str, step: Line, names: Names, labels: Collection[str]) -> bool:
+def _read_order(value: str, step: StepLine, names: Names, labels: Collection[str]) -> bool:
     order = read_order(value, labels)
     refs = order.refs if order else read_line(f"(after {value})", names, labels).waits
     step.waits += refs
@@ -96,6 +96,6 @@ def is_order_of(line: str, labels: Collection[str]) -> tuple[str, tuple[str, ...
 
 
 def reads_as_field(line: str, names: Names, labels: Collection[str]) -> bool:
-    read = Line()
+    read = StepLine()
     read_field(line, read, names, labels)
     return bool(read.who or read.waits)

@@ -59,7 +59,7 @@ _STRESS_SIGNS = ("*", "_", "`")
 
 
 @dataclass(slots=True)
-class Line:
+class StepLine:
     text: str = ""  # what is to be done
     # Names of the team, and unknown names as they were written.
     who: list[str] = field(default_factory=list[str])
@@ -75,9 +75,9 @@ def read_line(
     names: Names,
     labels: Collection[str],
     titles: Callable[[str], str | None] = lambda _: None,
-) -> Line:
+) -> StepLine:
     if len(text) > _LONGEST_LINE:
-        return Line(text=text.strip())
+        return StepLine(text=text.strip())
     return _Reader(names, labels, titles).read(text)
 
 
@@ -97,9 +97,9 @@ class _Reader:
         self._names = names
         self._labels = labels
         self._titles = titles
-        self._line = Line()
+        self._line = StepLine()
 
-    def read(self, text: str) -> Line:
+    def read(self, text: str) -> StepLine:
         text = _TAG.sub(" ", _ESCAPED.sub("", uncommented(text))).rstrip(" \t\\")
         text = _LINK.sub("]", text)
         text = self._without_groups(text)

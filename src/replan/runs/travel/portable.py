@@ -32,7 +32,7 @@ from replan.runs.travel.portable_graphs import WaitingGraphs, kept_in, put_back,
 from replan.runs.travel.portable_json import HISTORIES, plain_keys, state_as_json, state_in
 from replan.runs.travel.portable_notes import check_notes, check_questions
 from replan.runs.work import Bench
-from replan.state.session.context_fields import Path, Reading
+from replan.state.session.context_fields import Path, ValueReader
 from replan.values import Value, restored
 
 FORMAT = 2  # The newest format of a run that travels. A newer one is refused.
@@ -123,7 +123,7 @@ class PortableRun(Value):
         Raises:
             ContextError: Something is wrong; names every bad field.
         """
-        reading = Reading()
+        reading = ValueReader()
         written = reading.value(_Written, data, path)
         reading.end()
         rows: RunRows | None = reading.value(
@@ -162,7 +162,7 @@ class _Written(Value):
     graphs: WaitingGraphs | None = None
 
 
-def _check_plan(plan: TaskPlan | None, node: str, path: Path, reading: Reading) -> None:
+def _check_plan(plan: TaskPlan | None, node: str, path: Path, reading: ValueReader) -> None:
     """Keep it as a mistake if there is no plan to continue with, or its steps have one id twice."""
     if plan is None and node not in _WITHOUT_PLAN:
         reading.refuse((*path, "current_plan"), None, "it is missing", _FIX)

@@ -33,7 +33,7 @@ from replan.langgraph_inside.checkpoints import INTERRUPT, RESUME, WRITES_IDX_MA
 from replan.langgraph_inside.graphs import is_here, keeps_differences
 from replan.langgraph_inside.tasks import channel_to, task_around
 from replan.runs.asked.asks import asks_of, seats_of
-from replan.state.session.context_fields import Path, Reading
+from replan.state.session.context_fields import Path, ValueReader
 from replan.values import Value
 
 MOST_BYTES = 4_000_000
@@ -138,7 +138,7 @@ async def waiting_graphs(graph: Graph, snapshot: StateSnapshot) -> WaitingGraphs
 
 def kept_in(graphs: WaitingGraphs, graph: Graph, path: Path = ()) -> "_Kept":
     """Read what travelled, for a graph of the same team."""
-    reading = Reading()
+    reading = ValueReader()
     try:
         packed = base64.b64decode(graphs.kept, validate=True)
         value = _serializer(graph).loads_typed(("msgpack", packed))

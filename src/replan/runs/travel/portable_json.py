@@ -12,7 +12,7 @@ from replan.runs.travel.portable_plan import ON_RECORD, lengthened, shortened
 from replan.state.channels import Checked
 from replan.state.enhanced import EnhancedState
 from replan.state.results import SpecialistResult, result_as_json
-from replan.state.session.context_fields import Path, Reading
+from replan.state.session.context_fields import Path, ValueReader
 from replan.values import adapter, restored
 
 HISTORIES = frozenset({"thinking_history", "execution_history", "unreadable_replies"})
@@ -35,7 +35,7 @@ def state_as_json(
 
 
 def state_in(
-    written: Mapping[str, Any], recorded: Mapping[str, JsonValue], path: Path, reading: Reading
+    written: Mapping[str, Any], recorded: Mapping[str, JsonValue], path: Path, reading: ValueReader
 ) -> dict[str, Any]:
     """Read a state from a copy; mistakes are collected by the reading."""
     kinds, state = _kinds(), dict[str, Any]()
@@ -67,7 +67,7 @@ def _or_reference(result: dict[str, JsonValue], keys: Mapping[str, str]) -> Json
 
 
 def _with_recorded(
-    results: Mapping[str, Any], recorded: Mapping[str, JsonValue], path: Path, reading: Reading
+    results: Mapping[str, Any], recorded: Mapping[str, JsonValue], path: Path, reading: ValueReader
 ) -> dict[str, Any]:
     """Put the results on record where the state has their keys."""
     found = dict(results)

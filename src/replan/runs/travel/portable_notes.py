@@ -14,7 +14,7 @@ from replan.ports.journal import TOLD, RunRows
 from replan.state.knowledge import Knowledge
 from replan.state.questions import Question, is_key_of
 from replan.state.results import SpecialistResult
-from replan.state.session.context_fields import Path, Reading
+from replan.state.session.context_fields import Path, ValueReader
 from replan.steps.board import QUESTIONS
 from replan.steps.kept import KEPT
 from replan.steps.step_record import KNOWLEDGE
@@ -28,7 +28,7 @@ _KINDS: dict[str, Any] = {
 }
 
 
-def check_notes(rows: RunRows, path: Path, reading: Reading) -> None:
+def check_notes(rows: RunRows, path: Path, reading: ValueReader) -> None:
     """Read the notes as their users will; mistakes are collected."""
     for place, (key, note) in enumerate(rows.notes):
         where = (*path, place, 1)
@@ -42,13 +42,13 @@ def check_notes(rows: RunRows, path: Path, reading: Reading) -> None:
             _check_question(key.removeprefix(QUESTIONS), value, where, reading)
 
 
-def check_questions(questions: Mapping[str, Question], path: Path, reading: Reading) -> None:
+def check_questions(questions: Mapping[str, Question], path: Path, reading: ValueReader) -> None:
     """Report each question that is not asked under its key as a mistake."""
     for key, question in questions.items():
         _check_question(key, question, (*path, key), reading)
 
 
-def _check_question(key: str, question: Question, path: Path, reading: Reading) -> None:
+def _check_question(key: str, question: Question, path: Path, reading: ValueReader) -> None:
     if not is_key_of(key, question):
         problem = f"it is not the question of the key {key!r}"
         reading.refuse((*path, "key"), question.key, problem, "Send the run as it was.")

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
-from replan.state.session.context_fields import Path, Reading
+from replan.state.session.context_fields import Path, ValueReader
 
 ON_RECORD = "on_record"
 _CHARACTERS, _END, _STEP, _LEAD = "characters", "end", "step", "lead"
@@ -28,7 +28,7 @@ def shortened(plan: dict[str, Any], recorded: Mapping[str, JsonValue]) -> JsonVa
 
 
 def lengthened(
-    plan: Mapping[str, Any], recorded: Mapping[str, JsonValue], path: Path, reading: Reading
+    plan: Mapping[str, Any], recorded: Mapping[str, JsonValue], path: Path, reading: ValueReader
 ) -> dict[str, Any]:
     """The plan as it was; mistakes are collected by the reading."""
     steps = plan.get("steps")
@@ -57,7 +57,7 @@ def _short_step(step: dict[str, Any], beginnings: Mapping[str, tuple[str, str]])
 
 
 def _whole_step(
-    step: Any, recorded: Mapping[str, JsonValue], path: Path, reading: Reading
+    step: Any, recorded: Mapping[str, JsonValue], path: Path, reading: ValueReader
 ) -> dict[str, Any]:
     fields = cast("dict[str, Any]", step) if isinstance(step, dict) else {}
     match fields.get("result"):
@@ -89,7 +89,7 @@ def _parts(content: str, steps: list[dict[str, Any]]) -> Iterator[JsonValue]:
     yield content[told:]
 
 
-def _text_of_part(part: Any, steps: list[dict[str, Any]], path: Path, reading: Reading) -> str:
+def _text_of_part(part: Any, steps: list[dict[str, Any]], path: Path, reading: ValueReader) -> str:
     match part:
         case str():
             return part
@@ -117,6 +117,6 @@ def _text_of(result: JsonValue) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _refuse(path: Path, found: object, reading: Reading) -> None:
+def _refuse(path: Path, found: object, reading: ValueReader) -> None:
     problem, fix = "no result on record is this text", "Send the run as it was."
     reading.refuse(path, found, problem, fix)

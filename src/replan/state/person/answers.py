@@ -9,7 +9,7 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from replan.errors import InputError
 from replan.plan.markdown.document import looks_like_plan
-from replan.state.questions import QUESTION_KEY, Decision, Question, keys_meant
+from replan.state.questions import QUESTION_KEY, Decision, Question, how_to_answer, keys_meant
 from replan.texts.bounds import ANSWER
 from replan.texts.storable import unstorable
 
@@ -122,26 +122,21 @@ def _answers_by_key(given: object, asked: Mapping[str, Question]) -> Mapping[str
     answers = cast("Mapping[str, object]", given) if isinstance(given, Mapping) else None
     if answers is not None and not _is_whole(answers, only):
         if not answers:
-            raise InputError(f"There is no answer. {_how_to_answer(asked)}")
+            raise InputError(f"There is no answer. {how_to_answer(asked)}")
         meant = {key: keys_meant(key, asked) for key in answers}
         unknown = [key for key, keys in meant.items() if not keys]
         if unknown:
             named = ", ".join(f"'{key}'" for key in unknown[:5])
-            raise InputError(f"No open question has the key {named}. {_how_to_answer(asked)}")
+            raise InputError(f"No open question has the key {named}. {how_to_answer(asked)}")
         given_twice = len({keys[0] for keys in meant.values()}) < len(meant)
         if given_twice or any(len(keys) > 1 for keys in meant.values()):
             raise InputError(
-                f"It is not clear which question each answer is for. {_how_to_answer(asked)}"
+                f"It is not clear which question each answer is for. {how_to_answer(asked)}"
             )
         return {meant[key][0]: answer for key, answer in answers.items()}
     if only is None:
-        raise InputError(f"It is not clear which question this answers. {_how_to_answer(asked)}")
+        raise InputError(f"It is not clear which question this answers. {how_to_answer(asked)}")
     return {only.key: cast("object", given)}
-
-
-def _how_to_answer(asked: Mapping[str, Question]) -> str:
-    keys = ", ".join(f"'{key}'" for key in asked)
-    return f"Answer with a mapping from a question's key to its answer; open: {keys}."
 
 
 def _answer_to(question: Question, given: object) -> JsonValue:

@@ -34,11 +34,11 @@ class Verdict(Value):
 
 def leads_to(details: JsonValue) -> Mapping[str, str]:
     """What each answer leads to, by its action; `details` are those of the question."""
-    told = details if isinstance(details, Mapping) else {}
-    if "tool" in told:
+    fields = details if isinstance(details, Mapping) else {}
+    if "tool" in fields:
         return _OF_CALL
     # Only work that was done is asked about with its key.
-    return _OF_DONE if "idempotency_key" in told else _OF_STEP
+    return _OF_DONE if "idempotency_key" in fields else _OF_STEP
 
 
 def problem_in(text: str) -> str:

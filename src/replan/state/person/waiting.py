@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from replan.errors import InputError
-from replan.state.questions import Approval, Question, keys_meant
+from replan.state.questions import Approval, Question, how_to_answer, keys_meant
 from replan.values import restored
 
 
@@ -47,11 +47,8 @@ def resumption(given: object, interrupts: Sequence[Any]) -> dict[str, Any]:
     }
     meant = [keys_meant(key, takers) for key in answers]
     if not answers or len({found[0] for found in meant if len(found) == 1}) < len(answers):
-        keys = ", ".join(f"'{key}'" for key in takers)
-        raise InputError(
-            "Several things are asked at once, and it is not clear what this answers. "
-            f"Answer with a mapping from a question's key to its answer; open: {keys}."
-        )
+        problem = "Several things are asked at once, and it is not clear what this answers."
+        raise InputError(f"{problem} {how_to_answer(takers)}")
     values: dict[str, Any] = {}
     for (key,), answer in zip(meant, answers.values(), strict=True):
         if key == takers[key]:

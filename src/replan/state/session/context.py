@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
 
-from replan.state.session.context_fields import MOST_BYTES, Reading
+from replan.state.session.context_fields import MOST_BYTES, ValueReader
 from replan.state.session.context_updates import applied, updates_between
 from replan.values import Value
 
@@ -140,7 +140,7 @@ class AgentContext(Value):
             ContextError: Something is wrong; names every bad field. Of a newer format, only the
                 number is read.
         """
-        reading = Reading(most_bytes)
+        reading = ValueReader(most_bytes)
         if isinstance(cast("object", data), Mapping):
             _check_format(data.get("format", FORMAT), reading)
         reading.end()
@@ -172,7 +172,7 @@ class AgentContext(Value):
         """
         if self.session_id != after.session_id:
             problem, fix = "it belongs to another session", f"Use {self.session_id}."
-            reading = Reading()
+            reading = ValueReader()
             reading.refuse(("session_id",), after.session_id, problem, fix)
             reading.end()
         return updates_between(self, after)
@@ -203,7 +203,7 @@ class AgentResult(Value):
         return self.model_dump(mode="json")
 
 
-def _check_format(number: object, reading: Reading) -> None:
+def _check_format(number: object, reading: ValueReader) -> None:
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
         reading.refuse(("format",), number, "it is not the number of a format", f"Write {FORMAT}.")
     elif number > FORMAT:

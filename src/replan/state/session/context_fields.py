@@ -36,7 +36,7 @@ _WORDS = {
 """What pydantic finds, in words: the problem and its fix."""
 
 
-class Reading:
+class ValueReader:
     """Reads values, and collects their mistakes by the path of each field."""
 
     def __init__(self, most_bytes: int = MOST_BYTES, *, deepest: int = DEEPEST_CONTEXT) -> None:

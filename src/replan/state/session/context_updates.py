@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
-from replan.state.session.context_fields import Path, Reading
+from replan.state.session.context_fields import Path, ValueReader
 from replan.values import Value, same
 
 HISTORIES = ("dialogue_history", "tool_execution_history")
@@ -25,7 +25,7 @@ def applied(context: Value, updates: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         ContextError: Something is wrong with the updates.
     """
-    reading, fields = Reading(), dict[str, Any]()
+    reading, fields = ValueReader(), dict[str, Any]()
     for name, change in _entries(updates, (), reading):
         path: Path = (name,)
         if name in HISTORIES:
@@ -77,7 +77,7 @@ def _is_same_history(one: tuple[Value, ...], other: tuple[Value, ...]) -> bool:
     )
 
 
-def _history(context: Value, name: str, change: Any, reading: Reading) -> Any:
+def _history(context: Value, name: str, change: Any, reading: ValueReader) -> Any:
     kind = type(context).model_fields[name].annotation
     path: Path = (name,)
     if _is_update(change, "append"):
@@ -88,7 +88,7 @@ def _history(context: Value, name: str, change: Any, reading: Reading) -> Any:
 
 
 def _mapping(
-    before: Mapping[str, JsonValue], change: Any, path: Path, reading: Reading
+    before: Mapping[str, JsonValue], change: Any, path: Path, reading: ValueReader
 ) -> dict[str, JsonValue]:
     after = dict(before)
     for name, each in _entries(change, path, reading):
@@ -101,7 +101,7 @@ def _mapping(
 
 
 def _read_set(
-    kind: Any, change: Any, path: Path, reading: Reading, fix: str = 'Write {"set": ...}.'
+    kind: Any, change: Any, path: Path, reading: ValueReader, fix: str = 'Write {"set": ...}.'
 ) -> Any:
     if _is_update(change, "set"):
         return reading.value(kind, change["set"], (*path, "set"))
@@ -113,7 +113,7 @@ def _is_update(change: Any, name: str) -> bool:
     return isinstance(change, Mapping) and [*cast("Mapping[object, Any]", change)] == [name]
 
 
-def _entries(value: object, path: Path, reading: Reading) -> list[tuple[str, Any]]:
+def _entries(value: object, path: Path, reading: ValueReader) -> list[tuple[str, Any]]:
     """Return the entries of a mapping; those without a name are mistakes."""
     if isinstance(value, Mapping):
         # A name that JSON does not keep is refused with what it names.
