@@ -120,9 +120,9 @@ class RunJobs:
             for each in await runs.requests([run_id], taken=True)
             if each.kind == "stop" and each.at >= since
         ]
-        await runs.take_requests(asked, self.runtime.bench.clock())
+        await runs.take_requests(asked, self.runtime.resources.clock())
         return bool(asked)
 
     async def _record_outcome(self, run_id: str, outcome: str) -> None:
-        bench = self.runtime.bench
-        await self.storage.runs.update(run_id, cast("Any", outcome), bench.clock())
+        resources = self.runtime.resources
+        await self.storage.runs.update(run_id, cast("Any", outcome), resources.clock())

@@ -149,7 +149,7 @@ class SqlRunBook:
                 own = (spent.c.run_id == runs.c.run_id) & (spent.c.scope == "run")
                 return func.coalesce(select(charged).where(own).scalar_subquery(), 0)
 
-    async def standing(self, label: str) -> Mapping[tuple[str, RunOutcome], int]:
+    async def count_unfinished(self, label: str) -> Mapping[tuple[str, RunOutcome], int]:
         table, named = schema.runs, schema.labels
         has = (named.c.run_id == table.c.run_id) & (named.c.name == label)
         value = func.coalesce(named.c.value, "").label("value")
