@@ -25,14 +25,10 @@ logger = logging.getLogger(__name__)
 
 
 class AgainError(ReplanError):
-    """A job is returned to the queue.
-
-    Attributes:
-        seconds: After which it may be taken up.
-    """
+    """A job is returned to the queue."""
 
     def __init__(self, seconds: int) -> None:
-        self.seconds = seconds
+        self.seconds = seconds  # after which it may be taken up
         super().__init__("The job was given back to the queue.")
 
 
