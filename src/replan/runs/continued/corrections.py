@@ -24,7 +24,7 @@ from replan.runs.run_input import kept_input
 from replan.runs.work import Errand, Following, Resources
 from replan.state.enhanced import settings_of
 from replan.state.limits import RunSettings
-from replan.steps.kept import note_kept
+from replan.steps.outcomes import note_kept
 
 
 class CorrectionOptions(Following, total=False):
