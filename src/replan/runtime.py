@@ -37,7 +37,7 @@ from replan.runs.running import run_graph, stream_graph
 from replan.runs.service import Runtime
 from replan.runs.stopping import GRACE
 from replan.runs.synchronous import SyncRuntime
-from replan.runs.work import Bench
+from replan.runs.work import Resources
 from replan.state.limits import RunSettings
 
 
@@ -120,7 +120,7 @@ async def _opened(
             storage = await stack.enter_async_context(open_storage(storage))
         check_kept("team", team, storage)
         book = storage.runs if storage else MemoryRunBook(MemoryJournal(), Holds(), _nothing)
-        bench = Bench(
+        resources = Resources(
             graph=graph_of(team, storage, clock=clock),
             storage=storage,
             book=book,
@@ -129,8 +129,8 @@ async def _opened(
             grace=grace,
             heard=heard,
         )
-        await stack.enter_async_context(open_tools(bench.graph))
-        runtime = Runtime(bench)
+        await stack.enter_async_context(open_tools(resources.graph))
+        runtime = Runtime(resources)
         stack.push_async_callback(runtime.close)
         yield runtime
 

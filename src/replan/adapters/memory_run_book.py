@@ -75,7 +75,7 @@ class MemoryRunBook:
         records = [each for each in records if not outcomes or each.outcome in outcomes]
         return [each for each in records if wanted <= each.labels.items()][:limit]
 
-    async def standing(self, label: str) -> Mapping[tuple[str, RunOutcome], int]:
+    async def count_unfinished(self, label: str) -> Mapping[tuple[str, RunOutcome], int]:
         records = [each for each in self._records.values() if each.outcome in NOT_OVER]
         return Counter((each.labels.get(label, ""), each.outcome) for each in records)
 

@@ -32,8 +32,7 @@ from replan.state.person.answers import given_answers
 from replan.state.results import ExecutionRecord, SpecialistResult
 from replan.state.step_options import requests_without_knowledge
 from replan.steps.answer_events import report_answer
-from replan.steps.kept import kept_results, note_kept
-from replan.steps.outcomes import collect
+from replan.steps.outcomes import collect, kept_results, note_kept
 
 
 async def begin(

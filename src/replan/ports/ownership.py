@@ -17,20 +17,13 @@ T = TypeVar("T")
 
 
 class Owner:
-    """One take of a thread.
-
-    Attributes:
-        where: The storage that keeps the thread.
-        thread_id: The thread.
-        epoch: The number of the take; each one of the thread has a larger number.
-        is_lost: Whether the thread is known to be another's now.
-    """
+    """One take of a thread."""
 
     def __init__(self, where: str, thread_id: str) -> None:
-        self.where = where
+        self.where = where  # the storage that keeps the thread
         self.thread_id = thread_id
-        self.epoch = 0
-        self.is_lost = False
+        self.epoch = 0  # the number of the take; each one of the thread has a larger number
+        self.is_lost = False  # whether the thread is known to be another's now
         self._at_work: dict[asyncio.Task[Any], int] = {}
 
     @property

@@ -115,7 +115,7 @@ class RunBook(Protocol):
         """
         ...
 
-    async def standing(self, label: str) -> Mapping[tuple[str, RunOutcome], int]:
+    async def count_unfinished(self, label: str) -> Mapping[tuple[str, RunOutcome], int]:
         """How many runs are not over, by their value of a label ("" without it) and outcome."""
         ...
 

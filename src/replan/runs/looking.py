@@ -17,7 +17,7 @@ from replan.runs.asked.asks import Ask, open_asks
 from replan.runs.log.call_counts import Calls, calls_of, with_charged
 from replan.runs.log.event_log import RunEvent, run_event
 from replan.runs.log.plan_so_far import plan_as_it_is, results_on_record
-from replan.runs.standing import INCOMPLETE, failures, not_run
+from replan.runs.step_status import INCOMPLETE, failures, not_run
 from replan.spending.deadline import TIMES
 from replan.state.enhanced import EnhancedState
 from replan.state.results import SpecialistResult

@@ -17,84 +17,86 @@ from replan.runs.log.event_log import run_event
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView, seen, snapshot_of
 from replan.runs.result import RunResult, result_of
-from replan.runs.work import Bench
+from replan.runs.work import Resources
 from replan.state.enhanced import EnhancedState
 
 
-async def record_of(run_id: str, bench: Bench) -> RunRecord:
+async def record_of(run_id: str, resources: Resources) -> RunRecord:
     """The entry of a run in the list of runs."""
-    record = await bench.book.get(run_id)
+    record = await resources.book.get(run_id)
     if record is None:
         problem = f"There is no run '{run_id}' here."
         raise InputError(f"{problem} `runtime.runs()` and `replan runs` list the newest.")
     return record
 
 
-async def kept_record_of(run_id: str, bench: Bench) -> RunRecord:
+async def kept_record_of(run_id: str, resources: Resources) -> RunRecord:
     """The entry of a run that outlives its call."""
-    if bench.storage is None:
+    if resources.storage is None:
         raise InputError(
             "Without storage, a run ends with its call. Give `storage` to `open_runtime`, for "
             "example `storage='runs.db'`, or ':memory:' for as long as the process lives."
         )
-    return await record_of(run_id, bench)
+    return await record_of(run_id, resources)
 
 
-async def view_of(record: RunRecord, bench: Bench, *, is_here: bool = False) -> RunView:
+async def view_of(record: RunRecord, resources: Resources, *, is_here: bool = False) -> RunView:
     """The status of a run; `is_here` says whether this process works on it."""
-    if bench.storage is None:
+    if resources.storage is None:
         return RunView(record=record, heard_at=record.updated_at, state={}, is_held=is_here)
-    view = await seen(bench.graph, bench.storage, record, bench.clock())
-    stand = await bench.queued(record.run_id) if bench.queued and not view.is_held else None
-    if stand is not None:
+    view = await seen(resources.graph, resources.storage, record, resources.clock())
+    status = (
+        await resources.queued(record.run_id) if resources.queued and not view.is_held else None
+    )
+    if status is not None:
         # A worker has it, or will have it: also one that has just put it back.
         record = view.record.replace(outcome="running")
-        return replace(view, record=record, is_held=True, is_queued=stand == "waits")
+        return replace(view, record=record, is_held=True, is_queued=status == "waits")
     return view
 
 
-async def is_worked_on(run_id: str, bench: Bench, *, is_followed: bool = False) -> bool:
+async def is_worked_on(run_id: str, resources: Resources, *, is_followed: bool = False) -> bool:
     """Whether a process works on a stored run, or its work waits in a queue."""
     # In this order: a worker has the job for as long as it works on the run.
-    if bench.queued and await bench.queued(run_id, is_followed=is_followed):
+    if resources.queued and await resources.queued(run_id, is_followed=is_followed):
         return True
-    record = await record_of(run_id, bench)
-    if bench.storage is None or record.outcome != "running":
+    record = await record_of(run_id, resources)
+    if resources.storage is None or record.outcome != "running":
         return False
-    return await bench.storage.holds.is_held(record.thread_id)
+    return await resources.storage.holds.is_held(record.thread_id)
 
 
-async def only_waits(run_id: str, snapshot: StateSnapshot, bench: Bench) -> bool:
+async def only_waits(run_id: str, snapshot: StateSnapshot, resources: Resources) -> bool:
     """Whether nothing can continue before a person answers, and no answer is there."""
-    storage = cast("Storage", bench.storage)
+    storage = cast("Storage", resources.storage)
     asks = await open_asks(snapshot, storage.journal)
     if not asks or not all(ask.interrupt for ask in asks):
         return False
-    return not (await is_worked_on(run_id, bench) or await storage.runs.requests([run_id]))
+    return not (await is_worked_on(run_id, resources) or await storage.runs.requests([run_id]))
 
 
-async def result_at_rest(run_id: str, bench: Bench) -> RunResult:
-    view = await view_of(await record_of(run_id, bench), bench)
-    snapshot = await snapshot_of(bench.graph, view.record)
-    return result_in({**state_at_rest(snapshot), "outcome": view.outcome}, bench)
+async def result_at_rest(run_id: str, resources: Resources) -> RunResult:
+    view = await view_of(await record_of(run_id, resources), resources)
+    snapshot = await snapshot_of(resources.graph, view.record)
+    return result_in({**state_at_rest(snapshot), "outcome": view.outcome}, resources)
 
 
-def result_in(state: Mapping[str, Any], bench: Bench) -> RunResult:
-    return result_of(cast("EnhancedState", state), shapes=shapes_of(bench.graph))
+def result_in(state: Mapping[str, Any], resources: Resources) -> RunResult:
+    return result_of(cast("EnhancedState", state), shapes=shapes_of(resources.graph))
 
 
-async def events_of(run_id: str, after: int, bench: Bench) -> AsyncGenerator[RunEvent]:
+async def events_of(run_id: str, after: int, resources: Resources) -> AsyncGenerator[RunEvent]:
     """The events of a run after a number, past and new, until no process works on it."""
     is_coming, waited = True, False
     while is_coming:
         # Checked before the events are read: a run that comes to rest then has reported them all.
-        waits = bench.queued and await bench.queued(run_id, is_followed=True) == "waits"
+        waits = resources.queued and await resources.queued(run_id, is_followed=True) == "waits"
         if waits and waited:
             await asyncio.sleep(BEAT)
             continue
         waited = bool(waits)
-        is_coming = waited or await is_worked_on(run_id, bench, is_followed=True)
-        for logged in await bench.book.events(run_id, after):
+        is_coming = waited or await is_worked_on(run_id, resources, is_followed=True)
+        for logged in await resources.book.events(run_id, after):
             after = logged.seq
             yield run_event(run_id, logged)
         if is_coming:

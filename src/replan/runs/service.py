@@ -41,7 +41,7 @@ from replan.runs.result import RunResult
 from replan.runs.run import Run
 from replan.runs.run_input import asked, kept_input, title_of
 from replan.runs.travel.portable import PortableRun, adopt_into, export_of
-from replan.runs.work import Bench, Errand, Following
+from replan.runs.work import Errand, Following, Resources
 from replan.runs.works import Works
 from replan.state.limits import RunSettings
 
@@ -61,21 +61,21 @@ class StartOptions(Following, total=False):
 class Runtime:
     """The runs of one team in one storage; `open_runtime` opens it."""
 
-    def __init__(self, bench: Bench, works: Works | None = None) -> None:
+    def __init__(self, resources: Resources, works: Works | None = None) -> None:
         """Prepare; `open_runtime` does it."""
-        self._bench = bench
-        self._works = works if works is not None else Works(bench)
+        self._resources = resources
+        self._works = works if works is not None else Works(resources)
         self._is_closed = False
 
     @property
-    def bench(self) -> Bench:
+    def resources(self) -> Resources:
         """The parts that work on its runs; for code that extends a runtime."""
-        return self._bench
+        return self._resources
 
     @property
     def graph(self) -> Any:
         """The team's compiled LangGraph graph."""
-        return self._bench.graph
+        return self._resources.graph
 
     @property
     def at_work(self) -> int:
@@ -85,7 +85,7 @@ class Runtime:
     @property
     def storage(self) -> Storage | None:
         """The storage of the runs; None if they are not stored."""
-        return self._bench.storage
+        return self._resources.storage
 
     async def run(
         self,
@@ -131,9 +131,9 @@ class Runtime:
             StorageError: It cannot be stored.
         """
         given = asked(input)
-        check_input(self._bench.graph, given)
-        run_id = run_id or self._bench.new_id()
-        now = self._bench.clock()
+        check_input(self._resources.graph, given)
+        run_id = run_id or self._resources.new_id()
+        now = self._resources.clock()
         record = RunRecord(
             run_id=run_id,
             thread_id=thread_id or run_id,
@@ -149,7 +149,7 @@ class Runtime:
         return await self._begin(errand)
 
     async def _begin(self, errand: Errand) -> Run:
-        known = await self._bench.book.get(errand.run_id)
+        known = await self._resources.book.get(errand.run_id)
         if known is not None:
             errand = replace(errand, record=known, goes_on=True)
         return Run(self, errand.run_id, await self._works.known(errand, is_new=known is None))
@@ -195,7 +195,7 @@ class Runtime:
         **following: Unpack[Following],
     ) -> Run:
         """Resume a run, and return it immediately; see `resume`."""
-        record = await kept_record_of(run_id, self._bench)
+        record = await kept_record_of(run_id, self._resources)
         errand = Errand(
             record=record,
             settings=settings,
@@ -204,7 +204,7 @@ class Runtime:
             goes_on=True,
             by=by,
         )
-        left = await remaining_work(errand, self._bench)
+        left = await remaining_work(errand, self._resources)
         return Run(self, run_id, left and await self._works.known(left))
 
     async def answer(
@@ -229,7 +229,7 @@ class Runtime:
         Raises:
             InputError: There is no such run, it asks nothing, or the answer fits no question.
         """
-        record = await kept_record_of(run_id, self._bench)
+        record = await kept_record_of(run_id, self._resources)
         asks = (await self.look(run_id)).waiting
         given = answers_by_key(answers, asks)
         rows: dict[str, JsonValue] = {
@@ -289,13 +289,13 @@ class Runtime:
     async def _correct(
         self, run_id: str, correction: Correction, options: CorrectionOptions
     ) -> Run:
-        record = await kept_record_of(run_id, self._bench)
+        record = await kept_record_of(run_id, self._resources)
         view = await self._view(record)
         if is_over(view.state):
-            return await self._begin(await in_new_run(correction, view, options, self._bench))
-        async with alone(self._bench.graph, config_of(record.thread_id)) as owner:
+            return await self._begin(await in_new_run(correction, view, options, self._resources))
+        async with alone(self._resources.graph, config_of(record.thread_id)) as owner:
             with owner.at_work() if owner else nullcontext():
-                errand = await in_place(correction, record, options, self._bench)
+                errand = await in_place(correction, record, options, self._resources)
         return await self._begin(errand)
 
     async def stop(self, run_id: str, *, by: str = "", at_once: bool = False) -> None:
@@ -315,7 +315,7 @@ class Runtime:
         if work := self._works.begun(run_id):
             # Whatever happens to the storage.
             work.stop(at_once=at_once)
-        record = await record_of(run_id, self._bench)
+        record = await record_of(run_id, self._resources)
         if work is None and record.outcome != "running" and not (await self._view(record)).is_held:
             return
         request = await self._works.ask(run_id, "stop", by, {})
@@ -324,10 +324,10 @@ class Runtime:
         view = await self.look(run_id)
         if view.is_held:
             return
-        await self._bench.book.take_requests([request], self._bench.clock())
+        await self._resources.book.take_requests([request], self._resources.clock())
         if view.record.outcome == "running":
             outcome = cast("Any", view.outcome)
-            await self._bench.book.update(run_id, outcome, self._bench.clock())
+            await self._resources.book.update(run_id, outcome, self._resources.clock())
 
     async def events(
         self, run_id: str, *, after: int = 0, tokens: bool = False
@@ -349,9 +349,9 @@ class Runtime:
             raise InputError(
                 f"after={after} is not the number of an event. The first is 1; write 0."
             )
-        await record_of(run_id, self._bench)
+        await record_of(run_id, self._resources)
         work = self._works.begun(run_id)
-        kept = events_of(run_id, after, self._bench)
+        kept = events_of(run_id, after, self._resources)
         async with aclosing(work.log.follow(after, tokens=tokens) if work else kept) as following:
             async for event in following:
                 yield event
@@ -362,7 +362,7 @@ class Runtime:
         Raises:
             InputError: There is no such run.
         """
-        return await self._view(await record_of(run_id, self._bench))
+        return await self._view(await record_of(run_id, self._resources))
 
     async def text(self, run_id: str, ref: str) -> str | None:
         """Return a long text of an event, to which a `ref` in its `details` points.
@@ -372,14 +372,14 @@ class Runtime:
         Raises:
             InputError: There is no such run.
         """
-        await record_of(run_id, self._bench)
-        return await self._bench.book.text(run_id, ref)
+        await record_of(run_id, self._resources)
+        return await self._resources.book.text(run_id, ref)
 
     async def runs(
         self, most: int = 20, *, labels: Mapping[str, str] | None = None
     ) -> list[RunView]:
         """Return the latest runs, the newest first."""
-        found = await self._bench.book.recent(most, checked_labels(labels))
+        found = await self._resources.book.recent(most, checked_labels(labels))
         return [await self._view(each) for each in found]
 
     async def facts(self, user: str, *, tenant: str = "", query: str = "") -> list[Fact]:
@@ -388,7 +388,7 @@ class Runtime:
         Raises:
             ConfigurationError: No user is named, or the graph has no store.
         """
-        facts = facts_of(self._bench.graph.store, user, tenant)
+        facts = facts_of(self._resources.graph.store, user, tenant)
         return (await facts.recall(query))[0] if query else await facts.all()
 
     async def forget_fact(self, user: str, fact_id: str, *, tenant: str = "") -> bool:
@@ -397,7 +397,7 @@ class Runtime:
         Raises:
             ConfigurationError: No user is named, or the graph has no store.
         """
-        return await facts_of(self._bench.graph.store, user, tenant).forget(fact_id) is not None
+        return await facts_of(self._resources.graph.store, user, tenant).forget(fact_id) is not None
 
     async def rested(self, run_id: str) -> RunResult:
         """Wait until no process works on a run or this runtime is closed, and return its result.
@@ -405,7 +405,9 @@ class Runtime:
         Raises:
             InputError: There is no such run.
         """
-        while run_id in self._works or await is_worked_on(run_id, self._bench, is_followed=True):
+        while run_id in self._works or await is_worked_on(
+            run_id, self._resources, is_followed=True
+        ):
             if run_id in self._works:
                 await self._works.ended(run_id)
             elif self._is_closed:
@@ -413,7 +415,7 @@ class Runtime:
                 break
             else:
                 await asyncio.sleep(BEAT)
-        return await result_at_rest(run_id, self._bench)
+        return await result_at_rest(run_id, self._resources)
 
     async def export(self, run_id: str) -> PortableRun:
         """Return a run that waits or was stopped, so that another runtime can adopt it.
@@ -422,7 +424,7 @@ class Runtime:
             InputError: There is no such run, it is over, or it cannot travel.
             ThreadBusyError: A process works on the run.
         """
-        return await export_of(run_id, self._bench)
+        return await export_of(run_id, self._resources)
 
     async def adopt(
         self,
@@ -444,12 +446,12 @@ class Runtime:
             InputError: The run is here already, or the thread is not new.
             StorageError: It cannot be stored.
         """
-        await adopt_into(self._bench, run, thread_id or run.run_id, order, labels)
+        await adopt_into(self._resources, run, thread_id or run.run_id, order, labels)
 
     async def handed_out(self, run_id: str) -> None:
         """Forget a run whose result was returned, if nothing is stored."""
-        if self._bench.storage is None:
-            await self._bench.book.remove(run_id)
+        if self._resources.storage is None:
+            await self._resources.book.remove(run_id)
 
     async def close(self) -> None:
         """Stop what runs here, and wait until it rests; it can continue later."""
@@ -457,4 +459,4 @@ class Runtime:
         await self._works.close()
 
     async def _view(self, record: RunRecord) -> RunView:
-        return await view_of(record, self._bench, is_here=record.run_id in self._works)
+        return await view_of(record, self._resources, is_here=record.run_id in self._works)

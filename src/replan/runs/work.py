@@ -22,7 +22,7 @@ from replan.ports.storage import Storage
 from replan.runs.asked.asks import asks_in, asks_of, resumption
 from replan.runs.asked.requests import answers_in, note_answers
 from replan.runs.log.event_log import EventLog, Heard
-from replan.runs.log.rests import Rests
+from replan.runs.log.rest_events import RestEvents
 from replan.runs.looking import config_of
 from replan.runs.result import RunResult, result_of
 from replan.runs.running import followed
@@ -40,20 +40,20 @@ class Following(TypedDict, total=False):
     stop: asyncio.Event  # set it to stop the run; also set if the run is stopped by other means
 
 
-Stand = Literal["waits", "at work"]
+JobStatus = Literal["waits", "at work"]
 """The status of the job of a run: it waits in the queue, or a worker has it."""
 
 
 class Queued(Protocol):
     """Reports the status of runs in the queue."""
 
-    async def __call__(self, run_id: str, *, is_followed: bool = False) -> Stand | None:
+    async def __call__(self, run_id: str, *, is_followed: bool = False) -> JobStatus | None:
         """The status of the job of a run, if any; if followed, that of a moment ago is enough."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bench:
+class Resources:
     """What all runs of a runtime are worked on with."""
 
     graph: Graph
@@ -98,7 +98,7 @@ class Errand:
 class Work:
     """The work of this process on one run."""
 
-    def __init__(self, errand: Errand, bench: Bench, log: EventLog) -> None:
+    def __init__(self, errand: Errand, resources: Resources, log: EventLog) -> None:
         """Prepare; `done` does it."""
         self.errand = errand
         self.log = log
@@ -107,16 +107,16 @@ class Work:
         self.is_known = asyncio.Event()
         # Whether it takes no further answer: an answer then continues the run elsewhere.
         self.is_resting = False
-        self._bench = bench
+        self._resources = resources
         self._stop = errand.following.get("stop") or asyncio.Event()
         self._at_once = asyncio.Event()
         self._answers: list[Request] = []
         # The names of all answers that were heeded: a row may be read before it is marked as taken.
         self._heeded = set[str]()
         self._whose = dict[str, str]()  # who answered, by the keys of what was asked
-        self._since = bench.clock()
-        hooks = services_in(bench.graph).hooks.of(errand.run_id)
-        self._rests = Rests(
+        self._since = resources.clock()
+        hooks = services_in(resources.graph).hooks.of(errand.run_id)
+        self._rests = RestEvents(
             log, hooks, errand.run_id, goes_on=errand.goes_on, by=errand.by, told=errand.told
         )
 
@@ -136,18 +136,18 @@ class Work:
             self._answers.append(request)
             self._rests.resumed_by = request.by
             self._whose.update(dict.fromkeys(request.answers, request.by))
-            if self._bench.storage is not None:
-                await note_answers(request, self._bench.storage.journal)
+            if self._resources.storage is not None:
+                await note_answers(request, self._resources.storage.journal)
 
     async def done(self) -> RunResult:
         """Work on the run until it rests, as the owner of its thread from the first to the last."""
-        bench, errand = self._bench, self.errand
-        async with alone(bench.graph, config_of(errand.thread_id)) as owner:
+        resources, errand = self._resources, self.errand
+        async with alone(resources.graph, config_of(errand.thread_id)) as owner:
             if errand.gives_way and await self._was_stopped():
                 raise RunStopped
             with owner.at_work() if owner else nullcontext():
-                await bench.book.begin(
-                    errand.record.replace(outcome="running", updated_at=bench.clock())
+                await resources.book.begin(
+                    errand.record.replace(outcome="running", updated_at=resources.clock())
                 )
                 self.has_begun = True
                 self.is_known.set()
@@ -160,7 +160,9 @@ class Work:
                     return result
                 finally:
                     if not (owner and owner.is_lost):
-                        await bench.book.update(errand.run_id, cast("Any", outcome), bench.clock())
+                        await resources.book.update(
+                            errand.run_id, cast("Any", outcome), resources.clock()
+                        )
 
     async def _work_and_log(self) -> RunResult:
         """Work on the run, and record its events to the last one."""
@@ -183,19 +185,19 @@ class Work:
     async def _work_and_report(self) -> RunResult:
         async with self._rests:
             state = await self._run_until_rest()
-            result = result_of(state, self._rests.seconds, shapes_of(self._bench.graph))
+            result = result_of(state, self._rests.seconds, shapes_of(self._resources.graph))
             self._rests.outcome = result.outcome
         return result
 
     async def _forget_texts(self) -> None:
         """Remove the prompts and other texts of all runs that are older than their retention."""
-        days = self._bench.storage.keep_days if self._bench.storage else None
+        days = self._resources.storage.keep_days if self._resources.storage else None
         if days is not None:
-            await self._bench.book.forget_texts(self._bench.clock() - timedelta(days=days))
+            await self._resources.book.forget_texts(self._resources.clock() - timedelta(days=days))
 
     async def _was_stopped(self) -> bool:
         """Whether it was stopped since its record was read."""
-        now = await self._bench.book.get(self.errand.run_id)
+        now = await self._resources.book.get(self.errand.run_id)
         before = self.errand.record.outcome
         return now is not None and before == "running" and now.outcome == "interrupted"
 
@@ -204,27 +206,27 @@ class Work:
         if self.errand.goes_on:
             await self.log.recall()
         worked_before.set((self.errand.thread_id, self.log.worked))
-        if self.errand.goes_on and self._bench.storage is not None:
+        if self.errand.goes_on and self._resources.storage is not None:
             untold = await unreported_answers(
-                self.errand.run_id, self._bench.storage.journal, self._bench.book
+                self.errand.run_id, self._resources.storage.journal, self._resources.book
             )
             self._rests.told = (*untold, *self._rests.told)
         given, settings = await self._first_input(), self.errand.settings
         while True:
             used = list(self._answers)
             state = await followed(
-                self._bench.graph,
+                self._resources.graph,
                 self.errand.call(given, settings),
                 self._rests.take,
                 stop=self._stop,
-                grace=self._bench.grace,
+                grace=self._resources.grace,
                 at_once=self._at_once,
             )
             asks = asks_in(state)
             if not self._stop.is_set():
                 # A run that was stopped may not have come to them.
                 await self._take(used)
-                for request in await self._bench.book.requests([self.errand.run_id]):
+                for request in await self._resources.book.requests([self.errand.run_id]):
                     await self.heed(request)
             command = resumption(asks, answers_in(self._answers, asks))
             self.is_resting = self._stop.is_set() or not command.resume
@@ -238,7 +240,7 @@ class Work:
         if self.errand.input is not None or not self._answers:
             return self.errand.input
         config = config_of(self.errand.thread_id)
-        snapshot: StateSnapshot = await cast("Any", self._bench.graph).aget_state(config)
+        snapshot: StateSnapshot = await cast("Any", self._resources.graph).aget_state(config)
         asks = asks_of(snapshot.interrupts)
         keys = {ask.key for ask in asks}
         # Where the steps asked, the answer is on record for them; else it is past.
@@ -250,11 +252,11 @@ class Work:
         """Mark requests as handled; later readers of the rows skip them."""
         if requests:
             self._answers = [each for each in self._answers if each not in requests]
-            await self._bench.book.take_requests(requests, self._bench.clock())
+            await self._resources.book.take_requests(requests, self._resources.clock())
 
     async def _drop_what_is_past(self) -> None:
         """Take the answers that wait; a wish to stop was for who worked on the run before."""
-        requests = await self._bench.book.requests([self.errand.run_id])
+        requests = await self._resources.book.requests([self.errand.run_id])
         past = [each for each in requests if each.kind == "stop" and each.at < self._since]
         await self._take(past)
         for request in requests:

@@ -14,7 +14,7 @@ from replan.runs.log.event_log import EventLog
 from replan.runs.reads import is_worked_on, result_at_rest
 from replan.runs.result import RunResult
 from replan.runs.stopping import RunStopped
-from replan.runs.work import Bench, Errand, Work
+from replan.runs.work import Errand, Resources, Work
 
 logger = logging.getLogger(__name__)
 
@@ -24,8 +24,8 @@ Doing = asyncio.Task[RunResult]
 class Works:
     """The runs that this process works on, each in the background."""
 
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
         self._works: dict[str, tuple[Work, Doing]] = {}
         self._reading: asyncio.Task[None] | None = None
 
@@ -41,20 +41,24 @@ class Works:
         """Work on a run, unless it is worked on here already."""
         if errand.run_id in self._works:
             return self._works[errand.run_id][1]
-        both = (errand.following.get("heard"), self._bench.heard)
+        both = (errand.following.get("heard"), self._resources.heard)
         heard = tuple(each for each in both if each is not None)
-        keeps_texts = self._bench.storage is not None
+        keeps_texts = self._resources.storage is not None
         log = EventLog(
-            self._bench.book, errand.run_id, self._bench.clock, heard, keeps_texts=keeps_texts
+            self._resources.book,
+            errand.run_id,
+            self._resources.clock,
+            heard,
+            keeps_texts=keeps_texts,
         )
-        work = Work(errand, self._bench, log)
+        work = Work(errand, self._resources, log)
         doing = (
             self._work_or_leave(work) if errand.gives_way else self._work_alone(work, is_new=is_new)
         )
         task = asyncio.ensure_future(doing)
         self._works[errand.run_id] = work, task
         task.add_done_callback(lambda _: self._forget(errand.run_id))
-        if self._bench.storage is not None and self._reading is None:
+        if self._resources.storage is not None and self._reading is None:
             self._reading = asyncio.ensure_future(self._read_requests())
         return task
 
@@ -90,13 +94,13 @@ class Works:
         """Record a person's request to a run, and handle it if this process works on the run."""
         request = Request(
             run_id=run_id,
-            name=self._bench.new_id(),
+            name=self._resources.new_id(),
             kind=kind,
-            at=self._bench.clock(),
+            at=self._resources.clock(),
             by=by,
             answers=dict(answers),
         )
-        await self._bench.book.add_request(request)
+        await self._resources.book.add_request(request)
         logger.info("asked of a run", extra={"run_id": run_id, "kind": kind, "by": by})
         await self._heed(request)
         return request
@@ -123,7 +127,7 @@ class Works:
         except UsageError:
             if is_new and work.has_begun:
                 # Nothing was started that anybody could continue with.
-                await self._bench.book.remove(work.errand.run_id)
+                await self._resources.book.remove(work.errand.run_id)
             raise
 
     async def _work_or_leave(self, work: Work) -> RunResult:
@@ -136,10 +140,10 @@ class Works:
                 break
             except ThreadBusyError:
                 work.is_known.set()
-                is_heeded = not await self._bench.book.requests([run_id])
-        while await is_worked_on(run_id, self._bench):  # noqa: ASYNC110 - by another process
+                is_heeded = not await self._resources.book.requests([run_id])
+        while await is_worked_on(run_id, self._resources):  # noqa: ASYNC110 - by another process
             await asyncio.sleep(BEAT)
-        return await result_at_rest(run_id, self._bench)
+        return await result_at_rest(run_id, self._resources)
 
     async def _read_requests(self) -> None:
         """Read the requests to the runs that this process works on, as long as there are any."""
@@ -147,7 +151,7 @@ class Works:
             await asyncio.sleep(BEAT)
             with suppress(StorageError):  # the run itself reports it
                 here = [run_id for run_id in self._works if self.begun(run_id)]
-                for request in await self._bench.book.requests(here):
+                for request in await self._resources.book.requests(here):
                     await self._heed(request)
         self._reading = None
 

@@ -16,15 +16,9 @@ _PLACEHOLDERS = frozenset({"not-needed"})
 
 
 class KnownSecrets:
-    """Secret values.
-
-    Attributes:
-        forms: How they look in other texts.
-    """
-
     def __init__(self) -> None:
         self._values: dict[str, None] = {}
-        self.forms: tuple[str, ...] = ()
+        self.forms: tuple[str, ...] = ()  # how they look in other texts
 
     def add(self, values: Iterable[str]) -> None:
         """Remember values, except those too short to distinguish from words."""

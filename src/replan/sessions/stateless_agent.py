@@ -15,7 +15,7 @@ from replan.ports.storage import Storage
 from replan.runs.service import Runtime
 from replan.runs.stopping import GRACE
 from replan.runs.travel.portable import PortableRun
-from replan.runs.work import Bench
+from replan.runs.work import Resources
 from replan.sessions.carried_run import carried_run
 from replan.sessions.history import whole_summary
 from replan.sessions.request import UserMessage
@@ -129,7 +129,7 @@ class KeptAgent(StatelessAgent):
         """Prepare; `kept_in` does it."""
         graph = workplace.kept_in(storage)
         self._runtime = Runtime(
-            Bench(
+            Resources(
                 graph=graph,
                 storage=storage,
                 book=storage.runs,

@@ -174,14 +174,14 @@ class Line:
         """Whether all loops that could make room for a call are blocked themselves."""
         pulses: dict[AbstractEventLoop, Pulse] = {}
 
-        def stands(loop: AbstractEventLoop | None) -> bool:
+        def is_blocked(loop: AbstractEventLoop | None) -> bool:
             if loop is None:
                 return False
             return pulses.setdefault(loop, Pulse(loop)).stands_for(PATIENCE)
 
         def is_hopeless() -> bool:
-            standing = [stands(loop) for loop in self.account.awaited(waiter)]
-            return bool(standing) and all(standing)
+            blocked = [is_blocked(loop) for loop in self.account.awaited(waiter)]
+            return bool(blocked) and all(blocked)
 
         return is_hopeless
 

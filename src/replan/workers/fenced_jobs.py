@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, LiteralString
 
 from procrastinate import exceptions
 from procrastinate.jobs import Job, Status
@@ -84,10 +84,7 @@ class FencedJobs(JobManager):
         lock: str | None = None,
     ) -> None:
         """Give a job back, unless another worker has it by now."""
-        query = _AGAIN.format(which=_OWN)
-        await self.connector.execute_query_one_async(
-            query, id=job.id, worker=job.worker_id, at=retry_at, more=0
-        )
+        await self._return(_OWN, id=job.id, worker=job.worker_id, at=retry_at)
 
     async def at_work(self, worker_id: int) -> set[int]:
         """The jobs that a worker has, as far as the database knows."""
@@ -100,10 +97,7 @@ class FencedJobs(JobManager):
     async def give_back(self, worker_id: int, ids: Collection[int]) -> None:
         """Give back jobs of a worker that it knows nothing of: the answer was lost."""
         which = "status = 'doing' AND worker_id = %(worker)s AND id = ANY(%(ids)s)"
-        query = _AGAIN.format(which=which)
-        await self.connector.execute_query_one_async(
-            query, worker=worker_id, ids=[*ids], at=None, more=0
-        )
+        await self._return(which, worker=worker_id, ids=[*ids])
 
     async def stalled(self, lease: float) -> list[dict[str, Any]]:
         """The jobs whose workers show no sign of life."""
@@ -122,10 +116,11 @@ class FencedJobs(JobManager):
 
     async def give_back_stalled(self, job_id: int, lease: float) -> bool:
         """Return a job to its queue if its worker shows no sign of life."""
-        query = _AGAIN.format(which=f"id = %(id)s AND {_STALLED}")
-        row = await self.connector.execute_query_one_async(
-            query, id=job_id, lease=lease, at=None, more=1
-        )
+        return await self._return(f"id = %(id)s AND {_STALLED}", id=job_id, lease=lease, more=1)
+
+    async def _return(self, which: LiteralString, **arguments: Any) -> bool:
+        given = {"at": None, "more": 0, **arguments}
+        row = await self.connector.execute_query_one_async(_AGAIN.format(which=which), **given)
         return bool(row["number"])
 
     async def fail_stalled(self, job_id: int, lease: float) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from typing import Any, LiteralString, TypeVar
 
 import psycopg
@@ -40,20 +41,17 @@ class PatientConnector(PsycopgConnector):
         self._patience = patience
 
     async def execute_query_async(self, query: LiteralString, **arguments: Any) -> None:
-        base = super()
-        await self._insist(lambda: base.execute_query_async(query, **arguments))
+        await self._insist(partial(super().execute_query_async, query, **arguments))
 
     async def execute_query_one_async(
         self, query: LiteralString, **arguments: Any
     ) -> dict[str, Any]:
-        base = super()
-        return await self._insist(lambda: base.execute_query_one_async(query, **arguments))
+        return await self._insist(partial(super().execute_query_one_async, query, **arguments))
 
     async def execute_query_all_async(
         self, query: LiteralString, **arguments: Any
     ) -> list[dict[str, Any]]:
-        base = super()
-        return await self._insist(lambda: base.execute_query_all_async(query, **arguments))
+        return await self._insist(partial(super().execute_query_all_async, query, **arguments))
 
     async def listen_notify(self, on_notification: Notify, channels: Iterable[str]) -> None:
         """Hear of new jobs; without end, whatever happens to a connection."""

@@ -21,7 +21,7 @@ from pydantic import JsonValue
 
 from replan.adapters.storage.postgres import shown
 from replan.errors import ConfigurationError, StorageError
-from replan.runs.work import Stand
+from replan.runs.work import JobStatus
 from replan.workers.fenced_jobs import FencedJobs
 from replan.workers.patient_connector import PatientConnector
 from replan.workers.queue_tables import prepare
@@ -49,13 +49,13 @@ SELECT greatest(
     0
 ) AS turn
 """
-_STANDS = """
-SELECT lock, 'at work' AS stand FROM procrastinate_jobs
+_STATUSES = """
+SELECT lock, 'at work' AS state FROM procrastinate_jobs
     WHERE status = 'doing' AND lock = ANY(%(locks)s)
 UNION ALL
 SELECT queueing_lock, 'waits' FROM procrastinate_jobs
     WHERE status = 'todo' AND queueing_lock = ANY(%(locks)s)
-ORDER BY stand DESC
+ORDER BY state DESC
 """
 _WAITING = """
 SELECT split_part(queue_name, ':', 2) AS digest, count(*) AS number FROM procrastinate_jobs
@@ -72,7 +72,7 @@ SELECT count(*) AS number FROM gone
 _FRESH = 0.25  # seconds for which a look holds for those who only follow
 _FORGOTTEN = 5.0  # seconds after which unrequested jobs are no longer followed
 
-Look = Callable[[Collection[str]], Awaitable[Mapping[str, Stand]]]
+Look = Callable[[Collection[str]], Awaitable[Mapping[str, JobStatus]]]
 
 
 class Followed:
@@ -81,12 +81,12 @@ class Followed:
     def __init__(self, look: Look) -> None:
         self._look = look
         self._asked = dict[str, float]()
-        self._found: Mapping[str, Stand] = {}
+        self._found: Mapping[str, JobStatus] = {}
         self._looked_at = self._failed_at = float("-inf")
         self._failure: StorageError | None = None
         self._guard = asyncio.Lock()
 
-    async def stand(self, lock: str, *, is_followed: bool = False) -> Stand | None:
+    async def status(self, lock: str, *, is_followed: bool = False) -> JobStatus | None:
         """The status of the job of a lock, if any; if followed, that of a moment ago is enough."""
         asked = self._asked[lock] = time.monotonic()
         if is_followed and lock in self._found and asked - self._looked_at < _FRESH:
@@ -151,7 +151,7 @@ class Queue:
         self.app = app
         self.jobs = jobs
         self._where = where
-        self.followed = Followed(self.stands)
+        self.followed = Followed(self.statuses)
 
     async def put(self, job: NewJob) -> bool:
         """Put a job into the queue; return whether none of its lock waits there already."""
@@ -172,12 +172,12 @@ class Queue:
 
     async def has(self, lock: str) -> bool:
         """Whether a job waits, or is at work."""
-        return bool(await self.stands([lock]))
+        return bool(await self.statuses([lock]))
 
-    async def stands(self, locks: Collection[str]) -> dict[str, Stand]:
+    async def statuses(self, locks: Collection[str]) -> dict[str, JobStatus]:
         """The status of the jobs of these locks, as far as there are any."""
         # Of a job at work and one that waits behind it, the one at work is the later row.
-        return {row["lock"]: row["stand"] for row in await self._rows(_STANDS, locks=[*locks])}
+        return {row["lock"]: row["state"] for row in await self._rows(_STATUSES, locks=[*locks])}
 
     async def waiting(self) -> dict[str, int]:
         """How many runs wait here, by the versions of their teams."""

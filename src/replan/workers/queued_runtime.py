@@ -13,7 +13,7 @@ from replan.ports.run_book import Request, RequestKind, RunRecord
 from replan.ports.storage import Storage
 from replan.runs.result import RunResult
 from replan.runs.service import Runtime
-from replan.runs.work import Bench, Errand, Stand
+from replan.runs.work import Errand, JobStatus, Resources
 from replan.runs.works import Works
 from replan.runtime import open_runtime
 from replan.workers.errands import note_errand
@@ -31,8 +31,8 @@ def lock_of(run_id: str) -> str:
 class QueuedWorks(Works):
     """Puts the work on runs into a queue, where `Works` does it."""
 
-    def __init__(self, bench: Bench, queue: Queue, digest: str) -> None:
-        super().__init__(bench)
+    def __init__(self, resources: Resources, queue: Queue, digest: str) -> None:
+        super().__init__(resources)
         self._queue = queue
         self._digest = digest
 
@@ -49,12 +49,12 @@ class QueuedWorks(Works):
         if VERSION not in record.labels:
             labels = {**record.labels, VERSION: self._digest}
             record = record.replace(labels=labels)
-        now = self._bench.clock()
+        now = self._resources.clock()
         job = job_of(record, now.isoformat())
-        storage = self._bench.storage
+        storage = self._resources.storage
         assert storage is not None  # noqa: S101 - there is no queue without it
         # In this order: a repeated request begins again what is on record without its job.
-        key = "start" if errand.input is not None else self._bench.new_id()
+        key = "start" if errand.input is not None else self._resources.new_id()
         await note_errand(errand, key, storage.journal)
         await storage.runs.begin(record.replace(outcome="running", updated_at=now))
         await self._queue.put(job)
@@ -105,8 +105,8 @@ async def open_queued_runtime(
 def queued_beside(runtime: Runtime, queue: Queue, digest: str) -> Runtime:
     """A runtime that puts runs into a queue, where another one of this process does them."""
 
-    async def stand(run_id: str, *, is_followed: bool = False) -> Stand | None:
-        return await queue.followed.stand(lock_of(run_id), is_followed=is_followed)
+    async def status(run_id: str, *, is_followed: bool = False) -> JobStatus | None:
+        return await queue.followed.status(lock_of(run_id), is_followed=is_followed)
 
-    bench = replace(runtime.bench, queued=stand)
-    return Runtime(bench, QueuedWorks(bench, queue, digest))
+    resources = replace(runtime.resources, queued=status)
+    return Runtime(resources, QueuedWorks(resources, queue, digest))

@@ -25,14 +25,10 @@ logger = logging.getLogger(__name__)
 
 
 class AgainError(ReplanError):
-    """A job is returned to the queue.
-
-    Attributes:
-        seconds: After which it may be taken up.
-    """
+    """A job is returned to the queue."""
 
     def __init__(self, seconds: int) -> None:
-        self.seconds = seconds
+        self.seconds = seconds  # after which it may be taken up
         super().__init__("The job was given back to the queue.")
 
 
@@ -120,9 +116,9 @@ class RunJobs:
             for each in await runs.requests([run_id], taken=True)
             if each.kind == "stop" and each.at >= since
         ]
-        await runs.take_requests(asked, self.runtime.bench.clock())
+        await runs.take_requests(asked, self.runtime.resources.clock())
         return bool(asked)
 
     async def _record_outcome(self, run_id: str, outcome: str) -> None:
-        bench = self.runtime.bench
-        await self.storage.runs.update(run_id, cast("Any", outcome), bench.clock())
+        resources = self.runtime.resources
+        await self.storage.runs.update(run_id, cast("Any", outcome), resources.clock())

@@ -103,9 +103,11 @@ async def keep(schedules: Sequence[Schedule], queued: Runtime, upkeep: UpkeepJob
     """Begin the work of schedules at their times, until it is cancelled."""
     begun = dict[str, datetime]()
     while True:
-        now = queued.bench.clock()
+        now = queued.resources.clock()
         begun.update(await begin_due(schedules, queued, begun, upkeep))
-        wait = min((each.after(now) - queued.bench.clock()).total_seconds() for each in schedules)
+        wait = min(
+            (each.after(now) - queued.resources.clock()).total_seconds() for each in schedules
+        )
         await asyncio.sleep(min(max(wait, 0.0), _LOOK) + _MARGIN)
 
 
@@ -116,7 +118,7 @@ async def begin_due(
     upkeep: UpkeepJobs | None = None,  # puts the other jobs there
 ) -> dict[str, datetime]:
     """Begin the work of each schedule for its latest time, unless that time is long past."""
-    now, more = queued.bench.clock(), dict[str, datetime]()
+    now, more = queued.resources.clock(), dict[str, datetime]()
     for each in schedules:
         at = each.before(now)
         if at == begun.get(each.name) or now - at > MADE_UP_FOR:
@@ -138,25 +140,25 @@ async def begin_due(
 
 async def _begin_run(schedule: Schedule, at: datetime, queued: Runtime) -> bool:
     """Begin a run, unless another worker does; return whether nothing is left to do."""
-    run_id, bench, team = schedule.run_id(at), queued.bench, schedule.labels.get(TEAM, "")
-    known = await bench.book.get(run_id)
+    run_id, resources, team = schedule.run_id(at), queued.resources, schedule.labels.get(TEAM, "")
+    known = await resources.book.get(run_id)
     if known is not None and known.labels.get(TEAM, team) != team:
         # A schedule of another team has this name.
         run_id = f"{run_id}-{team}"
-        known = await bench.book.get(run_id)
+        known = await resources.book.get(run_id)
     if known is None and not await _is_claimed(run_id, at, queued):
         return False
     # One that is on record without its job was left there by a worker that died.
     is_over = known is not None and known.outcome != "running"
-    if not is_over and (known is None or not await is_worked_on(run_id, bench)):
+    if not is_over and (known is None or not await is_worked_on(run_id, resources)):
         await queued.start(schedule.task, run_id=run_id, labels=schedule.labels)
     return True
 
 
 async def _is_claimed(run_id: str, at: datetime, queued: Runtime) -> bool:
     """Whether this worker begins a run: it claimed it first, or the first claimant died."""
-    bench = queued.bench
-    if bench.storage is None or bench.clock() - at > _BEGINS_WITHIN:
+    resources = queued.resources
+    if resources.storage is None or resources.clock() - at > _BEGINS_WITHIN:
         return True
-    own = bench.new_id()
-    return await bench.storage.journal.note(run_id, "schedule", own) == own
+    own = resources.new_id()
+    return await resources.storage.journal.note(run_id, "schedule", own) == own

@@ -36,7 +36,7 @@ from replan.runs.log.durations import Durations
 from replan.runs.log.event_log import EventLog, run_event
 from replan.runs.log.recorded import EventTexts, recorded
 from replan.runs.log.remarks import Remarks, counts_in
-from replan.runs.log.rests import Rests
+from replan.runs.log.rest_events import RestEvents
 from replan.runs.log.run_event import RunEvent
 from replan.state.questions import Approval, Question
 from replan.state.results import (
@@ -262,7 +262,7 @@ async def test_that_a_run_goes_on_is_dated_before_its_attempts():
     book, heard = Book(), []
     log = EventLog(book, "run", lambda: next(moments), [heard.append])
     hooks = Hooks().of("run")
-    async with Rests(log, hooks, "run", goes_on=True, by="otto") as rests:
+    async with RestEvents(log, hooks, "run", goes_on=True, by="otto") as rests:
         began = log.now()
         rests.take(RunStarted(**NAMES, request="x"))
     log.end()

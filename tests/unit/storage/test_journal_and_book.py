@@ -576,5 +576,5 @@ async def test_the_runs_that_are_not_over_are_counted_by_a_label(storage):
     for name, (outcome, *team) in {**stand, "e": ("completed", "x")}.items():
         labels = {"team": team[0], "other": "o"} if team else {}
         await storage.runs.begin(record(name, outcome=outcome, labels=labels))
-    counted = await storage.runs.standing("team")
+    counted = await storage.runs.count_unfinished("team")
     assert counted == {("x", "running"): 1, ("x", "waiting"): 2, ("", "waiting"): 1}

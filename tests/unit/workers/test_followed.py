@@ -24,7 +24,7 @@ async def test_a_thousand_runs_that_are_followed_cost_a_few_looks_and_an_end_is_
 
     async def all_follow():
         return set(
-            await asyncio.gather(*(followed.stand(each, is_followed=True) for each in stands))
+            await asyncio.gather(*(followed.status(each, is_followed=True) for each in stands))
         )
 
     stands = list(jobs)
@@ -35,11 +35,11 @@ async def test_a_thousand_runs_that_are_followed_cost_a_few_looks_and_an_end_is_
     assert len(looks) < 4
     # Who looks once has the newest; so has who follows what was not there a moment ago.
     jobs["run:1"] = "at work"
-    assert await followed.stand("run:1") == "at work"
+    assert await followed.status("run:1") == "at work"
     del jobs["run:1"]
-    assert await followed.stand("run:1") is None
+    assert await followed.status("run:1") is None
     jobs["run:1"] = "waits"
-    assert await followed.stand("run:1", is_followed=True) == "waits"
+    assert await followed.status("run:1", is_followed=True) == "waits"
 
 
 async def test_all_who_wait_for_a_look_in_vain_are_told_at_once():
@@ -52,10 +52,10 @@ async def test_all_who_wait_for_a_look_in_vain_are_told_at_once():
 
     followed = Followed(look)
     told = await asyncio.gather(
-        *(followed.stand(f"{n}") for n in range(50)), return_exceptions=True
+        *(followed.status(f"{n}") for n in range(50)), return_exceptions=True
     )
     assert {type(each) for each in told} == {StorageError}
     assert looks == [1]
     with pytest.raises(StorageError):
-        await followed.stand("0")
+        await followed.status("0")
     assert looks == [1, 1]

@@ -178,11 +178,11 @@ class Database:
     async def read(self, work: Work[T]) -> T:
         return await self._run(self.engine, work)
 
-    async def rows(self, query: Executable, opened: Callable[[Any], T]) -> Sequence[T]:
+    async def rows(self, query: Executable, read_row: Callable[[Any], T]) -> Sequence[T]:
         async def work(connection: AsyncConnection) -> Sequence[T]:
             rows = await connection.execute(query)
             with readable():
-                return [opened(row) for row in rows]
+                return [read_row(row) for row in rows]
 
         return await self.read(work)
 

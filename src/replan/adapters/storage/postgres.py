@@ -144,7 +144,7 @@ async def prepare_database(
     """Make or upgrade our tables in one transaction, then LangGraph's; one process at a time."""
 
     def prepared(connection: SyncConnection) -> Opened:
-        facts = formats.known(connection, where)
+        facts = formats.read_facts(connection, where)
         _check_langgraphs_tables(connection, where)
         if not facts:
             facts = new_facts()
@@ -152,7 +152,7 @@ async def prepare_database(
         found = opened(facts)
         if not formats.upgrade(connection.execution_options(**{SEAL: found[1]}), where):
             return found
-        return opened(formats.known(connection, where))
+        return opened(formats.read_facts(connection, where))
 
     engine = _engine(address, HeardConnection.longest, poolclass=NullPool)
     async with engine.connect() as connection:
@@ -178,7 +178,7 @@ async def _set_up_saver(address: str) -> None:
 
 
 async def begin(driver: Connection, *, writes: bool, owner: Owner | None) -> None:
-    """Begin a transaction, on its way with the look whose the thread is; what reads needs none."""
+    """Begin a transaction; that of an owner asks in the same message whose the thread is."""
     if owner is not None:
         # Who would take the thread now waits until what is written here is on record.
         query = sql.SQL(_BEGIN).format(owner.thread_id)

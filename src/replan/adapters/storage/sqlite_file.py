@@ -123,7 +123,7 @@ def upgrade(path: Path, seal: Seal) -> Facts | None:
             return None
     with connected(path, "?mode=rw", "BEGIN IMMEDIATE") as connection:
         formats.upgrade(connection.execution_options(**{SEAL: seal}), str(path))
-        facts = formats.known(connection, str(path))
+        facts = formats.read_facts(connection, str(path))
     with closing(_open(path, "?mode=rw")) as connection:
         # The format is at the start of the file, also for those who look there only.
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -173,7 +173,7 @@ def _read_facts(path: Path) -> Facts:
     with connected(path, _read_mode(path)) as connection:
         checked = path.stat().st_size <= LARGEST_CHECKED
         found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar() if checked else "ok"
-        if found == "ok" and (facts := formats.known(connection, str(path))):
+        if found == "ok" and (facts := formats.read_facts(connection, str(path))):
             return facts
     raise StorageError(str(path), DAMAGED.problem, formats.LEFT)
 

@@ -21,10 +21,10 @@ from replan.runs.continued.correcting import (
 from replan.runs.looking import RunView, config_of
 from replan.runs.reads import view_of
 from replan.runs.run_input import kept_input
-from replan.runs.work import Bench, Errand, Following
+from replan.runs.work import Errand, Following, Resources
 from replan.state.enhanced import settings_of
 from replan.state.limits import RunSettings
-from replan.steps.kept import note_kept
+from replan.steps.outcomes import note_kept
 
 
 class CorrectionOptions(Following, total=False):
@@ -38,19 +38,19 @@ class CorrectionOptions(Following, total=False):
 
 
 async def in_place(
-    correction: Correction, record: RunRecord, options: CorrectionOptions, bench: Bench
+    correction: Correction, record: RunRecord, options: CorrectionOptions, resources: Resources
 ) -> Errand:
     """Correct a run that continues; all of it is one write."""
-    graph, config = cast("Any", bench.graph), config_of(record.thread_id)
-    view, settings = await view_of(record, bench), options.get("settings")
+    graph, config = cast("Any", resources.graph), config_of(record.thread_id)
+    view, settings = await view_of(record, resources), options.get("settings")
     check(correction, view)
     check_newest(await graph.aget_state(config), record.run_id)
     so_far = view.plan or TaskPlan()
-    now = bench.clock()
+    now = resources.clock()
     update, told = corrected(correction, view.state, so_far, settings, now)
     if settings is not None and "settings" in update:
         old, by = settings_of(view.state), correction.by or correction.action
-        update["warnings"] = loosened(bench.graph, old, update["settings"], by)
+        update["warnings"] = loosened(resources.graph, old, update["settings"], by)
         settings = None
     await graph.aupdate_state(config, update, as_node="plan_update")
     return Errand(
@@ -64,13 +64,13 @@ async def in_place(
 
 
 async def in_new_run(
-    correction: Correction, view: RunView, options: CorrectionOptions, bench: Bench
+    correction: Correction, view: RunView, options: CorrectionOptions, resources: Resources
 ) -> Errand:
     """What a new run is called with that continues from one that is over."""
     check(correction, view)
-    journal = cast("Storage", bench.storage).journal
+    journal = cast("Storage", resources.storage).journal
     if not options.get("repeat_effects"):
-        team = team_of(bench.graph)
+        team = team_of(resources.graph)
         refuse_repeats(await repeated_by(correction, view, team, journal))
     if not await journal.results(view.run_id):
         # One in memory has forgotten them; the state has them whole.
@@ -79,8 +79,8 @@ async def in_new_run(
             **view.state.get("current_specialist_results", {}),
         }
         await note_kept(view.run_id, whole.values(), journal)
-    given, now = input_of_new_run(correction, view), bench.clock()
-    run_id, order = options.get("run_id") or bench.new_id(), options.get("order")
+    given, now = input_of_new_run(correction, view), resources.clock()
+    run_id, order = options.get("run_id") or resources.new_id(), options.get("order")
     if order is None:
         old = view.record.order if isinstance(view.record.order, dict) else {}
         order = {**old, **cast("dict[str, JsonValue]", kept_input(given))}

@@ -12,7 +12,7 @@ from replan.errors import InputError
 from replan.runs.looking import config_of, snapshot_of
 from replan.runs.reads import only_waits
 from replan.runs.run_input import input_again
-from replan.runs.work import Bench, Errand
+from replan.runs.work import Errand, Resources
 from replan.state.cuts import CUTS
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
@@ -20,9 +20,9 @@ from replan.state.rules import limit_value
 from replan.texts.storable import storable_text
 
 
-async def remaining_work(errand: Errand, bench: Bench) -> Errand | None:
+async def remaining_work(errand: Errand, resources: Resources) -> Errand | None:
     """What is left to do of a run; None if it is over, or waits for a person."""
-    snapshot = await snapshot_of(bench.graph, errand.record)
+    snapshot = await snapshot_of(resources.graph, errand.record)
     state = cast("EnhancedState", snapshot.values)
     settings = errand.settings
     is_over = state.get("is_completed") and not set(snapshot.next) - {"summarise"}
@@ -31,9 +31,9 @@ async def remaining_work(errand: Errand, bench: Bench) -> Errand | None:
             return None
         at = config_of(errand.thread_id)
         by = errand.by or "raise_limits"
-        await raise_limits(bench.graph, settings=settings, config=at, by=by)
+        await raise_limits(resources.graph, settings=settings, config=at, by=by)
         settings = None
-    if settings is None and await only_waits(errand.run_id, snapshot, bench):
+    if settings is None and await only_waits(errand.run_id, snapshot, resources):
         return None
     begins = not snapshot.values and not snapshot.tasks
     given = input_again(errand.record) if begins else None

@@ -30,7 +30,7 @@ class StepStory:
     removed: str = ""  # which revision took it out of the plan; empty for one that is in it
 
     @property
-    def standing(self) -> str:
+    def status_text(self) -> str:
         """Its status, in words."""
         return self.removed or ("waiting" if self.is_asking else self.status.value)
 

@@ -31,7 +31,7 @@ from replan.runs.run_input import title_of
 from replan.runs.travel.portable_graphs import WaitingGraphs, kept_in, put_back, waiting_graphs
 from replan.runs.travel.portable_json import HISTORIES, plain_keys, state_as_json, state_in
 from replan.runs.travel.portable_notes import check_notes, check_questions
-from replan.runs.work import Bench
+from replan.runs.work import Resources
 from replan.state.session.context_fields import Path, ValueReader
 from replan.values import Value, restored
 
@@ -219,37 +219,37 @@ def _next_node(snapshot: StateSnapshot) -> str | None:
     return name if name in _BEFORE or name == "result_collector" else None
 
 
-async def export_of(run_id: str, bench: Bench) -> PortableRun:
+async def export_of(run_id: str, resources: Resources) -> PortableRun:
     """Take a run that waits or was stopped, with all that it takes to continue it."""
-    record = await kept_record_of(run_id, bench)
-    if await is_worked_on(run_id, bench):
+    record = await kept_record_of(run_id, resources)
+    if await is_worked_on(run_id, resources):
         raise ThreadBusyError(record.thread_id)
-    storage = cast("Storage", bench.storage)
-    snapshot = await snapshot_of(bench.graph, record)
-    return await exported(snapshot, bench.graph, storage.journal, storage.threads)
+    storage = cast("Storage", resources.storage)
+    snapshot = await snapshot_of(resources.graph, record)
+    return await exported(snapshot, resources.graph, storage.journal, storage.threads)
 
 
 async def adopt_into(
-    bench: Bench,
+    resources: Resources,
     run: PortableRun,
     thread_id: str,
     order: JsonValue,
     labels: Mapping[str, str] | None,
 ) -> None:
     """Enter a run from elsewhere into the list of runs, and put it on a new thread."""
-    if bench.storage is None:
+    if resources.storage is None:
         raise InputError("Without storage no run can be adopted. Give `storage`.")
     config = config_of(thread_id)
-    async with alone(bench.graph, config) as owner:
+    async with alone(resources.graph, config) as owner:
         with owner.at_work() if owner else nullcontext():
-            is_known = await bench.book.get(run.run_id) is not None
-            if is_known or (await cast("Any", bench.graph).aget_state(config)).values:
+            is_known = await resources.book.get(run.run_id) is not None
+            if is_known or (await cast("Any", resources.graph).aget_state(config)).values:
                 raise InputError(
                     f"The run '{run.run_id}' or the thread '{thread_id}' is here already. "
                     "Continue what is here, or adopt the run on a new thread of another storage."
                 )
-            await adopted(run, bench.graph, bench.storage.journal, thread_id)
-            now = bench.clock()
+            await adopted(run, resources.graph, resources.storage.journal, thread_id)
+            now = resources.clock()
             record = RunRecord(
                 run_id=run.run_id,
                 thread_id=thread_id,
@@ -260,4 +260,4 @@ async def adopt_into(
                 updated_at=now,
                 labels=checked_labels(labels),
             )
-            await bench.book.begin(record)
+            await resources.book.begin(record)

@@ -16,7 +16,7 @@ from replan.state.questions import Question, is_key_of
 from replan.state.results import SpecialistResult
 from replan.state.session.context_fields import Path, ValueReader
 from replan.steps.board import QUESTIONS
-from replan.steps.kept import KEPT
+from replan.steps.outcomes import KEPT
 from replan.steps.step_record import KNOWLEDGE
 from replan.values import restored
 

@@ -301,7 +301,7 @@ async def _list_entry(record: RunRecord, served: ServedTeams) -> RunListed:
     outcome: RunOutcome = record.outcome
     runtime = served.runtime_of(record)
     if outcome == "running" and not await is_worked_on(
-        record.run_id, runtime.bench, is_followed=True
+        record.run_id, runtime.resources, is_followed=True
     ):
         # Its process could not say its status.
         view = await runtime.look(record.run_id)

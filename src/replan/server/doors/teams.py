@@ -75,7 +75,7 @@ async def metrics(call: Call) -> Response:
             f"The token '{who.name}' belongs to a tenant, and these are figures of all tenants."
         )
         raise RefusedError(403, "not_allowed", f"{detail} Use a token without a tenant.")
-    standing = await served.storage.runs.standing(TEAM)
+    standing = await served.storage.runs.count_unfinished(TEAM)
     served.watch.stands(
         {key: number for key, number in standing.items() if key[0] in served.runtimes}
     )

@@ -8,7 +8,7 @@ from replan.plan.model import StepStatus, TaskPlan
 from replan.plan.order import layers
 from replan.runs.course.story import StepStory, Story
 from replan.runs.log.remarks import remarks_of
-from replan.runs.standing import WAITING, WORDS, awaited
+from replan.runs.step_status import WAITING, WORDS, awaited
 from replan.ui.drawn.revision_diffs import changed_steps
 from replan.views.run.overview import remark_texts
 

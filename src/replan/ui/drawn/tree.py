@@ -144,7 +144,7 @@ def branch_of(step: StepStory, known: Known) -> Branch:
         step=step.step.id,
         title=step.step.description,
         specialists=step.specialists,
-        standing=step.standing,
+        standing=step.status_text,
         seconds=step.seconds,
         spent=step.calls,
         attempts=tuple(_attempt(each, step, known) for each in step.attempts),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from replan.events import types as events
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.runs.asked.asks import Ask
-from replan.runs.standing import awaited
+from replan.runs.step_status import awaited
 from replan.state.questions import Question
 from replan.state.results import ExecutionStatus, TaskComplexity
 from replan.views.cells import one_line

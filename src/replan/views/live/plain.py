@@ -5,7 +5,7 @@ from pathlib import Path
 
 from replan.events import types as events
 from replan.plan.model import PlanStep
-from replan.runs.standing import awaited
+from replan.runs.step_status import awaited
 from replan.state.cuts import cut_in_words
 from replan.state.results import Artifact, ExecutionStatus
 from replan.views.cells import harmless, one_line

@@ -26,7 +26,7 @@ def step_record(story: Story, number: int) -> dict[str, Any]:
     return {
         "step": number,
         "description": step.step.description,
-        "status": step.standing,
+        "status": step.status_text,
         "waits": [asdict(each) for each in waits_of(step, story)],
         "threads": [
             each.model_dump(mode="json", exclude={"step_id"})
@@ -50,7 +50,7 @@ def step_lines(story: Story, number: int) -> list[str]:
     waiting = [f"{w.what} since {time_text(w.since, story.began)}" for w in waits if w.since]
     return [
         f"step {number} {who}: {one_line(planned.description)}{after}",
-        f"{step.standing}{spent}",
+        f"{step.status_text}{spent}",
         *([f"waited {', '.join(waited)}"] if waited else ()),
         *([f"waits {', '.join(waiting)}"] if waiting else ()),
         *history_lines(story, number),

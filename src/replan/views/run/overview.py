@@ -14,7 +14,7 @@ from replan.runs.course.attempts import AttemptView
 from replan.runs.course.story import StepStory, Story
 from replan.runs.log.call_counts import Calls, calls_of
 from replan.runs.log.remarks import Remarks
-from replan.runs.standing import WAITING, WORDS
+from replan.runs.step_status import WAITING, WORDS
 from replan.state.cuts import cut_in_words
 from replan.views.cells import counted, cut, folded, one_line, padded, seconds
 from replan.views.run.history import LEAST_TOLD, history_lines, time_text

@@ -1,7 +1,7 @@
 """Why a run ended, or has its status: the limit, the steps, the judgement, or who stopped it."""
 
 from replan.runs.course.story import Story
-from replan.runs.standing import INCOMPLETE, failures, not_run
+from replan.runs.step_status import INCOMPLETE, failures, not_run
 from replan.views.cells import counted, one_line
 from replan.views.run.error_lines import error_of
 from replan.views.run.history import time_text

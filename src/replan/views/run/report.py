@@ -70,7 +70,7 @@ def _table(story: Story) -> Iterator[str]:
     for each in story.steps:
         took = "-" if each.seconds is None else seconds(each.seconds)
         who = inline(", ".join(each.specialists))
-        what = f"{inline(each.step.description)} ({each.standing})"
+        what = f"{inline(each.step.description)} ({each.status_text})"
         cells = [str(each.step.id), what, who, str(len(each.attempts)), took, money(each.calls)]
         yield f"| {' | '.join(cells)} |"
 

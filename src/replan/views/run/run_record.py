@@ -47,7 +47,7 @@ def _step(story: StepStory) -> dict[str, Any]:
     return {
         "step": step.id,
         "description": step.description,
-        "status": "removed" if story.removed else story.standing,
+        "status": "removed" if story.removed else story.status_text,
         "specialists": list(story.specialists),
         "after": list(step.awaits),
         "began": story.began and story.began.isoformat(),

@@ -25,7 +25,7 @@ LEFT = f"It was left as it was. {DAMAGED.fix}"
 _NEEDED = frozenset({"salt", "token"})
 
 
-def known(connection: Connection, where: str) -> Facts:
+def read_facts(connection: Connection, where: str) -> Facts:
     """Read the storage's data about itself; empty without any."""
     tables = _tables_in(connection)
     if facts_table.name not in tables:

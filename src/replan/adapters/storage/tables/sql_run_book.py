@@ -149,7 +149,7 @@ class SqlRunBook:
                 own = (spent.c.run_id == runs.c.run_id) & (spent.c.scope == "run")
                 return func.coalesce(select(charged).where(own).scalar_subquery(), 0)
 
-    async def standing(self, label: str) -> Mapping[tuple[str, RunOutcome], int]:
+    async def count_unfinished(self, label: str) -> Mapping[tuple[str, RunOutcome], int]:
         table, named = schema.runs, schema.labels
         has = (named.c.run_id == table.c.run_id) & (named.c.name == label)
         value = func.coalesce(named.c.value, "").label("value")
@@ -213,10 +213,10 @@ class SqlRunBook:
         table, name = schema.texts, self._seal.named(ref)
         query = select(table.c.text).where(table.c.run_id == run_id, table.c.ref == name)
 
-        def opened(row: Any) -> str:
+        def read_row(row: Any) -> str:
             return self._seal.open(row.text, *places.of_text(run_id, ref))
 
-        return next(iter(await self._database.rows(query, opened)), None)
+        return next(iter(await self._database.rows(query, read_row)), None)
 
     async def forget_texts(self, before: datetime) -> None:
         statement = delete(schema.texts).where(schema.texts.c.at < before)
@@ -232,11 +232,11 @@ class SqlRunBook:
         )
         query = select(placed).where(placed.c.seq > after).order_by(placed.c.seq)
 
-        def opened(row: Any) -> LoggedEvent:
+        def read_row(row: Any) -> LoggedEvent:
             event = self._seal.open(row.event, *places.of_event(run_id, row.batch, row.number))
             return LoggedEvent(seq=row.seq, event=event)
 
-        return await self._database.rows(query, opened)
+        return await self._database.rows(query, read_row)
 
     async def newest_events(
         self, run_ids: Collection[str], most: int
@@ -251,13 +251,13 @@ class SqlRunBook:
         columns = (table.c.run_id, table.c.event, table.c.batch, table.c.seq)
         query = select(*columns, number.label("number")).join(ends, is_new).order_by(table.c.seq)
 
-        def opened(row: Any) -> tuple[str, LoggedEvent]:
+        def read_row(row: Any) -> tuple[str, LoggedEvent]:
             place = places.of_event(row.run_id, row.batch, row.number)
             event = self._seal.open(row.event, *place)
             return row.run_id, LoggedEvent(seq=row.seq, event=event)
 
         found: dict[str, list[LoggedEvent]] = {each: [] for each in run_ids}
-        for run_id, event in await self._database.rows(query, opened):
+        for run_id, event in await self._database.rows(query, read_row):
             found[run_id].append(event)
         return found
 

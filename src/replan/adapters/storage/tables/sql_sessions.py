@@ -109,12 +109,12 @@ class SqlSessions:
         table = schema.turns
         query = select(table).where(is_of(table, key), table.c.turn_id == turn_id)
 
-        def opened(row: Any) -> SessionTurn:
+        def read_row(row: Any) -> SessionTurn:
             result = self._seal.open(row.result, *places.of_turn(key, row.number))
             kept = {name: getattr(row, name) for name in _PLAIN}
             return restored(SessionTurn, {**kept, **result})
 
-        return next(iter(await self._database.rows(query, opened)), None)
+        return next(iter(await self._database.rows(query, read_row)), None)
 
     async def history(self, key: SessionKey, before: int | None, limit: int) -> HistoryPage:
         table = schema.messages

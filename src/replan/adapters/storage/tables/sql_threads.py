@@ -44,11 +44,11 @@ class SqlThreads(RowRepository):
     async def _read(self, thread_id: str) -> tuple[Rows, int, str] | None:
         query = select(_table).where(_table.c.thread_id == thread_id)
 
-        def opened(row: Any) -> tuple[str, JsonValue, int, str]:
+        def read_row(row: Any) -> tuple[str, JsonValue, int, str]:
             value = self._seal.open(row.value, *places.of_thread_row(thread_id, row.path))
             return row.path, value, row.revision, row.run_id
 
-        found = await self._database.rows(query, opened)
+        found = await self._database.rows(query, read_row)
         main = [(revision, run_id) for path, _, revision, run_id in found if path == _MAIN]
         return ({path: value for path, value, *_ in found}, *main[0]) if main else None
 
@@ -85,12 +85,12 @@ class SqlThreads(RowRepository):
     async def rows(self, run_id: str) -> Mapping[str, Rows]:
         query = select(_table).where(_table.c.run_id == run_id)
 
-        def opened(row: Any) -> tuple[str, str, JsonValue]:
+        def read_row(row: Any) -> tuple[str, str, JsonValue]:
             place = places.of_thread_row(row.thread_id, row.path)
             return row.thread_id, row.path, self._seal.open(row.value, *place)
 
         found = dict[str, dict[str, JsonValue]]()
-        for thread_id, path, value in await self._database.rows(query, opened):
+        for thread_id, path, value in await self._database.rows(query, read_row):
             found.setdefault(thread_id, {})[path] = value
         return found
 

@@ -17,7 +17,7 @@ _RESTS: dict[str, Literal["waiting", "interrupted"]] = {
 
 
 # A run that is over, or waits, and is called again does nothing, so nothing is reported.
-class Rests:
+class RestEvents:
     """The time in which a process works on a run, as a context.
 
     The log and the hooks of the team's callbacks learn of its beginning and its end.
