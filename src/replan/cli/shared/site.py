@@ -14,12 +14,14 @@ from replan.cli.shared import options
 from replan.cli.shared.process import place_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from typing import TextIO
 
+    from replan.state.results import Artifact
     from replan.user_files.place import Place
     from replan.views.live.manner import Manner
+    from replan.views.live.teller import Teller
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +57,21 @@ class Site:
     def shows_all(self) -> bool:
         """Whether more than the answer is wanted, by a person."""
         return not (self.manner.quiet or self.manner.as_json)
+
+    def teller(self, workspace: Path, made: Sequence[Artifact] = ()) -> Teller:
+        """What reports one run or turn here; `made` are files that the run has made before."""
+        from replan.views.live.manner import teller
+        from replan.views.live.teller import seconds
+
+        return teller(
+            self.manner,
+            self.output,
+            self.errors,
+            workspace=workspace,
+            terminal=self.environment.get("TERM", ""),
+            clock=seconds,
+            made=made,
+        )
 
     def complain(self, *lines: str) -> None:
         """Write lines that do not belong to the run, immediately."""
