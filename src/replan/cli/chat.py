@@ -10,11 +10,11 @@ import typer
 from replan.cli.run import chosen_model
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command
-from replan.cli.shared.site import Site, with_site
+from replan.cli.shared.site import Site, site_of
 
 
 @as_command
-@with_site("grace", "as_json")
+@options.with_options("site", site_of, "grace", "as_json")
 def chat(
     context: typer.Context,
     *,

@@ -6,15 +6,13 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
-from functools import wraps
-from inspect import Signature, signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from replan.cli.shared import options
 from replan.cli.shared.process import place_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
     from typing import TextIO
 
@@ -79,7 +77,7 @@ class Site:
         self.errors.flush()
 
 
-def site(
+def site_of(
     *,
     grace: options.Grace = 10.0,
     storage: options.Storage = None,
@@ -102,31 +100,3 @@ def site(
         log_file=log_file,
         grace=grace,
     )
-
-
-def with_site(*left_out: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Give a command the options of `site`, and the site that they make as `site`.
-
-    Args:
-        left_out: Options that the command does not have.
-    """
-    shared = [
-        each
-        for each in signature(site, eval_str=True).parameters.values()
-        if each.name not in left_out
-    ]
-
-    def given_to(command: Callable[..., int]) -> Callable[..., int]:
-        own = [each for each in signature(command).parameters.values() if each.name != "site"]
-
-        @wraps(command)
-        def called(**given: Any) -> int:
-            chosen = {each.name: given.pop(each.name) for each in shared}
-            return command(**given, site=site(**chosen))
-
-        # Typer reads the options of a command from both.
-        called.__dict__["__signature__"] = Signature([*own, *shared])
-        called.__annotations__ = {each.name: each.annotation for each in (*own, *shared)}
-        return called
-
-    return given_to
