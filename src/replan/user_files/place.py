@@ -47,7 +47,7 @@ class Place:
 
     @property
     def address(self) -> str:
-        """What `open_storage` calls it."""
+        """The place as `open_storage` takes it."""
         return self.where if self.outlives else ":memory:"
 
 
