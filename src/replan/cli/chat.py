@@ -111,6 +111,6 @@ def chat(
 
 
 def _repeated(options: dict[str, str | Path | None]) -> str:
-    """What a command line says again, to continue with the same team."""
+    """The options that a command line repeats, to continue with the same team."""
     given = {name: str(value) for name, value in options.items() if value is not None}
     return "".join(f" {name} {shlex.quote(value)}" for name, value in given.items())

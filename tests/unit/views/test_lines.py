@@ -20,7 +20,7 @@ from replan.state.results import (
 )
 from replan.state.usage import Usage
 from replan.views.live.plain import Lines
-from replan.views.live.teller import json_line
+from replan.views.live.reporters import json_line
 
 RUN = {"seq": 1, "run_id": "r"}
 STEP = {**RUN, "round": 1, "step_id": 2, "specialist": "clerk"}

@@ -108,15 +108,15 @@ async def open_at_terminal(
         order: Order = order,
     ) -> Session:
         plan_file = PlanFile(order.plan_out, origin_of(order.plan or ""))
-        run_teller = site.teller(ready.workspace, made)
+        reporter = site.reporter(ready.workspace, made)
         site.complain(*filter(None, told_elsewhere))
         if site.shows_all:
             if site.place.outlives:
                 site.complain(f"run {short(run_id)}")
             built_in = built_in_models().get(str(ready.model))
             if built_in is not None and not is_known:
-                run_teller.say(built_in.notice)
-        return Session(run_id, runtime, site, run_teller, plan_file)
+                reporter.say(built_in.notice)
+        return Session(run_id, runtime, site, reporter, plan_file)
 
     with open_traces_asked_for(site) as (traces, notice):
         told_elsewhere.append(notice)

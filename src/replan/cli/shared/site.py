@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from replan.state.results import Artifact
     from replan.user_files.place import Place
     from replan.views.live.manner import Manner
-    from replan.views.live.teller import Teller
+    from replan.views.live.reporters import Reporter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,12 +56,12 @@ class Site:
         """Whether more than the answer is wanted, by a person."""
         return not (self.manner.quiet or self.manner.as_json)
 
-    def teller(self, workspace: Path, made: Sequence[Artifact] = ()) -> Teller:
+    def reporter(self, workspace: Path, made: Sequence[Artifact] = ()) -> Reporter:
         """What reports one run or turn here; `made` are files that the run has made before."""
-        from replan.views.live.manner import teller
-        from replan.views.live.teller import seconds
+        from replan.views.live.manner import reporter
+        from replan.views.live.reporters import seconds
 
-        return teller(
+        return reporter(
             self.manner,
             self.output,
             self.errors,
@@ -87,7 +87,7 @@ def site_of(
     verbose: options.Verbose = False,
     log_file: options.LogFile = None,
 ) -> Site:
-    """Where and how this process tells a run."""
+    """The site of this process, from its options."""
     from replan.views.live.manner import Manner
 
     return Site(

@@ -92,7 +92,7 @@ def _talk(
         site=site,
         lines=lines,
         desk=TalkDesk(keyboard, site.output, site.environment, editing, lines=lines),
-        teller=partial(site.teller, opened.workspace),
+        reporter=partial(site.reporter, opened.workspace),
         settings=order.settings,
         resume=resume,
     )
