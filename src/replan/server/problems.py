@@ -106,7 +106,7 @@ def bad_request(mistakes: Sequence[FieldProblem]) -> RefusedError:
 
 
 def as_refusal(error: errors.ReplanError) -> RefusedError:
-    """Tell an error of the library as an answer."""
+    """An error of the library as a refusal."""
     if isinstance(error, RefusedError):
         return error
     if isinstance(error, errors.PlanDocumentError | errors.TeamFileError):

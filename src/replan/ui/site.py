@@ -38,7 +38,7 @@ from replan.views.run.reasons import why_ended
 
 @dataclass
 class Talk:
-    """One turn."""
+    """A turn of a chat that is being taken."""
 
     text: str  # what was said, which the session has only once the turn is over
     turn_id: str

@@ -67,7 +67,7 @@ class CallerTasks(RequestHandler):
     ) -> AsyncGenerator[Event]:
         """Begin a task, or continue one, and tell its course."""
         with a2a_wire.raising_a2a_errors():
-            self.served.seat_of(self.who)  # refuses one too many before anything is begun
+            self.served.stream_seat(self.who)  # refuses one too many before anything is begun
             run, after = await self._begin(params)
             async with aclosing(self._follow(run, after)) as events:
                 async for event in events:
@@ -78,7 +78,7 @@ class CallerTasks(RequestHandler):
     ) -> AsyncGenerator[Event]:
         """Report the course of a task from now on."""
         with a2a_wire.raising_a2a_errors():
-            self.served.seat_of(self.who)
+            self.served.stream_seat(self.who)
             view = await self._view(params.id)
             if (await self._task_of(view)).status.state in a2a_wire.OVER:
                 raise UnsupportedOperationError("The task is over. GetTask has its answer.")

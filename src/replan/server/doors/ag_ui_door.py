@@ -42,7 +42,7 @@ async def run(call: Call) -> Response:
     """Run the last message of a thread, and stream the course as AG-UI events."""
     body: ag_ui.RunAgentInput = call.body
     name = call.served.team_at(call.path["team"])
-    seat = call.served.seat_of(call.who)
+    seat = call.served.stream_seat(call.who)
     turn = _Turn(call.served, body, Conversations(call.served, call.who, name))
     # What cannot be begun is a problem, and no stream.
     begun = await turn.begin()

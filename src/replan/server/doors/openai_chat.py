@@ -52,7 +52,7 @@ async def complete(call: Call) -> chat_wire.ChatCompletion | Response:
     body.check()
     team = call.served.team_at(body.model, "model")
     turn = Turn(call.served, call.who, body, team, Conversations(call.served, call.who, team))
-    seat = call.served.seat_of(call.who) if body.stream else None
+    seat = call.served.stream_seat(call.who) if body.stream else None
     begun = await turn.begin()
     if seat is None:
         return await turn.completion(begun)
