@@ -18,7 +18,7 @@ from replan import (
     stream,
 )
 from replan.testing import ScriptedModel, always
-from replan.views.live.teller import json_line
+from replan.views.live.reporters import json_line
 from states import state_of
 
 WORDS = "correct horse battery"

@@ -10,11 +10,11 @@ import typer
 from replan.cli.run import chosen_model
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command
-from replan.cli.shared.site import Site, with_site
+from replan.cli.shared.site import Site, site_of
 
 
 @as_command
-@with_site("grace", "as_json")
+@options.with_options("site", site_of, "grace", "as_json")
 def chat(
     context: typer.Context,
     *,
@@ -111,6 +111,6 @@ def chat(
 
 
 def _repeated(options: dict[str, str | Path | None]) -> str:
-    """What a command line says again, to continue with the same team."""
+    """The options that a command line repeats, to continue with the same team."""
     given = {name: str(value) for name, value in options.items() if value is not None}
     return "".join(f" {name} {shlex.quote(value)}" for name, value in given.items())

@@ -8,11 +8,11 @@ import typer
 
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command
-from replan.cli.shared.site import Site, with_site
+from replan.cli.shared.site import Site, site_of
 
 
 @as_command
-@with_site()
+@options.with_options("site", site_of)
 def resume(
     run_id: options.Run,
     *,

@@ -10,7 +10,7 @@ from typer.core import TyperCommand
 
 from replan.cli.shared import options
 from replan.cli.shared.process import as_command
-from replan.cli.shared.site import Site, with_site
+from replan.cli.shared.site import Site, site_of
 
 
 class RunCommand(TyperCommand):
@@ -28,7 +28,7 @@ class RunCommand(TyperCommand):
 
 
 @as_command
-@with_site()
+@options.with_options("site", site_of)
 def run(
     context: typer.Context,
     task: Annotated[

@@ -56,7 +56,7 @@ def serve(
     wanted = ServeOptions(
         teams=teams or [],
         environment=os.environ,
-        storage=kept.where if kept.outlives else ":memory:",
+        storage=kept.address,
         key=kept.key,
         keep_days=kept.keep_days,
         host=host,

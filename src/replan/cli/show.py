@@ -35,14 +35,30 @@ _WIDE, _NARROWEST = 100, 20
 class View:
     """The parts of a run to show, and how."""
 
-    step: int | None = None
-    attempts: bool = False
-    attempt: int | None = None
-    timeline: bool = False
-    prompts: bool = False
-    markdown: bool = False
-    as_json: bool = False
-    plain: bool = False
+    step: Annotated[
+        int | None,
+        typer.Option(
+            "--step", "-s", help="Show one step: its newest attempt and its whole result."
+        ),
+    ] = None
+    attempts: Annotated[
+        bool,
+        typer.Option("--attempts", help="Show every attempt, with its model and tool calls."),
+    ] = False
+    attempt: Annotated[
+        int | None, typer.Option("--attempt", help="Show only the attempts with this number.")
+    ] = None
+    timeline: Annotated[
+        bool, typer.Option("--timeline", help="Show when each step ran, waited and failed.")
+    ] = False
+    prompts: Annotated[
+        bool, typer.Option("--prompts", help="Show the prompts and replies of models.")
+    ] = False
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print a report in Markdown, with whole results.")
+    ] = False
+    as_json: options.Json = False
+    plain: options.Plain = False
 
     def check(self) -> None:
         """Refuse options that do not go together.
@@ -79,6 +95,7 @@ class View:
 
 
 @as_command
+@options.with_options("view", View)
 def show(
     run_id: Annotated[
         str,
@@ -88,43 +105,10 @@ def show(
         ),
     ],
     *,
-    step: Annotated[
-        int | None,
-        typer.Option(
-            "--step", "-s", help="Show one step: its newest attempt and its whole result."
-        ),
-    ] = None,
-    attempts: Annotated[
-        bool,
-        typer.Option("--attempts", help="Show every attempt, with its model and tool calls."),
-    ] = False,
-    attempt: Annotated[
-        int | None, typer.Option("--attempt", help="Show only the attempts with this number.")
-    ] = None,
-    timeline: Annotated[
-        bool, typer.Option("--timeline", help="Show when each step ran, waited and failed.")
-    ] = False,
-    prompts: Annotated[
-        bool, typer.Option("--prompts", help="Show the prompts and replies of models.")
-    ] = False,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print a report in Markdown, with whole results.")
-    ] = False,
-    as_json: options.Json = False,
-    plain: options.Plain = False,
     storage: options.Storage = None,
+    view: View,
 ) -> None:
     """Show a run: how it ended and why, each step with time and cost, who decided, its answer."""
-    view = View(
-        step=step,
-        attempts=attempts,
-        attempt=attempt,
-        timeline=timeline,
-        prompts=prompts,
-        markdown=markdown,
-        as_json=as_json,
-        plain=plain,
-    )
     show_run(run_id, place_from(storage), sys.stdout, view)
 
 

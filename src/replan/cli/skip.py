@@ -3,11 +3,11 @@
 from replan.cli.shared import options
 from replan.cli.shared.corrected import correct
 from replan.cli.shared.process import as_command
-from replan.cli.shared.site import Site, with_site
+from replan.cli.shared.site import Site, site_of
 
 
 @as_command
-@with_site()
+@options.with_options("site", site_of)
 def skip(
     run_id: options.Run,
     step: options.Step,

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 
 from prometheus_client import (
     CollectorRegistry,
@@ -38,64 +39,35 @@ class Watch:
         """Make the instruments; each process has its own."""
         self._registry = own = CollectorRegistry()
         ProcessCollector(registry=own)
-        self._rests = Counter(
+        counter, gauge = partial(Counter, registry=own), partial(Gauge, registry=own)
+        histogram = partial(Histogram, registry=own)
+        self._rests = counter(
             "replan_runs",
             "Runs that came to rest here, by how: an outcome, waiting, interrupted or failed.",
             ["team", "outcome"],
-            registry=own,
         )
-        self._run_seconds = Histogram(
-            "replan_run_seconds",
-            "Seconds of work on a run until it came to rest.",
-            ["team"],
-            buckets=_RUN,
-            registry=own,
-        )
-        self._steps = Histogram(
-            "replan_step_seconds",
-            "Seconds of a step with all its attempts.",
-            ["team", "specialist", "status"],
-            buckets=_RUN,
-            registry=own,
-        )
-        self._calls = Histogram(
-            "replan_model_call_seconds",
-            "Seconds of a call of a model.",
-            ["team", "model", "result"],
-            buckets=_CALL,
-            registry=own,
-        )
-        self._tokens = Counter(
-            "replan_model_tokens", "Tokens of models.", ["team", "model", "kind"], registry=own
-        )
-        self._cost = Counter(
-            "replan_model_cost",
-            "What calls of models are charged, in the currency of the prices.",
-            ["team", "model"],
-            registry=own,
-        )
-        self._at_work = Gauge(
-            "replan_runs_at_work", "Runs that this process works on.", ["team"], registry=own
-        )
-        self._standing = Gauge(
+        about = "Seconds of work on a run until it came to rest."
+        self._run_seconds = histogram("replan_run_seconds", about, ["team"], buckets=_RUN)
+        about, labels = "Seconds of a step with all its attempts.", ["team", "specialist", "status"]
+        self._steps = histogram("replan_step_seconds", about, labels, buckets=_RUN)
+        about, labels = "Seconds of a call of a model.", ["team", "model", "result"]
+        self._calls = histogram("replan_model_call_seconds", about, labels, buckets=_CALL)
+        labels = ["team", "model", "kind"]
+        self._tokens = counter("replan_model_tokens", "Tokens of models.", labels)
+        about = "What calls of models are charged, in the currency of the prices."
+        self._cost = counter("replan_model_cost", about, ["team", "model"])
+        about = "Runs that this process works on."
+        self._at_work = gauge("replan_runs_at_work", about, ["team"])
+        self._standing = gauge(
             "replan_runs_standing",
             "Runs in the storage that are not over, no matter which process works on them.",
             ["team", "outcome"],
-            registry=own,
         )
-        self._queued = Gauge(
-            "replan_runs_queued",
-            "Runs that wait in the queue for a worker.",
-            ["team"],
-            registry=own,
-        )
-        self._streams = Gauge("replan_open_streams", "Open streams of events.", registry=own)
-        self._lag = Histogram(
-            "replan_loop_lag_seconds",
-            "Seconds by which the event loop woke late.",
-            buckets=_LAG,
-            registry=own,
-        )
+        about = "Runs that wait in the queue for a worker."
+        self._queued = gauge("replan_runs_queued", about, ["team"])
+        self._streams = gauge("replan_open_streams", "Open streams of events.")
+        about = "Seconds by which the event loop woke late."
+        self._lag = histogram("replan_loop_lag_seconds", about, buckets=_LAG)
 
     def heard(self, team: str, event: BaseEvent) -> None:
         """Count an event of a run of a team."""

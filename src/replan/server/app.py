@@ -58,7 +58,7 @@ async def open_application(
 
 
 def _refusal_at(path: str, refusal: RefusedError) -> Response:
-    """Why not, in the form of an address."""
+    """The answer to a refused request, in the form that clients of the address expect."""
     return openai_error_response(refusal) if path.startswith("/v1/") else problem_response(refusal)
 
 

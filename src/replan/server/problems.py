@@ -6,21 +6,7 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from replan.errors import (
-    ConfigurationError,
-    ContextError,
-    FieldMistake,
-    Mistake,
-    PlanDocumentError,
-    ReplanError,
-    SessionBusyError,
-    SessionConflictError,
-    StorageError,
-    TeamError,
-    TeamFileError,
-    ThreadBusyError,
-    UsageError,
-)
+from replan import errors
 from replan.secrets.masking import without_secrets
 from replan.values import Value
 
@@ -28,11 +14,11 @@ _LONGEST = 200
 """Characters of a value that an answer repeats."""
 
 _KINDS = (
-    (ThreadBusyError, 409, "busy", 1),
-    (SessionBusyError, 409, "busy", 1),
-    (SessionConflictError, 409, "conflict", None),
-    (UsageError, 422, "bad_input", None),
-    (StorageError, 503, "storage", 5),
+    (errors.ThreadBusyError, 409, "busy", 1),
+    (errors.SessionBusyError, 409, "busy", 1),
+    (errors.SessionConflictError, 409, "conflict", None),
+    (errors.UsageError, 422, "bad_input", None),
+    (errors.StorageError, 503, "storage", 5),
 )
 """By the kind of an error: the status, the code, and the seconds until it may pass."""
 
@@ -79,7 +65,7 @@ class Problem(Value):
     mistakes: tuple[FieldProblem, ...] = ()
 
 
-class RefusedError(ReplanError):
+class RefusedError(errors.ReplanError):
     """A request that is answered with a problem; nothing was done.
 
     Attributes:
@@ -119,14 +105,14 @@ def bad_request(mistakes: Sequence[FieldProblem]) -> RefusedError:
     return RefusedError(422, "bad_request", f"{count} in the request: {detail}.", mistakes)
 
 
-def as_refusal(error: ReplanError) -> RefusedError:
-    """Tell an error of the library as an answer."""
+def as_refusal(error: errors.ReplanError) -> RefusedError:
+    """An error of the library as a refusal."""
     if isinstance(error, RefusedError):
         return error
-    if isinstance(error, PlanDocumentError | TeamFileError):
+    if isinstance(error, errors.PlanDocumentError | errors.TeamFileError):
         return _document_refusal(error)
-    if isinstance(error, ConfigurationError):
-        listed = isinstance(error, TeamError | ContextError)
+    if isinstance(error, errors.ConfigurationError):
+        listed = isinstance(error, errors.TeamError | errors.ContextError)
         return bad_request(
             [field_problem(each) for each in (error.mistakes if listed else [error])]
         )
@@ -142,7 +128,7 @@ def value_text(value: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-def field_problem(error: ConfigurationError) -> FieldProblem:
+def field_problem(error: errors.ConfigurationError) -> FieldProblem:
     """The mistake of a field as an answer has it."""
     return FieldProblem(
         field=error.field,
@@ -153,12 +139,12 @@ def field_problem(error: ConfigurationError) -> FieldProblem:
     )
 
 
-def _document_refusal(error: PlanDocumentError | TeamFileError) -> RefusedError:
-    mistakes: Sequence[Mistake] = error.mistakes
+def _document_refusal(error: errors.PlanDocumentError | errors.TeamFileError) -> RefusedError:
+    mistakes: Sequence[errors.Mistake] = error.mistakes
     listed = [
         FieldProblem(
-            field=each.field if isinstance(each, FieldMistake) else "plan",
-            value=each.value if isinstance(each, FieldMistake) else "",
+            field=each.field if isinstance(each, errors.FieldMistake) else "plan",
+            value=each.value if isinstance(each, errors.FieldMistake) else "",
             problem=each.reason,
             fix=each.fix,
             code=each.code,

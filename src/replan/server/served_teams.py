@@ -123,14 +123,14 @@ class ServedTeams:
         return not who.tenant or (is_own and labels.get(TENANT) == who.tenant)
 
     def runtime_of(self, record: RunRecord) -> Runtime:
-        """What works on a run."""
+        """The runtime that works on a run."""
         return self.runtimes[record.labels.get(TEAM, "")]
 
     def new_id(self) -> str:
         """A new id of a run."""
         return uuid4().hex
 
-    def seat_of(self, who: Identity) -> AbstractContextManager[None]:
+    def stream_seat(self, who: Identity) -> AbstractContextManager[None]:
         """A place for one more stream of a token.
 
         Raises:
@@ -152,7 +152,7 @@ class ServedTeams:
 
         return held()
 
-    async def rest_of(self, record: RunRecord) -> str:
+    async def wait_for_rest(self, record: RunRecord) -> str:
         """Wait until no process works on a run, and return its outcome."""
         run_id, runtime = record.run_id, self.runtime_of(record)
 
@@ -212,7 +212,7 @@ def id_for(run_id: str, who: Identity) -> str:
 
 
 def team_services(runtime: Runtime) -> Services:
-    """The parts of a team."""
+    """The services of the team of a runtime."""
     return cast("Services", services_in(runtime.graph))
 
 

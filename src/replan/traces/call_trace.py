@@ -229,7 +229,7 @@ class CallTrace:
         kind: SpanKind = SpanKind.INTERNAL,
         ago: float = 0.0,
     ) -> Node:
-        return parent.opened(self._telemetry.tracer, key or name, name, about, kind, ago)
+        return parent.open_below(self._telemetry.tracer, key or name, name, about, kind, ago)
 
     def _close(self, node: Node, outcome: str, error: str = "") -> None:
         about: Attributes = {OUTCOME: outcome} if outcome else {}
@@ -237,7 +237,7 @@ class CallTrace:
         if is_failed:
             about[ERROR] = say.error_type(error)
         text = say.error_text(error) if self.hears_texts else ""
-        node.closed(about, text if is_failed else None)
+        node.close(about, text if is_failed else None)
 
     def _round(self, number: int) -> Node:
         """The span of a round; those before end where it begins. What is in none is the run's."""

@@ -38,7 +38,7 @@ class Node:
         """Seconds since it began."""
         return time.monotonic() - self.began
 
-    def opened(
+    def open_below(
         self,
         tracer: Tracer,
         key: object,
@@ -47,7 +47,7 @@ class Node:
         kind: SpanKind = SpanKind.INTERNAL,
         ago: float = 0.0,
     ) -> "Node":
-        """Open a span below this one, or below what is at work here inside it.
+        """Open a span below this one, or below the current span if that is inside this one.
 
         It began `ago` seconds before now, if that is more than 0.
         """
@@ -57,13 +57,13 @@ class Node:
         node = parent.below[key] = Node(span, around, parent, key)
         return node
 
-    def closed(self, about: Attributes, failed: str | None = None) -> None:
+    def close(self, about: Attributes, failed: str | None = None) -> None:
         """Close it, and what is still open below it; `failed` says why it has an error's status."""
         if not self.is_open:
             return
         self.is_open = False
         for node in list(self.below.values()):
-            node.closed({OUTCOME: about.get(OUTCOME, "unfinished")})
+            node.close({OUTCOME: about.get(OUTCOME, "unfinished")})
         if failed is not None:
             self.span.set_status(Status(StatusCode.ERROR, failed or None))
         self.span.set_attributes(about)
@@ -72,20 +72,20 @@ class Node:
             self.parent.below.pop(self.key, None)
 
     def enter(self) -> None:
-        """Be at work here: what is traced from now on in this context is below it."""
-        self.before = current.get_current(), _at_work.get()
+        """Become the current span: what is traced from now on in this context is below it."""
+        self.before = current.get_current(), _current.get()
         current.attach(self.context)
-        _at_work.set(self)
+        _current.set(self)
 
     def leave(self) -> None:
-        """Be at work here no longer; elsewhere it may never have been."""
-        if self.before is not None and _at_work.get() is self:
+        """Be the current span no longer; in another context it may never have been."""
+        if self.before is not None and _current.get() is self:
             current.attach(self.before[0])
-            _at_work.set(self.before[1])
+            _current.set(self.before[1])
 
     def _inmost(self) -> tuple["Node", Context]:
-        """What is at work here inside this, with what others trace there; else this."""
-        node = here = _at_work.get()
+        """The innermost open span inside this one that is current here; else this one."""
+        node = here = _current.get()
         while node is not None and not node.is_open:
             node = node.parent
         inside = node
@@ -96,7 +96,7 @@ class Node:
         return node, current.get_current() if node is here else node.context
 
 
-_at_work: ContextVar[Node | None] = ContextVar("replan_span", default=None)
+_current: ContextVar[Node | None] = ContextVar("replan_span", default=None)
 
 
 def root(tracer: Tracer, name: str, about: Attributes, links: list[Link]) -> Node:

@@ -11,7 +11,7 @@ from replan.plan.model import StepStatus
 from replan.runs.course.whole_run import with_texts
 from replan.runs.log.run_event import RunEvent
 from replan.server.problems import RefusedError
-from replan.ui.drawn.graph import graph_of, standings
+from replan.ui.drawn.graph import graph_of, step_states
 from replan.ui.drawn.timeline import LEGEND, timeline_of
 from replan.ui.drawn.tree import tree_of
 from replan.ui.open_steps import is_drawn_whole, open_steps, steps_changed_by
@@ -100,7 +100,7 @@ def _changed_parts(reading: Reading, tab: str, new: list[RunEvent]) -> dict[str,
         "boxes": (),
         "branches": (),
         "rows": False,
-        "stands": standings(story),
+        "stands": step_states(story),
     }
     if tab == "plan":
         values["boxes"] = [box for box in graph_of(story).boxes if box.step in steps]
@@ -155,7 +155,7 @@ def _poll_interval(reading: Reading, tab: str) -> str:
 def stage_values(reading: Reading, tab: str) -> dict[str, Any]:
     """What a view shows below the top."""
     story = reading.story
-    values: dict[str, Any] = {"stands": standings(story)}
+    values: dict[str, Any] = {"stands": step_states(story)}
     match tab:
         case "plan":
             values["graph"] = graph_of(story)

@@ -57,7 +57,7 @@ class Filter:
         return bool(self.q or self.outcome or self.label)
 
     def query(self, **changed: str) -> str:
-        """It as the end of an address: a page of an order begins at the top."""
+        """The filter as the query of an address, from the first page on."""
         fields = {**vars(self), "behind": "", **changed}
         return urlencode({name: value for name, value in fields.items() if value})
 

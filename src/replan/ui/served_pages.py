@@ -115,7 +115,7 @@ async def _serve_pages(wanted: PageOptions, say: Callable[[str], None]) -> None:
 
 
 def _stored_token(where: Path | None) -> str:
-    """The token of the starts before, so that an open page continues after a new start."""
+    """The token of earlier starts, so that an open page continues after a restart."""
     if where is None:
         return new_token()
     try:
@@ -135,7 +135,7 @@ def _stored_token(where: Path | None) -> str:
 
 
 def _check_prefix(prefix: str) -> str:
-    """A prefix as it is before paths."""
+    """Check the prefix of all paths, and return it without a slash at its end."""
     prefix = prefix.rstrip("/")
     plain = prefix.replace("/", "").replace("-", "").replace("_", "").replace(".", "")
     is_path = prefix.startswith("/") and "//" not in prefix and plain.isascii() and plain.isalnum()

@@ -38,7 +38,7 @@ from replan.views.run.reasons import why_ended
 
 @dataclass
 class Talk:
-    """One turn."""
+    """A turn of a chat that is being taken."""
 
     text: str  # what was said, which the session has only once the turn is over
     turn_id: str
@@ -47,7 +47,7 @@ class Talk:
 
     @property
     def is_at_work(self) -> bool:
-        """Whether it continues."""
+        """Whether the turn is still being taken."""
         return self.task is not None and not self.task.done()
 
 
@@ -130,7 +130,7 @@ class Page:
 
 
 def refusal_page(site: Site, request: Request, refusal: RefusedError) -> Response:
-    """Say on a page why not."""
+    """A page that says why a request was refused."""
     problem = refusal.problem
     return site.page(request, "refused", problem.status, problem=problem)
 

@@ -9,7 +9,7 @@ from replan.runs.course.thread_views import ThreadView
 from replan.runs.course.waits import waits_of
 from replan.runs.course.whole_run import WholeRun
 from replan.runs.log.run_event import RunEvent
-from replan.ui.drawn.graph import standings
+from replan.ui.drawn.graph import step_states
 from replan.ui.drawn.tree import branch_of, known_of
 from replan.views.run.given import knowledge_text, memory_text
 from replan.views.run.history import LEAST_TOLD, history_lines
@@ -58,7 +58,7 @@ def step_values(story: Story, number: int) -> dict[str, Any]:
     own = tuple(each for each in run.events if each.details.get("step_id") == number)
     return {
         "step": step,
-        "standing": standings(story)[number],
+        "standing": step_states(story)[number],
         "waits": [each for each in waits_of(step, story) if each.seconds >= LEAST_TOLD],
         "moments": history_lines(story, number),
         "branch": branch_of(step, known_of(story)),

@@ -72,7 +72,7 @@ def read_session(path: Path) -> AgentContext:
 
 
 def sign_waiting_run(context: AgentContext) -> tuple[AgentContext, bool]:
-    """A session whose waiting run this user has signed, and whether another signer had.
+    """Sign the waiting run of a session for this user; also say if it had another signer.
 
     Raises:
         ContextError: The run cannot be used.

@@ -13,7 +13,7 @@ LAST = "last"
 
 @contextmanager
 def refusing_damaged(name: str) -> Generator[None]:
-    """Show a run; a file whose events have unexpected content is refused as damaged."""
+    """While a run is shown, refuse its file as damaged if its events have unexpected content."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:

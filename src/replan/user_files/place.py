@@ -45,6 +45,11 @@ class Place:
         """Whether a run that is stored there outlives the process."""
         return self.where != MEMORY
 
+    @property
+    def address(self) -> str:
+        """The place as `open_storage` takes it."""
+        return self.where if self.outlives else ":memory:"
+
 
 def place_of(asked: str | None, environment: Mapping[str, str]) -> Place:
     """Choose by the option, then by `REPLAN_STORAGE`, then the file in the user's data folder."""
@@ -69,11 +74,10 @@ async def open_place(place: Place) -> AsyncGenerator[Storage]:
     # It loads a framework, and who names a place need not.
     from replan.adapters.storage.opening import open_storage  # noqa: PLC0415
 
-    where = place.where if place.outlives else ":memory:"
     async with AsyncExitStack() as stack:
         try:
             storage = await stack.enter_async_context(
-                open_storage(where, key=place.key, keep_days=place.keep_days)
+                open_storage(place.address, key=place.key, keep_days=place.keep_days)
             )
         except StorageError as error:
             raise InputError(str(error)) from error

@@ -43,7 +43,7 @@ def one_line(text: str) -> str:
 
 
 def steady(text: str) -> str:
-    """Return a text in one line whose width no terminal disputes, for what is drawn over again."""
+    """Return a text in one line that is equally wide on all terminals, for what is redrawn."""
     return _JOINING.sub("", one_line(text))
 
 
@@ -165,7 +165,7 @@ def answer_text(key: str, action: str, by: str, text: str) -> str:
 
 
 def correction_text(action: str, step_id: int, by: str, origin: str) -> str:
-    """The line of a person's word on a step."""
+    """The line about a step that a person has repeated or skipped."""
     how = "is done again" if action == "retry" else "is left out"
     who = f", by {one_line(by)}" if by else ""
     before = f"continues from run {one_line(origin[:8])}: " if origin else ""

@@ -82,7 +82,7 @@ def _row(steps: Sequence[PlanStep], box: int) -> Iterator[str]:
 
 
 def _head(text: str, room: int) -> list[str]:
-    """What a box says about its step, in a few lines."""
+    """The text of a step in a few lines of its box."""
     lines = list(islice(folded(cut(text, room * _MOST_LINES), room), _MOST_LINES + 1))
     *more, rest = lines[:_MOST_LINES]
     rest = " ".join([rest, *map(str.strip, lines[_MOST_LINES:])])

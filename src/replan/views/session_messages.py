@@ -24,7 +24,7 @@ def _text(message: Message) -> str:
 
 
 def text_of(content: Content) -> str:
-    """A content as text; of what is not text, its kind."""
+    """A content as text; a block without text is shown by its type."""
     if isinstance(content, str):
         return content
     blocks = cast("Sequence[Mapping[str, Any]]", content)

@@ -17,12 +17,12 @@ async def test_a_token_has_so_many_streams_and_takes_none_of_another():
     async with open_storage(":memory:") as storage, open_teams({}, storage, Tokens({})) as served:
         with ExitStack() as seats:
             for _ in range(MOST_STREAMS):
-                seats.enter_context(served.seat_of(anna))
+                seats.enter_context(served.stream_seat(anna))
             with pytest.raises(RefusedError, match="1,000 streams") as raised:
-                served.seat_of(anna)
+                served.stream_seat(anna)
             assert raised.value.problem.status == 429
-            seats.enter_context(served.seat_of(ben))
-        seats.enter_context(served.seat_of(anna))
+            seats.enter_context(served.stream_seat(ben))
+        seats.enter_context(served.stream_seat(anna))
 
 
 async def test_a_graph_without_storage_is_refused_before_a_run_begins_that_nobody_could_answer():

@@ -12,7 +12,7 @@ from replan.runs.course.story import story_of
 from replan.runs.course.thread_views import ThreadView
 from replan.runs.log.call_counts import Calls
 from replan.ui.drawn.columns import moment_of, price
-from replan.ui.drawn.graph import BOX_HEIGHT, BOX_WIDTH, draw, graph_of, standings
+from replan.ui.drawn.graph import BOX_HEIGHT, BOX_WIDTH, draw, graph_of, step_states
 from replan.ui.drawn.revision_diffs import difference, lines_of
 from replan.ui.drawn.timeline import timeline_of
 from replan.ui.drawn.tree import tree_of
@@ -94,9 +94,9 @@ def test_a_step_whose_doubt_is_asked_about_waits_for_a_person():
         waiting=(doubt,),
         ledger=(attempt(2, 1, 20, None, "in doubt"),),
     )
-    assert standings(story_of(doubtful))[2].text == "waits for a person"
+    assert step_states(story_of(doubtful))[2].text == "waits for a person"
     assert why_ended(story_of(doubtful)) == "it waits for 1 answer"
-    assert standings(story_of(whole()))[3].text == "not begun: 2 failed"
+    assert step_states(story_of(whole()))[3].text == "not begun: 2 failed"
 
 
 def test_boxes_that_follow_each_other_stand_in_the_order_that_crosses_least():
@@ -218,13 +218,13 @@ def test_a_call_says_what_it_was_called_with_why_it_failed_and_what_became_of_it
     assert (first.state, first.text) == ("unusable", "not usable, asked again")
     assert second.text == "done"
     assert (tool.text, tool.shown, tool.error) == ("failed", "price(of=1)", "no quote")
-    remarks = standings(story_of(whole(events=events)))[1].remarks
+    remarks = step_states(story_of(whole(events=events)))[1].remarks
     assert remarks == "1 tool call failed, 1 reply not usable"
     # Newer events say it themselves: a talk of several turns is none of it.
     for is_said in (False, True):
         third = event(3, 3, "model_called", **call(1, 2, "b", prompt=again, asks_again=is_said))
         story = story_of(whole(events=(*events[:2], third, *events[3:])))
-        assert ("not usable" in standings(story)[1].remarks) is is_said
+        assert ("not usable" in step_states(story)[1].remarks) is is_said
 
 
 def test_figures_stand_below_each_other_and_bounds_stay_bounds():

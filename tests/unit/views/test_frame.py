@@ -6,26 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 from langchain_core.messages import AIMessage
 
-from replan.events.types import (
-    AnswerRestarted,
-    AnswerToken,
-    InputRequested,
-    LimitReached,
-    ModelAnswered,
-    ModelCalled,
-    PhaseEntered,
-    PlanCreated,
-    PlanUpdated,
-    SpecialistCompleted,
-    SpecialistInvoked,
-    SpecialistParked,
-    SpecialistRetried,
-    SpecialistToken,
-    TaskCompleted,
-    ThinkingCompleted,
-    ToolCompleted,
-    ToolInvoked,
-)
+from replan.events import types
 from replan.plan import PlanDocument, StepStatus
 from replan.state.questions import Question
 from replan.state.results import ExecutionStatus, SpecialistResult, TaskComplexity, ThinkingResult
@@ -52,7 +33,7 @@ def plan_of(text):
 
 def created(text):
     plan = plan_of(text)
-    return PlanCreated(**RUN, plan=plan, markdown=plan.content)
+    return types.PlanCreated(**RUN, plan=plan, markdown=plan.content)
 
 
 def step(kind, step_id, specialist, attempt=1, **fields):
@@ -60,14 +41,14 @@ def step(kind, step_id, specialist, attempt=1, **fields):
 
 
 def invoked(step_id, specialist, attempt=1):
-    return step(SpecialistInvoked, step_id, specialist, attempt, task="x")
+    return step(types.SpecialistInvoked, step_id, specialist, attempt, task="x")
 
 
 def done(step_id, specialist, status=ExecutionStatus.SUCCESS, **fields):
     result = SpecialistResult(
         step_id=step_id, specialist_name=specialist, status=status, duration=3.25, **fields
     )
-    return step(SpecialistCompleted, step_id, specialist, result=result)
+    return step(types.SpecialistCompleted, step_id, specialist, result=result)
 
 
 def course_of(*events):
@@ -87,11 +68,11 @@ MIDWAY = (
     created(POLICIES),
     invoked(2, "researcher"),
     invoked(3, "archivist"),
-    step(SpecialistRetried, 3, "archivist", error="busy\x1b[2J\nserver"),
+    step(types.SpecialistRetried, 3, "archivist", error="busy\x1b[2J\nserver"),
     invoked(3, "archivist", 2),
     done(3, "archivist", ExecutionStatus.FAILED, error="The archive is closed for the whole week."),
     invoked(5, "analyst"),
-    step(SpecialistParked, 6, "writer", waiting_for=(4,)),
+    step(types.SpecialistParked, 6, "writer", waiting_for=(4,)),
 )
 
 
@@ -109,7 +90,7 @@ def test_a_frame_of_60_columns():
     ]
 
 
-def calls_tool(step_id, call, kind=ToolInvoked, **fields):
+def calls_tool(step_id, call, kind=types.ToolInvoked, **fields):
     about = {"node": "specialist_a", "step_id": step_id, "specialist": "a", "attempt": 1}
     fields = {"tool": "price", "arguments": {"item": "x"}, "effects": "pure", **fields}
     return kind(**RUN, call=call, **about, **fields)
@@ -119,10 +100,10 @@ THREE = "- [ ] 1. Buy @a\n- [ ] 2. Wrap @a (after 1)\n- [ ] 3. Aside @a\n"
 
 
 def test_a_running_step_says_which_tools_and_models_it_calls():
-    asks = ModelCalled(
+    asks = types.ModelCalled(
         **RUN, call="0", node="n", step_id=1, specialist="a", attempt=1, model="gpt-5"
     )
-    answered = ModelAnswered(
+    answered = types.ModelAnswered(
         **asks.model_dump(exclude={"type", "prompt", "provider", "asks_again"}), seconds=1.0
     )
     course = course_of(created(THREE), invoked(1, "a"), asks)
@@ -133,7 +114,7 @@ def test_a_running_step_says_which_tools_and_models_it_calls():
     course = course_after(course, hostile, 9.0)
     assert shown(course)[1].startswith('    2 at once: calls price(item="\\u001b[2J')
     assert shown(course)[1].endswith('x\\n", number=2)')
-    ended = [calls_tool(1, call, ToolCompleted, status="success") for call in ("0.0", "0.1")]
+    ended = [calls_tool(1, call, types.ToolCompleted, status="success") for call in ("0.0", "0.1")]
     assert not course_after(course_after(course, ended[0], 9.0), ended[1], 9.0).rows[1].calls
 
 
@@ -157,7 +138,7 @@ def test_what_is_asked_is_noted_and_counted():
         text="May the tool order be called?",
         details={"tool": "order", "arguments": {"item": "chairs"}, "call": "0.0"},
     )
-    asked = step(InputRequested, 1, "a", question=question)
+    asked = step(types.InputRequested, 1, "a", question=question)
     course = course_of(created(THREE), invoked(1, "a"), asked)
     assert shown(course)[1] == '    waits for approval: order(item="chairs")'
     assert shown(course)[-1] == "⠋ 10 s: 0 of 3 done, 1 waiting"
@@ -201,7 +182,7 @@ def test_before_there_is_a_plan_the_activity_is_shown():
         thought = ThinkingResult(
             thought="", complexity=complexity, timestamp=datetime(2030, 1, 1, tzinfo=UTC)
         )
-        course = course_of(ThinkingCompleted(**RUN, thinking=thought))
+        course = course_of(types.ThinkingCompleted(**RUN, thinking=thought))
         assert shown(course) == [f"⠋ 10 s: {activity}"]
 
 
@@ -223,7 +204,7 @@ def test_a_revision_that_tries_a_failed_step_again_starts_it_anew():
     course = course_of(*MIDWAY)
     revised = plan_of(POLICIES.replace("the archive @archivist", "another one @analyst"))
     course = course_after(
-        course, PlanUpdated(**RUN, plan=revised, markdown="", changes={"x": 1}), 20.0
+        course, types.PlanUpdated(**RUN, plan=revised, markdown="", changes={"x": 1}), 20.0
     )
     assert course.rows[3].status is StepStatus.PENDING
     assert not course.rows[3].note
@@ -233,29 +214,31 @@ def test_a_revision_that_tries_a_failed_step_again_starts_it_anew():
 def test_a_skipped_step_says_why():
     plan = plan_of(POLICIES)
     skipped = plan.step(5).replace(status=StepStatus.SKIPPED, feedback="Step 3 is completed.")
-    course = course_of(PlanCreated(**RUN, plan=plan.with_steps(skipped), markdown=""))
+    course = course_of(types.PlanCreated(**RUN, plan=plan.with_steps(skipped), markdown=""))
     lines = shown(course)
     assert lines[5] == "– 5 Say why the archive is closed        analyst"
     assert lines[6] == "    Step 3 is completed."
 
 
 def test_a_limit_is_the_activity():
-    course = course_of(created(POLICIES), LimitReached(**RUN, limit="max_rounds", value=1))
+    course = course_of(created(POLICIES), types.LimitReached(**RUN, limit="max_rounds", value=1))
     assert shown(course)[-1] == "⠋ 10 s: 1 of 6 done, ending: max_rounds is reached"
 
 
 def test_the_newest_lines_of_the_answer_stand_below():
     answer = "".join(f"{n}. Line of the answer\n" for n in range(1, 40)) + "the end"
-    course = course_of(created(POLICIES), AnswerToken(**RUN, text=answer))
+    course = course_of(created(POLICIES), types.AnswerToken(**RUN, text=answer))
     lines = shown(course)
     assert lines[-1] == "the end"
     assert lines[-2] == "39. Line of the answer"
     assert len(lines) == 19
-    assert course_of(*[AnswerToken(**RUN, text="x"), AnswerRestarted(**RUN)]).answer == ""
+    assert (
+        course_of(*[types.AnswerToken(**RUN, text="x"), types.AnswerRestarted(**RUN)]).answer == ""
+    )
 
 
 def test_verbose_shows_the_newest_line_of_a_specialist():
-    said = step(SpecialistToken, 2, "researcher", text="first\nsecond [x]")
+    said = step(types.SpecialistToken, 2, "researcher", text="first\nsecond [x]")
     course = course_of(created(POLICIES), invoked(2, "researcher"), said)
     assert "    second [x]" in shown(course, verbose=True)
     assert "    second [x]" not in shown(course)
@@ -263,17 +246,17 @@ def test_verbose_shows_the_newest_line_of_a_specialist():
 
 def test_a_pipeline_of_a_session_shows_its_phase_and_what_is_said_in_it():
     def entered(phase):
-        return PhaseEntered(**RUN, phase=phase)
+        return types.PhaseEntered(**RUN, phase=phase)
 
     def says(text):
-        return step(SpecialistToken, 0, "", text=text)
+        return step(types.SpecialistToken, 0, "", text=text)
 
     events = [entered("draft"), says("Tea is "), says("fine.")]
     assert shown(course_of(*events)) == ["", "Tea is fine.", "⠋ 10 s: phase draft"]
     assert shown(course_of(*events, entered("critique"))) == ["⠋ 10 s: phase critique"]
     # In a plan, a phase ends what was said before.
-    entered_2 = PhaseEntered(**RUN, phase="draft", step_id=2, specialist="researcher")
-    said = step(SpecialistToken, 2, "researcher", text="old text")
+    entered_2 = types.PhaseEntered(**RUN, phase="draft", step_id=2, specialist="researcher")
+    said = step(types.SpecialistToken, 2, "researcher", text="old text")
     course = course_of(created(POLICIES), invoked(2, "researcher"), said, entered_2)
     assert not [line for line in shown(course, verbose=True) if "old text" in line]
 
@@ -295,14 +278,14 @@ def test_a_plan_longer_than_the_screen_shows_what_matters_now_and_counts():
 
 @given(st.integers(1, 130), st.integers(1, 40), st.integers(0, len(MIDWAY)))
 def test_a_frame_fits_its_window(width, height, upto):
-    events = [*MIDWAY[:upto], AnswerToken(**RUN, text="日本語のanswer " * 40)]
+    events = [*MIDWAY[:upto], types.AnswerToken(**RUN, text="日本語のanswer " * 40)]
     lines = frame(course_of(*events), Window(width=width, height=height), 10.0)
     assert len(lines) <= height
     assert all(line.cell_len <= width for line in lines)
 
 
 def test_the_whole_plan_is_drawn_in_the_end_with_whole_reasons():
-    end = TaskCompleted(**RUN, outcome="partial", answer=AIMessage("A"), usage=Usage())
+    end = types.TaskCompleted(**RUN, outcome="partial", answer=AIMessage("A"), usage=Usage())
     window = Window(width=30, height=3)
     lines = [line.plain for line in whole_plan(course_of(*MIDWAY, end), window, 9.0)]
     assert lines[4:6] == ["    The archive is closed for", "    the whole week."]

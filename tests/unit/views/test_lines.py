@@ -7,27 +7,7 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import AIMessage
 
-from replan.events.types import (
-    AnswerRestarted,
-    AnswerToken,
-    FeedbackGenerated,
-    LimitReached,
-    PhaseEntered,
-    PlanCreated,
-    PlanDoubtful,
-    PlanUpdated,
-    ReplyUnreadable,
-    RunCorrected,
-    RunStarted,
-    SpecialistCompleted,
-    SpecialistInvoked,
-    SpecialistParked,
-    SpecialistRetried,
-    SpecialistToken,
-    TaskCompleted,
-    ThinkingCompleted,
-    ThinkingStarted,
-)
+from replan.events import types
 from replan.plan.markdown.overlooked import Overlooked
 from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.state.results import (
@@ -40,7 +20,7 @@ from replan.state.results import (
 )
 from replan.state.usage import Usage
 from replan.views.live.plain import Lines
-from replan.views.live.teller import json_line
+from replan.views.live.reporters import json_line
 
 RUN = {"seq": 1, "run_id": "r"}
 STEP = {**RUN, "round": 1, "step_id": 2, "specialist": "clerk"}
@@ -66,19 +46,19 @@ def tell():
 
 
 def done(status=ExecutionStatus.SUCCESS, **fields):
-    return SpecialistCompleted(
+    return types.SpecialistCompleted(
         **STEP, result=SpecialistResult(status=status, duration=0.44, **fields)
     )
 
 
 def end(answer="Forty-two.", outcome="completed", warnings=(), **usage):
-    return TaskCompleted(
+    return types.TaskCompleted(
         **RUN, outcome=outcome, answer=AIMessage(answer), usage=Usage(**usage), warnings=warnings
     )
 
 
 def tokens(*texts):
-    return [AnswerToken(**RUN, text=text) for text in texts]
+    return [types.AnswerToken(**RUN, text=text) for text in texts]
 
 
 def test_warnings_stand_in_the_last_lines_one_line_each(tell):
@@ -92,13 +72,13 @@ def test_warnings_stand_in_the_last_lines_one_line_each(tell):
 def test_a_run_is_told_from_thinking_to_its_account(tell):
     artifact = Artifact(path="out/r.md", title="Report")
     text = tell(
-        RunStarted(**RUN, request="x"),
-        ThinkingStarted(**RUN),
-        PlanCreated(**RUN, plan=PLAN, markdown="# T\n\n- [ ] 1. Ask\n"),
-        SpecialistInvoked(**STEP, task="Count\nall"),
-        SpecialistToken(**STEP, text="1, 2"),
+        types.RunStarted(**RUN, request="x"),
+        types.ThinkingStarted(**RUN),
+        types.PlanCreated(**RUN, plan=PLAN, markdown="# T\n\n- [ ] 1. Ask\n"),
+        types.SpecialistInvoked(**STEP, task="Count\nall"),
+        types.SpecialistToken(**STEP, text="1, 2"),
         done(artifacts=(artifact,)),
-        PlanUpdated(**RUN, plan=PLAN, markdown="ignored"),
+        types.PlanUpdated(**RUN, plan=PLAN, markdown="ignored"),
         *tokens("Forty", "-two."),
         end(calls=2, input_tokens=30, output_tokens=12),
     )
@@ -115,16 +95,16 @@ def test_a_run_is_told_from_thinking_to_its_account(tell):
 
 def test_failures_retries_and_waiting_steps_are_told(tell):
     assert tell(
-        SpecialistRetried(**STEP, error="busy\nserver"),
+        types.SpecialistRetried(**STEP, error="busy\nserver"),
         done(ExecutionStatus.FAILED, error="gone"),
         done(ExecutionStatus.PARTIAL, error="half"),
-        SpecialistParked(**STEP, waiting_for=(1, 3)),
-        SpecialistParked(**STEP, waiting_for=()),
-        LimitReached(**RUN, limit="max_cost", value=0.5, scope="specialist/clerk"),
-        LimitReached(**RUN, limit="max_rounds", value=3),
-        LimitReached(**RUN, limit="content_filter", value=0),
+        types.SpecialistParked(**STEP, waiting_for=(1, 3)),
+        types.SpecialistParked(**STEP, waiting_for=()),
+        types.LimitReached(**RUN, limit="max_cost", value=0.5, scope="specialist/clerk"),
+        types.LimitReached(**RUN, limit="max_rounds", value=3),
+        types.LimitReached(**RUN, limit="content_filter", value=0),
         done(cut="reply_length"),
-        ReplyUnreadable(**RUN, node="think", complaint="No key.", fallback="a rule"),
+        types.ReplyUnreadable(**RUN, node="think", complaint="No key.", fallback="a rule"),
     ) == (
         "[~] step 2 clerk: busy server; trying again\n"
         "[!] step 2 clerk: gone (0.4 s)\n"
@@ -140,7 +120,9 @@ def test_failures_retries_and_waiting_steps_are_told(tell):
 
 
 def test_a_revision_shows_the_open_steps(tell):
-    revised = PlanUpdated(**RUN, plan=PLAN, markdown="", changes={"modified": [2]}, by="person")
+    revised = types.PlanUpdated(
+        **RUN, plan=PLAN, markdown="", changes={"modified": [2]}, by="person"
+    )
     assert tell(revised) == (
         "plan revised (version 2, by person); open steps:\n    [ ] 2 Count all @clerk (after 1)\n"
     )
@@ -149,7 +131,7 @@ def test_a_revision_shows_the_open_steps(tell):
 def test_feedback_is_told_only_if_the_work_goes_on(tell):
     def said(*, should_continue):
         feedback = FeedbackResult(feedback="Look again.", should_continue=should_continue)
-        return FeedbackGenerated(**RUN, feedback=feedback)
+        return types.FeedbackGenerated(**RUN, feedback=feedback)
 
     assert tell(said(should_continue=True)) == "feedback: Look again.\n"
     assert tell(said(should_continue=False)) == ""
@@ -159,7 +141,7 @@ def test_a_thought_is_not_told(tell):
     thinking = ThinkingResult(
         thought="", complexity=TaskComplexity.SIMPLE, timestamp=datetime(2030, 1, 1, tzinfo=UTC)
     )
-    assert tell(ThinkingCompleted(**RUN, thinking=thinking)) == ""
+    assert tell(types.ThinkingCompleted(**RUN, thinking=thinking)) == ""
 
 
 def test_an_answer_that_did_not_stream_is_printed_at_the_end(tell):
@@ -172,7 +154,7 @@ def test_an_answer_that_streamed_is_not_printed_twice(tell):
 
 
 def test_a_restarted_answer_is_announced_and_begins_on_a_new_line(tell):
-    text = tell(*tokens("Wro"), AnswerRestarted(**RUN), *tokens("Right."), end("Right."))
+    text = tell(*tokens("Wro"), types.AnswerRestarted(**RUN), *tokens("Right."), end("Right."))
     assert text.startswith("\nWro\n(the answer begins again)\n\nRight.\n")
     assert text.count("Right.") == 1
 
@@ -182,13 +164,13 @@ def test_an_answer_other_than_the_streamed_one_counts(tell):
 
 
 def test_quiet_gives_the_answer_alone(tell):
-    events = [ThinkingStarted(**RUN), done(), *tokens("Forty-two."), end()]
+    events = [types.ThinkingStarted(**RUN), done(), *tokens("Forty-two."), end()]
     assert tell(*events, quiet=True) == "Forty-two.\n"
-    assert tell(ThinkingStarted(**RUN), end(), quiet=True) == "Forty-two.\n"
+    assert tell(types.ThinkingStarted(**RUN), end(), quiet=True) == "Forty-two.\n"
 
 
 def test_what_a_model_says_cannot_steer_the_terminal(tell):
-    text = tell(*tokens("\x1b[2Jgone\r"), SpecialistInvoked(**STEP, task="\x1b]0;title\x07"))
+    text = tell(*tokens("\x1b[2Jgone\r"), types.SpecialistInvoked(**STEP, task="\x1b]0;title\x07"))
     assert "\x1b" not in text
     assert "\x07" not in text
     assert "\r" not in text
@@ -203,7 +185,7 @@ def test_a_run_that_breaks_off_leaves_the_cursor_on_a_new_line():
 
 def test_verbose_tells_what_specialists_say_line_by_line(tell):
     def said(text, step_id=2):
-        return SpecialistToken(**{**STEP, "step_id": step_id}, text=text)
+        return types.SpecialistToken(**{**STEP, "step_id": step_id}, text=text)
 
     text = tell(
         said("One\nTw"), said("other\n", 3), said("o"), done(), said("lost", 3), verbose=True
@@ -215,17 +197,17 @@ def test_verbose_tells_what_specialists_say_line_by_line(tell):
 
 def test_verbose_tells_what_a_pipeline_says_phase_by_phase(tell):
     def entered(phase, **where):
-        return PhaseEntered(**RUN, phase=phase, **where)
+        return types.PhaseEntered(**RUN, phase=phase, **where)
 
     where = {"step_id": 2, "specialist": "clerk"}
     alone = {**STEP, "step_id": 0, "specialist": ""}
     text = tell(
         entered("draft", **where),
-        SpecialistToken(**STEP, text="Tea."),
+        types.SpecialistToken(**STEP, text="Tea."),
         entered("critique", **where),
         entered("draft"),
-        SpecialistToken(**alone, text="Te"),
-        SpecialistToken(**alone, text="a."),
+        types.SpecialistToken(**alone, text="Te"),
+        types.SpecialistToken(**alone, text="a."),
         entered("critique"),
         verbose=True,
     )
@@ -243,31 +225,34 @@ def test_verbose_tells_thoughts_and_every_judgement(tell):
     )
     judged = FeedbackResult(feedback="All is done.", should_continue=False)
     events = [
-        ThinkingCompleted(**RUN, thinking=thinking),
-        FeedbackGenerated(**RUN, feedback=judged),
+        types.ThinkingCompleted(**RUN, thinking=thinking),
+        types.FeedbackGenerated(**RUN, feedback=judged),
     ]
     assert tell(*events, verbose=True) == ("judged complex: Two sources.\nfeedback: All is done.\n")
 
 
 def test_an_event_with_half_a_character_is_json_all_the_same():
-    line = json_line(AnswerToken(**RUN, text="a\ud800\x9b\u2028é"))
+    line = json_line(types.AnswerToken(**RUN, text="a\ud800\x9b\u2028é"))
     assert json.loads(line)["text"] == "a\ud800\x9b\u2028é"
-    assert json_line(AnswerToken(**RUN, text="\x9bé")).count("\\u009b") == 1
+    assert json_line(types.AnswerToken(**RUN, text="\x9bé")).count("\\u009b") == 1
     turning = "\u061c\u200e\u200f\u202a\u202e\u2066\u2069"
-    assert json_line(AnswerToken(**RUN, text=turning)).isascii()
+    assert json_line(types.AnswerToken(**RUN, text=turning)).isascii()
     assert "\n" not in line[:-1]
 
 
 def test_a_persons_word_on_a_step_is_told(tell):
-    again = RunCorrected(**RUN, action="retry", step_id=3, by="eva\x1b[2J", origin="0123456789")
+    again = types.RunCorrected(
+        **RUN, action="retry", step_id=3, by="eva\x1b[2J", origin="0123456789"
+    )
     assert tell(again) == "continues from run 01234567: step 3 is done again, by eva\ufffd[2J\n"
-    assert tell(RunCorrected(**RUN, action="skip", step_id=3)) == "step 3 is left out\n"
+    assert tell(types.RunCorrected(**RUN, action="skip", step_id=3)) == "step 3 is left out\n"
 
 
 def test_a_doubt_that_was_told_is_not_told_again_at_the_end(tell):
     doubt = Overlooked(line=1, kind="name", step=2, text="@b")
     told = tell(
-        PlanDoubtful(**RUN, overlooked=(doubt,)), end(warnings=(f"In the plan, {doubt}.", "x"))
+        types.PlanDoubtful(**RUN, overlooked=(doubt,)),
+        end(warnings=(f"In the plan, {doubt}.", "x")),
     )
     assert told.count("@b") == 1
     assert "warning: x\n" in told

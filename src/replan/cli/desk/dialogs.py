@@ -115,7 +115,7 @@ async def _plan_answer(ask: Ask, desk: Desk) -> JsonValue:
 
 
 def _check_changed(before: str, after: str) -> None:
-    """An editor that is left without a change has not approved of anything."""
+    """Refuse an unchanged text: to leave the editor without a change is no approval."""
     if after == before:
         raise InputError("Nothing was changed.")
 

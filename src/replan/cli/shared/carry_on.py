@@ -184,7 +184,7 @@ async def _result_of_continuing(
 
 
 def _confirmed_order(record: RunRecord, request: ResumeRequest, site: Site) -> Order:
-    """Read what the run is to do, with what was said about it now."""
+    """The stored order with the options given now; a person confirms what others stored."""
     run, changes = short(record.run_id), request.changes or {}
     order = restore_order(record.order, run)
     does = [] if is_signed(record.order, record.run_id) else effects_of(order, changes)

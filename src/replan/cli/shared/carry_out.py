@@ -34,9 +34,7 @@ from replan.user_files.orders import Order, prepare, stored_form
 from replan.user_files.place import open_place, short
 from replan.user_files.plan_file import PlanFile
 from replan.views.cells import harmless
-from replan.views.live.manner import teller
 from replan.views.live.notices import traces_notice, tracing_notice
-from replan.views.live.teller import seconds
 
 
 def carry_out(order: Order, site: Site) -> int:
@@ -110,23 +108,15 @@ async def open_at_terminal(
         order: Order = order,
     ) -> Session:
         plan_file = PlanFile(order.plan_out, origin_of(order.plan or ""))
-        run_teller = teller(
-            site.manner,
-            site.output,
-            site.errors,
-            workspace=ready.workspace,
-            terminal=site.environment.get("TERM", ""),
-            clock=seconds,
-            made=made,
-        )
+        reporter = site.reporter(ready.workspace, made)
         site.complain(*filter(None, told_elsewhere))
         if site.shows_all:
             if site.place.outlives:
                 site.complain(f"run {short(run_id)}")
             built_in = built_in_models().get(str(ready.model))
             if built_in is not None and not is_known:
-                run_teller.say(built_in.notice)
-        return Session(run_id, runtime, site, run_teller, plan_file)
+                reporter.say(built_in.notice)
+        return Session(run_id, runtime, site, reporter, plan_file)
 
     with open_traces_asked_for(site) as (traces, notice):
         told_elsewhere.append(notice)

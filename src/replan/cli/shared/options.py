@@ -1,10 +1,15 @@
 """The options that several commands share."""
 
+from collections.abc import Callable
 from enum import StrEnum
+from functools import wraps
+from inspect import Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
+
+R = TypeVar("R")
 
 TeamFile = Annotated[
     Path | None,
@@ -130,3 +135,33 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmat
 def output_option(what: str) -> Any:
     """Return the option for the file that a command writes."""
     return typer.Option("--output", "-o", dir_okay=False, help=what)
+
+
+def with_options(
+    name: str, make: Callable[..., Any], *left_out: str
+) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Give a command the options of `make`, and what `make` returns for them as an argument.
+
+    Args:
+        name: The argument.
+        make: A function or a class whose parameters are options.
+        left_out: Options that the command does not have.
+    """
+    parameters = signature(make, eval_str=True).parameters.values()
+    shared = [each for each in parameters if each.name not in left_out]
+
+    def with_shared(command: Callable[..., R]) -> Callable[..., R]:
+        parameters = signature(command, eval_str=True).parameters.values()
+        every = [*(each for each in parameters if each.name != name), *shared]
+
+        @wraps(command)
+        def called(**given: Any) -> R:
+            made = make(**{each.name: given.pop(each.name) for each in shared})
+            return command(**given, **{name: made})
+
+        # Typer reads the options of a command from both.
+        called.__dict__["__signature__"] = Signature(every)
+        called.__annotations__ = {each.name: each.annotation for each in every}
+        return called
+
+    return with_shared

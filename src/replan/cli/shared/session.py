@@ -28,7 +28,7 @@ from replan.user_files.plan_file import PlanFile
 from replan.views.cells import counted, harmless
 from replan.views.live.course import Course, course_after, with_answer
 from replan.views.live.notices import warnings_shown_by
-from replan.views.live.teller import Teller, rest_line, seconds
+from replan.views.live.reporters import Reporter, rest_line, seconds
 from replan.views.run.open_asks import waiting_lines
 
 logger = logging.getLogger(__name__)
@@ -38,14 +38,14 @@ class Session:
     """One run, while this terminal follows it."""
 
     def __init__(
-        self, run_id: str, runtime: Runtime, site: Site, teller: Teller, plan_file: PlanFile
+        self, run_id: str, runtime: Runtime, site: Site, reporter: Reporter, plan_file: PlanFile
     ) -> None:
         """Prepare; nothing happens before `follow`."""
         self._run_id = run_id
         self._runtime = runtime
         self._site = site
         self._plan_file = plan_file
-        self._teller = teller
+        self._reporter = reporter
         self._course = Course(started=seconds())
         self._stop = Stop(asyncio.Event(), finish=self._stop_at_once)
         self._hurrying: asyncio.Future[None] | None = None
@@ -65,7 +65,7 @@ class Session:
         return {"tokens": tokens, "heard": self._on_event, "stop": self._stop.asked}
 
     def recall(self, events: Sequence[Event], warnings: Sequence[str] = ()) -> None:
-        """Take what happened before this process, without showing it again."""
+        """Take over the events before this process, without showing them again."""
         self._shown_warnings |= {*warnings}
         for event in events:
             self._course = course_after(self._course, event, seconds())
@@ -77,7 +77,7 @@ class Session:
             self._interview = self._open_interview()
             if asks:
                 # What is asked is below the plan.
-                self._teller.follow(self._course)
+                self._reporter.follow(self._course)
             for ask in asks:
                 self._interview.add(ask)
         going = asyncio.ensure_future(self._run_to_rest(begun))
@@ -127,7 +127,7 @@ class Session:
             # What is typed now is not meant for a question.
             interview, self._interview = self._interview, None
             await interview.close()
-        self._teller.remark(
+        self._reporter.remark(
             f"stopping: running steps have {self._site.grace:g} s to end; "
             "press Ctrl-C again to stop immediately"
         )
@@ -152,9 +152,9 @@ class Session:
     def _tell(self, event: Event, course: Course) -> None:
         if self._interview is not None and isinstance(event, InputRequested):
             # The person is asked, and need not be told.
-            self._teller.follow(course)
+            self._reporter.follow(course)
         else:
-            self._teller.tell(event, course)
+            self._reporter.report(event, course)
 
     def _open_interview(self) -> Interview:
         site = self._site
@@ -169,18 +169,18 @@ class Session:
         """Hold back output while a person is asked, then show it."""
         if ask is not None:
             # A plan that is asked about is shown by the question.
-            self._teller.pause(shows_plan=ask.kind != PLAN)
+            self._reporter.pause(shows_plan=ask.kind != PLAN)
             return
         held, self._held_back = self._held_back, []
         for event, course in held:
             self._tell(event, course)
-        self._teller.proceed(self._course)
+        self._reporter.proceed(self._course)
 
     async def _close(self, *tasks: "asyncio.Future[None]") -> None:
         """End all work, report everything, and write everything known to disk."""
         async with AsyncExitStack() as last:
             last.callback(self._plan_file.write)
-            last.callback(self._teller.close)
+            last.callback(self._reporter.close)
             if self._interview is not None:
                 last.push_async_callback(self._interview.close)
             await put_an_end_to(*tasks)

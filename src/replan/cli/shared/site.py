@@ -6,20 +6,20 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
-from functools import wraps
-from inspect import Signature, signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from replan.cli.shared import options
 from replan.cli.shared.process import place_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
     from typing import TextIO
 
+    from replan.state.results import Artifact
     from replan.user_files.place import Place
     from replan.views.live.manner import Manner
+    from replan.views.live.reporters import Reporter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,13 +56,28 @@ class Site:
         """Whether more than the answer is wanted, by a person."""
         return not (self.manner.quiet or self.manner.as_json)
 
+    def reporter(self, workspace: Path, made: Sequence[Artifact] = ()) -> Reporter:
+        """What reports one run or turn here; `made` are files that the run has made before."""
+        from replan.views.live.manner import reporter
+        from replan.views.live.reporters import seconds
+
+        return reporter(
+            self.manner,
+            self.output,
+            self.errors,
+            workspace=workspace,
+            terminal=self.environment.get("TERM", ""),
+            clock=seconds,
+            made=made,
+        )
+
     def complain(self, *lines: str) -> None:
         """Write lines that do not belong to the run, immediately."""
         self.errors.write("".join(f"{line}\n" for line in lines))
         self.errors.flush()
 
 
-def site(
+def site_of(
     *,
     grace: options.Grace = 10.0,
     storage: options.Storage = None,
@@ -72,7 +87,7 @@ def site(
     verbose: options.Verbose = False,
     log_file: options.LogFile = None,
 ) -> Site:
-    """Where and how this process tells a run."""
+    """The site of this process, from its options."""
     from replan.views.live.manner import Manner
 
     return Site(
@@ -85,31 +100,3 @@ def site(
         log_file=log_file,
         grace=grace,
     )
-
-
-def with_site(*left_out: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Give a command the options of `site`, and the site that they make as `site`.
-
-    Args:
-        left_out: Options that the command does not have.
-    """
-    shared = [
-        each
-        for each in signature(site, eval_str=True).parameters.values()
-        if each.name not in left_out
-    ]
-
-    def given_to(command: Callable[..., int]) -> Callable[..., int]:
-        own = [each for each in signature(command).parameters.values() if each.name != "site"]
-
-        @wraps(command)
-        def called(**given: Any) -> int:
-            chosen = {each.name: given.pop(each.name) for each in shared}
-            return command(**given, site=site(**chosen))
-
-        # Typer reads the options of a command from both.
-        called.__dict__["__signature__"] = Signature([*own, *shared])
-        called.__annotations__ = {each.name: each.annotation for each in (*own, *shared)}
-        return called
-
-    return given_to

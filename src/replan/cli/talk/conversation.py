@@ -25,7 +25,7 @@ from replan.state.limits import RunSettings
 from replan.state.session.context import AgentContext, AgentResult
 from replan.views.cells import counted, harmless, wrapped
 from replan.views.live.course import Course, course_of, with_answer, with_asks
-from replan.views.live.teller import Teller, seconds
+from replan.views.live.reporters import Reporter, seconds
 from replan.views.rendered import console_on, print_markdown
 
 _WIDEST = 10_000
@@ -38,13 +38,13 @@ _OPEN = (
 
 @dataclass(frozen=True, kw_only=True)
 class Talk:
-    """What a conversation is had with."""
+    """The parts of a conversation that stay the same for all its sessions."""
 
     opened: Opened
     site: Site
     lines: Lines
     desk: Desk
-    teller: Callable[[], Teller]  # shows one turn
+    reporter: Callable[[], Reporter]  # shows one turn
     settings: RunSettings | None
     resume: Callable[[str], str]  # the command that continues a session; empty if none does
 
@@ -90,9 +90,9 @@ class Conversation:
     def show_work(self) -> None:
         """Draw the plan that is under way."""
         if self._course.rows and [ask.kind for ask in self.asks] != [PLAN]:
-            telling = self.talk.teller()
-            telling.follow(self._course)
-            telling.pause(shows_plan=True)
+            reporter = self.talk.reporter()
+            reporter.follow(self._course)
+            reporter.pause(shows_plan=True)
 
     def begin_new(self) -> None:
         """Begin another session."""
@@ -185,15 +185,15 @@ class Conversation:
         return given
 
     async def _turn(self, given: Any) -> None:
-        """Take a turn, and see its outcome."""
-        telling = self.talk.teller()
+        """Take a turn, show it, and load the session that it has changed."""
+        reporter = self.talk.reporter()
         turn = Turn(
-            telling=telling,
+            reporter=reporter,
             course=replace(self._course, started=seconds(), answer=""),
             is_asked_in_place=self.is_person,
         )
         if self._course.rows and self.is_person:
-            telling.follow(turn.course)
+            reporter.follow(turn.course)
         try:
             await turn.follow(self._stream(given, turn))
         except ReplanError as error:
@@ -235,9 +235,9 @@ class Conversation:
     def _close(self, turn: Turn) -> None:
         stage = turn.result and turn.result.metadata.get("stage")
         if stage in ("question", "approval") and self.is_person:
-            turn.telling.pause(shows_plan=stage == "question")
+            turn.reporter.pause(shows_plan=stage == "question")
         else:
-            turn.telling.close()
+            turn.reporter.close()
 
     async def _load(self) -> None:
         """Read the stored session: its context, and the questions and the plan of its run."""

@@ -16,7 +16,7 @@ from replan.events.types import (
 from replan.runs.stopping import GRACE, put_an_end_to
 from replan.state.session.context import AgentResult
 from replan.views.live.course import Course, course_after
-from replan.views.live.teller import Teller, seconds
+from replan.views.live.reporters import Reporter, seconds
 
 STOPPING = (
     f"stopping: running steps have {GRACE:g} s to end; press Ctrl-C again to stop immediately"
@@ -27,7 +27,7 @@ STOPPING = (
 class Turn:
     """The view of a turn while it is taken."""
 
-    telling: Teller
+    reporter: Reporter
     course: Course
     is_asked_in_place: bool = False  # whether a person is asked what the turn asks
     result: AgentResult | None = None  # None where it was cut off
@@ -60,7 +60,7 @@ class Turn:
                 if isinstance(part, AgentResult):
                     # A run tells its warnings when it is over; a turn of a job is not a run.
                     for text in warned if not self.is_told else ():
-                        self.telling.remark(f"warning: {text}")
+                        self.reporter.remark(f"warning: {text}")
                     self.result = part
                     continue
                 self.course = course_after(self.course, part, seconds())
@@ -69,10 +69,10 @@ class Turn:
                     warned.append(part.text)
                 if self.is_asked_in_place and isinstance(part, InputRequested | AnswerGiven):
                     # Whoever is asked, and answers, need not be told.
-                    self.telling.follow(self.course)
+                    self.reporter.follow(self.course)
                 else:
-                    self.telling.tell(part, self.course)
+                    self.reporter.report(part, self.course)
 
     async def _announce_stop(self) -> None:
         await self.asked_to_stop.wait()
-        self.telling.remark(STOPPING)
+        self.reporter.remark(STOPPING)

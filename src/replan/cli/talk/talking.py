@@ -22,8 +22,7 @@ from replan.errors import ReplanError
 from replan.sessions.client.kept_turn import check_agent
 from replan.user_files.orders import Order
 from replan.views.cells import counted, harmless
-from replan.views.live.manner import POOR_TERMINALS, teller
-from replan.views.live.teller import Teller, seconds
+from replan.views.live.manner import POOR_TERMINALS
 from replan.views.session_messages import messages_text
 
 _SHOWN = 2
@@ -93,7 +92,7 @@ def _talk(
         site=site,
         lines=lines,
         desk=TalkDesk(keyboard, site.output, site.environment, editing, lines=lines),
-        teller=partial(_teller, opened, site),
+        reporter=partial(site.reporter, opened.workspace),
         settings=order.settings,
         resume=resume,
     )
@@ -109,17 +108,6 @@ def _lines_of(site: Site, *, keeps: bool) -> Lines:
 
     kept = user_data_path("replan", appauthor=False) / "messages"
     return EditedLines(kept if keeps else None)
-
-
-def _teller(opened: Opened, site: Site) -> Teller:
-    return teller(
-        site.manner,
-        site.output,
-        site.errors,
-        workspace=opened.workspace,
-        terminal=site.environment.get("TERM", ""),
-        clock=seconds,
-    )
 
 
 def _greet(conversation: Conversation) -> None:

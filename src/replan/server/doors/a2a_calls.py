@@ -29,20 +29,7 @@ from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
 from replan.runs.run import Run
 from replan.server.callers.identity import Identity
-from replan.server.doors.a2a_wire import (
-    ANSWER,
-    CONTEXT,
-    OVER,
-    answers_in_message,
-    artifacts_of,
-    context_named,
-    context_of,
-    message_of,
-    raising_a2a_errors,
-    read_request,
-    status_of,
-    task_of,
-)
+from replan.server.doors import a2a_wire
 from replan.server.doors.conversations import progress_line, text_in
 from replan.server.endpoints import check_role
 from replan.server.response_schemas import TEAM, TENANT
@@ -67,7 +54,7 @@ class CallerTasks(RequestHandler):
         self, params: a2a.SendMessageRequest, context: ServerCallContext
     ) -> a2a.Task | a2a.Message:
         """Begin a task, or continue one; wait until it rests, unless asked not to."""
-        with raising_a2a_errors():
+        with a2a_wire.raising_a2a_errors():
             run, _ = await self._begin(params)
             if not params.configuration.return_immediately:
                 await run
@@ -79,8 +66,8 @@ class CallerTasks(RequestHandler):
         self, params: a2a.SendMessageRequest, context: ServerCallContext
     ) -> AsyncGenerator[Event]:
         """Begin a task, or continue one, and tell its course."""
-        with raising_a2a_errors():
-            self.served.seat_of(self.who)  # refuses one too many before anything is begun
+        with a2a_wire.raising_a2a_errors():
+            self.served.stream_seat(self.who)  # refuses one too many before anything is begun
             run, after = await self._begin(params)
             async with aclosing(self._follow(run, after)) as events:
                 async for event in events:
@@ -90,10 +77,10 @@ class CallerTasks(RequestHandler):
         self, params: a2a.SubscribeToTaskRequest, context: ServerCallContext
     ) -> AsyncGenerator[Event]:
         """Report the course of a task from now on."""
-        with raising_a2a_errors():
-            self.served.seat_of(self.who)
+        with a2a_wire.raising_a2a_errors():
+            self.served.stream_seat(self.who)
             view = await self._view(params.id)
-            if (await self._task_of(view)).status.state in OVER:
+            if (await self._task_of(view)).status.state in a2a_wire.OVER:
                 raise UnsupportedOperationError("The task is over. GetTask has its answer.")
             run = Run(self.served.runtime_of(view.record), view.run_id)
             known = len(await self.served.storage.runs.events(view.run_id))
@@ -105,7 +92,7 @@ class CallerTasks(RequestHandler):
         self, params: a2a.GetTaskRequest, context: ServerCallContext
     ) -> a2a.Task | None:
         """Return the status of a task."""
-        with raising_a2a_errors():
+        with a2a_wire.raising_a2a_errors():
             most = params.history_length if params.HasField("history_length") else None
             return await self._task_of(await self._view(params.id), most)
 
@@ -113,10 +100,10 @@ class CallerTasks(RequestHandler):
         self, params: a2a.CancelTaskRequest, context: ServerCallContext
     ) -> a2a.Task | None:
         """Stop a task permanently; what it did stays on record."""
-        with raising_a2a_errors():
+        with a2a_wire.raising_a2a_errors():
             check_role(self.who, "run")
             view = await self._view(params.id)
-            if (await self._task_of(view)).status.state in OVER:
+            if (await self._task_of(view)).status.state in a2a_wire.OVER:
                 raise TaskNotCancelableError("The task is over.")
             runtime = self.served.runtime_of(view.record)
             store = self.served.storage.store
@@ -134,8 +121,8 @@ class CallerTasks(RequestHandler):
             raise InvalidParamsError(f"pageSize: give a number from 1 to {_MOST}.")
         labels = {TEAM: self.team, **({TENANT: self.who.tenant} if self.who.tenant else {})}
         if params.context_id:
-            labels[CONTEXT] = params.context_id
-        with raising_a2a_errors():
+            labels[a2a_wire.CONTEXT] = params.context_id
+        with a2a_wire.raising_a2a_errors():
             behind = (
                 await self.served.record_of(params.page_token, self.who)
                 if (params.page_token)
@@ -177,8 +164,11 @@ class CallerTasks(RequestHandler):
         known = await self.served.storage.runs.get(run_id)
         if known is not None:
             return await self._existing_run(known), 0
-        given = {"messages": [read_request(message)]}
-        labels = {"door": "a2a", CONTEXT: context_named(message, self.served.new_id())}
+        given = {"messages": [a2a_wire.read_request(message)]}
+        labels = {
+            "door": "a2a",
+            a2a_wire.CONTEXT: a2a_wire.context_named(message, self.served.new_id()),
+        }
         options: Any = {"run_id": run_id, "labels": labels, "tokens": True}
         return await begin_run(self.served, self.who, self.team, given, **options), 0
 
@@ -192,7 +182,7 @@ class CallerTasks(RequestHandler):
     async def _continue(self, message: a2a.Message) -> tuple[Run, int]:
         """Answer a task, or continue one that rests."""
         view = await self._view(message.task_id)
-        if message.context_id and message.context_id != context_of(view):
+        if message.context_id and message.context_id != a2a_wire.context_of(view):
             raise InvalidParamsError("message.contextId: the task is of another context.")
         known = len(await self.served.storage.runs.events(view.run_id))
         run, store = (
@@ -213,7 +203,7 @@ class CallerTasks(RequestHandler):
         else:
             check_role(self.who, "answer")
             try:
-                given = answers_in_message(message, view.waiting)
+                given = a2a_wire.answers_in_message(message, view.waiting)
                 run = await answer_run(self.served, self.who, view.record, given, tokens=True)
             except InputError as error:
                 raise InvalidParamsError(f"message.parts: {error}") from error
@@ -223,7 +213,7 @@ class CallerTasks(RequestHandler):
     async def _follow(self, run: Run, after: int) -> AsyncGenerator[Event]:
         """The task as it is, what happens, and how it ends."""
         view = await run.look()
-        ids: Any = {"task_id": view.run_id, "context_id": context_of(view)}
+        ids: Any = {"task_id": view.run_id, "context_id": a2a_wire.context_of(view)}
         task = await self._task_of(view)
         yield task
         is_begun, waits = False, task.status.state == a2a.TaskState.TASK_STATE_SUBMITTED
@@ -234,18 +224,21 @@ class CallerTasks(RequestHandler):
                     at_work = a2a.TaskStatus(state=a2a.TaskState.TASK_STATE_WORKING)
                     yield a2a.TaskStatusUpdateEvent(**ids, status=at_work)
                 if piece := text_in(event):
-                    artifact = a2a.Artifact(artifact_id=ANSWER, parts=[new_text_part(piece)])
+                    artifact = a2a.Artifact(
+                        artifact_id=a2a_wire.ANSWER, parts=[new_text_part(piece)]
+                    )
                     yield a2a.TaskArtifactUpdateEvent(**ids, artifact=artifact, append=is_begun)
                     is_begun = True
                 elif course := progress_line(event):
                     yield a2a.TaskStatusUpdateEvent(**ids, status=_working(view, event, course))
         await run
         view = await run.look()
-        for artifact in artifacts_of(view):
+        for artifact in a2a_wire.artifacts_of(view):
             # A reply may have been begun again: this is the whole of it.
             yield a2a.TaskArtifactUpdateEvent(**ids, artifact=artifact, last_chunk=True)
         yield a2a.TaskStatusUpdateEvent(
-            **ids, status=status_of(view, is_cancelled=await self._is_cancelled(view.run_id))
+            **ids,
+            status=a2a_wire.status_of(view, is_cancelled=await self._is_cancelled(view.run_id)),
         )
 
     async def _view(self, task_id: str) -> RunView:
@@ -255,7 +248,7 @@ class CallerTasks(RequestHandler):
         return await self.served.runtime_of(record).look(record.run_id)
 
     async def _task_of(self, view: RunView, most: int | None = None) -> a2a.Task:
-        return task_of(view, is_cancelled=await self._is_cancelled(view.run_id), most=most)
+        return a2a_wire.task_of(view, is_cancelled=await self._is_cancelled(view.run_id), most=most)
 
     async def _listed(self, record: RunRecord, params: a2a.ListTasksRequest) -> a2a.Task:
         view = await self.served.runtime_of(record).look(record.run_id)
@@ -277,5 +270,7 @@ class CallerTasks(RequestHandler):
 
 def _working(view: RunView, event: RunEvent, course: str) -> a2a.TaskStatus:
     status = a2a.TaskStatus(state=a2a.TaskState.TASK_STATE_WORKING)
-    status.message.CopyFrom(message_of(view, [new_text_part(course.strip())], str(event.seq)))
+    status.message.CopyFrom(
+        a2a_wire.message_of(view, [new_text_part(course.strip())], str(event.seq))
+    )
     return status

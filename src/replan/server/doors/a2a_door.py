@@ -54,7 +54,7 @@ def routes(served: ServedTeams) -> list[Route]:
             return answer
         # The protocol's own stream waits for a reader who takes nothing, however long.
         told_of: Any = cast("Any", answer).body_iterator
-        return Stream(_lines(told_of), served.beat, served.seat_of(handler.who))
+        return Stream(_lines(told_of), served.beat, served.stream_seat(handler.who))
 
     return [
         Route("/a2a/{team}" + AGENT_CARD_WELL_KNOWN_PATH, card, methods=["GET"]),

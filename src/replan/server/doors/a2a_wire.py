@@ -169,7 +169,7 @@ OVER = frozenset(
 
 
 def task_of(view: RunView, *, is_cancelled: bool = False, most: int | None = None) -> Task:
-    """Tell a run as a task.
+    """Return a run as a task.
 
     Args:
         view: The run.

@@ -42,10 +42,10 @@ async def run(call: Call) -> Response:
     """Run the last message of a thread, and stream the course as AG-UI events."""
     body: ag_ui.RunAgentInput = call.body
     name = call.served.team_at(call.path["team"])
-    seat = call.served.seat_of(call.who)
+    seat = call.served.stream_seat(call.who)
     turn = _Turn(call.served, body, Conversations(call.served, call.who, name))
     # What cannot be begun is a problem, and no stream.
-    begun = await turn.begun()
+    begun = await turn.begin()
     return Stream(turn.lines(begun), call.served.beat, seat)
 
 
@@ -69,7 +69,7 @@ class _Turn:
     body: ag_ui.RunAgentInput
     chats: Conversations
 
-    async def begun(self) -> Begun | RunView:
+    async def begin(self) -> Begun | RunView:
         """Begin a run, or continue the one that waits, or let that one wait."""
         if not self.body.thread_id:
             fix = "Name the thread: what waits in it is found by its name."
@@ -82,16 +82,16 @@ class _Turn:
             fix = "Leave it out, and send a message."
             raise bad_field("resume", "...", "nothing waits in this thread", fix)
         if waiting is None:
-            return await self.chats.begun("ag-ui", self._messages())
+            return await self.chats.begin("ag-ui", self._messages())
         view, shown = waiting
         if not self.body.resume:
             said = self._last()
-            return await self.chats.answered(view, lambda: read_answers(said, view.waiting, shown))
+            return await self.chats.answer(view, lambda: read_answers(said, view.waiting, shown))
         given = _read_answers(self.body, view.waiting)
         if given is None:
             await self.chats.forget(self._key)
             return view
-        return await self.chats.answered(view, lambda: given)
+        return await self.chats.answer(view, lambda: given)
 
     async def lines(self, begun: Begun | RunView) -> AsyncGenerator[str]:
         """Report the course of the run as server-sent events."""
@@ -122,7 +122,7 @@ class _Turn:
             yield ag_ui.RunErrorEvent(message=problem.detail, code=problem.code)
             return
         is_answered = view.outcome not in ("waiting", "interrupted", "failed")
-        for each in course.ended(view, reply_text(view) if is_answered else ""):
+        for each in course.end(view, reply_text(view) if is_answered else ""):
             yield each
         yield _final_event(ids, view, begun.problem)
 

@@ -48,7 +48,7 @@ class Course:
             return [self._snapshot(await self._run.look())]
         return list(self._events_of(event))
 
-    def ended(self, view: RunView, text: str) -> Iterator[ag_ui.BaseEvent]:
+    def end(self, view: RunView, text: str) -> Iterator[ag_ui.BaseEvent]:
         """Close what is open, and send the answer if it was not sent yet.
 
         A reply that was begun again cannot be taken back; it is followed by the whole one.

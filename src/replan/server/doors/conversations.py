@@ -47,7 +47,7 @@ class Conversations:
     who: Identity
     team: str
 
-    async def begun(
+    async def begin(
         self, door: str, messages: Sequence[BaseMessage], thread_id: str | None = None
     ) -> Begun:
         """Begin a run.
@@ -62,9 +62,7 @@ class Conversations:
             await begin_run(self.served, self.who, self.team, given, tokens=True, **options)
         )
 
-    async def answered(
-        self, view: RunView, answers: Callable[[], Mapping[str, JsonValue]]
-    ) -> Begun:
+    async def answer(self, view: RunView, answers: Callable[[], Mapping[str, JsonValue]]) -> Begun:
         """Continue a run that waits; answers that do not fit are its problem.
 
         Raises:

@@ -52,8 +52,8 @@ async def complete(call: Call) -> chat_wire.ChatCompletion | Response:
     body.check()
     team = call.served.team_at(body.model, "model")
     turn = Turn(call.served, call.who, body, team, Conversations(call.served, call.who, team))
-    seat = call.served.seat_of(call.who) if body.stream else None
-    begun = await turn.begun()
+    seat = call.served.stream_seat(call.who) if body.stream else None
+    begun = await turn.begin()
     if seat is None:
         return await turn.completion(begun)
     return Stream(turn.pieces(begun), call.served.beat, seat)
@@ -69,7 +69,7 @@ class Turn:
     team: str
     chats: Conversations
 
-    async def begun(self) -> Begun:
+    async def begin(self) -> Begun:
         """Begin a run, or continue the one that waits.
 
         Raises:
@@ -81,13 +81,13 @@ class Turn:
         waiting = None if is_new else await self.chats.waiting(_key(body, body.messages[:-1]))
         if waiting is None:
             thread = self.chats.thread(body.session_id)
-            return await self.chats.begun("chat", [each.message for each in body.news], thread)
+            return await self.chats.begin("chat", [each.message for each in body.news], thread)
         view, shown = waiting
         text = body.messages[-1].text
-        return await self.chats.answered(view, lambda: read_answers(text, view.waiting, shown))
+        return await self.chats.answer(view, lambda: read_answers(text, view.waiting, shown))
 
     async def reply_for(self, view: RunView, problem: str) -> str:
-        """What is said about a run at rest; one that waits is found again by it."""
+        """The reply about a run at rest; a run that waits is found again by its reply."""
         text = reply_text(view, problem)
         answer = chat_wire.ChatMessage(role="assistant", content=text)
         await self.chats.note(_key(self.body, [*self.body.messages, answer]), view)
@@ -146,7 +146,7 @@ class Turn:
         yield "data: [DONE]\n\n"
 
     def _delta(self, event: RunEvent) -> dict[str, str]:
-        """What a piece has of an event; nothing of most."""
+        """The part of a streamed piece for an event; empty for most events."""
         if text := text_in(event):
             return {"content": text}
         course = progress_line(event) if self.body.tells_course else ""

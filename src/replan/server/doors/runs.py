@@ -251,8 +251,8 @@ async def events(call: Call) -> EventPage | Response:
         # With this status, a browser does not reconnect.
         return Response(status_code=204)
     following = runtime.events(record.run_id, after=after, tokens=call.query.tokens)
-    rest = partial(call.served.rest_of, record)
-    seat = call.served.seat_of(call.who)
+    rest = partial(call.served.wait_for_rest, record)
+    seat = call.served.stream_seat(call.who)
     return event_stream(following, record.run_id, rest, call.served.beat, seat)
 
 

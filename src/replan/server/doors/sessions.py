@@ -58,7 +58,7 @@ async def turn(call: Call) -> AgentResult | Response:
                 if isinstance(part, AgentResult):
                     return part
         raise ReplanError("The turn ended without a result. Send it again.")
-    seat = call.served.seat_of(call.who)
+    seat = call.served.stream_seat(call.who)
     # What cannot be begun is a problem, and no stream.
     first = await anext(parts)
     _raise_if_not_begun(first, body)

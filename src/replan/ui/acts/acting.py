@@ -30,11 +30,11 @@ class Acted:
 
     @property
     def runtime(self) -> Runtime:
-        """What works on it."""
+        """The runtime that works on the run."""
         return self.served.runtime_of(self.record)
 
     def only_served(self, how: str) -> None:
-        """Leave to the terminal what needs an order of its own.
+        """Refuse a run that a terminal began: a new run from it needs an order of the terminal.
 
         Raises:
             RefusedError: A terminal began the run.

@@ -138,7 +138,7 @@ def _is_settled(plan: TaskPlan, rerun: Rerun) -> bool:
 
 
 def _effects(acted: Acted, plan: TaskPlan, reruns: tuple[Rerun, ...]) -> list[str]:
-    """What of it must not be done twice unasked."""
+    """Sentences about the steps that may have an effect a second time."""
     cards = {card.name.casefold(): card for card in team_of(acted.runtime.graph)}
     texts = list[str]()
     for rerun in reruns:

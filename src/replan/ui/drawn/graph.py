@@ -18,7 +18,7 @@ _SWEEPS = 4  # through all columns, forth and back in turns
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
+class StepState:
     """The status of a step: a word for its style, and a text."""
 
     state: str  # pending, running, waiting, interrupted, done, failed, skipped or removed
@@ -34,7 +34,7 @@ class Box:
     step: int
     title: str
     who: str
-    standing: Standing
+    standing: StepState
     x: int
     y: int
 
@@ -62,16 +62,16 @@ class Graph:
 def graph_of(story: Story) -> Graph:
     """Draw the plan of a run as it is."""
     plan = story.run.plan or TaskPlan()
-    return draw(plan, standings(story))
+    return draw(plan, step_states(story))
 
 
-def standings(story: Story) -> dict[int, Standing]:
+def step_states(story: Story) -> dict[int, StepState]:
     """The status of each step of a run, and for whom it waits."""
     steps = {each.step.id: each for each in story.steps}
     asking = {ask.step_id for ask in story.run.waiting}
     changed = changed_steps(story)
     return {
-        number: Standing(
+        number: StepState(
             state=state,
             text=text,
             remarks=", ".join(_remarks(each, story)),
@@ -120,12 +120,12 @@ def _awaited(step: StepStory, steps: Mapping[int, StepStory], *, is_over: bool) 
     return awaited(failed, [each.step.id for each in before if each.status.is_open])
 
 
-def draw(plan: TaskPlan, standing: Mapping[int, Standing]) -> Graph:
+def draw(plan: TaskPlan, standing: Mapping[int, StepState]) -> Graph:
     """Place the steps of a plan: a column a layer, in an order with few crossings."""
     columns = _untangled([[step.id for step in layer] for layer in layers(plan)], plan)
     tallest = max(map(len, columns), default=0)
     places = dict(_places(columns, tallest))
-    unknown = Standing(state="pending", text="")
+    unknown = StepState(state="pending", text="")
     return Graph(
         boxes=tuple(
             Box(

@@ -168,7 +168,7 @@ def _attempt(attempt: AttemptView, step: StepStory, known: Known) -> Attempt:
 
 
 def _error_elsewhere(attempt: AttemptView, step: StepStory) -> str:
-    """Where the error of an attempt stands already."""
+    """The place that shows the error of an attempt already; empty if there is none."""
     error, above = attempt.entry.error, step.step.feedback
     is_above = error and above and is_in_text(error, above)
     return "the error above" if is_above else same_error_before(attempt, step.attempts)

@@ -12,7 +12,7 @@ _LONGEST_VALUE, _LONGEST = 60, 200
 
 
 def call_begun_text(event: ModelCalled | ToolInvoked) -> str:
-    """What begins with a call."""
+    """What is done from the beginning of a call to its end."""
     if isinstance(event, ModelCalled):
         return f"asks model {one_line(event.model)}"
     return f"calls {call_text(event.tool, event.arguments)}"

@@ -26,24 +26,9 @@ class Signs:
     spinner: str
 
 
-UNICODE = Signs(
-    marks={
-        StepStatus.PENDING: "·",
-        StepStatus.COMPLETED: "✓",
-        StepStatus.FAILED: "✗",
-        StepStatus.SKIPPED: "–",
-    },
-    spinner="⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏",
-)
-ASCII = Signs(
-    marks={
-        StepStatus.PENDING: ".",
-        StepStatus.COMPLETED: "x",
-        StepStatus.FAILED: "!",
-        StepStatus.SKIPPED: "-",
-    },
-    spinner="|/-\\",
-)
+_MARKED = (StepStatus.PENDING, StepStatus.COMPLETED, StepStatus.FAILED, StepStatus.SKIPPED)
+UNICODE = Signs(marks=dict(zip(_MARKED, "·✓✗–", strict=True)), spinner="⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
+ASCII = Signs(marks=dict(zip(_MARKED, ".x!-", strict=True)), spinner="|/-\\")
 _STYLES = {
     StepStatus.PENDING: "dim",
     StepStatus.EXECUTING: "cyan",

@@ -16,7 +16,7 @@ from replan.views.cells import wrapped
 from replan.views.live.course import Course, Row
 from replan.views.live.frame import ASCII, UNICODE, Window, frame, whole_plan
 from replan.views.live.notices import Sayings, notice, verbose_notice, warnings_shown_by
-from replan.views.live.teller import Teller
+from replan.views.live.reporters import Reporter
 from replan.views.rendered import columns_of, console_on, print_markdown
 from replan.views.run.below_answer import account, files, warnings
 
@@ -25,7 +25,7 @@ _ROOM_TO_ASK = 6
 """Lines of the terminal that a plan leaves to the question below it."""
 
 
-class LiveTeller(Teller):
+class LiveReporter(Reporter):
     """Draws the plan again and again until the run is over, then prints all of it once."""
 
     def __init__(
@@ -53,7 +53,7 @@ class LiveTeller(Teller):
         """Print a text, apart from the plan that will be drawn below it."""
         self._print([*wrapped(text, self._width), ""])
 
-    def tell(self, event: Event, course: Course) -> None:
+    def report(self, event: Event, course: Course) -> None:
         """Process an event; the screen is updated a few times a second."""
         if isinstance(event, TaskCompleted):
             self._course = course

@@ -7,7 +7,7 @@ from typing import TextIO
 
 from replan.state.results import Artifact
 from replan.views.live.plain import Lines
-from replan.views.live.teller import AnswerTeller, JsonTeller, LineTeller, Teller
+from replan.views.live.reporters import AnswerReporter, JsonReporter, LineReporter, Reporter
 
 POOR_TERMINALS = ("dumb", "unknown")
 
@@ -22,7 +22,7 @@ class Manner:
     verbose: bool = False
 
 
-def teller(  # noqa: PLR0913 - each is an option or what it draws on
+def reporter(  # noqa: PLR0913 - each is an option or what it draws on
     manner: Manner,
     output: TextIO,
     errors: TextIO,
@@ -31,18 +31,18 @@ def teller(  # noqa: PLR0913 - each is an option or what it draws on
     terminal: str,
     clock: Callable[[], float],
     made: Sequence[Artifact] = (),
-) -> Teller:
+) -> Reporter:
     """Choose by the options and by the output."""
     if manner.as_json:
-        return JsonTeller(output)
+        return JsonReporter(output)
     is_rich = output.isatty() and not manner.plain and terminal not in POOR_TERMINALS
     if is_rich and not manner.quiet:
-        from replan.views.live.live_plan import LiveTeller  # noqa: PLC0415 - only a terminal needs it
+        from replan.views.live.live_plan import LiveReporter  # noqa: PLC0415 - only a terminal needs it
 
-        return LiveTeller(
+        return LiveReporter(
             output, workspace=workspace, clock=clock, verbose=manner.verbose, made=made
         )
     lines = Lines(
         workspace=workspace, clock=clock, quiet=manner.quiet, verbose=manner.verbose, made=made
     )
-    return (AnswerTeller if is_rich else LineTeller)(lines, output, errors)
+    return (AnswerReporter if is_rich else LineReporter)(lines, output, errors)

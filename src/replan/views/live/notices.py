@@ -24,7 +24,7 @@ _LANGSMITH = "https://api.smith.langchain.com"
 
 
 def notice(event: events.Event) -> str:  # noqa: PLR0911 - one for each kind
-    """The line that everybody should see of an event, or an empty text."""
+    """The line about an event that is always shown; empty for most events."""
     match event:
         case events.FeedbackGenerated(feedback=said) if said.should_continue and said.feedback:
             return f"feedback: {one_line(said.feedback)}"

@@ -141,7 +141,7 @@ def given_lines(event: RunEvent, run: WholeRun) -> Iterator[str]:
 
 
 def _given_events(run: WholeRun, attempts: Iterable[AttemptView]) -> list[RunEvent]:
-    """The events that report it, for the steps of some attempts."""
+    """The events about memory and knowledge, for the steps of some attempts."""
     own = {(each.entry.step_id, each.entry.specialist) for each in attempts}
     given = (event for event in run.events if event.type in GIVEN)
     return [e for e in given if (e.details.get("step_id"), e.details.get("specialist")) in own]

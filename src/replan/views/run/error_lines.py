@@ -19,12 +19,12 @@ def error_of(step: StepStory) -> str:
 
 
 def short_error(text: str) -> str:
-    """An error as it stands beside the place that has all of it."""
+    """An error in one line, for views that show all of it in another place."""
     return cut(_LONG_ID.sub(r"\1…", one_line(text)), _LONGEST)
 
 
 def is_in_text(error: str, text: str) -> bool:
-    """Whether a text tells an error already, maybe with other ids."""
+    """Whether a text contains an error already, maybe with other ids."""
     return _without_ids(error) in _without_ids(text)
 
 

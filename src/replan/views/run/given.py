@@ -13,7 +13,7 @@ _LACKING = {"left_out": "left out", "unused": "not used", "failed": "failed"}
 
 
 def memory_text(details: Mapping[str, Any]) -> str:
-    """What of a conversation is seen."""
+    """How much of a conversation a model sees."""
     lacking = (
         f"{details['summarised']} summarised, {details['left_out']} left out, {details['cut']} cut"
     )

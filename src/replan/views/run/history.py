@@ -46,7 +46,7 @@ def time_text(at: datetime, began: datetime) -> str:
 def history_lines(
     story: Story, step: int | None = None, *, has_failures: bool = False
 ) -> list[str]:
-    """A line for each, in their order; of a step only those that concern a person.
+    """The lines of the history, in order; of a step only those that concern a person.
 
     With `has_failures`, also the attempts that came to nothing.
     """
@@ -88,7 +88,7 @@ def _failures(story: Story) -> Iterator[tuple[datetime, str]]:
 
 
 def _request_of_step(request: Request, step: int, story: Story) -> Request:
-    """What of a request answers the questions of a step."""
+    """The part of a request that answers the questions of a step."""
     asked = (e.details for e in story.run.events if e.type in _ASKED and "key" in e.details)
     keys = {short_key(str(each["key"])) for each in asked if each.get("step_id") == step}
     answers = {key: each for key, each in request.answers.items() if key in keys}

@@ -41,7 +41,7 @@ def overview(story: Story, width: int) -> list[str]:
 
 
 def beginning(story: Story, width: int) -> list[str]:
-    """How the run ended, and its steps: what its rows contain without its state."""
+    """How the run ended, and its steps; this needs the rows of the run, not its state."""
     steps = _section(_plan_title(story), _step_lines(story, width - 2))
     return _folded([*_head(story), *steps], width)
 
@@ -155,7 +155,7 @@ def day_and_time(at: datetime) -> str:
 
 
 def remark_texts(remarks: Remarks) -> list[str]:
-    """What a run met that it continued in spite of, in words."""
+    """The failures in spite of which a run continued, in words."""
     texts = {
         f"{counted(remarks.failed, 'tool call')} failed": remarks.failed,
         f"{counted(remarks.refused, 'tool call')} refused by a person": remarks.refused,
@@ -231,7 +231,7 @@ def mark_of(story: StepStory) -> str:
 
 
 def _notes(story: StepStory) -> Iterator[str]:
-    """What one may not expect of a step, a line each."""
+    """Lines about what is unusual in a step: bad attempts, its tools, its feedback."""
     has_several = len(story.specialists) > 1
     for each in story.attempts:
         if each.outcome in _LOUD:

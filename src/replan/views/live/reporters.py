@@ -17,13 +17,13 @@ from replan.views.live.plain import Lines
 _STEERING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
-class Teller:
+class Reporter:
     """Reports to people or programs what happens in a run; a method left out reports nothing."""
 
     def say(self, text: str) -> None:
         """Say something before the run begins."""
 
-    def tell(self, event: Event, course: Course) -> None:
+    def report(self, event: Event, course: Course) -> None:
         """Report an event; `course` is the run after it."""
 
     def follow(self, course: Course) -> None:
@@ -43,19 +43,19 @@ class Teller:
 
 
 @dataclass
-class JsonTeller(Teller):
+class JsonReporter(Reporter):
     """Writes each event as a line of JSON, and nothing else."""
 
     output: TextIO
 
-    def tell(self, event: Event, course: Course) -> None:
+    def report(self, event: Event, course: Course) -> None:
         """Write an event."""
         self.output.write(json_line(event))
         self.output.flush()
 
 
 @dataclass
-class LineTeller(Teller):
+class LineReporter(Reporter):
     """Writes lines of text."""
 
     lines: Lines
@@ -66,7 +66,7 @@ class LineTeller(Teller):
         """Write a line."""
         self.output.write(f"{text}\n")
 
-    def tell(self, event: Event, course: Course) -> None:
+    def report(self, event: Event, course: Course) -> None:
         """Write the output of an event."""
         self.output.write(self.lines.lines_of(event))
         self.output.flush()
@@ -86,10 +86,10 @@ class LineTeller(Teller):
         self.output.flush()
 
 
-class AnswerTeller(LineTeller):
+class AnswerReporter(LineReporter):
     """Writes the answer alone, on a terminal, when it is whole."""
 
-    def tell(self, event: Event, course: Course) -> None:
+    def report(self, event: Event, course: Course) -> None:
         """Write the answer."""
         from replan.views.rendered import console_on, print_markdown  # noqa: PLC0415 - only a terminal needs it
 
