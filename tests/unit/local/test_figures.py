@@ -106,11 +106,11 @@ async def test_two_results_are_compared_and_what_one_lacks_is_told(ask):
         (
             "total sene from sightings.csv",
             {},
-            "No column 'sene' in sightings.csv. Near to it are: ",
+            "No column 'sene' in sightings.csv. The nearest are: ",
         ),
         ("total sene from sightings.csv", {}, "Did you mean 'seen'?"),
         ("total seen from sighting.csv", {}, "Did you mean 'sightings.csv'?"),
-        ("total bird from sightings.csv", {}, "VARCHAR"),
+        ("total bird from sightings.csv", {}, "You might need to add explicit type casts."),
         ("total seen from sightings.csv where seen > many", {}, "Cannot compare values"),
         ("count by month of bird from sightings.csv", {}, "heron"),
         ("total seen, total seen from sightings.csv", {}, "asks for the same thing twice"),
