@@ -147,3 +147,24 @@ async def test_a_cut_table_is_neither_compared_nor_counted_with(ask, folder):
     assert "shows only a part of its rows" in compared.error
     summed = await ask("calculate sum(step 1)", inputs={1: text})
     assert "shows only a part of its rows" in summed.error
+
+
+async def test_a_side_without_a_row_has_no_ratio(ask):
+    one = "**A**\n\n| k | a |\n| --- | ---: |\n| x | 2 |\n| y | 0 |\n| z | 4 |"
+    other = "**B**\n\n| k | b |\n| --- | ---: |\n| x | 0 |\n| y | 3 |"
+    text = (await ask("compare step 1 and step 2 by K", inputs={1: one, 2: other})).text
+    assert "| x | 2 | 0 | 0 |\n| y | 0 | 3 | (empty) |\n| z | 4 | (empty) | (empty) |" in text
+
+
+@pytest.mark.parametrize(
+    ("where", "count"),
+    [
+        ('bird is "o\'wl"', 0),
+        ("site is not lake", 3),
+        ("site > forest", 4),
+        ("seen is 3", 1),
+        ("day < 2024-01-01", 4),
+    ],
+)
+async def test_a_value_is_compared_as_what_the_column_has(ask, where, count):
+    assert rows(await ask(f"count from sightings.csv where {where}")) == [(count,)]
