@@ -202,7 +202,7 @@ def _connect() -> "DuckDBPyConnection":
 
 def _first_lines(error: Exception) -> str:
     # After these it speaks of ways out that are not ours, and of our statement.
-    told = str(error).partition("\n\n")[0].partition("\nLINE ")[0]
+    told = re.split(r"\n\n|\nLINE |\n\tCandidate ", str(error))[0]
     return " ".join(" ".join(told.splitlines()[:_FIRST_LINES]).split())
 
 
@@ -212,7 +212,7 @@ def _missing_column(error: str, tables: str) -> str:
     if found is None:
         return ""
     near = _NAME.findall(found["near"])
-    told = f"No column '{found['name']}' in {tables}. Near to it are: {', '.join(near)}."
+    told = f"No column '{found['name']}' in {tables}. The nearest are: {', '.join(near)}."
     return told + did_you_mean(found["name"], near)
 
 
@@ -235,7 +235,7 @@ def _check_head(table: str, names: Sequence[str]) -> None:
 def _check_tree(tree: str) -> None:
     """Refuse a query that looks at more than the tables, or at too many of them."""
     if found := _UNREADABLE.match(tree):
-        raise CannotAnswerError(f"The query cannot be read: {found['reason']}.")
+        raise CannotAnswerError(f"Only one single SELECT may be run: {found['reason']}")
     if found := _CATALOG.search(tree):
         message = f"A query may look at the tables only; '{found[1]}' shows the database itself."
         raise CannotAnswerError(message)

@@ -57,7 +57,7 @@ class Progress(Value):
         done = [step for step in self.plan.steps if step.status is StepStatus.COMPLETED]
         total = len(self.plan.steps)
         if not done:
-            return f"None of the {total} steps of the plan returned a result."
+            return "No step of the plan returned a result."
         count = f"{len(done)} of {total} steps are" if total > 1 else "The one step is"
         names = dict.fromkeys(_doer(each) for step in done for each in self._useful(step))
         return f"{count} done" + (f", by {', '.join(names)}." if names else ".")

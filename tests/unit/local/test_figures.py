@@ -106,11 +106,11 @@ async def test_two_results_are_compared_and_what_one_lacks_is_told(ask):
         (
             "total sene from sightings.csv",
             {},
-            "No column 'sene' in sightings.csv. Near to it are: ",
+            "No column 'sene' in sightings.csv. The nearest are: ",
         ),
         ("total sene from sightings.csv", {}, "Did you mean 'seen'?"),
         ("total seen from sighting.csv", {}, "Did you mean 'sightings.csv'?"),
-        ("total bird from sightings.csv", {}, "VARCHAR"),
+        ("total bird from sightings.csv", {}, "You might need to add explicit type casts."),
         ("total seen from sightings.csv where seen > many", {}, "Cannot compare values"),
         ("count by month of bird from sightings.csv", {}, "heron"),
         ("total seen, total seen from sightings.csv", {}, "asks for the same thing twice"),
@@ -147,3 +147,24 @@ async def test_a_cut_table_is_neither_compared_nor_counted_with(ask, folder):
     assert "shows only a part of its rows" in compared.error
     summed = await ask("calculate sum(step 1)", inputs={1: text})
     assert "shows only a part of its rows" in summed.error
+
+
+async def test_a_side_without_a_row_has_no_ratio(ask):
+    one = "**A**\n\n| k | a |\n| --- | ---: |\n| x | 2 |\n| y | 0 |\n| z | 4 |"
+    other = "**B**\n\n| k | b |\n| --- | ---: |\n| x | 0 |\n| y | 3 |"
+    text = (await ask("compare step 1 and step 2 by K", inputs={1: one, 2: other})).text
+    assert "| x | 2 | 0 | 0 |\n| y | 0 | 3 | (empty) |\n| z | 4 | (empty) | (empty) |" in text
+
+
+@pytest.mark.parametrize(
+    ("where", "count"),
+    [
+        ('bird is "o\'wl"', 0),
+        ("site is not lake", 3),
+        ("site > forest", 4),
+        ("seen is 3", 1),
+        ("day < 2024-01-01", 4),
+    ],
+)
+async def test_a_value_is_compared_as_what_the_column_has(ask, where, count):
+    assert rows(await ask(f"count from sightings.csv where {where}")) == [(count,)]

@@ -1,5 +1,6 @@
 """A sentence of the language means exactly one thing; any other one is refused."""
 
+import sys
 from contextlib import suppress
 
 import pytest
@@ -14,7 +15,7 @@ from replan_local.commands import (
     Search,
 )
 from replan_local.figures import condition, key, measure, period_key
-from replan_local.grammar import parse
+from replan_local.grammar import _parser, parse
 from replan_local.refusals import CannotAnswerError
 
 AGGREGATES = ("count", "total", "average", "median", "smallest", "largest", "distinct")
@@ -225,3 +226,10 @@ def test_what_is_no_sentence_is_refused_where_it_leaves_the_language(said, told)
 def test_any_text_is_read_or_refused(text):
     with suppress(CannotAnswerError):
         assert parse(text)
+
+
+def test_without_lark_a_command_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "lark", None)
+    _parser.cache_clear()
+    with pytest.raises(CannotAnswerError, match=r'pip install "replan\[local\]"'):
+        parse("list tables")

@@ -118,6 +118,45 @@ def test_a_name_that_the_error_proposes_is_put_in_once(reply):
     assert "verdict: complete" in reply("feedback", again)
 
 
+def test_a_name_in_the_parameters_of_a_step_is_put_in_too(reply):
+    block = "\n\n  ```yaml\n  measures: [total egs]\n  top: 3\n  where: {egs: 1}\n  ```\n"
+    judged = reply(
+        "feedback", PLAN.format(block).replace("total egs from", "Count") + FAILED.format(HINT)
+    )
+    assert "measures: [total eggs]" in judged or "- total eggs" in judged
+    assert "eggs: 1" in judged
+    assert "update: Step 1: eggs for egs." in judged
+    revised = reply("plan_update", PLAN.format("") + FAILED.format(HINT))
+    assert "total eggs from a.csv" in revised
+
+
+def test_results_of_several_specialists_are_told_apart(reply):
+    plan = "<plan>\n- [x] 1. Look @clerk @writer\n</plan>"
+    joined = reply("final_answer", plan + DONE + DONE.replace("clerk", "writer"))
+    assert "## 1. Look (clerk)\n\n12 eggs\n\n## 1. Look (writer)\n\n12 eggs" in joined
+
+
+def test_a_round_with_open_steps_goes_on(reply):
+    plan = "<plan>\n- [x] 1. Look @clerk\n- [ ] 2. Sum @writer (after 1)\n</plan>"
+    assert "suggested_action: execute_step" in reply("feedback", plan + DONE)
+    nothing = reply("final_answer", "<plan>\n- [!] 1. Look @clerk\n</plan>")
+    assert nothing == "No step of the plan returned a result."
+
+
+def test_a_summary_keeps_the_newest_messages(reply):
+    said = "\n".join(f"user: {number} {'x' * 200}" for number in range(40))
+    summary = reply("memory_summary", f"<conversation>\n{said}\n</conversation>")
+    assert summary.splitlines()[-1].startswith("user: 39 xxx")
+    assert "user: 1 " not in summary
+    assert len(summary) <= 1_500
+
+
+def test_knowledge_is_quoted_with_its_place(reply):
+    known = "<knowledge>\n[[care.txt:3]]\n3| Owls sleep.\n4| \n</knowledge>"
+    assert reply("specialist", known, specialist="adviser") == "- Owls sleep. [[care.txt:3]]"
+    assert reply("knowledge", "<request>\nx\n</request>") == "none"
+
+
 def test_an_error_that_proposes_nothing_is_left_alone(reply):
     judged = reply("feedback", PLAN.format("") + FAILED.format("The disk is full."))
     assert "verdict: complete" in judged
