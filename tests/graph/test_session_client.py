@@ -29,6 +29,7 @@ from replan import (
     open_runtime,
     open_storage,
 )
+from replan.adapters.memory_sessions import MemorySessions
 from replan.ports.session_store import SessionKey
 from replan.sessions.session_runs import thread_of
 from replan.testing import ScriptedModel, always
@@ -127,9 +128,10 @@ async def test_of_two_clients_who_race_none_loses_a_turn_or_pays_for_one_in_vain
     assert sorted(each.metadata["version"] for each in taken) == [*range(1, len(taken) + 1)]  # type: ignore[type-var]
 
 
-async def test_a_store_that_cannot_hold_refuses_the_second_one_who_names_both_versions(memory):
+async def test_a_store_that_cannot_hold_refuses_the_second_one_who_names_both_versions():
+    store = MemorySessions()
     with ScriptedModel({"think": always(f"{SIMPLE}Paris.")}) as model:
-        clients = [client_of(memory.sessions, model) for _ in range(3)]
+        clients = [client_of(store, model) for _ in range(3)]
         both = (each.process("s", "Hello.") for each in clients)
         results = await asyncio.gather(*both, return_exceptions=True)
         refused = [each for each in results if isinstance(each, SessionConflictError)]
@@ -143,7 +145,7 @@ async def test_a_turn_is_taken_back_and_another_one_takes_its_place(keeps_runs):
     with ScriptedModel({"think": ONE, "feedback": always(COMPLETE)}) as model:
         painter = Painter()
         async with open_storage(":memory:") as storage:
-            client = client_of(storage if keeps_runs else storage.sessions, model, painter)
+            client = client_of(storage if keeps_runs else MemorySessions(), model, painter)
             await client.process("s", "Paint.")
             await client.process("s", "Blue.", turn_id="blue")
             taken = await client.undo("s")

@@ -8,6 +8,7 @@ from typing import Any, Never, cast
 
 from pydantic import JsonValue
 
+from replan.adapters.memory_sessions import page_of
 from replan.errors import InputError, SessionConflictError
 from replan.ports.session_store import (
     VERSION,
@@ -18,7 +19,7 @@ from replan.ports.session_store import (
     SessionRecord,
     SessionTurn,
 )
-from replan.state.session.context import AgentContext, Message
+from replan.state.session.context import AgentContext
 from replan.values import restored
 
 _TURN = "newest_turn"
@@ -78,10 +79,7 @@ class ContextSessions:
 
     async def history(self, key: SessionKey, before: int | None, limit: int) -> HistoryPage:
         kept = await self.load(key)
-        history: Sequence[Message] = () if kept is None else kept.context.dialogue_history
-        end = len(history) if before is None else max(0, min(before, len(history)))
-        start = max(0, end - limit)
-        return HistoryPage(tuple(history[start:end]), start or None)
+        return page_of(() if kept is None else kept.context.dialogue_history, before, limit)
 
     async def recent(self, tenant: str, user: str, limit: int) -> Sequence[SessionRecord]:
         self._cannot("list sessions")

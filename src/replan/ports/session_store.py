@@ -41,6 +41,15 @@ class SessionTurn(Value):
     # The number of the turn that this one takes back, with all behind it; None for most.
     takes_back: int | None = None
 
+    def newest(self, number: int, before: int) -> int:
+        """The newest turn that can be undone, after this one with its number.
+
+        Args:
+            number: The number of this turn.
+            before: What can be undone in the session of this turn.
+        """
+        return number if self.given else before
+
 
 class KeptSession(NamedTuple):
     """A session as it is."""

@@ -16,6 +16,7 @@ from sqlalchemy.schema import CreateTable
 
 from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.memory_run_book import MemoryRunBook
+from replan.adapters.memory_sessions import MemorySessions
 from replan.adapters.storage.checkpoints.savers import MemorySaver, SqliteSaver
 from replan.adapters.storage.checkpoints.sealed_sqlite import SealedSqliteSaver, show_places
 from replan.adapters.storage.database import Database, Patience
@@ -129,18 +130,16 @@ async def _memory_storage(saver: MemorySaver) -> AsyncGenerator[Storage]:
     journal = MemoryJournal()
     threads = MemoryThreads()
     runs = MemoryRunBook(journal, saver.holds, saver.adelete_thread, threads)
-    # The store and the sessions are those of a file, in memory. Runs write more often than a
-    # thread of SQLite could be asked at no cost, so their rows are not.
-    engine = _sqlite_engine(":memory:", schema.items, *schema.OF_A_SESSION)
-    insisting = Patience(":memory:", 0.0)
-    database = Database(engine, insisting, _begin, asyncio.Lock())
+    # The store is SQLite's in memory: what can be found there is what can be found in a file.
+    engine, insisting = _sqlite_engine(":memory:", schema.items), Patience(":memory:", 0.0)
+    store = SqlStore(Database(engine, insisting, _begin, asyncio.Lock()), Seal())
     try:
         yield Storage(
             checkpointer=saver,
             journal=journal,
             runs=runs,
-            sessions=SqlSessions(database, Seal()),
-            store=SqlStore(database, Seal()),
+            sessions=MemorySessions(),
+            store=store,
             threads=threads,
         )
     finally:
