@@ -57,9 +57,7 @@ def result_of(step: int, inputs: Mapping[int, str]) -> str:
     if step in inputs:
         return inputs[step].strip()
     known = ", ".join(map(str, sorted(inputs))) or "none"
-    message = (
-        f"This step does not come after step {step}, but after: {known}. Add it to (after ...)."
-    )
+    message = f"This step comes after {known}, not after step {step}. Add it to (after ...)."
     raise CannotAnswerError(message)
 
 

@@ -78,7 +78,7 @@ def test_an_expression_is_computed_exactly(expression, result):
         ("2 ^ 0.5", "whole ones up to 256"),
         ("step 1 * 2", "One figure is needed where a step has 2"),
         ("step 3 + 1", "Step 3 has no tables; one is needed."),
-        ("step 9 + 1", "This step does not come after step 9, but after: 1, 2, 3, 4, 5. Add it"),
+        ("step 9 + 1", "This step comes after 1, 2, 3, 4, 5, not after step 9. Add it"),
         ('step 1["total cots"]["Oslo"]', "Did you mean 'total cost'?"),
         ('step 1["total cost"]["Olso"]', "Did you mean 'Oslo'?"),
         ("sum(step 4)", "No column of figures in step 4 is ''. There are: b, c."),
