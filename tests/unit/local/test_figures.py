@@ -114,7 +114,7 @@ async def test_two_results_are_compared_and_what_one_lacks_is_told(ask):
         ("total seen from sightings.csv where seen > many", {}, "Cannot compare values"),
         ("count by month of bird from sightings.csv", {}, "heron"),
         ("total seen, total seen from sightings.csv", {}, "asks for the same thing twice"),
-        ("compare step 1 and step 2 by site", {}, "This step does not come after step 1"),
+        ("compare step 1 and step 2 by site", {}, "This step comes after none, not after step 1"),
         ("search notes for owls", {}, "is a command for @librarian"),
         ("Total the seen by site", {}, "is not a command"),
         ("x", {"table": "sightings.csv", "mesures": "count"}, "Did you mean 'measures'?"),

@@ -29,7 +29,7 @@ def test_each_tool_does_what_the_command_does(call, tmp_path):
         ("query_tables", {"sql": "SELECT sene FROM sightings"}, "Did you mean 'seen'?"),
         ("query_tables", {"sql": "SELECT seen FROM sightings; SELECT 1"}, "one single SELECT"),
         ("search_notes", {"query": "owls", "file": "car.txt"}, "Did you mean 'care.txt'?"),
-        ("calculate", {"expression": "step 1"}, "Step 1 is not one of the steps"),
+        ("calculate", {"expression": "step 1"}, "not after step 1"),
         ("write_report", {"title": "T", "text": " "}, "There is nothing to report"),
     ],
 )
