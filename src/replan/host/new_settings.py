@@ -8,10 +8,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
-from replan.host.host_call import HostCall, emitter_of, host_call
+from replan.host.host_call import emitter_of
 from replan.langgraph_inside.tasks import checkpoint_of, user_of_server
 from replan.ports.journal import TOLD
-from replan.prompts.sections import Caller
 from replan.services import Services
 from replan.state.enhanced import EnhancedState, rounds_of, settings_of
 from replan.state.limits import RunSettings
@@ -20,9 +19,6 @@ from replan.state.tightening import LOOSENED, loosening_warnings, refused, tight
 
 Node = Callable[..., Awaitable[Any]]
 """A node of the graph: an async function of the state that returns its changes."""
-
-HostNode = Callable[[EnhancedState, HostCall], Awaitable[Any]]
-"""A node that may call a model: its second argument has what the call needs."""
 
 
 def settings_of_call(runtime: Runtime[RunSettings], services: Services) -> RunSettings | None:
@@ -117,25 +113,6 @@ def with_new_settings(node: Node) -> Node:
 
     settled.__name__, settled.__doc__ = node.__name__, node.__doc__
     return settled
-
-
-def host_node(name: Caller) -> Callable[[HostNode], Node]:
-    """Let a node of the host call a model: of what LangGraph gives it gets the state."""
-
-    def with_call(node: HostNode) -> Node:
-        async def called(
-            state: EnhancedState,
-            runtime: Runtime[RunSettings],
-            config: RunnableConfig,
-            *,
-            services: Services,
-        ) -> Any:
-            return await node(state, host_call(name, state, services, runtime, config))
-
-        called.__name__, called.__doc__ = node.__name__, node.__doc__
-        return with_new_settings(called)
-
-    return with_call
 
 
 async def _report_warnings(

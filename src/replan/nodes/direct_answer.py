@@ -10,7 +10,7 @@ from replan.facts.fact_tools import facts_at_work
 from replan.host.answer_stream import AnswerStream
 from replan.host.host_call import HostCall
 from replan.host.host_knowledge import with_sources
-from replan.host.new_settings import host_node
+from replan.host.host_node import host_node
 from replan.host.shaped_answer import Answer, end_run, with_output
 from replan.models.reply_end import refusal_in, refused
 from replan.models.transcript import Transcript, transcript_at_work

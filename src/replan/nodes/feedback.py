@@ -7,7 +7,7 @@ from replan.events.types import FeedbackGenerated
 from replan.host.answer_stream import AnswerStream
 from replan.host.cut_replies import unless_cut_judgement
 from replan.host.host_call import HostCall
-from replan.host.new_settings import host_node
+from replan.host.host_node import host_node
 from replan.prompts.host import RESULTS_BUDGET, build_feedback_prompt, unread_warning
 from replan.replies.readings import FeedbackReading, read_feedback, says_complete
 from replan.state.enhanced import EnhancedState

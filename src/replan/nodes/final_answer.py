@@ -8,7 +8,7 @@ from replan.errors import LimitReachedError, ModelCallError
 from replan.host.answer_stream import AnswerStream, show
 from replan.host.host_call import HostCall
 from replan.host.host_knowledge import with_sources
-from replan.host.new_settings import host_node
+from replan.host.host_node import host_node
 from replan.host.shaped_answer import Answer, end_run, with_output
 from replan.langgraph_inside.callbacks import has_listener
 from replan.plan.markdown.seal import sealed

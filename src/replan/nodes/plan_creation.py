@@ -7,8 +7,8 @@ from replan.events.types import ApprovalRequested, PlanCreated, PlanDoubtful
 from replan.host.approvals import approval_of, first_plan_waits
 from replan.host.cut_replies import with_end
 from replan.host.host_call import HostCall
+from replan.host.host_node import host_node
 from replan.host.model_bounds import bounded_plan
-from replan.host.new_settings import host_node
 from replan.host.plan_texts import (
     one_step_plan,
     plan_in,

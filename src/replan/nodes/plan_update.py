@@ -8,8 +8,8 @@ from replan.events.types import ApprovalRequested, PlanDoubtful, PlanUpdated
 from replan.host.approvals import approval_of, revision_waits
 from replan.host.cut_replies import reason_of_cut
 from replan.host.host_call import HostCall
+from replan.host.host_node import host_node
 from replan.host.model_revision import Revision, revision_of
-from replan.host.new_settings import host_node
 from replan.plan.markdown.overlooked import Overlooked, overlooked
 from replan.plan.model import TaskPlan
 from replan.plan.progress import repeats_revision
