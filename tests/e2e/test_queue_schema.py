@@ -48,7 +48,7 @@ async def test_a_queue_of_an_older_procrastinate_is_upgraded_and_one_of_a_newer_
             async with open_queue(address) as queue:
                 assert made_by() == newest
                 assert await queue.put(JOB) == is_new
-                assert await queue.stands(["run:a"]) == {"run:a": "waits"}
+                assert await queue.statuses(["run:a"]) == {"run:a": "waits"}
         found = "SELECT to_regproc('procrastinate_retry_job_v2') IS NOT NULL"
         assert database.execute(found).fetchone()[0]
         # One that says nothing of it was made by the first that could.
