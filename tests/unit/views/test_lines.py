@@ -153,6 +153,14 @@ def test_an_answer_that_streamed_is_not_printed_twice(tell):
     assert tell(*tokens("Forty-", "two."), end("Forty-two.\nMore.")).count("More.") == 1
 
 
+def test_what_is_told_amid_an_answer_begins_on_a_new_line(tell):
+    cut = types.LimitReached(**RUN, limit="unfinished_reply", value=12)
+    text = tell(*tokens("Paris is the"), cut, end("Paris is the", outcome="partial"))
+    assert text.startswith("\nParis is the\nlimit reached: unfinished_reply=12\n\npartial: ")
+    text = tell(*tokens("Paris ", "is"), cut, *tokens(" the"), end("Paris is the end."))
+    assert text.startswith("\nParis is\nlimit reached: unfinished_reply=12\n the end.\n\ncompleted")
+
+
 def test_a_restarted_answer_is_announced_and_begins_on_a_new_line(tell):
     text = tell(*tokens("Wro"), types.AnswerRestarted(**RUN), *tokens("Right."), end("Right."))
     assert text.startswith("\nWro\n(the answer begins again)\n\nRight.\n")

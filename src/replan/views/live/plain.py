@@ -39,6 +39,7 @@ class Lines:
         self._started = clock()
         self._artifacts = {each.path: each for each in made}
         self._answer = ""
+        self._is_mid_line = False  # whether the last piece of an answer ended within a line
         self._sayings = Sayings()
         self._shown_warnings: set[str] = set()
 
@@ -54,12 +55,15 @@ class Lines:
             case _:
                 said = self._sayings.after(event) if self._verbose else []
                 text = "".join(f"{line}\n" for line in said) + self._work_lines(event)
+                text = self.broken_off() + text if text else ""
+        if text:
+            self._is_mid_line = not text.endswith("\n")
         self._shown_warnings |= warnings_shown_by(event)
         return harmless(text)
 
     def broken_off(self) -> str:
         """The text that closes a run which ended without its last event."""
-        return "\n" if self._answer and not self._answer.endswith("\n") else ""
+        return "\n" if self._is_mid_line else ""
 
     def _work_lines(self, event: events.Event) -> str:
         match event:
@@ -96,8 +100,9 @@ class Lines:
 
     def _rest_of_answer(self, answer: str) -> str:
         if self._answer.strip() and answer.startswith(self._answer.rstrip()):
-            answer = answer[len(self._answer) :]
-            return answer if (self._answer + answer).endswith("\n") else f"{answer}\n"
+            rest = answer[len(self._answer) :]
+            is_closed = rest.endswith("\n") or not (rest or self._is_mid_line)
+            return rest if is_closed else f"{rest}\n"
         # Nothing was streamed, or something else than what counts in the end.
         before = self.broken_off() if self._quiet else f"{self.broken_off()}\n"
         return before + answer.rstrip("\n") + "\n"
