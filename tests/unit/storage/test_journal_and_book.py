@@ -58,6 +58,13 @@ async def test_a_reservation_that_one_scope_refuses_charges_none(storage):
     assert set((await journal.spent("r")).values()) <= {Spending()}
 
 
+async def test_a_reservation_without_bounds_charges_nothing(storage):
+    journal = storage.journal
+    assert await journal.reserve(call("1"), []) is None
+    await journal.settle(call("1"), Spending(calls=1))
+    assert await journal.spent("r") == {}
+
+
 async def test_money_fits_up_to_the_last_bit(storage):
     journal, bound = storage.journal, Bound(scope="run", cost=0.3)
     for name in ("1", "2", "3"):

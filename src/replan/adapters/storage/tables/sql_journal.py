@@ -97,7 +97,8 @@ class SqlJournal:
             await self._charge(connection, run_id, more)
             row = {"run_id": run_id, "id": reservation.id, **dict(amount)}
             rows = [{**row, "scope": scope} for scope in more]
-            await connection.execute(self._database.insert(schema.reservations), rows)
+            if rows:
+                await connection.execute(self._database.insert(schema.reservations), rows)
             return None
 
         return await self._database.write(work)
@@ -118,8 +119,7 @@ class SqlJournal:
                 scope: (settled + used, _subtract(reserved, charged[scope]))
                 for scope, (settled, reserved) in scopes.items()
             }
-            if left:
-                await self._charge(connection, run_id, left)
+            await self._charge(connection, run_id, left)
 
         await self._database.write(work)
 
@@ -291,6 +291,8 @@ class SqlJournal:
             | {f"reserved_{kind}": value for kind, value in reserved}
             for scope, (settled, reserved) in totals.items()
         ]
+        if not rows:
+            return
         insert = self._database.insert(schema.spending)
         new = {name: insert.excluded[name] for name in rows[0].keys() - {"run_id", "scope"}}
         change = insert.on_conflict_do_update(index_elements=["run_id", "scope"], set_=new)
