@@ -244,8 +244,8 @@ class Mistake:
         return f"line {self.line}, column {self.column}: {self.reason} {self.fix}"
 
 
-class PlanDocumentError(UsageError):
-    """A plan document cannot be read. The message lists its mistakes, the first 20 at most.
+class PlanDocumentError(InputError):
+    """A plan document cannot be used. The message lists its mistakes, the first 20 at most.
 
     Attributes:
         mistakes: Every mistake, in the order of the document.
