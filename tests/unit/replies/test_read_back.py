@@ -165,7 +165,7 @@ class Two(BaseModel):
 
 class Cached(BaseModel):
     x: int
-    _cache: dict[str, object] = PrivateAttr(default_factory=dict)
+    _mark: object = PrivateAttr(default_factory=object)
 
 
 @dataclass(eq=False)
@@ -177,12 +177,6 @@ class Town:
 class Stop(TypedDict):
     town: str
     day: NotRequired[date]
-
-
-def cached():
-    value = Cached(x=1)
-    value._cache["k"] = object()
-    return value
 
 
 BACK = [
@@ -209,7 +203,7 @@ BACK = [
     (Box[Camel], Box[Camel](item=Camel(townName="Oslo")), {"item": {"townName": "Oslo"}}),
     (Row, Row([1, 2]), [1, 2]),
     (One | Two, One(x=1), {"x": 1}),
-    (Cached, cached(), {"x": 1}),
+    (Cached, Cached(x=1), {"x": 1}),
     (Town, Town("Oslo"), {"name": "Oslo", "visits": 3}),
     (Stop, {"town": "Oslo", "day": date(2026, 1, 2)}, {"town": "Oslo", "day": "2026-01-02"}),
     (tuple[int, str], (1, "a"), [1, "a"]),
