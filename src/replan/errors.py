@@ -10,11 +10,11 @@ ReplanError
 │   │   ├── JobError             a job from outside cannot be used; lists all its mistakes
 │   │   └── UnpricedModelError   max_cost is set, and a model has no price
 │   ├── InputError               the input of a run is wrong
+│   │   └── PlanDocumentError    a plan document has mistakes; lists all of them, with positions
 │   ├── ThreadBusyError          another run works on the thread
 │   ├── SessionBusyError         another client takes a turn of the session
 │   ├── SessionConflictError     the session has changed meanwhile; the turn can be repeated
 │   ├── QuestionError            a question cannot be asked here, or no longer
-│   ├── PlanDocumentError        a plan document has mistakes; lists all of them, with positions
 │   ├── TeamFileError            a team file has mistakes; lists all of them, with positions
 │   └── JobFileError             a job file has mistakes; lists all of them, with positions
 ├── PlanError                    the plan algebra refuses an operation
@@ -244,8 +244,8 @@ class Mistake:
         return f"line {self.line}, column {self.column}: {self.reason} {self.fix}"
 
 
-class PlanDocumentError(UsageError):
-    """A plan document cannot be read. The message lists its mistakes, the first 20 at most.
+class PlanDocumentError(InputError):
+    """A plan document cannot be used. The message lists its mistakes, the first 20 at most.
 
     Attributes:
         mistakes: Every mistake, in the order of the document.

@@ -13,17 +13,18 @@ from contextlib import (
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, cast
+from typing import Any, Generic, Unpack, cast, overload
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
+from typing_extensions import TypedDict
 
 from replan.adapters.memory_journal import MemoryJournal
 from replan.adapters.memory_run_book import MemoryRunBook
 from replan.adapters.storage.opening import open_storage
 from replan.adapters.thread_holds import Holds
 from replan.assembly.environment import now, random_id
-from replan.assembly.graphs import AnyTeam, Graph, graph_of
+from replan.assembly.graphs import AnyTeam, Graph, graph_of, with_output_type
 from replan.calling.compiled import shapes_of, tool_servers_of
 from replan.calling.new_or_continued import Call, Input
 from replan.errors import ConfigurationError
@@ -32,7 +33,7 @@ from replan.langgraph_inside.tasks import without_tokens
 from replan.own_loop import Portal, run_in_own_loop
 from replan.ports.storage import Storage
 from replan.ports.tool_provider import ToolProvider
-from replan.runs.result import RunResult, result_of
+from replan.runs.result import RunResult, T, result_of
 from replan.runs.running import run_graph, stream_graph
 from replan.runs.service import Runtime
 from replan.runs.stopping import GRACE
@@ -41,7 +42,41 @@ from replan.runs.work import Resources
 from replan.state.limits import RunSettings
 
 
+class RuntimeOptions(TypedDict, total=False):
+    """The options of `open_runtime` beside the type of the answers."""
+
+    storage: Storage | str | Path | None
+    clock: Callable[[], datetime] | None
+    new_id: Callable[[], str] | None
+    grace: float
+    heard: Callable[[Event], None] | None
+
+
+class SyncOptions(TypedDict, total=False):
+    """The options of `run_sync` beside the type of the answer."""
+
+    settings: RunSettings | None
+    config: RunnableConfig | None
+    run_id: str | None
+
+
+class RunOptions(SyncOptions, total=False):
+    """The options of `run` beside the type of the answer."""
+
+    stop: asyncio.Event | None
+    grace: float
+
+
+# A type checker knows what a class makes; of a union or an alias it knows less.
+@overload
 def open_runtime(
+    team: AnyTeam, *, output_type: type[T], **options: Unpack[RuntimeOptions]
+) -> "Opening[T]": ...
+@overload
+def open_runtime(
+    team: AnyTeam, *, output_type: Any | None = None, **options: Unpack[RuntimeOptions]
+) -> "Opening[Any]": ...
+def open_runtime(  # noqa: PLR0913 - what a runtime can be told
     team: AnyTeam,
     *,
     storage: Storage | str | Path | None = None,
@@ -49,7 +84,8 @@ def open_runtime(
     new_id: Callable[[], str] | None = None,
     grace: float = GRACE,
     heard: Callable[[Event], None] | None = None,
-) -> "Opening":
+    output_type: Any | None = None,
+) -> "Opening[Any]":
     """Open a runtime for the runs of a team, with `async with` or, in synchronous code, `with`.
 
     When you leave the block, running runs are stopped, so that they can be resumed, and everything
@@ -66,23 +102,26 @@ def open_runtime(
         grace: Seconds that running steps have to end when a run is stopped.
         heard: Called with each event of every run once it is on record, to count or to send them.
             It may not raise.
+        output_type: The type of the answers, as in `Host`; the value is the `output` of a result.
 
     Raises:
-        ConfigurationError: The graph of the team was built without storage, and storage is given.
+        ConfigurationError: The graph of the team was built without storage, and storage is given;
+            or an output type is given for a graph or a team file.
     """
+    team = with_output_type(team, output_type)
     clock, new_id = clock or now, new_id or random_id
     return Opening(lambda: _opened(team, storage, clock, new_id, grace, heard))
 
 
-class Opening:
+class Opening(Generic[T]):
     """A runtime before it is opened: `async with` gives a `Runtime`, `with` a `SyncRuntime`."""
 
-    def __init__(self, opened: Callable[[], AbstractAsyncContextManager[Runtime]]) -> None:
+    def __init__(self, opened: Callable[[], AbstractAsyncContextManager[Runtime[T]]]) -> None:
         self._opened = opened
         self._exits = AsyncExitStack()
         self._portal: Portal | None = None
 
-    async def __aenter__(self) -> Runtime:
+    async def __aenter__(self) -> Runtime[T]:
         return await self._exits.enter_async_context(self._opened())
 
     async def __aexit__(
@@ -93,7 +132,7 @@ class Opening:
     ) -> None:
         await self._exits.__aexit__(kind, error, traceback)
 
-    def __enter__(self) -> SyncRuntime:
+    def __enter__(self) -> SyncRuntime[T]:
         self._portal = Portal()
         try:
             return SyncRuntime(self._portal.enter(self._opened()), self._portal)
@@ -114,7 +153,7 @@ async def _opened(
     new_id: Callable[[], str],
     grace: float,
     heard: Callable[[Event], None] | None,
-) -> AsyncGenerator[Runtime]:
+) -> AsyncGenerator[Runtime[Any]]:
     async with AsyncExitStack() as stack:
         if isinstance(storage, str | Path):
             storage = await stack.enter_async_context(open_storage(storage))
@@ -170,6 +209,22 @@ async def open_tools(graph: Graph) -> AsyncGenerator[Mapping[str, ToolProvider]]
                 await close()
 
 
+@overload
+async def run(
+    team: AnyTeam,
+    input: Input,
+    *,
+    output_type: type[T],
+    **options: Unpack[RunOptions],
+) -> RunResult[T]: ...
+@overload
+async def run(
+    team: AnyTeam,
+    input: Input,
+    *,
+    output_type: Any | None = None,
+    **options: Unpack[RunOptions],
+) -> RunResult[Any]: ...
 async def run(  # noqa: PLR0913 - what a run can be told
     team: AnyTeam,
     input: Input,  # noqa: A002 - LangGraph calls it so
@@ -180,7 +235,7 @@ async def run(  # noqa: PLR0913 - what a run can be told
     output_type: Any | None = None,
     stop: asyncio.Event | None = None,
     grace: float = GRACE,
-) -> RunResult:
+) -> RunResult[Any]:
     """Run a team on a request, and return the result of the run.
 
     A run that waits for a person has the outcome `waiting`. Continue it with `Command(resume=...)`
@@ -205,13 +260,29 @@ async def run(  # noqa: PLR0913 - what a run can be told
     """
     began = time.monotonic()
     asked = Call(input, settings, config or {}, run_id or "")
-    graph = graph_of(team, output_type=output_type)
+    graph = graph_of(with_output_type(team, output_type))
     # Other calls of a graph that was given may need its servers.
     async with nullcontext() if graph is team else open_tools(graph):
         state = await run_graph(graph, asked, stop=stop, grace=grace)
     return result_of(state, time.monotonic() - began, shapes_of(graph))
 
 
+@overload
+def run_sync(
+    team: AnyTeam,
+    input: Input,
+    *,
+    output_type: type[T],
+    **options: Unpack[SyncOptions],
+) -> RunResult[T]: ...
+@overload
+def run_sync(
+    team: AnyTeam,
+    input: Input,
+    *,
+    output_type: Any | None = None,
+    **options: Unpack[SyncOptions],
+) -> RunResult[Any]: ...
 def run_sync(
     team: AnyTeam,
     input: Input,  # noqa: A002 - LangGraph calls it so
@@ -220,7 +291,7 @@ def run_sync(
     config: RunnableConfig | None = None,
     run_id: str | None = None,
     output_type: Any | None = None,
-) -> RunResult:
+) -> RunResult[Any]:
     """Run a team from synchronous code; see `run`.
 
     Raises:
@@ -234,8 +305,8 @@ def run_sync(
         raise RuntimeError("An event loop is running: use `await replan.run(...)` here.")
     options: Any = {"run_id": run_id, "settings": settings, "config": config}
 
-    async def work() -> RunResult:
-        graph = graph_of(team, output_type=output_type)
+    async def work() -> RunResult[Any]:
+        graph = graph_of(with_output_type(team, output_type))
         # The loop ends with the run, and with it what was opened in it.
         async with open_tools(graph):
             return await run(graph, input, **options)
@@ -250,13 +321,15 @@ def stream(  # noqa: PLR0913 - what a run can be told
     settings: RunSettings | None = None,
     config: RunnableConfig | None = None,
     run_id: str | None = None,
+    output_type: Any | None = None,
     stop: asyncio.Event | None = None,
     grace: float = GRACE,
     tokens: bool = True,
 ) -> AsyncIterator[Event]:
     """Run a team and yield its events as they happen. Closing the iterator cancels the run.
 
-    Setting `stop` ends the events early; see `run`. With `tokens=False` replies are requested as a
+    Setting `stop` ends the events early; see `run`. With an `output_type`, the last event has the
+    answer as JSON of this type, as its `output`. With `tokens=False` replies are requested as a
     whole, which takes a fraction of the CPU, and each answer is one `answer_token`.
 
     Raises:
@@ -265,7 +338,7 @@ def stream(  # noqa: PLR0913 - what a run can be told
     """
     config = (config or {}) if tokens else without_tokens(config or {})
     asked = Call(input, settings, config, run_id or "")
-    graph = graph_of(team)
+    graph = graph_of(with_output_type(team, output_type))
     events = stream_graph(graph, asked, stop=stop, grace=grace)
     return events if graph is team else _closing(graph, events)
 

@@ -90,7 +90,10 @@ async def test_a_changed_document_runs_in_the_person_s_words_and_its_history_say
     ("edited", "problem"),
     [
         ("- [ ] 1. One @a (after 1)\n- [ ] 2. Two @b (after 9)\n", "line 2, column"),
-        ("- [ ] 1. One @stranger\n- [ ] 2. Two @nobody\n", "line 2: Nobody is called 'nobody'"),
+        (
+            "- [ ] 1. One @stranger\n- [ ] 2. Two @nobody\n",
+            "line 2, column 14: Step 2 names @nobody",
+        ),
         ("", "The changed plan is missing"),
         ("Just a sentence.", "step"),
     ],
@@ -318,7 +321,7 @@ async def test_a_refused_edit_does_not_run_after_a_newer_word(newest, outcome, d
         small = build_graph(office_of(model, "worker", ran=ran), checkpointer=saver)
         await run(small, {"plan": "- [ ] 1. Look @worker\n"}, config=CONFIG)
         refused = await decide(small, "- [ ] 1. Delete everything @cleaner\n")
-        assert "Nobody is called 'cleaner'" in waiting_for(refused).problem
+        assert "names @cleaner, whom the team does not have" in waiting_for(refused).problem
         team = office_of(model, "worker", "cleaner", ran=ran)
         large = build_graph(team, checkpointer=saver)
         state = await decide(large, newest)
@@ -336,7 +339,7 @@ async def test_a_refused_edit_does_not_run_without_a_newer_word(tmp_path):
         async with open_storage(tmp_path / "runs.db") as storage:
             large = build_graph(office_of(model, "worker", "cleaner", ran=ran), storage=storage)
             state = (await run(large, None, config=CONFIG)).state
-            assert "Nobody is called 'cleaner'" in waiting_for(state).problem
+            assert "names @cleaner, whom the team does not have" in waiting_for(state).problem
             assert waiting_for(state).draft == edit
             assert ran == []
             state = await decide(large, edit)

@@ -4,7 +4,8 @@ from itertools import groupby
 
 import pytest
 from langchain_core.messages import AIMessage
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
 
 from replan import Host, Specialist, Team, build_graph, run, stream
 from replan.errors import ConfigurationError, TeamError
@@ -146,6 +147,50 @@ async def test_a_chat_model_is_asked_once_more_for_its_value():
     first, second = [each for each in model.calls if each.node == "specialist"]
     assert "JSON schema" in first.messages[0].text
     assert "Your result cannot be used: there is no JSON value" in second.messages[-1].text
+
+
+async def test_a_chat_model_is_told_of_a_value_that_would_not_come_back():
+    class Share(BaseModel):
+        model_config = ConfigDict(alias_generator=to_camel)
+        of_all: float
+
+    replies = {"specialist": ['{"ofAll": NaN}', '{"ofAll": 0.5}'], "feedback": f"{COMPLETE}Done."}
+    with ScriptedModel(replies) as model:
+        buyer = Specialist("buyer", "Buys.", chat_model=model, output_type=Share)
+        result = await run(Team(model, [buyer]), PLAN)
+    assert (result.outcome, result.results[1].output) == ("completed", Share(ofAll=0.5))
+    told = [each for each in model.calls if each.node == "specialist"][1].messages[-1].text
+    assert "of_all: JSON has no NaN and no infinity" in told
+
+
+async def test_who_depends_on_a_value_sees_the_names_of_its_schema():
+    class Town(BaseModel):
+        model_config = ConfigDict(alias_generator=to_camel)
+        town_name: str
+
+    seen = []
+
+    def look(context):
+        seen.append(context.inputs[1])
+        return "Seen."
+
+    with ScriptedModel({"feedback": f"{COMPLETE}Done."}) as model:
+        finder = Specialist(
+            "finder", "Finds.", run=lambda _: Town(townName="Oslo"), output_type=Town
+        )
+        team = Team(model, [finder, Specialist("looker", "Looks.", run=look)])
+        plan = "- [ ] 1. Find @finder\n- [ ] 2. Look @looker (after 1)\n"
+        result = await run(team, {"plan": plan})
+    assert result.results[1].output == Town(townName="Oslo")
+    assert result.state["current_specialist_results"]["1/finder"].output == {"townName": "Oslo"}
+    assert '"townName": "Oslo"' in seen[0]
+
+
+async def test_the_last_event_of_a_stream_has_the_answer_of_its_type():
+    model, team = of_host({"think": SIMPLE + PEN_TEXT})
+    with model:
+        events = [event async for event in stream(team, "A pen?", output_type=Price)]
+    assert events[-1].output == PEN.model_dump()
 
 
 async def test_a_chat_model_may_say_that_it_could_not_do_the_step():

@@ -184,3 +184,27 @@ async def test_a_plain_list_under_a_complex_judgement_is_the_plan(team):
         state = (await run(team(model), "Do it.")).state
     assert state["usage"].calls == 4
     assert state["outcome"] == "completed"
+
+
+LOST = "---\ncomplexity: complex\n---\n- [ ] 1. One @researcher\n- [x 2. Two @analyst\n"
+
+
+async def test_a_step_that_cannot_be_read_is_asked_for_once(team):
+    steps = {"step 1": "a", "step 2": "b", "feedback": COMPLETE}
+    with ScriptedModel({"think": LOST, "plan_creation": STRAIGHT, **steps}) as model:
+        result = await run(team(model), "Do it.")
+    asked = model.calls[1].messages[-1].text
+    assert "'- [x 2. Two @analyst' looks like a step and cannot be read as one" in asked
+    assert sorted(result.results) == ["1/researcher", "2/analyst"]
+    assert result.state["unreadable_replies"] == []
+
+
+async def test_a_step_that_still_cannot_be_read_is_left_out_and_on_record(team):
+    replies = {"think": LOST, "plan_creation": LOST, "step 1": "a", "feedback": COMPLETE}
+    with ScriptedModel(replies) as model:
+        result = await run(team(model), "Do it.")
+    assert list(result.results) == ["1/researcher"]
+    (reply,) = result.state["unreadable_replies"]
+    assert "'- [x 2. Two @analyst' looks like a step" in reply.complaint
+    assert reply.fallback == "the steps that could be read"
+    assert any("looks like a step" in warning for warning in result.warnings)

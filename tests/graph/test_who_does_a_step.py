@@ -2,7 +2,7 @@
 
 import pytest
 
-from replan import Host, InputError, Specialist, Team, build_graph, run, stream
+from replan import Host, InputError, PlanDocumentError, Specialist, Team, build_graph, run, stream
 from replan.testing import ScriptedModel
 from states import state_of
 
@@ -106,15 +106,32 @@ async def test_a_step_without_a_name_that_fits_no_card_is_asked_about_then_fails
 async def test_a_persons_plan_is_refused_with_all_steps_that_nobody_does():
     graph, _ = host({})
     plan = "# Job\n\n- [ ] 1. Collect @researcher @critic\n- [ ] 2. Think about colours\n"
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(PlanDocumentError) as refused:
         await run(graph, {"plan": plan})
-    told = str(refused.value).splitlines()
-    assert [line.partition(",")[0] for line in told] == [
-        "Step 1 (line 3) names @researcher",
-        "Step 1 (line 3) names @critic",
-        "Step 2 (line 4) names no specialist",
+    mistakes = refused.value.mistakes
+    assert [(each.line, each.column, each.reason.partition(",")[0]) for each in mistakes] == [
+        (3, 18, "Step 1 names @researcher"),
+        (3, 30, "Step 1 names @critic"),
+        (4, 3, "Step 2 names no specialist"),
     ]
-    assert all("@payer, @mailer" in line for line in told)
+    assert all("@payer, @mailer" in each.fix for each in mistakes)
+
+
+async def test_no_kind_of_mistake_in_a_persons_plan_hides_another_kind():
+    graph, _ = host({})
+    plan = (
+        "- [ ] 1. Pay @payre (after 2)\n- [x 4. Send @mailer\n- [ ] 2. Send @mailr (after 1)\n"
+        "- [ ] 3. Pay @payer\n\n  ```yaml\n  memory_mode: sometimes\n  ```\n"
+    )
+    with pytest.raises(PlanDocumentError) as refused:
+        await run(graph, {"plan": plan})
+    assert [(each.line, each.code) for each in refused.value.mistakes] == [
+        (1, "unknown_specialist"),
+        (2, "unread_step"),
+        (3, "unknown_specialist"),
+        (3, "cycle"),
+        (7, "bad_option"),
+    ]
 
 
 async def test_a_team_of_one_does_a_step_that_names_nobody_only_if_its_card_fits():

@@ -175,17 +175,14 @@ def team_graph(  # noqa: PLR0913 - what a team file leaves open
 def graph_of(
     team: AnyTeam,
     storage: Storage | None = None,
-    output_type: Any | None = None,
     clock: Callable[[], datetime] | None = None,
 ) -> Graph:
-    """The graph of a team; with an output type, its host answers in that type.
+    """The graph of a team.
 
     Raises:
-        ConfigurationError: The team has mistakes, or its output type is fixed.
+        ConfigurationError: The team has mistakes.
         TeamFileError: The team file has mistakes.
     """
-    if output_type is not None:
-        team = _with_output(team, output_type)
     if isinstance(team, CompiledStateGraph):
         return team
     if isinstance(team, Team):
@@ -193,7 +190,14 @@ def graph_of(
     return team_graph(Path(team), environment=os.environ, storage=storage, clock=clock)
 
 
-def _with_output(team: AnyTeam, output_type: Any) -> Team:
+def with_output_type(team: AnyTeam, output_type: Any | None) -> AnyTeam:
+    """The team whose host answers in a type; the same team without a type.
+
+    Raises:
+        ConfigurationError: Its output type is fixed.
+    """
+    if output_type is None:
+        return team
     if isinstance(team, Team):
         return team.replace(host=Host(**{**dict(team.host), "output_type": output_type}))
     problem, fix = "This team is compiled.", "Give Host(..., output_type=...) before."

@@ -207,11 +207,12 @@ def _plan_report(path: Path, team: KnownTeam | None) -> _Report:
     from replan.plan.markdown.document import PlanDocument
     from replan.plan.rerun import reopened, rerun_reasons
     from replan.state.limits import Limits
-    from replan.state.step_options import option_mistakes
+    from replan.state.plan_mistakes import plan_mistakes
     from replan.views.ahead.outlook import KnownTeam, outlook, outlook_lines
 
     document = PlanDocument.recover(read_plan_text(path))
-    if mistakes := document.mistakes or option_mistakes(document):
+    if plan_mistakes(document):
+        mistakes = plan_mistakes(document, None if team is None else team.cards)
         return _Report(
             mistakes=[f"{path}:{m.line}:{m.column}: {m.reason} {m.fix}" for m in mistakes],
             record={"mistakes": [asdict(mistake) for mistake in mistakes]},

@@ -13,8 +13,8 @@ from replan.plan.model import PlanStep, StepStatus, TaskPlan
 from replan.plan.revision import unstarted
 from replan.plan.statuses import with_statuses
 from replan.state.limits import RunSettings
+from replan.state.plan_mistakes import plan_mistakes
 from replan.state.questions import Approval, fingerprint_of
-from replan.state.step_options import option_mistakes
 from replan.state.team import SpecialistCard
 
 BY_PERSON = "Changed by a person."
@@ -53,8 +53,8 @@ def changed_by_person(
         raise InputError("The changed plan is missing. Give the whole document under 'plan'.")
     # A person may change what the model may not.
     old = plan.replace(allow_dynamic_update=True)
-    document = PlanDocument.parse(text)
-    if mistakes := option_mistakes(document, plan):
+    document = PlanDocument.recover(text)
+    if mistakes := plan_mistakes(document, team, plan):
         raise PlanDocumentError(mistakes)
     new = aligned(old, document.plan)
     new = new.replace(steps=tuple(_with_names(step, old, team) for step in new.steps))

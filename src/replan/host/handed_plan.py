@@ -8,13 +8,11 @@ from langgraph.types import Overwrite
 
 from replan.errors import InputError, PlanDocumentError
 from replan.plan.markdown.document import PlanDocument
-from replan.plan.markdown.overlooked import overlooked
 from replan.plan.model import TaskPlan
 from replan.plan.rerun import Rerun, reopened, rerun_reasons
 from replan.services import Services
 from replan.state.channels import checked, conversation
-from replan.state.step_options import option_mistakes
-from replan.state.team import refusal_text, refusals_of
+from replan.state.plan_mistakes import plan_mistakes
 
 NOTHING_TO_DO = "There is nothing to do: give `messages` with words, or a `plan`."
 """The error for an empty input."""
@@ -53,15 +51,8 @@ def read_handed_plan(
     """Read a person's plan document strictly, and reopen steps that were edited."""
     if not text or not text.strip():
         return None, ()
-    document = PlanDocument.parse(text)
-    if mistakes := option_mistakes(document):
+    document = PlanDocument.recover(text)
+    if mistakes := plan_mistakes(document, services.team):
         raise PlanDocumentError(mistakes)
-    plan = document.plan
-    reruns = rerun_reasons(plan)
-    plan = reopened(plan, reruns)
-    refused = [refusal_text(each, document) for each in refusals_of(plan.steps, services.team)]
-    if refused:
-        # A name in the wrong place is often why a step names nobody.
-        names = [f"In {each}." for each in overlooked(text) if each.kind == "name"]
-        raise InputError("\n".join([*refused, *names]))
-    return plan, reruns
+    reruns = rerun_reasons(document.plan)
+    return reopened(document.plan, reruns), reruns

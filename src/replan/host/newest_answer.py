@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from langgraph.errors import GraphInterrupt
 from langgraph.types import interrupt
 
-from replan.errors import InputError, PlanDocumentError
+from replan.errors import InputError
 from replan.ports.journal import Journal
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ async def newest_answer(
             newest = [judge(last)]
         except RepeatedAnswerError:
             newest = before
-        except (InputError, PlanDocumentError) as error:
+        except InputError as error:
             # It may quote half of a character, which no storage takes.
             problem = str(error).encode("utf-8", "replace").decode()
             await journal.note(run_id, key, problem)

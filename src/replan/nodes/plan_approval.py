@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from langgraph.runtime import Runtime
 
-from replan.errors import InputError, PlanDocumentError
+from replan.errors import InputError
 from replan.events.types import LimitReached, PlanUpdated
 from replan.host.approvals import approval_of, changed_by_person
 from replan.host.host_call import emitter_of
@@ -84,7 +84,7 @@ class _Gate:
         if noted is not None:
             try:
                 return self._read(noted)
-            except (InputError, PlanDocumentError) as error:
+            except InputError as error:
                 self.approval = self._with_problem(str(error), noted)
                 await journal.strike(self.run_id, self.key)
         decided = await self._asked()

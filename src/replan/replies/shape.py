@@ -6,13 +6,22 @@ follow it, and what comes back is checked by pydantic.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, cast
 
 from pydantic import JsonValue, PydanticSchemaGenerationError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic_core import to_json
 
+from replan.replies.comparing import (
+    difference,
+    first_part,
+    has_no_json_number,
+    is_secret,
+    parts_of,
+    with_input_names,
+)
 from replan.replies.forms.json_text import decode
 from replan.texts.storable import unstorable
 
@@ -68,34 +77,140 @@ class Shape:
         return fitting[0]
 
     def checked(self, given: object) -> JsonValue:
-        """Check a value of a program, or one that was read, and return it as JSON."""
+        """Check a value of a program, or one that was read, and return it as JSON.
+
+        Raises:
+            MisshapenError: It is not of the type, or would not be the same when it is read back.
+        """
+        is_json = _is_json(given)
         try:
-            if isinstance(given, dict | list | str | int | float | bool | None):
+            if is_json:
                 value = self._adapter.validate_json(to_json(given))
             else:
                 value = self._adapter.validate_python(given)
-            written = self._adapter.dump_json(value).decode()
         except ValidationError as error:
             raise MisshapenError(self._problem_text(error)) from error
         except ValueError as error:
-            # What serializes a value may be a function of the type's author.
-            raise MisshapenError(f"it is not a {self.name} that can be stored as JSON") from error
-        if len(written) > LONGEST:
-            raise MisshapenError(f"it has {len(written)} characters as JSON; {LONGEST} are kept")
-        kept: JsonValue = json.loads(written)
+            # What checks a value may be a function of the type's author.
+            raise MisshapenError(f"it is not a {self.name}") from error
+        try:
+            kept = self._written(value, given if is_json else _NO_VALUE)
+        except RecursionError as error:
+            raise MisshapenError("it is nested too deep, or is a part of itself") from error
+        if (length := len(json.dumps(kept, ensure_ascii=False, separators=(",", ":")))) > LONGEST:
+            raise MisshapenError(f"it has {length} characters as JSON; {LONGEST} are kept")
         if why := unstorable(kept):
             raise MisshapenError(why)
         return kept
 
     def value_of(self, kept: JsonValue) -> Any:
-        """Return the value of the type that was stored as JSON."""
-        return self._adapter.validate_json(to_json(kept))
+        """Return the value of the type that was stored as JSON.
+
+        Raises:
+            MisshapenError: It was stored with another version of the type.
+        """
+        try:
+            return self._adapter.validate_json(to_json(kept), by_alias=True, by_name=True)
+        except ValidationError as error:
+            raise MisshapenError(self._problem_text(error)) from error
+
+    def _written(self, value: Any, given: object) -> JsonValue:
+        """Write a value as JSON that is read back as the same value, named as in the schema."""
+        problems: list[str] = []
+        fitting: list[JsonValue] = []
+        for form in self._forms(value, given, problems):
+            if problem := self._loss(value, form):
+                problems.append(problem)
+            elif self._is_as_shown(value, form):
+                return form
+            else:
+                fitting.append(form)
+        if not fitting:
+            why = _loss_of_kind(value) or problems[0]
+            raise MisshapenError(f"it cannot be stored as JSON and read back: {why}")
+        return fitting[0]
+
+    def _forms(self, value: Any, given: object, problems: list[str]) -> Iterator[JsonValue]:
+        """The JSON that a value may be stored as; why there is none goes into the problems."""
+        # What was given is of the type; but a secret in it would be stored as it is.
+        kept_secret = first_part(value, is_secret) is not None
+        dump = partial(self._adapter.dump_json, value, round_trip=True)
+        writers: list[Callable[[], bytes]] = [partial(dump, by_alias=True)]
+        if given is not _NO_VALUE and not kept_secret:
+            writers.append(partial(to_json, given))
+        writers += [
+            lambda: to_json(with_input_names(value, json.loads(dump(by_alias=False)))),
+            partial(dump, by_alias=False),
+        ]
+        for write in writers:
+            try:
+                form = json.loads(write(), parse_constant=_refuse_constant)
+            except ValueError:
+                # What serializes a value may be a function of the type's author.
+                place = first_part(value, _has_no_json)
+                problems.append(f"{_place(place or ())}it has no form in JSON")
+            else:
+                yield form
+
+    def _loss(self, value: Any, form: JsonValue) -> str:
+        """What is lost where a value is read back from JSON; empty if nothing is."""
+        try:
+            read = self.value_of(form)
+        except MisshapenError as error:
+            return str(error)
+        place = difference(value, read)
+        if place == () and type(value) is not type(read):
+            kinds = f"{type(value).__name__} is read back as {type(read).__name__}"
+            return f"{kinds}; give an output type that says which one it is"
+        return "" if place is None else f"{_place(place)}its value changes"
+
+    def _is_as_shown(self, value: Any, form: JsonValue) -> bool:
+        """Whether JSON has the names of the schema: then the type as it is reads it."""
+        try:
+            return difference(value, self._adapter.validate_json(to_json(form))) is None
+        except ValidationError:
+            return False
 
     def _problem_text(self, error: ValidationError) -> str:
         found = error.errors(include_url=False, include_context=False, include_input=False)
         problems = [f"{_place(each['loc'])}{each['msg']}" for each in found[:_MOST_MISTAKES]]
         problems += [f"{len(found) - len(problems)} more"] if len(found) > len(problems) else []
         return f"it is not a valid {self.name}: {'; '.join(problems)}"
+
+
+def _is_json(given: object) -> bool:
+    """Whether a value is JSON as it is, and not an object that is written as JSON."""
+    if not isinstance(given, dict | list | str | int | float | None):
+        return False
+    try:
+        json.dumps(given)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def _refuse_constant(name: str) -> JsonValue:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _has_no_json(part: object) -> bool:
+    """Whether a part alone cannot be written as JSON."""
+    if parts_of(part):
+        return False
+    try:
+        to_json(part)
+    except ValueError:
+        return True
+    return False
+
+
+def _loss_of_kind(value: object) -> str:
+    """What a value has that JSON cannot hold; empty if there is nothing of the kind."""
+    if (place := first_part(value, is_secret)) is not None:
+        return f"{_place(place)}a secret is not stored; leave it out of the type"
+    if (place := first_part(value, has_no_json_number)) is not None:
+        return f"{_place(place)}JSON has no NaN and no infinity"
+    return ""
 
 
 def _place(path: tuple[int | str, ...]) -> str:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Generic, Literal
 
 from langchain_core.messages import AIMessage
 from pydantic import JsonValue
+from typing_extensions import TypeVar
 
 from replan.plan.model import StepStatus, TaskPlan
-from replan.replies.shape import Shape
+from replan.replies.shape import MisshapenError, Shape
 from replan.runs.asked.asks import Ask, asks_in
 from replan.state.enhanced import EnhancedState
 from replan.state.results import Outcome, SpecialistResult
@@ -17,36 +18,59 @@ from replan.state.usage import Usage
 RestOutcome = Literal["waiting", "interrupted"] | Outcome
 """The outcome of a run that no process works on: over, waiting for a person, or stopped."""
 
+T = TypeVar("T", default=Any)
+"""The type of an answer, where it is given."""
+
+T_co = TypeVar("T_co", covariant=True, default=Any)
+
 _LONGEST = 60
 
 
 class StepResults(Mapping[str, SpecialistResult]):
     """The results of a run's steps: `results[3]`, or by key, `results["3/buyer"]`.
 
+    A typed result has the value of its type as its `output`, which is read when the result is
+    looked up. One that was stored with another version of the type raises a `ValueError` then; the
+    others can still be read, and its JSON is in the `state` of the `RunResult`.
+
     If several specialists did a step, `results[3]` raises a `KeyError` that names the keys, and
     `of(3)` returns all of them. Iteration yields the keys.
     """
 
-    def __init__(self, by_key: Mapping[str, SpecialistResult]) -> None:
-        """Take the results."""
+    def __init__(
+        self, by_key: Mapping[str, SpecialistResult], shapes: Mapping[str, Shape] | None = None
+    ) -> None:
+        """Take the results, and the types of their outputs by specialist."""
         self._by_key = by_key
+        self._shapes = shapes or {}
 
     def of(self, step_id: int) -> tuple[SpecialistResult, ...]:
         """Return all results of a step; empty if it has none."""
-        return tuple(each for each in self._by_key.values() if each.step_id == step_id)
+        return tuple(map(self._typed, self._keys_of(step_id)))
 
     def __getitem__(self, step: int | str) -> SpecialistResult:
         if isinstance(step, str):
-            return self._by_key[step]
-        found = self.of(step)
-        if len(found) == 1:
-            return found[0]
-        keys = ", ".join(f"results['{each.key}']" for each in found)
-        told = f"several specialists did it; write {keys}" if found else "it has no result"
+            return self._typed(step)
+        keys = self._keys_of(step)
+        if len(keys) == 1:
+            return self._typed(keys[0])
+        written = ", ".join(f"results['{key}']" for key in keys)
+        told = f"several specialists did it; write {written}" if keys else "it has no result"
         raise KeyError(f"Step {step}: {told}.")
 
     def __contains__(self, step: object) -> bool:
-        return bool(self.of(step)) if isinstance(step, int) else step in self._by_key
+        return bool(self._keys_of(step)) if isinstance(step, int) else step in self._by_key
+
+    def _keys_of(self, step_id: int) -> list[str]:
+        return [key for key, each in self._by_key.items() if each.step_id == step_id]
+
+    def _typed(self, key: str) -> SpecialistResult:
+        result = self._by_key[key]
+        shape = self._shapes.get(result.specialist_name)
+        if shape is None or result.output is None:
+            return result
+        place = f"results['{key}']"
+        return result.model_copy(update={"output": _as_type(result.output, shape, place)})
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_key)
@@ -59,8 +83,10 @@ class StepResults(Mapping[str, SpecialistResult]):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RunResult:
+class RunResult(Generic[T_co]):
     """The result of a run, or its status if it waits or was stopped.
+
+    `RunResult[Model]` is the result of a run whose answer has an `output_type`.
 
     Attributes:
         state: The whole state, as LangGraph has it.
@@ -96,13 +122,13 @@ class RunResult:
         return "" if self.answer is None else self.answer.text
 
     @property
-    def output(self) -> Any:
+    def output(self) -> T_co | None:
         """The answer as a value of the host's `output_type`; None without one.
 
         Raises:
-            pydantic.ValidationError: The value was stored with another version of the type.
+            ValueError: The value was stored with another version of the type.
         """
-        return _as_type(self.state.get("output"), self.shapes.get(""))
+        return _as_type(self.state.get("output"), self.shapes.get(""), "output")
 
     @property
     def plan(self) -> TaskPlan | None:
@@ -122,11 +148,7 @@ class RunResult:
     @property
     def results(self) -> StepResults:
         """The results of the steps: `results[3].text`, or `.output` for a typed result."""
-        found = dict(self.state.get("current_specialist_results", {}))
-        for key, each in found.items():
-            output = _as_type(each.output, self.shapes.get(each.specialist_name))
-            found[key] = each.model_copy(update={"output": output})
-        return StepResults(found)
+        return StepResults(self.state.get("current_specialist_results", {}), self.shapes)
 
     @property
     def usage(self) -> Usage:
@@ -165,13 +187,22 @@ def _steps_of(plan: TaskPlan) -> str:
     return f"{done} of {len(plan.steps)} steps done"
 
 
-def _as_type(kept: JsonValue, shape: Shape | None) -> Any:
-    return kept if kept is None or shape is None else shape.value_of(kept)
+def _as_type(kept: JsonValue, shape: Shape | None, place: str) -> Any:
+    """Read a stored value as its type; None is no value, or the only one of its type."""
+    if kept is None or shape is None:
+        return kept
+    try:
+        return shape.value_of(kept)
+    except MisshapenError as error:
+        raise ValueError(
+            f"{place} cannot be read: {error}. It was stored with another version of the type. "
+            "Read its JSON in the `state` of the result, or let the step run again."
+        ) from error
 
 
 def result_of(
     state: EnhancedState, duration: float = 0.0, shapes: Mapping[str, Shape] | None = None
-) -> RunResult:
+) -> RunResult[Any]:
     outcome: RestOutcome = state.get("outcome") or "interrupted"
     if state.get("__interrupt__"):
         outcome = "waiting"

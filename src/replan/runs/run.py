@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol
 
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
-from replan.runs.result import RunResult
+from replan.runs.result import RunResult, T_co
 
 
 class RunsById(Protocol):
@@ -27,7 +27,7 @@ class RunsById(Protocol):
     async def look(self, run_id: str) -> RunView: ...
 
 
-class Run:
+class Run(Generic[T_co]):
     """A run, in this process or another one. Awaiting it waits until no process works on it.
 
     Attributes:
@@ -35,16 +35,16 @@ class Run:
     """
 
     def __init__(
-        self, runtime: RunsById, run_id: str, task: "asyncio.Task[RunResult] | None" = None
+        self, runtime: RunsById, run_id: str, task: "asyncio.Task[RunResult[T_co]] | None" = None
     ) -> None:
         self.run_id = run_id
         self._runtime = runtime
         self._task = task
 
-    def __await__(self) -> Generator[Any, None, RunResult]:
+    def __await__(self) -> Generator[Any, None, RunResult[T_co]]:
         return self.result().__await__()
 
-    async def result(self) -> RunResult:
+    async def result(self) -> RunResult[T_co]:
         """Wait until the run is over, waits for a person or was stopped, and return its result."""
         if self._task is None:
             return await self._runtime.rested(self.run_id)
@@ -63,7 +63,7 @@ class Run:
         """Stop the run; see `Runtime.stop`."""
         await self._runtime.stop(self.run_id, by=by)
 
-    async def answer(self, answers: object, *, by: str = "") -> "Run":
+    async def answer(self, answers: object, *, by: str = "") -> "Run[T_co]":
         """Answer questions of the run; see `Runtime.answer`."""
         return await self._runtime.answer(self.run_id, answers, by=by)
 

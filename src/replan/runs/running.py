@@ -16,7 +16,7 @@ from langgraph.types import StateSnapshot
 from replan.calling.compiled import Graph
 from replan.calling.new_or_continued import Call, prepared
 from replan.calling.team_graph import TeamGraph, alone
-from replan.errors import InputError, PlanDocumentError
+from replan.errors import InputError
 from replan.events.at_once import Listener
 from replan.events.types import BaseEvent, Event, TaskCompleted
 from replan.ports.ownership import as_owner
@@ -192,7 +192,7 @@ def _log_end(asked: Call) -> Generator[None]:
     about = {"run_id": asked.name, "thread_id": thread}
     try:
         yield
-    except (InputError, PlanDocumentError):
+    except InputError:
         # Nothing was started.
         raise
     except RunStopped:

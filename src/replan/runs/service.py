@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, nullcontext
 from dataclasses import replace
-from typing import Any, Unpack, cast
+from typing import Any, Generic, Unpack, cast
 
 from langchain_core.runnables import RunnableConfig
 from pydantic import JsonValue
@@ -37,7 +37,7 @@ from replan.runs.reads import (
     result_at_rest,
     view_of,
 )
-from replan.runs.result import RunResult
+from replan.runs.result import RunResult, T_co
 from replan.runs.run import Run
 from replan.runs.run_input import asked, kept_input, title_of
 from replan.runs.travel.portable import PortableRun, adopt_into, export_of
@@ -58,7 +58,7 @@ class StartOptions(Following, total=False):
     labels: Mapping[str, str] | None
 
 
-class Runtime:
+class Runtime(Generic[T_co]):
     """The runs of one team in one storage; `open_runtime` opens it."""
 
     def __init__(self, resources: Resources, works: Works | None = None) -> None:
@@ -91,7 +91,7 @@ class Runtime:
         self,
         input: Input,  # noqa: A002 - LangGraph calls it so
         **options: Unpack[StartOptions],
-    ) -> RunResult:
+    ) -> RunResult[T_co]:
         """Run a request until it is over, waits for a person or is stopped; see `start`."""
         return await (await self.start(input, **options))
 
@@ -107,7 +107,7 @@ class Runtime:
         order: JsonValue = None,
         labels: Mapping[str, str] | None = None,
         **following: Unpack[Following],
-    ) -> Run:
+    ) -> Run[T_co]:
         """Begin a run, and return it immediately.
 
         Args:
@@ -148,13 +148,13 @@ class Runtime:
         )
         return await self._begin(errand)
 
-    async def _begin(self, errand: Errand) -> Run:
+    async def _begin(self, errand: Errand) -> Run[T_co]:
         known = await self._resources.book.get(errand.run_id)
         if known is not None:
             errand = replace(errand, record=known, goes_on=True)
         return Run(self, errand.run_id, await self._works.known(errand, is_new=known is None))
 
-    async def carry_out(self, errand: Errand) -> Run:
+    async def carry_out(self, errand: Errand) -> Run[T_co]:
         """Work on a run as an errand says; for code that extends a runtime."""
         return Run(self, errand.run_id, await self._works.known(errand))
 
@@ -166,7 +166,7 @@ class Runtime:
         config: RunnableConfig | None = None,
         by: str = "",
         **following: Unpack[Following],
-    ) -> RunResult:
+    ) -> RunResult[T_co]:
         """Resume a run that was stopped or killed, or that a limit ended; finished work is kept.
 
         A waiting run keeps waiting until it is answered. A finished run returns its result.
@@ -193,7 +193,7 @@ class Runtime:
         config: RunnableConfig | None = None,
         by: str = "",
         **following: Unpack[Following],
-    ) -> Run:
+    ) -> Run[T_co]:
         """Resume a run, and return it immediately; see `resume`."""
         record = await kept_record_of(run_id, self._resources)
         errand = Errand(
@@ -215,7 +215,7 @@ class Runtime:
         settings: RunSettings | None = None,
         by: str = "",
         **following: Unpack[Following],
-    ) -> Run:
+    ) -> Run[T_co]:
         """Answer questions of a run. The run continues, here or in the process that works on it.
 
         Args:
@@ -244,7 +244,7 @@ class Runtime:
 
     async def retry(
         self, run: str, step: int, /, *, by: str = "", **options: Unpack[CorrectionOptions]
-    ) -> Run:
+    ) -> Run[T_co]:
         """Repeat a step and its dependents, and continue the run.
 
         A run that waits, was stopped or was ended by a limit continues, and the plan's history
@@ -268,7 +268,7 @@ class Runtime:
 
     async def skip(
         self, run: str, step: int, /, *, by: str = "", **options: Unpack[CorrectionOptions]
-    ) -> Run:
+    ) -> Run[T_co]:
         """Skip a step that is not done, and continue: its dependents run without it.
 
         The answer lists the step under "Not done". As in `retry`, the run or a new run continues.
@@ -288,7 +288,7 @@ class Runtime:
 
     async def _correct(
         self, run_id: str, correction: Correction, options: CorrectionOptions
-    ) -> Run:
+    ) -> Run[T_co]:
         record = await kept_record_of(run_id, self._resources)
         view = await self._view(record)
         if is_over(view.state):
@@ -399,7 +399,7 @@ class Runtime:
         """
         return await facts_of(self._resources.graph.store, user, tenant).forget(fact_id) is not None
 
-    async def rested(self, run_id: str) -> RunResult:
+    async def rested(self, run_id: str) -> RunResult[T_co]:
         """Wait until no process works on a run or this runtime is closed, and return its result.
 
         Raises:

@@ -1,7 +1,7 @@
 """Runs for synchronous code: the loop of a `Runtime` is in a thread of its own."""
 
 from collections.abc import Iterator, Mapping
-from typing import Unpack
+from typing import Generic, Unpack
 
 from replan.calling.new_or_continued import Input
 from replan.facts.kept import Fact
@@ -9,34 +9,34 @@ from replan.own_loop import Portal
 from replan.runs.continued.corrections import CorrectionOptions
 from replan.runs.log.run_event import RunEvent
 from replan.runs.looking import RunView
-from replan.runs.result import RunResult
+from replan.runs.result import RunResult, T_co
 from replan.runs.run import Run
 from replan.runs.service import Runtime, StartOptions
 from replan.runs.work import Following
 from replan.state.limits import RunSettings
 
 
-class SyncRun:
+class SyncRun(Generic[T_co]):
     """A run, for synchronous code.
 
     Attributes:
         run_id: The run.
     """
 
-    def __init__(self, run: Run, portal: Portal) -> None:
+    def __init__(self, run: Run[T_co], portal: Portal) -> None:
         self.run_id = run.run_id
         self._run = run
         self._portal = portal
 
-    def result(self) -> RunResult:
+    def result(self) -> RunResult[T_co]:
         """Wait until the run is over, waits for a person or was stopped, and return its result."""
         return self._portal.call(self._run.result)
 
 
-class SyncRuntime:
+class SyncRuntime(Generic[T_co]):
     """A `Runtime` for synchronous code. Its event loop runs in its own thread."""
 
-    def __init__(self, runtime: Runtime, portal: Portal) -> None:
+    def __init__(self, runtime: Runtime[T_co], portal: Portal) -> None:
         """Prepare; `with open_runtime(...)` does it.
 
         Args:
@@ -50,7 +50,7 @@ class SyncRuntime:
         self,
         input: Input,  # noqa: A002 - LangGraph calls it so
         **options: Unpack[StartOptions],
-    ) -> RunResult:
+    ) -> RunResult[T_co]:
         """Run a request until it is over, waits for a person or is stopped; see `Runtime.start`."""
         return self.start(input, **options).result()
 
@@ -58,7 +58,7 @@ class SyncRuntime:
         self,
         input: Input,  # noqa: A002 - LangGraph calls it so
         **options: Unpack[StartOptions],
-    ) -> SyncRun:
+    ) -> SyncRun[T_co]:
         """Begin a run, and return it immediately; see `Runtime.start`."""
         run = self._portal.call(lambda: self._runtime.start(input, **options))
         return SyncRun(run, self._portal)
@@ -70,7 +70,7 @@ class SyncRuntime:
         settings: RunSettings | None = None,
         by: str = "",
         **following: Unpack[Following],
-    ) -> RunResult:
+    ) -> RunResult[T_co]:
         """Resume a run that was stopped, killed or ended by a limit; see `Runtime.resume`."""
         return self._portal.call(
             lambda: self._runtime.resume(run_id, settings=settings, by=by, **following)
@@ -78,21 +78,21 @@ class SyncRuntime:
 
     def answer(
         self, run_id: str, answers: object, *, by: str = "", **following: Unpack[Following]
-    ) -> SyncRun:
+    ) -> SyncRun[T_co]:
         """Answer the questions of a run; see `Runtime.answer`."""
         run = self._portal.call(lambda: self._runtime.answer(run_id, answers, by=by, **following))
         return SyncRun(run, self._portal)
 
     def retry(
         self, run: str, step: int, /, *, by: str = "", **options: Unpack[CorrectionOptions]
-    ) -> SyncRun:
+    ) -> SyncRun[T_co]:
         """Repeat a step and its dependents; see `Runtime.retry`."""
         begun = self._portal.call(lambda: self._runtime.retry(run, step, by=by, **options))
         return SyncRun(begun, self._portal)
 
     def skip(
         self, run: str, step: int, /, *, by: str = "", **options: Unpack[CorrectionOptions]
-    ) -> SyncRun:
+    ) -> SyncRun[T_co]:
         """Skip a step, and continue; see `Runtime.skip`."""
         begun = self._portal.call(lambda: self._runtime.skip(run, step, by=by, **options))
         return SyncRun(begun, self._portal)

@@ -246,7 +246,7 @@ def failures_of(result: RunResult) -> list[JsonValue]:
     """The steps that failed, and why."""
     return [
         {"step_id": each.step_id, "specialist": each.specialist_name, "error": each.error}
-        for each in result.results.values()
+        for each in result.state.get("current_specialist_results", {}).values()
         if each.is_failed
     ]
 

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from replan.declared.fields import Effects
-from replan.errors import Refusal
+from replan.errors import Mistake, Refusal
 from replan.plan.markdown.document import PlanDocument
+from replan.plan.markdown.title import UnplacedMistake
 from replan.plan.model import PlanStep, StepStatus, Value
 
 _WORD = re.compile(r"[^\W_]+")
@@ -88,6 +89,20 @@ def unknown_names(steps: Iterable[PlanStep], team: Sequence[SpecialistCard]) -> 
                 yield Refusal(code="unknown_specialist", step_id=step.id, reason=reason)
 
 
+def seat_mistakes(
+    steps: Iterable[PlanStep], team: Sequence[SpecialistCard], document: PlanDocument
+) -> Iterator[Mistake]:
+    """Why nobody can do pending steps of a document, as mistakes in their lines."""
+    fix = _use_one_of(team)
+    for step in steps:
+        for seat in seats_of(step, team) if step.status is StepStatus.PENDING else ():
+            if seat.refused:
+                code = "unknown_specialist" if step.specialists else "nobody_named"
+                about = f"@{seat.specialist}" if step.specialists else ""
+                reason = f"Step {step.id} {seat.refused.removesuffix(fix).rstrip()}"
+                yield document.mistake_in(step.id, UnplacedMistake(code, about, reason, fix))
+
+
 def refusal_text(refusal: Refusal, document: PlanDocument) -> str:
     """A refusal as its reader finds it: with the step, and its line if the document has it."""
     line = None if refusal.step_id is None else document.line_of(refusal.step_id)
@@ -104,12 +119,16 @@ def _seat_by_card(step: PlanStep, team: Sequence[SpecialistCard]) -> Seat:
         problem = f"@{best[0].name} does only work that names it"
     elif best:
         problem = f"the cards of {_team_names(best)} fit it alike"
-    reason = f"names no specialist, and {problem}. Use one of: {_team_names(team)}."
+    reason = f"names no specialist, and {problem}. {_use_one_of(team)}"
     return Seat(specialist=NOBODY, refused=reason)
 
 
 def _reason_against(name: str, team: Sequence[SpecialistCard]) -> str:
-    return f"names @{name}, whom the team does not have. Use one of: {_team_names(team)}."
+    return f"names @{name}, whom the team does not have. {_use_one_of(team)}"
+
+
+def _use_one_of(team: Sequence[SpecialistCard]) -> str:
+    return f"Use one of: {_team_names(team)}."
 
 
 def _team_names(team: Sequence[SpecialistCard]) -> str:

@@ -79,6 +79,23 @@ def test_with_a_team_its_limits_and_names_count(files):
     assert check(plan, "--team", team).exit_code == 0
 
 
+def test_lost_steps_cycles_and_unknown_names_are_told_together(files):
+    plan, team = files
+    plan.write_text(
+        "- [ ] 1. Ask @oracel (after 3)\n- [x 2. Two @editor\n- [ ]5. Five\n"
+        "- [ ] 3. Ask @editor (after 1)\n"
+    )
+    result = check(plan, "--team", team)
+    assert result.exit_code == 2
+    told = [line.removeprefix(f"{plan}:") for line in result.stdout.splitlines()]
+    assert told[0].startswith("1:14: Step 1 names @oracel, whom the team does not have. Use one of")
+    assert told[1].startswith("2:3: '- [x 2. Two @editor' looks like a step and cannot be read")
+    assert told[2].startswith("3:3: '- [ ]5. Five' looks like a step")
+    assert "wait for each other" in told[3]
+    assert told[4] == "4 mistakes"
+    assert check(plan).exit_code == 2
+
+
 def test_what_runs_again_is_told_and_counted(files):
     plan, _ = files
     text = "- [x] 1. Ask @oracle\n- [x] 2. Wait @oracle (after 1)\n- [x] 3. Rest @oracle\n"

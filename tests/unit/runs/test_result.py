@@ -3,8 +3,10 @@
 import pytest
 from langchain_core.messages import AIMessage
 from langgraph.types import Interrupt
+from pydantic import BaseModel
 
 from replan.plan.markdown.document import PlanDocument
+from replan.replies.shape import Shape
 from replan.runs.result import RunResult, result_of
 from replan.state.questions import Question
 from replan.state.results import SpecialistResult
@@ -108,3 +110,24 @@ def test_a_result_cannot_be_changed():
     with pytest.raises(AttributeError):
         ended().outcome = "failed"
     assert isinstance(ended(), RunResult)
+
+
+def test_a_result_that_cannot_be_read_any_more_hides_no_other_one():
+    class Price(BaseModel):
+        cents: int
+
+    results = {
+        each.key: each.replace(output=output)
+        for each, output in ((done(1, "a", "x"), {"cents": 1}), (done(2, "b", "y"), {"euro": 1}))
+    }
+    shapes = {"": Shape(Price), "a": Shape(Price), "b": Shape(Price)}
+    result = result_of({"current_specialist_results": results, "output": {"euro": 1}}, 0, shapes)
+    assert [*result.results] == ["1/a", "2/b"]
+    assert result.results[1].output == Price(cents=1)
+    for read, place in (
+        (lambda: result.results[2], r"results\['2/b'\]"),
+        (lambda: result.output, "output"),
+    ):
+        with pytest.raises(ValueError, match=f"{place} cannot be read: .*cents: Field required"):
+            read()
+    assert result.state["current_specialist_results"]["2/b"].output == {"euro": 1}

@@ -19,6 +19,7 @@ from replan.cli.desk.keyboard import Keyboard
 from replan.errors import InputError, Mistake
 from replan.plan.markdown.document import PlanDocument
 from replan.runs.asked.asks import Ask, arguments_of, decided
+from replan.state.plan_mistakes import plan_mistakes
 from replan.user_files.plan_text import read_plan_text
 from replan.views.cells import folded, harmless, one_line
 
@@ -107,7 +108,7 @@ async def _plan_answer(ask: Ask, desk: Desk) -> JsonValue:
         nonlocal draft
         draft = await _edit(draft, ".md", desk)
         _check_changed(ask.text, draft)
-        if mistakes := PlanDocument.recover(draft).mistakes:
+        if mistakes := plan_mistakes(PlanDocument.recover(draft)):
             raise InputError("\n".join(_place(each) for each in mistakes))
         return decided(action="edit", plan=draft)
 

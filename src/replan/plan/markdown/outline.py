@@ -24,6 +24,7 @@ _WRAPPING = re.compile(
     re.IGNORECASE,
 )
 _BLANKS = re.compile(r"[ \t]*")
+_VERBATIM = ("fence", "code_block", "html_block")
 _ADOPTED_INDENT = 2
 
 
@@ -64,6 +65,7 @@ class Outline:
     fenced: bool  # whether a fence is around it, with other text before or after
     items: tuple[Item, ...]  # the items that are steps
     title: Heading | None  # the first heading of the first level before the first step
+    verbatim: frozenset[int]  # the lines of code and of HTML, with comments
 
 
 _MARKDOWN = block_parser()
@@ -90,7 +92,13 @@ def _outline_of(texts: list[str], window: range) -> Outline:
     scan = _Scan(texts, window)
     items = tuple(_with_indented_lines(texts, _items_that_are_steps(scan), window.stop))
     first = items[0].start if items else window.stop
-    return Outline(window, fenced=False, items=items, title=scan.title(before=first))
+    return Outline(
+        window,
+        fenced=False,
+        items=items,
+        title=scan.title(before=first),
+        verbatim=scan.verbatim_lines(),
+    )
 
 
 def _has_steps(texts: list[str]) -> bool:
@@ -208,6 +216,11 @@ class _Scan:
     def names_somebody(self, item: Item) -> bool:
         """Whether a mention of a specialist is in an item's line."""
         return "@" in self._texts[item.start]
+
+    def verbatim_lines(self) -> frozenset[int]:
+        places = (token.map for token in self._tokens if token.type in _VERBATIM and token.map)
+        shift = self._window.start
+        return frozenset(at + shift for first, end in places for at in range(first, end))
 
     def title(self, *, before: int) -> Heading | None:
         first = next((token for token in self._headings if token.tag == "h1"), None)

@@ -16,6 +16,7 @@ from replan.plan.markdown.phrases import read_key_line
 from replan.plan.markdown.repair import repair
 from replan.plan.markdown.seal import without_seal
 from replan.plan.markdown.title import Title, UnplacedMistake, own_number, read_title, repeated
+from replan.plan.markdown.unread_steps import begins_with_box, unread_steps
 from replan.plan.model import PlanStep, StepStatus
 from replan.texts.bounds import MOST_DEPENDENCIES
 
@@ -82,6 +83,7 @@ class _StepsReader:
 
     def __init__(self, texts: list[str], found: Outline, known: frozenset[int]) -> None:
         self._texts = texts
+        self._outline = found
         self._items = found.items
         self._known = known
         self._lazy = _lazy_groups(texts, found.items)
@@ -110,6 +112,7 @@ class _StepsReader:
         )
         if not blocks:
             self._mistake(0, _NO_STEPS, None)
+        self._mistakes += unread_steps(self._texts, self._outline)
         return blocks, tuple(sorted(self._mistakes, key=lambda each: (each.line, each.column)))
 
     def _steps(self, parts: Sequence[tuple[Item, Title, Body, Numbered]]) -> Iterator[PlanStep]:
@@ -207,7 +210,9 @@ def wrapped_lines(texts: Sequence[str], item: Item) -> int:
     """Count the lines into which a step's first line was broken: its attributes end the last."""
     lines: list[str] = []
     for text in texts[item.start + 1 : item.end]:
-        if is_blank(text) or _NO_PLAIN_TEXT.match(text) or read_key_line(text) is not None:
+        if is_blank(text) or _NO_PLAIN_TEXT.match(text) or begins_with_box(text):
+            break
+        if read_key_line(text) is not None:
             break
         lines.append(text)
     if not 0 < len(lines) <= _MOST_LINES or read_title(texts[item.start][item.text :]).attributes:

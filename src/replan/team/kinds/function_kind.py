@@ -1,7 +1,11 @@
 """A specialist that is a plain function."""
 
-from typing import TYPE_CHECKING, ClassVar, cast
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, cast, get_args
 
+from pydantic_core import InitErrorDetails
+
+from replan.declared.part import rule_error
 from replan.team.chats import Chats
 from replan.team.fields.code import StepFunction
 from replan.team.kinds.member import Giving
@@ -22,6 +26,26 @@ class Function(Giving):
 
     run: StepFunction | None = None
 
+    @classmethod
+    def broken_rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+        """What it says that it returns can be of its output type."""
+        work, wanted = given.get("run"), given.get("output_type")
+        # In a file, both are names.
+        if callable(work) and wanted is not None:
+            from replan.team.fields.returned_types import (
+                cannot_be,
+                returned_type,
+            )
+
+            returned = returned_type(work)
+            if cannot_be(returned, wanted):
+                reason = (
+                    f"It returns {_name_of(returned)}, and its output_type is {_name_of(wanted)}."
+                )
+                fix = "Return a value of the output_type, JSON as a text, or a SpecialistResult."
+                yield rule_error(("run",), work, "wrong_return", reason, fix)
+        yield from super().broken_rules(given)
+
     def built(self, place: str, chats: Chats) -> "SpecialistPort":
         """Build the specialist that calls the function."""
         from replan.specialists.effects import effects_of_work
@@ -29,3 +53,7 @@ class Function(Giving):
 
         work = cast("StepFunction", self.run)
         return FunctionSpecialist(self.card_with(effects_of_work(work)), work, self.shape)
+
+
+def _name_of(hint: object) -> str:
+    return hint.__qualname__ if isinstance(hint, type) and not get_args(hint) else str(hint)

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from replan.calling.compiled import check_input, team_of
-from replan.errors import InputError, PlanDocumentError
+from replan.errors import InputError
 from replan.plan.markdown.document import PlanDocument
 from replan.plan.markdown.seal import sealed, unsealed
 from replan.plan.model import TaskPlan
@@ -80,7 +80,7 @@ async def run_edited(site: Site, request: Request) -> Response:
     try:
         plan = PlanDocument.parse(text).plan
         check_input(graph, {"messages": [("user", "")], "plan": text})
-    except (PlanDocumentError, InputError) as error:
+    except InputError as error:
         return _editor(site, request, reading, text, str(error), 422)
     if fields.get("sure"):
         return await _start_new_run(site, request, acted, text, fields.get("run_id", ""))
