@@ -58,6 +58,7 @@ class ValueReader:
         self._values_left = self._most_values = most_values
         self._left = self._most = most_bytes
         self._deepest = deepest
+        self._is_full = False  # whether there was too much, which is said once
 
     def refuse(self, path: Path, value: object, problem: str, fix: str = DEFAULT_FIX) -> None:
         """Keep a mistake; the first one of a field counts."""
@@ -97,7 +98,7 @@ class ValueReader:
         before = set(self.mistakes)
         copy: Any = data if is_copied else self.plain(data, path)
         broken = self.mistakes.keys() - before
-        if self._left < 0 or self._values_left < 0:
+        if self._is_full:
             # The rest was not copied: nothing is said about it.
             return None
         try:
@@ -175,13 +176,17 @@ class ValueReader:
 
     def has_room(self, size: int, path: Path = ()) -> bool:
         """Whether this many bytes more may be read, and a value; it is a mistake if not."""
+        if self._is_full:
+            return False
         self._left -= size
         if self._left < 0:
+            self._is_full = True
             self.refuse((), "", f"it is larger than {self._most:,} bytes", "Keep less in it.")
         elif self._values_left < 0:
+            self._is_full = True
             problem = f"up to here, there are more than {self._most_values:,} values"
-            self.refuse(path[:1], "...", problem, "Keep less in it.")
-        return self._left >= 0 and self._values_left >= 0
+            self.refuse(path[:3], "...", problem, "Keep less in it.")
+        return not self._is_full
 
 
 def is_large(data: object) -> bool:
